@@ -1,0 +1,243 @@
+//! What one or several responses carry, encoded once for all who are sent it.
+//!
+//! Owns the cut into chunks and the shared bytes. Refuses to know nonces and who is sent what.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::resource::put_field;
+use super::{Kind, Name, Resource, Version};
+
+/// The two dialects of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dialect {
+    /// State of the world.
+    Sotw,
+    /// Incremental.
+    Delta,
+}
+
+/// One resource in a response, and how it is written.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The resource.
+    pub resource: Arc<Resource>,
+    /// What remains of its life, towards clients that understand it (K-17).
+    pub ttl: Option<Duration>,
+    /// How it is written.
+    pub form: Form,
+}
+
+/// How a resource is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As it is.
+    Whole,
+    /// In the wrapper message, which only SotW needs (B-30).
+    Wrapped,
+    /// Without its body: the client holds it (K-17).
+    Heartbeat,
+}
+
+impl Item {
+    /// A resource as it is.
+    #[must_use]
+    pub const fn plain(resource: Arc<Resource>) -> Self {
+        Self {
+            resource,
+            ttl: None,
+            form: Form::Whole,
+        }
+    }
+}
+
+/// Resources and removed names, cut into chunks.
+#[derive(Debug)]
+pub struct Batch {
+    items: Vec<Item>,
+    removed: Vec<Name>,
+    chunks: Vec<Chunk>,
+}
+
+/// What one response carries.
+#[derive(Debug)]
+pub struct Chunk {
+    items: Range<usize>,
+    removed: Range<usize>,
+    sotw: OnceLock<Arc<[Bytes]>>,
+    delta: OnceLock<Arc<[Bytes]>>,
+}
+
+/// Records below this size are joined into one buffer; larger ones are passed by reference.
+const JOIN_BELOW: usize = 16 * 1024;
+/// Protobuf's number of `removed_resources`.
+const REMOVED_RESOURCES: u32 = 6;
+
+impl Batch {
+    /// Cuts into chunks of about `chunk` bytes; there is always one, if only to say that there is nothing.
+    #[must_use]
+    pub fn new(items: Vec<Item>, removed: Vec<Name>, chunk: usize) -> Self {
+        let sizes = items
+            .iter()
+            .map(|item| item.resource.weight())
+            .chain(removed.iter().map(|name| name.as_str().len() + 4));
+        let (count, mut start, mut bytes) = (items.len(), 0, 0);
+        let mut chunks = Vec::new();
+        let part = |from: usize, to: usize| Chunk {
+            items: from.min(count)..to.min(count),
+            removed: from.saturating_sub(count)..to.saturating_sub(count),
+            sotw: OnceLock::new(),
+            delta: OnceLock::new(),
+        };
+        for (at, size) in sizes.enumerate() {
+            if bytes > 0 && bytes + size > chunk {
+                chunks.push(part(start, at));
+                (start, bytes) = (at, 0);
+            }
+            bytes += size;
+        }
+        chunks.push(part(start, count + removed.len()));
+        Self { items, removed, chunks }
+    }
+
+    /// All its resources.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// All names that it removes.
+    #[must_use]
+    pub fn removed(&self) -> &[Name] {
+        &self.removed
+    }
+
+    /// How many responses it takes.
+    #[must_use]
+    pub fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.removed.is_empty()
+    }
+
+    /// The resources in the chunk.
+    #[must_use]
+    pub fn items_of(&self, chunk: usize) -> &[Item] {
+        self.chunks
+            .get(chunk)
+            .and_then(|chunk| self.items.get(chunk.items.clone()))
+            .unwrap_or_default()
+    }
+
+    /// The names that the chunk removes.
+    #[must_use]
+    pub fn removed_of(&self, chunk: usize) -> &[Name] {
+        self.chunks
+            .get(chunk)
+            .and_then(|chunk| self.removed.get(chunk.removed.clone()))
+            .unwrap_or_default()
+    }
+
+    /// The version of the set of its resources.
+    #[must_use]
+    pub fn sum(&self) -> Version {
+        self.items
+            .iter()
+            .fold(Version::EMPTY, |sum, item| sum.plus(item.resource.version()))
+    }
+
+    /// The chunk's `resources` and `removed_resources` fields, and whether they were encoded by this very call.
+    #[must_use]
+    pub fn encoded(&self, chunk: usize, dialect: Dialect, kind: Kind) -> (Arc<[Bytes]>, bool) {
+        let Some(cell) = self.chunks.get(chunk).map(|chunk| match dialect {
+            Dialect::Sotw => &chunk.sotw,
+            Dialect::Delta => &chunk.delta,
+        }) else {
+            return (Arc::from([]), false);
+        };
+        let mut fresh = false;
+        let pieces = cell.get_or_init(|| {
+            fresh = true;
+            self.encode(chunk, dialect, kind)
+        });
+        (pieces.clone(), fresh)
+    }
+
+    fn encode(&self, chunk: usize, dialect: Dialect, kind: Kind) -> Arc<[Bytes]> {
+        let mut rope = Rope::default();
+        for item in self.items_of(chunk) {
+            rope.item(item, dialect);
+        }
+        if dialect == Dialect::Delta {
+            let mut tail = BytesMut::new();
+            for name in self.removed_of(chunk) {
+                // C-21: of a virtual host that does not exist the client is told by a resource without a body.
+                if kind == Kind::Vhds {
+                    tail.put_slice(&Resource::missing_host(name));
+                } else {
+                    put_field(&mut tail, REMOVED_RESOURCES, name.as_str().as_bytes());
+                }
+            }
+            rope.push(tail.freeze());
+        }
+        rope.finish()
+    }
+}
+
+/// Collects pieces; joins the small ones, so that a response of many small resources is one buffer.
+#[derive(Default)]
+struct Rope {
+    pieces: Vec<Bytes>,
+    small: Vec<Bytes>,
+}
+
+impl Rope {
+    fn item(&mut self, item: &Item, dialect: Dialect) {
+        let resource = &item.resource;
+        match (dialect, item.form, item.ttl) {
+            (_, Form::Heartbeat, ttl) => self.push(resource.heartbeat(ttl.unwrap_or_default())),
+            (Dialect::Delta, Form::Whole | Form::Wrapped, None) => self.push(resource.delta_record()),
+            (Dialect::Delta, Form::Whole | Form::Wrapped, Some(ttl)) => {
+                self.push(resource.head_with_ttl(ttl));
+                self.push(resource.inner());
+            }
+            (Dialect::Sotw, Form::Whole, _) => self.push(resource.sotw_record()),
+            (Dialect::Sotw, Form::Wrapped, ttl) => resource.wrapped(ttl).into_iter().for_each(|piece| self.push(piece)),
+        }
+    }
+
+    fn push(&mut self, piece: Bytes) {
+        if piece.len() < JOIN_BELOW {
+            if !piece.is_empty() {
+                self.small.push(piece);
+            }
+        } else {
+            self.join();
+            self.pieces.push(piece);
+        }
+    }
+
+    fn join(&mut self) {
+        if self.small.len() <= 1 {
+            self.pieces.append(&mut self.small);
+            return;
+        }
+        let mut joined = BytesMut::with_capacity(self.small.iter().map(Bytes::len).sum());
+        for piece in self.small.drain(..) {
+            joined.put_slice(&piece);
+        }
+        self.pieces.push(joined.freeze());
+    }
+
+    fn finish(mut self) -> Arc<[Bytes]> {
+        self.join();
+        Arc::from(self.pieces)
+    }
+}

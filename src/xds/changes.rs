@@ -1,0 +1,44 @@
+//! What one upstream message, or the passing of time, changes in a view.
+//!
+//! Owns the words between the upstream machine and the cache. Refuses to know either of them.
+
+use std::sync::Arc;
+
+use super::{Expiry, Name, Reason, Resource, TypeUrl};
+
+/// Changes of one type, applied together or not at all (K-20).
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// The type.
+    pub type_url: TypeUrl,
+    /// Whether they are about what a wildcard covers, or about names that were asked for.
+    pub wildcard: bool,
+    /// What changed, in order.
+    pub updates: Vec<Update>,
+    /// If the completeness of a wildcard changed: to what.
+    pub complete: Option<bool>,
+    /// Whether the server has answered for this type on its present stream; `None` leaves that as it was.
+    pub answered: Option<bool>,
+}
+
+/// One change.
+#[derive(Clone, Debug)]
+pub enum Update {
+    /// The resource exists with this content, or was confirmed.
+    Put(Arc<Resource>, Option<Expiry>),
+    /// The name does not exist.
+    Absent(Name, Reason),
+    /// Nothing is known of the name any more, because nobody wants it.
+    Forget(Name),
+}
+
+impl Update {
+    /// The name that it is about.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        match self {
+            Self::Put(resource, _) => resource.name(),
+            Self::Absent(name, _) | Self::Forget(name) => name,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A view at one instant: the states of all its types.
+//!
+//! Owns consistency: a reader sees one cut, never parts of two. Refuses to know how cuts are published.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Changes, Expiry, Known, Name, Resource, State, TypeUrl};
+
+/// The states of all types of one view at one instant.
+#[derive(Clone, Debug, Default)]
+pub struct Cut {
+    types: BTreeMap<TypeUrl, Slot>,
+}
+
+/// One type in a cut. What a wildcard covers and what was asked for by name are two halves, because "not in the wildcard" says
+/// nothing about a name (K-05).
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// What the wildcard covers, if anybody wants it.
+    pub wildcard: Option<Arc<State>>,
+    /// What was asked for by name.
+    pub named: Arc<State>,
+    /// Whether the server has answered for this type on its present stream.
+    pub answered: bool,
+}
+
+impl Cut {
+    /// The type's states, if anything was ever known of it.
+    #[must_use]
+    pub fn slot(&self, type_url: &TypeUrl) -> Option<&Slot> {
+        self.types.get(type_url)
+    }
+
+    /// All types of which anything is known.
+    pub fn slots(&self) -> impl Iterator<Item = (&TypeUrl, &Slot)> {
+        self.types.iter()
+    }
+
+    /// The cut in which the changes hold, and the names for which something changed.
+    #[must_use]
+    pub fn with(&self, changes: &Changes) -> (Self, Vec<Name>) {
+        let mut next = self.clone();
+        let slot = next
+            .types
+            .entry(changes.type_url.clone())
+            .or_insert_with(|| Slot::new(&changes.type_url));
+        if let Some(answered) = changes.answered {
+            slot.answered = answered;
+        }
+        if changes.updates.is_empty() && changes.complete.is_none() {
+            return (next, Vec::new());
+        }
+        let old = if changes.wildcard {
+            slot.wildcard.clone()
+        } else {
+            Some(slot.named.clone())
+        };
+        let old = old.unwrap_or_else(|| Arc::new(State::new(changes.type_url.clone())));
+        let (state, changed) = old.with(&changes.updates, changes.complete);
+        let state = Arc::new(state);
+        if changes.wildcard {
+            slot.wildcard = Some(state);
+        } else {
+            slot.named = state;
+        }
+        (next, changed.into_iter().collect())
+    }
+
+    /// The cut in which nothing is known of the type's wildcard any more.
+    #[must_use]
+    pub fn without_wildcard(&self, type_url: &TypeUrl) -> Self {
+        let mut next = self.clone();
+        if let Some(slot) = next.types.get_mut(type_url) {
+            slot.wildcard = None;
+        }
+        next
+    }
+}
+
+impl Slot {
+    /// A slot in which nothing is known.
+    #[must_use]
+    pub fn new(type_url: &TypeUrl) -> Self {
+        Self {
+            wildcard: None,
+            named: Arc::new(State::new(type_url.clone())),
+            answered: false,
+        }
+    }
+
+    /// What is known of a name: the wildcard first, then what was asked for by name.
+    #[must_use]
+    pub fn known(&self, name: &Name) -> Option<&Known> {
+        let covered = self.wildcard.as_ref().and_then(|state| state.known(name));
+        covered.or_else(|| self.named.known(name))
+    }
+
+    /// The resource of this name, if it exists.
+    #[must_use]
+    pub fn resource(&self, name: &Name) -> Option<&Arc<Resource>> {
+        match self.known(name) {
+            Some(Known::Present(resource)) => Some(resource),
+            Some(Known::Absent(_)) | None => None,
+        }
+    }
+
+    /// How long the resource of this canonical name still lives.
+    #[must_use]
+    pub fn expiry(&self, name: &Name) -> Option<Expiry> {
+        match &self.wildcard {
+            Some(state) if state.known(name).is_some() => state.expiry(name),
+            Some(_) | None => self.named.expiry(name),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The difference between what a client holds and what is current.
+//!
+//! Owns the one operation behind first fetch, update, catching up and reconnecting. Refuses to know which of them it is.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use imbl::ordmap::DiffItem;
+
+use super::{Batch, Extra, Held, Item, Known, Name, Resource, Seen, State};
+
+/// What must be said to somebody who holds one thing so that it holds another. The same for everybody at the same two points.
+#[derive(Debug)]
+pub struct Difference {
+    changed: Vec<Arc<Resource>>,
+    beats: Vec<Arc<Resource>>,
+    removed: Option<Arc<Extra>>,
+    endpoints: Vec<(Name, bool)>,
+    additions: OnceLock<Arc<Batch>>,
+    removals: OnceLock<Arc<Batch>>,
+    both: OnceLock<Arc<Batch>>,
+}
+
+impl Difference {
+    /// Compares content by hash alone; costs what changed where the two states are relatives.
+    #[must_use]
+    pub fn between(seen: &Seen, to: &State) -> Self {
+        let nothing = State::new(to.type_url().clone());
+        let from = seen.state.as_deref().unwrap_or(&nothing);
+        let extra = seen.extra.as_deref().map(Extra::names);
+        let remembered = |name: &Name| extra.and_then(|extra| extra.get(name));
+        let mut changed = Vec::new();
+        let mut endpoints = Vec::new();
+        let mut removed = BTreeMap::new();
+        for item in from.entries().diff(to.entries()) {
+            match item {
+                DiffItem::Add(name, Known::Present(new)) => {
+                    let held = remembered(name);
+                    if !held.is_some_and(|held| held.is(new.version())) {
+                        endpoints.extend(new.endpoints().map(|name| (name.clone(), held.is_none())));
+                        changed.push(new.clone());
+                    }
+                }
+                DiffItem::Update {
+                    old: (_, old),
+                    new: (_, Known::Present(new)),
+                } => {
+                    endpoints.extend(
+                        new.endpoints()
+                            .map(|name| (name.clone(), matches!(old, Known::Absent(_)))),
+                    );
+                    changed.push(new.clone());
+                }
+                DiffItem::Update {
+                    old: (name, Known::Present(old)),
+                    ..
+                }
+                | DiffItem::Remove(name, Known::Present(old)) => {
+                    removed.insert(name.clone(), Held::Content(old.clone()));
+                }
+                DiffItem::Add(..) | DiffItem::Update { .. } | DiffItem::Remove(..) => {}
+            }
+        }
+        for (name, held) in extra.into_iter().flatten() {
+            if to.resource(name).is_none() {
+                removed.insert(name.clone(), held.clone());
+            }
+        }
+        let beats = beats(from, to);
+        let removed = (!removed.is_empty()).then(|| Arc::new(Extra::new(removed)));
+        Self {
+            changed,
+            beats,
+            removed,
+            endpoints,
+            ..Self::nothing()
+        }
+    }
+
+    /// No difference.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self {
+            changed: Vec::new(),
+            beats: Vec::new(),
+            removed: None,
+            endpoints: Vec::new(),
+            additions: OnceLock::new(),
+            removals: OnceLock::new(),
+            both: OnceLock::new(),
+        }
+    }
+
+    /// What is new or different, by name.
+    #[must_use]
+    pub fn changed(&self) -> &[Arc<Resource>] {
+        &self.changed
+    }
+
+    /// What is the same and was confirmed by a heartbeat (K-17).
+    #[must_use]
+    pub fn beats(&self) -> &[Arc<Resource>] {
+        &self.beats
+    }
+
+    /// What is held and not there any more.
+    #[must_use]
+    pub const fn removed(&self) -> Option<&Arc<Extra>> {
+        self.removed.as_ref()
+    }
+
+    /// The EDS names of new and different clusters, and whether the cluster is new (K-13).
+    #[must_use]
+    pub fn endpoints(&self) -> &[(Name, bool)] {
+        &self.endpoints
+    }
+
+    /// When the oldest of the changes was received.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Instant> {
+        self.changed.iter().map(|resource| resource.received()).min()
+    }
+
+    /// What is new or different, ready to send, cut into chunks of about `chunk` bytes.
+    #[must_use]
+    pub fn additions(&self, chunk: usize) -> Arc<Batch> {
+        self.additions
+            .get_or_init(|| Arc::new(Batch::new(self.items(), Vec::new(), chunk)))
+            .clone()
+    }
+
+    /// What is gone, ready to send.
+    #[must_use]
+    pub fn removals(&self, chunk: usize) -> Arc<Batch> {
+        self.removals
+            .get_or_init(|| Arc::new(Batch::new(Vec::new(), self.gone(), chunk)))
+            .clone()
+    }
+
+    /// Both together, ready to send.
+    #[must_use]
+    pub fn both(&self, chunk: usize) -> Arc<Batch> {
+        self.both
+            .get_or_init(|| Arc::new(Batch::new(self.items(), self.gone(), chunk)))
+            .clone()
+    }
+
+    /// About how many bytes the relay keeps for it, encodings included.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let bodies: usize = self.changed.iter().map(|resource| resource.weight()).sum();
+        size_of::<Self>() + bodies + self.removed.as_ref().map_or(0, |extra| extra.weight())
+    }
+
+    fn items(&self) -> Vec<Item> {
+        self.changed
+            .iter()
+            .map(|resource| Item::plain(resource.clone()))
+            .collect()
+    }
+
+    fn gone(&self) -> Vec<Name> {
+        self.removed
+            .iter()
+            .flat_map(|extra| extra.names().keys().cloned())
+            .collect()
+    }
+}
+
+fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {
+    if to.expiries().is_empty() {
+        return Vec::new();
+    }
+    let mut beats = Vec::new();
+    for item in from.expiries().diff(to.expiries()) {
+        let (DiffItem::Add(name, _) | DiffItem::Update { new: (name, _), .. }) = item else {
+            continue;
+        };
+        if let (Some(old), Some(new)) = (from.resource(name), to.resource(name))
+            && old.version() == new.version()
+        {
+            beats.push(new.clone());
+        }
+    }
+    beats
+}

@@ -1,0 +1,137 @@
+//! What a client holds.
+//!
+//! Owns the words for it, from one name to a whole wildcard. Refuses to know how the client came to hold it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Name, Resource, State, Version};
+
+/// What a client holds under one name.
+#[derive(Clone, Debug, Default)]
+pub enum Held {
+    /// Nothing: it was never sent, or the client has forgotten it.
+    #[default]
+    Nothing,
+    /// Perhaps something, and nobody knows what (after a NACK, or from before this stream).
+    Unknown,
+    /// Content with this version, as the client itself says.
+    Version(Version),
+    /// This content.
+    Content(Arc<Resource>),
+}
+
+impl Held {
+    /// Whether it is surely this content.
+    #[must_use]
+    pub fn is(&self, version: Version) -> bool {
+        match self {
+            Self::Nothing | Self::Unknown => false,
+            Self::Version(held) => *held == version,
+            Self::Content(held) => held.version() == version,
+        }
+    }
+
+    /// Whether the client may hold anything.
+    #[must_use]
+    pub const fn perhaps(&self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+
+    /// The content, where it is at hand.
+    #[must_use]
+    pub const fn content(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Self::Content(resource) => Some(resource),
+            Self::Nothing | Self::Unknown | Self::Version(_) => None,
+        }
+    }
+}
+
+/// What a client holds besides a state: what it remembers from before, or what is about to be taken from it.
+#[derive(Debug)]
+pub struct Extra {
+    id: u64,
+    names: BTreeMap<Name, Held>,
+    sum: Version,
+}
+
+impl Extra {
+    /// Wraps the table.
+    #[must_use]
+    pub fn new(names: BTreeMap<Name, Held>) -> Self {
+        let sum = names
+            .values()
+            .filter_map(Held::content)
+            .fold(Version::EMPTY, |sum, held| sum.plus(held.version()));
+        Self {
+            id: next_id(),
+            names,
+            sum,
+        }
+    }
+
+    /// Identifies this very value.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The table.
+    #[must_use]
+    pub const fn names(&self) -> &BTreeMap<Name, Held> {
+        &self.names
+    }
+
+    /// The version of the contents in it.
+    #[must_use]
+    pub const fn sum(&self) -> Version {
+        self.sum
+    }
+
+    /// About how many bytes the relay keeps for it, bodies apart.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.names.len() * 64
+    }
+}
+
+/// What a wildcard subscription holds: a state that it was brought to, and what it holds besides. Names of `extra` are not in `state`.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The state that the client was last brought to.
+    pub state: Option<Arc<State>>,
+    /// What it holds besides.
+    pub extra: Option<Arc<Extra>>,
+}
+
+impl Seen {
+    /// What the client holds under this name.
+    #[must_use]
+    pub fn held(&self, name: &Name) -> Held {
+        if let Some(resource) = self.state.as_ref().and_then(|state| state.resource(name)) {
+            return Held::Content(resource.clone());
+        }
+        self.extra
+            .as_ref()
+            .and_then(|extra| extra.names().get(name))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Identifies this very value.
+    #[must_use]
+    pub fn id(&self) -> (u64, u64) {
+        (
+            self.state.as_ref().map_or(0, |state| state.id()),
+            self.extra.as_ref().map_or(0, |extra| extra.id()),
+        )
+    }
+}
+
+/// A number that no other state or extra of this process has; 0 stands for none.
+pub(super) fn next_id() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}

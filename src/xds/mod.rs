@@ -1,0 +1,32 @@
+//! The vocabulary: values that are equal, ordered and hashed, and that do nothing.
+//!
+//! Owns the words that every other module speaks (types, names, resources, what is known of them, what a client holds).
+//! Refuses to know connections, clocks, locks and who is asking.
+
+pub mod answers;
+pub mod batch;
+pub mod changes;
+pub mod cut;
+pub mod difference;
+pub mod held;
+pub mod interest;
+pub mod name;
+pub mod node;
+pub mod resource;
+pub mod state;
+pub mod type_url;
+pub mod version;
+
+pub use answers::{Answers, Unshared};
+pub use batch::{Batch, Chunk, Dialect, Form, Item};
+pub use changes::{Changes, Update};
+pub use cut::{Cut, Slot};
+pub use difference::Difference;
+pub use held::{Extra, Held, Seen};
+pub use interest::{Dirty, Target, Want};
+pub use name::Name;
+pub use node::{Class, Features, Locality, Node};
+pub use resource::{Resource, ResourceParts};
+pub use state::{Expiry, Known, Reason, State};
+pub use type_url::{Kind, NameRule, Traits, TypeUrl, Types};
+pub use version::Version;

@@ -1,0 +1,76 @@
+//! Who a client says it is.
+//!
+//! Owns the parts of a node that the relay looks at. Refuses to decide what they entitle to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The parts of a client's node that the relay reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// The node's id.
+    pub id: Arc<str>,
+    /// The node's cluster.
+    pub cluster: Arc<str>,
+    /// Where it runs.
+    pub locality: Locality,
+    /// Metadata: the scalar members by dotted path, as text.
+    pub metadata: BTreeMap<String, String>,
+    /// What it can read.
+    pub features: Features,
+    /// Ids of the relays that the stream has come through (K-25).
+    pub relays: Vec<String>,
+    /// The software, as it names itself.
+    pub user_agent: String,
+}
+
+/// Where a client runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Locality {
+    /// Region.
+    pub region: String,
+    /// Zone.
+    pub zone: String,
+    /// Sub-zone.
+    pub sub_zone: String,
+}
+
+/// What a client can read beyond the minimum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Features {
+    /// Resources in the wrapper message in SotW (B-30).
+    pub wrapper: bool,
+    /// Time to live, and heartbeats under delta (K-18).
+    pub ttl: bool,
+    /// `LbEndpoint` collections; changes what a server sends, so it is part of the class (K-04).
+    pub endpoint_collections: bool,
+}
+
+impl Features {
+    /// Reads the names that are on the wire or in the documents (B-30).
+    pub fn read<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut features = Self::default();
+        for name in names {
+            match name {
+                "xds.config.resource-in-sotw"
+                | "xds.config.supports-resource-in-sotw"
+                | "envoy.config.resource-in-sotw" => features.wrapper = true,
+                "xds.config.supports-resource-ttl" => features.ttl = true,
+                "xds.endpoint.supports_lb_endpoint_collection" => features.endpoint_collections = true,
+                _ => {}
+            }
+        }
+        features
+    }
+}
+
+/// Which clients may share names and wildcards (K-02): the rule that matched, and its key's values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class {
+    /// The position of the rule in the configuration; none matched: `None`.
+    pub rule: Option<usize>,
+    /// The values of its key, in order.
+    pub key: Vec<String>,
+    /// Features that change what a server sends (K-04).
+    pub endpoint_collections: bool,
+}

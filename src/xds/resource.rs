@@ -1,0 +1,286 @@
+//! One resource, encoded once for every client.
+//!
+//! Owns the bytes that go to sockets by reference, and the content hash over all of them. Refuses to decode a body.
+
+use std::fmt;
+use std::time::Instant;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+
+use super::version::Hasher;
+use super::{Name, TypeUrl, Version};
+
+/// A resource as it is forwarded. Immutable; shared in an `Arc` by everybody who holds it.
+///
+/// One allocation serves both dialects: a delta record (`resources` entry of a delta response) ends with its `Any`, and that
+/// field has the same number in `Resource` as `resources` has in a SotW response, so that the record's tail is the SotW entry.
+pub struct Resource {
+    name: Name,
+    aliases: Box<[Name]>,
+    version: Version,
+    record: Bytes,
+    inner_at: u32,
+    any_at: u32,
+    body_at: u32,
+    endpoints: Option<Name>,
+    received: Instant,
+}
+
+/// What a resource is made of.
+pub struct ResourceParts<'a> {
+    /// The resource's type.
+    pub type_url: &'a TypeUrl,
+    /// Its canonical name.
+    pub name: Name,
+    /// Other names that it answers to (C-20), sorted.
+    pub aliases: Vec<Name>,
+    /// Encoded fields of the `Resource` message that are passed on as they came: cache control, metadata.
+    pub passed_on: &'a [u8],
+    /// The `Any`'s value, as it came.
+    pub body: &'a [u8],
+    /// For a cluster that takes its endpoints from EDS: their name (K-13).
+    pub endpoints: Option<Name>,
+    /// When the last byte of the message that brought it was read.
+    pub received: Instant,
+}
+
+const VERSION: u32 = 1;
+const RESOURCE: u32 = 2;
+const NAME: u32 = 3;
+const ALIASES: u32 = 4;
+const TTL: u32 = 6;
+/// The number of `resources` in both kinds of response.
+const RESOURCES: u32 = 2;
+const ANY_TYPE_URL: u32 = 1;
+const ANY_VALUE: u32 = 2;
+
+impl Resource {
+    /// Encodes and hashes. `seed` 0 is the rule; another one tells apart two contents whose hashes collide (K-09).
+    #[must_use]
+    pub fn new(parts: ResourceParts<'_>, seed: u64) -> Self {
+        let version = content_hash(&parts, seed);
+        let url = parts.type_url.url();
+        let any_len = field_len(ANY_TYPE_URL, url.len()) + field_len(ANY_VALUE, parts.body.len());
+        let version_text = version.to_string();
+        let head_len = field_len(NAME, parts.name.as_str().len())
+            + field_len(VERSION, version_text.len())
+            + parts
+                .aliases
+                .iter()
+                .map(|alias| field_len(ALIASES, alias.as_str().len()))
+                .sum::<usize>()
+            + parts.passed_on.len();
+        let inner_len = head_len + field_len(RESOURCE, any_len);
+
+        let mut record = BytesMut::with_capacity(field_len(RESOURCES, inner_len));
+        put_key_len(&mut record, RESOURCES, inner_len);
+        let inner_at = record.len();
+        put_field(&mut record, NAME, parts.name.as_str().as_bytes());
+        put_field(&mut record, VERSION, version_text.as_bytes());
+        for alias in &parts.aliases {
+            put_field(&mut record, ALIASES, alias.as_str().as_bytes());
+        }
+        record.put_slice(parts.passed_on);
+        let any_at = record.len();
+        put_key_len(&mut record, RESOURCE, any_len);
+        put_field(&mut record, ANY_TYPE_URL, url.as_bytes());
+        put_key_len(&mut record, ANY_VALUE, parts.body.len());
+        let body_at = record.len();
+        record.put_slice(parts.body);
+
+        let at = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
+        Self {
+            name: parts.name,
+            aliases: parts.aliases.into_boxed_slice(),
+            version,
+            record: record.freeze(),
+            inner_at: at(inner_at),
+            any_at: at(any_at),
+            body_at: at(body_at),
+            endpoints: parts.endpoints,
+            received: parts.received,
+        }
+    }
+
+    /// The canonical name.
+    #[must_use]
+    pub const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The other names that it answers to.
+    #[must_use]
+    pub const fn aliases(&self) -> &[Name] {
+        &self.aliases
+    }
+
+    /// The content hash.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// For a cluster that takes its endpoints from EDS: their name (K-13).
+    #[must_use]
+    pub const fn endpoints(&self) -> Option<&Name> {
+        self.endpoints.as_ref()
+    }
+
+    /// When the last byte of the message that brought this content was read.
+    #[must_use]
+    pub const fn received(&self) -> Instant {
+        self.received
+    }
+
+    /// The whole `resources` entry of a delta response.
+    #[must_use]
+    pub fn delta_record(&self) -> Bytes {
+        self.record.clone()
+    }
+
+    /// The whole `resources` entry of a SotW response.
+    #[must_use]
+    pub fn sotw_record(&self) -> Bytes {
+        self.record.slice(self.any_at as usize..)
+    }
+
+    /// The `Resource` message without key and length, for records that need private fields before it.
+    #[must_use]
+    pub fn inner(&self) -> Bytes {
+        self.record.slice(self.inner_at as usize..)
+    }
+
+    /// The `Any`'s value.
+    #[must_use]
+    pub fn body(&self) -> Bytes {
+        self.record.slice(self.body_at as usize..)
+    }
+
+    /// The head of a delta record whose `Resource` carries a `ttl` as well: what must be written before [`Self::inner`].
+    #[must_use]
+    pub fn head_with_ttl(&self, ttl: std::time::Duration) -> Bytes {
+        let ttl = ttl_field(ttl);
+        let mut head = BytesMut::with_capacity(16 + ttl.len());
+        put_key_len(
+            &mut head,
+            RESOURCES,
+            ttl.len() + self.record.len() - self.inner_at as usize,
+        );
+        head.put_slice(&ttl);
+        head.freeze()
+    }
+
+    /// A delta record that confirms this content for another `ttl` and carries no body (K-17).
+    #[must_use]
+    pub fn heartbeat(&self, ttl: std::time::Duration) -> Bytes {
+        let ttl = ttl_field(ttl);
+        let version = self.version.to_string();
+        let mut record = BytesMut::new();
+        let inner = field_len(NAME, self.name.as_str().len()) + field_len(VERSION, version.len()) + ttl.len();
+        put_key_len(&mut record, RESOURCES, inner);
+        put_field(&mut record, NAME, self.name.as_str().as_bytes());
+        put_field(&mut record, VERSION, version.as_bytes());
+        record.put_slice(&ttl);
+        record.freeze()
+    }
+
+    /// A SotW entry that is this resource inside the wrapper message (B-30), with its remaining `ttl` if it has one.
+    #[must_use]
+    pub fn wrapped(&self, ttl: Option<std::time::Duration>) -> [Bytes; 2] {
+        let inner = self.inner();
+        let ttl = ttl.map_or_else(Bytes::new, ttl_field);
+        let value_len = ttl.len() + inner.len();
+        let mut head = BytesMut::new();
+        put_key_len(
+            &mut head,
+            RESOURCES,
+            field_len(ANY_TYPE_URL, WRAPPER_URL.len()) + field_len(ANY_VALUE, value_len),
+        );
+        put_field(&mut head, ANY_TYPE_URL, WRAPPER_URL.as_bytes());
+        put_key_len(&mut head, ANY_VALUE, value_len);
+        head.put_slice(&ttl);
+        [head.freeze(), inner]
+    }
+
+    /// A delta record that says of a virtual host that it does not exist: its name, and no body (C-21).
+    #[must_use]
+    pub fn missing_host(name: &Name) -> Bytes {
+        let name = name.as_str().as_bytes();
+        let mut record = BytesMut::new();
+        put_key_len(
+            &mut record,
+            RESOURCES,
+            field_len(NAME, name.len()) + field_len(ALIASES, name.len()),
+        );
+        put_field(&mut record, NAME, name);
+        put_field(&mut record, ALIASES, name);
+        record.freeze()
+    }
+
+    /// Whether the bytes that are forwarded are the same.
+    #[must_use]
+    pub fn same_content(&self, other: &Self) -> bool {
+        self.record == other.record
+    }
+
+    /// How many bytes the relay keeps for it.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.record.len() + size_of::<Self>()
+    }
+}
+
+/// The type of the message around a resource in a SotW response.
+pub const WRAPPER_URL: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{:.8}", self.name, self.version.to_string())
+    }
+}
+
+fn content_hash(parts: &ResourceParts<'_>, seed: u64) -> Version {
+    let mut hasher = Hasher::new(seed);
+    hasher.field(parts.type_url.full_name().as_bytes());
+    hasher.field(parts.name.as_str().as_bytes());
+    hasher.field(&(parts.aliases.len() as u64).to_le_bytes());
+    for alias in &parts.aliases {
+        hasher.field(alias.as_str().as_bytes());
+    }
+    hasher.field(parts.passed_on);
+    hasher.field(parts.body);
+    hasher.finish()
+}
+
+fn ttl_field(ttl: std::time::Duration) -> Bytes {
+    let mut duration = BytesMut::new();
+    if ttl.as_secs() > 0 {
+        encode_key(1, WireType::Varint, &mut duration);
+        encode_varint(ttl.as_secs(), &mut duration);
+    }
+    if ttl.subsec_nanos() > 0 {
+        encode_key(2, WireType::Varint, &mut duration);
+        encode_varint(u64::from(ttl.subsec_nanos()), &mut duration);
+    }
+    let mut field = BytesMut::new();
+    put_field(&mut field, TTL, &duration);
+    field.freeze()
+}
+
+/// The size of a length-delimited field.
+pub(crate) fn field_len(number: u32, len: usize) -> usize {
+    key_len(number) + encoded_len_varint(len as u64) + len
+}
+
+/// Writes a length-delimited field.
+pub(crate) fn put_field(into: &mut BytesMut, number: u32, bytes: &[u8]) {
+    put_key_len(into, number, bytes.len());
+    into.put_slice(bytes);
+}
+
+/// Writes what comes before the content of a length-delimited field.
+pub(crate) fn put_key_len(into: &mut BytesMut, number: u32, len: usize) {
+    encode_key(number, WireType::LengthDelimited, into);
+    encode_varint(len as u64, into);
+}

@@ -1,0 +1,255 @@
+//! What is known of one type in one half of a view, at one instant.
+//!
+//! Owns the three-valued map and its structural sharing. Refuses to know who wants what.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use imbl::OrdMap;
+
+use super::held::next_id;
+use super::{Name, Resource, TypeUrl, Update, Version};
+
+/// What is known of a name; a name that is in no map is Unknown. Never two-valued (K-15).
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// It does not exist.
+    Absent(Reason),
+    /// It exists, with this content.
+    Present(Arc<Resource>),
+}
+
+impl PartialEq for Known {
+    /// Equal content: bodies are compared by their hash alone.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Present(a), Self::Present(b)) => Arc::ptr_eq(a, b) || a.version() == b.version(),
+            (Self::Absent(a), Self::Absent(b)) => a == b,
+            (Self::Present(_), Self::Absent(_)) | (Self::Absent(_), Self::Present(_)) => false,
+        }
+    }
+}
+
+/// How we know that a name does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The server said so, or left it out of a full state.
+    Said,
+    /// The server never answered for it in time. K-16: no ground to take it from a client that holds it.
+    TimedOut,
+    /// Its time to live ran out (E-11).
+    Expired,
+}
+
+/// How long a resource still lives, and which heartbeat said so (K-17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// When it ends.
+    pub at: Instant,
+    /// Counts confirmations, so that each is passed on once.
+    pub beat: u32,
+}
+
+/// Immutable map from name to what is known; shares its structure with its predecessor.
+#[derive(Clone)]
+pub struct State {
+    id: u64,
+    type_url: TypeUrl,
+    entries: OrdMap<Name, Known>,
+    aliases: OrdMap<Name, Name>,
+    expiries: OrdMap<Name, Expiry>,
+    complete: bool,
+    present: usize,
+    bytes: usize,
+    sum: Version,
+}
+
+impl State {
+    /// Nothing is known.
+    #[must_use]
+    pub fn new(type_url: TypeUrl) -> Self {
+        Self {
+            id: next_id(),
+            type_url,
+            entries: OrdMap::new(),
+            aliases: OrdMap::new(),
+            expiries: OrdMap::new(),
+            complete: false,
+            present: 0,
+            bytes: 0,
+            sum: Version::EMPTY,
+        }
+    }
+
+    /// Identifies this very state.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The type.
+    #[must_use]
+    pub const fn type_url(&self) -> &TypeUrl {
+        &self.type_url
+    }
+
+    /// Of a wildcard: whether a name that is not in it surely does not belong to it.
+    #[must_use]
+    pub const fn complete(&self) -> bool {
+        self.complete
+    }
+
+    /// How many resources exist.
+    #[must_use]
+    pub const fn present(&self) -> usize {
+        self.present
+    }
+
+    /// How many bytes the relay keeps for them.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The version of the set of all resources that exist.
+    #[must_use]
+    pub const fn sum(&self) -> Version {
+        self.sum
+    }
+
+    /// All that is known, by name.
+    #[must_use]
+    pub const fn entries(&self) -> &OrdMap<Name, Known> {
+        &self.entries
+    }
+
+    /// The expiries of those resources that have one.
+    #[must_use]
+    pub const fn expiries(&self) -> &OrdMap<Name, Expiry> {
+        &self.expiries
+    }
+
+    /// All resources that exist, by name.
+    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.entries.values().filter_map(|known| match known {
+            Known::Present(resource) => Some(resource),
+            Known::Absent(_) => None,
+        })
+    }
+
+    /// What is known of a name, or of the resource that has it as an alias (C-20).
+    #[must_use]
+    pub fn known(&self, name: &Name) -> Option<&Known> {
+        match self.entries.get(name) {
+            Some(known @ Known::Present(_)) => Some(known),
+            absent => self
+                .aliases
+                .get(name)
+                .and_then(|canonical| self.entries.get(canonical))
+                .or(absent),
+        }
+    }
+
+    /// The resource of this name or alias.
+    #[must_use]
+    pub fn resource(&self, name: &Name) -> Option<&Arc<Resource>> {
+        match self.known(name) {
+            Some(Known::Present(resource)) => Some(resource),
+            Some(Known::Absent(_)) | None => None,
+        }
+    }
+
+    /// How long the resource of this canonical name still lives.
+    #[must_use]
+    pub fn expiry(&self, name: &Name) -> Option<Expiry> {
+        if self.expiries.is_empty() {
+            None
+        } else {
+            self.expiries.get(name).copied()
+        }
+    }
+
+    /// The successor in which the updates hold, and the names and aliases for which something changed.
+    #[must_use]
+    pub fn with(&self, updates: &[Update], complete: Option<bool>) -> (Self, BTreeSet<Name>) {
+        let mut next = Self {
+            id: next_id(),
+            ..self.clone()
+        };
+        let mut changed = BTreeSet::new();
+        for update in updates {
+            match update {
+                Update::Put(resource, expiry) => next.put(resource, *expiry, &mut changed),
+                Update::Absent(name, reason) => next.replace(name, Some(Known::Absent(*reason)), &mut changed),
+                Update::Forget(name) => next.replace(name, None, &mut changed),
+            }
+        }
+        if let Some(complete) = complete {
+            next.complete = complete;
+        }
+        (next, changed)
+    }
+
+    fn put(&mut self, resource: &Arc<Resource>, expiry: Option<Expiry>, changed: &mut BTreeSet<Name>) {
+        let name = resource.name();
+        let same = self
+            .entries
+            .get(name)
+            .is_some_and(|old| *old == Known::Present(resource.clone()));
+        if !same {
+            self.replace(name, Some(Known::Present(resource.clone())), changed);
+        }
+        let before = self.expiry(name);
+        match expiry {
+            Some(expiry) => drop(self.expiries.insert(name.clone(), expiry)),
+            None if before.is_some() => drop(self.expiries.remove(name)),
+            None => {}
+        }
+        if before != expiry {
+            changed.insert(name.clone());
+            changed.extend(resource.aliases().iter().cloned());
+        }
+    }
+
+    fn replace(&mut self, name: &Name, known: Option<Known>, changed: &mut BTreeSet<Name>) {
+        let old = match known {
+            Some(ref known) => self.entries.insert(name.clone(), known.clone()),
+            None => self.entries.remove(name),
+        };
+        if old == known {
+            return;
+        }
+        changed.insert(name.clone());
+        if let Some(Known::Present(old)) = old {
+            self.present -= 1;
+            self.bytes -= old.weight();
+            self.sum = self.sum.minus(old.version());
+            for alias in old.aliases() {
+                changed.insert(alias.clone());
+                if self.aliases.get(alias) == Some(name) {
+                    self.aliases.remove(alias);
+                }
+            }
+            self.expiries.remove(name);
+        }
+        if let Some(Known::Present(new)) = known {
+            self.present += 1;
+            self.bytes += new.weight();
+            self.sum = self.sum.plus(new.version());
+            for alias in new.aliases() {
+                changed.insert(alias.clone());
+                self.aliases.insert(alias.clone(), name.clone());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let complete = if self.complete { "complete" } else { "open" };
+        write!(f, "{:?}#{} {complete} ", self.type_url, self.id)?;
+        f.debug_map().entries(self.entries.iter()).finish()
+    }
+}
