@@ -8,5 +8,6 @@
 //! - [`proto`]: the wire messages.
 
 pub mod cli;
+pub mod config;
 pub mod proto;
 pub mod xds;

@@ -1,0 +1,127 @@
+//! The configuration: one strict YAML file, overridden by flags, as one validated value.
+//!
+//! It owns the file's shape, every default and every message about a bad setting. It knows nothing of what the
+//! settings do: nobody but the wiring turns a [`Config`] into running parts.
+
+mod class;
+mod defaults;
+mod quantity;
+mod server;
+mod shape;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+pub use class::{ClassRule, Glob, NodePath, NodeTemplate, Piece, Template};
+pub use defaults::{Limits, Timers};
+pub use server::{Credentials, Endpoint, Server, ServerFeatures, Transport};
+
+use crate::proto::envoy::config::core::v3::Node;
+use crate::xds::Traits;
+
+/// Everything that an operator can choose, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Who the relay says it is to its control planes.
+    pub node: Node,
+    /// Where clients connect; at least one.
+    pub listeners: Vec<Address>,
+    /// Where probes, metrics and people connect.
+    pub admin: Address,
+    /// The control planes in order of priority; at least one.
+    pub servers: Vec<Server>,
+    /// Which clients share a view; the first rule that matches wins, and without a match all share one.
+    pub classes: Vec<ClassRule>,
+    /// What a peer may cost.
+    pub limits: Limits,
+    /// How long things wait.
+    pub timers: Timers,
+    /// Delta responses are split so that none grows over this many bytes; `usize::MAX` never splits.
+    pub chunk: usize,
+    /// whether the v2 methods are served.
+    pub transport_v2: bool,
+    /// Whether a client may begin without a node.
+    pub anonymous: bool,
+    /// types that the relay does not know, or is to treat otherwise than usual, by full name.
+    pub types: BTreeMap<String, Traits>,
+}
+
+impl Config {
+    /// Reads `file`, if any, and lets `flags` override it.
+    pub fn load(file: Option<&Path>, flags: &Flags) -> Result<Self, ConfigError> {
+        let Some(path) = file else {
+            return Self::parse("", "command line", flags);
+        };
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(&text, &path.display().to_string(), flags)
+    }
+
+    /// Parses `text`, which stands in the file called `origin`, and lets `flags` override it.
+    pub fn parse(text: &str, origin: &str, flags: &Flags) -> Result<Self, ConfigError> {
+        let file = shape::File::parse(text).map_err(|problem| problem.within(origin))?;
+        validate::check(file, flags, origin)
+    }
+}
+
+/// Settings from the command line or the environment; each replaces its counterpart in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// Replaces `listeners`.
+    pub listen: Vec<String>,
+    /// Replaces `upstream.xds_servers`.
+    pub upstream: Vec<String>,
+    /// Replaces `admin.address`.
+    pub admin: Option<String>,
+}
+
+/// Where a listener is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A TCP port.
+    Socket(SocketAddr),
+    /// A Unix domain socket.
+    Unix(PathBuf),
+}
+
+impl Address {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("unix:") {
+            Some("") => Err("`unix:` lacks a path; write unix:/run/distributary.sock".to_owned()),
+            Some(path) => Ok(Self::Unix(path.into())),
+            None => text.parse().map(Self::Socket).map_err(|_| {
+                format!("`{text}` is not an address; write ip:port, [v6]:port or unix:/path, with an IP, not a name")
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The settings are wrong; every problem that was found, one on a line.
+    #[error("{}", .0.join("\n"))]
+    Invalid(Vec<String>),
+}

@@ -1,0 +1,113 @@
+//! Numbers, sizes and durations as people write them. It owns their grammar, and knows no setting.
+
+use std::time::Duration;
+
+/// `4096`, and 0 for no limit.
+pub(super) fn count(text: &str) -> Result<usize, String> {
+    let number: usize = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not a number; write a whole number such as 4096 (0 = off)"))?;
+    Ok(unlimited_if_zero(number))
+}
+
+/// `64KiB`, `16MiB`, `4096`, and 0 for no limit.
+pub(super) fn size(text: &str) -> Result<usize, String> {
+    const UNITS: [(&str, usize); 4] = [("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+    let complaint =
+        || format!("`{text}` is not a size; write bytes or a unit, such as 4096, 64KiB, 16MiB or 1GiB (0 = off)");
+    let (digits, unit) = split(text);
+    let factor = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(complaint)?.1;
+    let bytes = digits
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor))
+        .ok_or_else(complaint)?;
+    Ok(unlimited_if_zero(bytes))
+}
+
+/// `250ms`, `30s`, `5m`, `1h`, and 0.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
+    /// Longer than any timer here makes sense, short enough that adding it to a clock never overflows.
+    const LONGEST: u64 = 365 * 24 * 60 * 60 * 1000;
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let complaint = || {
+        format!(
+            "`{text}` is not a duration; write a whole number and a unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"
+        )
+    };
+    let (digits, unit) = split(text);
+    let factor = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(complaint)?.1;
+    let millis = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    let millis = millis.filter(|millis| *millis <= LONGEST).ok_or_else(complaint)?;
+    Ok(Duration::from_millis(millis))
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+const fn unlimited_if_zero(number: usize) -> usize {
+    if number == 0 { usize::MAX } else { number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_take_binary_units() {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("64KiB"), Ok(65_536));
+        assert_eq!(size("16MiB"), Ok(16_777_216));
+        assert_eq!(size("1GiB"), Ok(1 << 30));
+        assert_eq!(size("0"), Ok(usize::MAX));
+        assert_eq!(size("0MiB"), Ok(usize::MAX));
+        for bad in [
+            "",
+            "MiB",
+            "-1",
+            "1.5MiB",
+            "16 MiB",
+            "16MB",
+            "18446744073709551616",
+            "17179869184GiB",
+        ] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_need_a_unit_unless_zero() {
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert_eq!(duration("0s"), Ok(Duration::ZERO));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(duration("8760h"), Ok(Duration::from_secs(31_536_000)));
+        for bad in [
+            "",
+            "30",
+            "s",
+            "-1s",
+            "1.5s",
+            "30 s",
+            "30S",
+            "8761h",
+            "18446744073709551616ms",
+        ] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn counts_are_whole() {
+        assert_eq!(count("7"), Ok(7));
+        assert_eq!(count("0"), Ok(usize::MAX));
+        for bad in ["", "-1", "1e3", "many"] {
+            assert!(count(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! From the file's shape and the flags to the checked [`Config`]. It owns what may stand where, and reports every
+//! problem rather than the first.
+
+mod node;
+mod sharing;
+mod upstream;
+
+use std::time::Duration;
+
+use serde_saphyr::Location;
+
+use super::shape::{self, Problem, Scalar};
+use super::{Address, Config, ConfigError, Flags, Limits, Timers, defaults, quantity};
+
+pub(super) fn check(file: shape::File, flags: &Flags, origin: &str) -> Result<Config, ConfigError> {
+    let mut check = Check::default();
+    let listeners = check.listeners(file.listeners, &flags.listen);
+    let admin = check.admin(file.admin, flags.admin.as_deref());
+    if listeners.contains(&admin) && !matches!(&admin, Address::Socket(address) if address.port() == 0) {
+        check.at(
+            None,
+            "admin.address",
+            format!("{admin} is also a listener; give the admin its own address"),
+        );
+    }
+    let config = Config {
+        node: check.node(file.node),
+        listeners,
+        admin,
+        servers: check.servers(file.upstream, &flags.upstream),
+        classes: file
+            .classes
+            .into_iter()
+            .enumerate()
+            .map(|(index, class)| check.class(index, class))
+            .collect(),
+        limits: check.limits(&file.limits),
+        timers: check.timers(&file.timers),
+        chunk: check
+            .read("chunk", file.chunk.as_ref(), quantity::size)
+            .unwrap_or(defaults::CHUNK),
+        transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
+        anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),
+        types: check.types(file.types),
+    };
+    if check.problems.is_empty() {
+        Ok(config)
+    } else {
+        Err(ConfigError::Invalid(
+            check.problems.iter().map(|problem| problem.line(origin)).collect(),
+        ))
+    }
+}
+
+impl Problem {
+    pub(super) fn within(&self, origin: &str) -> ConfigError {
+        ConfigError::Invalid(vec![self.line(origin)])
+    }
+}
+
+/// The problems so far. A bad value is noted and replaced by any good one, so that the check goes on.
+#[derive(Default)]
+struct Check {
+    problems: Vec<Problem>,
+}
+
+impl Check {
+    fn at(&mut self, place: Option<Location>, key: impl Into<String>, message: String) {
+        let place = place.map(|place| (place.line(), place.column()));
+        self.problems.push(Problem {
+            place,
+            key: key.into(),
+            message,
+        });
+    }
+
+    /// Reads a scalar, if it is there and good.
+    fn read<T>(
+        &mut self,
+        key: &str,
+        scalar: Option<&Scalar>,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let scalar = scalar?;
+        match parse(&scalar.value) {
+            Ok(value) => Some(value),
+            Err(message) => {
+                self.at(Some(scalar.referenced), key, message);
+                None
+            }
+        }
+    }
+
+    /// Reads the value of a flag.
+    fn flag<T>(&mut self, flag: &str, text: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        parse(text).map_err(|message| self.at(None, flag, message)).ok()
+    }
+
+    fn listeners(&mut self, file: Option<Vec<shape::Listener>>, flags: &[String]) -> Vec<Address> {
+        let mut found: Vec<Address> = Vec::new();
+        if !flags.is_empty() {
+            for text in flags {
+                found.extend(self.flag("--listen", text, Address::parse));
+            }
+            return found;
+        }
+        let Some(listeners) = file else {
+            return vec![defaults::LISTENER];
+        };
+        if listeners.is_empty() {
+            self.at(
+                None,
+                "listeners",
+                "the list is empty; add `- address: 0.0.0.0:15010` or leave the key out".into(),
+            );
+        }
+        for (index, listener) in listeners.iter().enumerate() {
+            let key = format!("listeners[{index}].address");
+            let Some(address) = self.read(&key, Some(&listener.address), Address::parse) else {
+                continue;
+            };
+            if found.contains(&address) {
+                self.at(
+                    Some(listener.address.referenced),
+                    key,
+                    format!("{address} is there twice; remove one"),
+                );
+            }
+            found.push(address);
+        }
+        found
+    }
+
+    fn admin(&mut self, file: Option<shape::Admin>, flag: Option<&str>) -> Address {
+        match (flag, file) {
+            (Some(text), _) => self.flag("--admin", text, Address::parse),
+            (None, Some(admin)) => self.read("admin.address", Some(&admin.address), Address::parse),
+            (None, None) => None,
+        }
+        .unwrap_or(defaults::ADMIN)
+    }
+
+    fn limits(&mut self, limits: &shape::Limits) -> Limits {
+        let usual = Limits::default();
+        let mut count = |name: &str, scalar: &Option<Scalar>, usual: usize| {
+            self.read(&format!("limits.{name}"), scalar.as_ref(), quantity::count)
+                .unwrap_or(usual)
+        };
+        let streams_per_connection = count(
+            "streams_per_connection",
+            &limits.streams_per_connection,
+            usual.streams_per_connection,
+        );
+        let types_per_stream = count("types_per_stream", &limits.types_per_stream, usual.types_per_stream);
+        let names_per_stream = count("names_per_stream", &limits.names_per_stream, usual.names_per_stream);
+        let requests_per_second = count(
+            "requests_per_second",
+            &limits.requests_per_second,
+            usual.requests_per_second,
+        );
+        let views = count("views", &limits.views, usual.views);
+        let names_per_view = count("names_per_view", &limits.names_per_view, usual.names_per_view);
+        let mut size = |name: &str, scalar: &Option<Scalar>, usual: usize| {
+            self.read(&format!("limits.{name}"), scalar.as_ref(), quantity::size)
+                .unwrap_or(usual)
+        };
+        Limits {
+            streams_per_connection,
+            types_per_stream,
+            names_per_stream,
+            name_bytes: size("name_bytes", &limits.name_bytes, usual.name_bytes),
+            node_bytes: size("node_bytes", &limits.node_bytes, usual.node_bytes),
+            request: size("request", &limits.request, usual.request),
+            upstream_message: size("upstream_message", &limits.upstream_message, usual.upstream_message),
+            requests_per_second,
+            views,
+            names_per_view,
+            pinned_bytes_per_view: size(
+                "pinned_bytes_per_view",
+                &limits.pinned_bytes_per_view,
+                usual.pinned_bytes_per_view,
+            ),
+        }
+    }
+
+    fn timers(&mut self, timers: &shape::Timers) -> Timers {
+        let mut read = |name: &str, scalar: &Option<Scalar>| {
+            self.read(&format!("timers.{name}"), scalar.as_ref(), quantity::duration)
+        };
+        let usual = Timers::default();
+        let bound = |given: Option<Duration>, usual: Option<Duration>| match given {
+            Some(Duration::ZERO) => None,
+            Some(given) => Some(given),
+            None => usual,
+        };
+        Timers {
+            linger: read("linger", &timers.linger).unwrap_or(usual.linger),
+            does_not_exist: bound(read("does_not_exist", &timers.does_not_exist), usual.does_not_exist),
+            unanswered: bound(read("unanswered", &timers.unanswered), usual.unanswered),
+            wildcard_quiet: read("wildcard_quiet", &timers.wildcard_quiet).unwrap_or(usual.wildcard_quiet),
+            order_gate: read("order_gate", &timers.order_gate).unwrap_or(usual.order_gate),
+            write_stall: bound(read("write_stall", &timers.write_stall), usual.write_stall),
+            keepalive: bound(read("keepalive", &timers.keepalive), usual.keepalive),
+            stream_age: bound(read("stream_age", &timers.stream_age), usual.stream_age),
+            drain: read("drain", &timers.drain).unwrap_or(usual.drain),
+            pace: read("pace", &timers.pace).unwrap_or(usual.pace),
+        }
+    }
+}
