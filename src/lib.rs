@@ -10,4 +10,5 @@
 pub mod cli;
 pub mod config;
 pub mod proto;
+pub mod protocol;
 pub mod xds;

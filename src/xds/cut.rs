@@ -11,6 +11,7 @@ use super::{Changes, Expiry, Known, Name, Resource, State, TypeUrl};
 #[derive(Clone, Debug, Default)]
 pub struct Cut {
     types: BTreeMap<TypeUrl, Slot>,
+    connected: bool,
 }
 
 /// One type in a cut. What a wildcard covers and what was asked for by name are two halves, because "not in the wildcard" says
@@ -30,6 +31,21 @@ impl Cut {
     #[must_use]
     pub fn slot(&self, type_url: &TypeUrl) -> Option<&Slot> {
         self.types.get(type_url)
+    }
+
+    /// Whether the server can be reached, as far as is known.
+    #[must_use]
+    pub const fn connected(&self) -> bool {
+        self.connected
+    }
+
+    /// The same knowledge, from a server that can or cannot be reached.
+    #[must_use]
+    pub fn with_connected(&self, connected: bool) -> Self {
+        Self {
+            connected,
+            ..self.clone()
+        }
     }
 
     /// All types of which anything is known.

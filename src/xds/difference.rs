@@ -16,7 +16,6 @@ pub struct Difference {
     changed: Vec<Arc<Resource>>,
     beats: Vec<Arc<Resource>>,
     removed: Option<Arc<Extra>>,
-    endpoints: Vec<(Name, bool)>,
     additions: OnceLock<Arc<Batch>>,
     removals: OnceLock<Arc<Batch>>,
     both: OnceLock<Arc<Batch>>,
@@ -31,27 +30,18 @@ impl Difference {
         let extra = seen.extra.as_deref().map(Extra::names);
         let remembered = |name: &Name| extra.and_then(|extra| extra.get(name));
         let mut changed = Vec::new();
-        let mut endpoints = Vec::new();
         let mut removed = BTreeMap::new();
         for item in from.entries().diff(to.entries()) {
             match item {
                 DiffItem::Add(name, Known::Present(new)) => {
-                    let held = remembered(name);
-                    if !held.is_some_and(|held| held.is(new.version())) {
-                        endpoints.extend(new.endpoints().map(|name| (name.clone(), held.is_none())));
+                    if !remembered(name).is_some_and(|held| held.is(new.version())) {
                         changed.push(new.clone());
                     }
                 }
                 DiffItem::Update {
-                    old: (_, old),
                     new: (_, Known::Present(new)),
-                } => {
-                    endpoints.extend(
-                        new.endpoints()
-                            .map(|name| (name.clone(), matches!(old, Known::Absent(_)))),
-                    );
-                    changed.push(new.clone());
-                }
+                    ..
+                } => changed.push(new.clone()),
                 DiffItem::Update {
                     old: (name, Known::Present(old)),
                     ..
@@ -73,7 +63,6 @@ impl Difference {
             changed,
             beats,
             removed,
-            endpoints,
             ..Self::nothing()
         }
     }
@@ -85,7 +74,6 @@ impl Difference {
             changed: Vec::new(),
             beats: Vec::new(),
             removed: None,
-            endpoints: Vec::new(),
             additions: OnceLock::new(),
             removals: OnceLock::new(),
             both: OnceLock::new(),
@@ -108,12 +96,6 @@ impl Difference {
     #[must_use]
     pub const fn removed(&self) -> Option<&Arc<Extra>> {
         self.removed.as_ref()
-    }
-
-    /// The EDS names of new and different clusters, and whether the cluster is new (K-13).
-    #[must_use]
-    pub fn endpoints(&self) -> &[(Name, bool)] {
-        &self.endpoints
     }
 
     /// When the oldest of the changes was received.

@@ -1,0 +1,288 @@
+//! From what is current to the next response of one type.
+//!
+//! Owns the steps that both dialects share: chunks, pace, what is on its way. Refuses to know other types.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::flight::{Flight, Response};
+use super::nonce::Nonces;
+use super::subscription::{Current, Glance, Rest, Subscription};
+use crate::xds::{Answers, Batch, Dialect, Form, Item, Kind, Known, Name, Resource, Slot, Version};
+
+/// What a type can do now.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Send this.
+    Send(Response),
+    /// There is something to add or change, and it must wait.
+    Blocked,
+    /// There is only something to remove, and that must wait for other types.
+    Removals,
+    /// There is nothing to do.
+    Idle,
+}
+
+/// What composing a response came to.
+#[derive(Debug)]
+pub(super) enum Composed {
+    Batch {
+        batch: Arc<Batch>,
+        since: Option<Instant>,
+        /// Of a full state: the version of the set.
+        set: Option<Version>,
+    },
+    Not(Step),
+}
+
+/// What composing may do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    /// Whether removals may go now.
+    pub(super) removals: bool,
+    /// Whether only what the client itself asked for may go, because other things are on their way.
+    pub(super) asked_only: bool,
+    pub(super) now: Instant,
+}
+
+/// More unsettled responses than this and even what the client asks for waits.
+const FLIGHTS_MAX: usize = 64;
+
+impl Subscription {
+    /// The next step. `removals` says whether other types have no use for what goes any more.
+    pub(super) fn poll(
+        &mut self,
+        slot: &Slot,
+        answers: &impl Answers,
+        removals: bool,
+        nonces: &mut Nonces,
+        now: Instant,
+    ) -> Step {
+        // B-29: nothing is sent of a type of which nothing is subscribed; what was remembered besides is still taken back.
+        if self.wants_nothing() && self.owed.is_empty() && self.seen.extra.is_none() {
+            return Step::Idle;
+        }
+        if self.rest.is_some() {
+            // B-24: SotW has one response on its way; chunks of a delta may be on their way together (L-29).
+            let free = self.dialect == Dialect::Delta || self.flights.is_empty();
+            return if free {
+                self.next_chunk(nonces, now)
+            } else {
+                Step::Blocked
+            };
+        }
+        let busy = !self.flights.is_empty();
+        if busy && (self.dialect == Dialect::Sotw || self.flights.len() >= FLIGHTS_MAX) {
+            return if self.pending(slot, answers) {
+                Step::Blocked
+            } else {
+                Step::Idle
+            };
+        }
+        let allowed = Allowed {
+            removals,
+            asked_only: busy,
+            now,
+        };
+        let composed = if self.full_state() {
+            self.compose_full(slot, answers, allowed)
+        } else {
+            self.compose_partial(slot, answers, allowed)
+        };
+        match composed {
+            Composed::Not(step) => step,
+            Composed::Batch { batch, since, set } => {
+                self.first = false;
+                self.asked = None;
+                let since = since.map(|since| since.max(self.asked_last));
+                self.rest = Some(Rest {
+                    batch: batch.clone(),
+                    next: 0,
+                    since,
+                });
+                let step = self.next_chunk(nonces, now);
+                if let (Some(set), Some(flight)) = (set, self.flights.last_mut()) {
+                    flight.set = Some(set);
+                }
+                match (step, set) {
+                    (Step::Send(response), Some(version)) => Step::Send(Response { version, ..response }),
+                    (step, _) => step,
+                }
+            }
+        }
+    }
+
+    fn next_chunk(&mut self, nonces: &mut Nonces, now: Instant) -> Step {
+        let Some(Rest { batch, next, since }) = self.rest.take() else {
+            return Step::Idle;
+        };
+        let more = next + 1 < batch.chunks();
+        if more {
+            self.rest = Some(Rest {
+                batch: batch.clone(),
+                next: next + 1,
+                since,
+            });
+        }
+        let nonce = nonces.next();
+        self.last_nonce = Some(nonce);
+        self.sent = Some(now);
+        self.flights.push(Flight {
+            nonce,
+            batch: batch.clone(),
+            chunk: next,
+            set: None,
+            since,
+            sent: now,
+        });
+        let type_url = self.type_url.clone();
+        let version = self.version(&batch, next);
+        Step::Send(Response {
+            type_url,
+            dialect: self.dialect,
+            nonce: nonces.text(nonce, more),
+            version,
+            batch,
+            chunk: next,
+        })
+    }
+
+    /// The version of the set that the client holds once it has this chunk (K-09).
+    fn version(&self, batch: &Batch, chunk: usize) -> Version {
+        let covered = self.seen.state.as_ref().map_or(Version::EMPTY, |state| state.sum());
+        let twice = match &self.seen.state {
+            Some(state) if !self.names.is_empty() => self
+                .names
+                .iter()
+                .filter_map(|(name, held)| held.content().filter(|_| state.resource(name).is_some()))
+                .fold(Version::EMPTY, |sum, held| sum.plus(held.version())),
+            Some(_) | None => Version::EMPTY,
+        };
+        let all = covered.plus(self.names.sum()).minus(twice);
+        let unsent = (chunk + 1..batch.chunks()).flat_map(|later| batch.items_of(later));
+        unsent.fold(all, |sum, item| sum.minus(item.resource.version()))
+    }
+
+    /// Whether anything could be added or changed at the client, were nothing on its way.
+    pub(super) fn pending(&self, slot: &Slot, answers: &impl Answers) -> bool {
+        if self.rest.is_some() || self.again {
+            return true;
+        }
+        if self.wildcard
+            && let Some(state) = &slot.wildcard
+            && (state.complete() || !self.full_state())
+        {
+            let same = self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id());
+            if !same && !answers.difference(&self.seen, state).changed().is_empty() {
+                return true;
+            }
+        }
+        let owes = |name: &Name| match self.current(name, slot) {
+            Current::Known(Known::Present(_)) => true,
+            Current::Known(Known::Absent(_)) | Current::Uncovered => self.dialect == Dialect::Delta,
+            Current::Unknown | Current::Unwanted => false,
+        };
+        self.owed.iter().any(owes) || self.glanced().any(|name| self.differs(name, slot))
+    }
+
+    /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
+    pub(super) fn paced(&mut self, pace: Duration, slot: &Slot, answers: &impl Answers, now: Instant) -> bool {
+        self.held_back = None;
+        let hurry = self.first || self.again || self.rest.is_some() || !self.owed.is_empty();
+        if pace.is_zero() || hurry {
+            return false;
+        }
+        let ends = self.sent.map(|sent| sent + pace).filter(|ends| now < *ends);
+        if ends.is_some() && self.pending(slot, answers) {
+            self.held_back = ends;
+        }
+        ends.is_some()
+    }
+
+    /// The EDS names of the clusters that a response adds or changes (K-13).
+    pub(super) fn take_clusters(&mut self, response: &Response) -> Vec<Name> {
+        if self.full_state() {
+            return std::mem::take(&mut self.clusters);
+        }
+        let items = response.batch.items_of(response.chunk).iter();
+        items.filter_map(|item| item.resource.endpoints().cloned()).collect()
+    }
+
+    /// Whether the client surely has all that is current, removals included, and nothing is on its way.
+    pub(super) fn quiet(&self, slot: &Slot) -> bool {
+        let same = match (&self.seen.state, &slot.wildcard) {
+            (Some(seen), Some(state)) => seen.id() == state.id(),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => !self.wildcard,
+        };
+        same && self.seen.extra.is_none() && self.settled() && self.owed.is_empty() && !self.again && !self.glances()
+    }
+
+    /// Whether all that was sent is accepted or rejected.
+    pub(super) fn settled(&self) -> bool {
+        self.rest.is_none() && self.flights.is_empty()
+    }
+
+    /// The names that must be looked at.
+    pub(super) fn glanced(&self) -> impl Iterator<Item = &Name> {
+        let (some, all) = match &self.dirty {
+            Glance::Names(names) => (Some(names.iter()), None),
+            Glance::All => (None, Some(self.names.iter().map(|(name, _)| name))),
+        };
+        some.into_iter().flatten().chain(all.into_iter().flatten())
+    }
+
+    /// Whether a name has content that the client does not hold and has not refused.
+    fn differs(&self, name: &Name, slot: &Slot) -> bool {
+        match self.current(name, slot) {
+            Current::Known(Known::Present(resource)) => {
+                !self.held(name).is(resource.version()) && !self.refuses(resource)
+            }
+            Current::Known(Known::Absent(_)) | Current::Unwanted | Current::Uncovered | Current::Unknown => false,
+        }
+    }
+
+    /// Whether this very content is among what the client has rejected.
+    pub(super) fn refuses(&self, resource: &Resource) -> bool {
+        let refused =
+            |parked: &super::flight::Parked| parked.refused(resource.name()) == Some(Some(resource.version()));
+        self.parked.iter().any(refused)
+    }
+
+    /// How a resource is written for this client.
+    pub(super) fn item(&self, resource: &Arc<Resource>, slot: &Slot, now: Instant) -> Item {
+        let ttl = self.ttl(resource.name(), slot, now);
+        let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && (ttl.is_some() || self.wrapped());
+        Item {
+            resource: resource.clone(),
+            ttl,
+            form: if wrap { Form::Wrapped } else { Form::Whole },
+        }
+    }
+
+    /// K-17: the remaining time, never the original. K-18: none to clients that cannot read it. M-04: none for EDS in SotW.
+    pub(super) fn ttl(&self, name: &Name, slot: &Slot, now: Instant) -> Option<Duration> {
+        if !self.reads_ttl() {
+            return None;
+        }
+        slot.expiry(name).map(|expiry| expiry.at.saturating_duration_since(now))
+    }
+
+    pub(super) fn reads_ttl(&self) -> bool {
+        let sotw = self.dialect == Dialect::Sotw;
+        self.features.ttl && !(sotw && (!self.features.wrapper || self.traits().kind == Kind::Eds))
+    }
+
+    /// Notes that the client was told of the last heartbeats of these resources.
+    pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: &Slot) {
+        if !self.reads_ttl() {
+            return;
+        }
+        for name in items.keys() {
+            if let Some(expiry) = slot.expiry(name) {
+                self.beats.insert(name.clone(), expiry.beat);
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! SotW responses that list all there is: what is missing in one is deleted by the client (B-16).
+//!
+//! Owns the rule that nothing is ever left out of ignorance. Refuses to know about partial answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::compose::{Allowed, Composed, Step};
+use super::subscription::{Glance, Subscription};
+use crate::xds::{Answers, Batch, Difference, Held, Item, Known, Name, Reason, Resource, Seen, Slot, State, Version};
+
+/// What the names that a client asked for add to a full state.
+#[derive(Default)]
+struct Named {
+    listed: BTreeMap<Name, Arc<Resource>>,
+    /// What is gone and still listed until other types have no use for it.
+    going: Vec<Arc<Resource>>,
+    holds: Vec<(Name, Held)>,
+    changed: bool,
+    removed: bool,
+    unknown: bool,
+    /// Whether a heartbeat is to be passed on.
+    beat: bool,
+    since: Option<Instant>,
+}
+
+impl Subscription {
+    pub(super) fn compose_full(&mut self, slot: &Slot, answers: &impl Answers, allowed: Allowed) -> Composed {
+        let state = slot.wildcard.as_ref().filter(|_| self.wildcard);
+        // B-20, G-20: an empty or short state is sent only once it is certain that there is no more.
+        if self.wildcard && !state.is_some_and(|state| state.complete()) {
+            return Composed::Not(Step::Idle);
+        }
+        if self.quiet(slot) && !self.first {
+            return Composed::Not(Step::Idle);
+        }
+        let difference = state.map_or_else(
+            || Arc::new(Difference::nothing()),
+            |state| answers.difference(&self.seen, state),
+        );
+        let Some(named) = self.look_at_names(slot) else {
+            return Composed::Not(Step::Idle);
+        };
+        let forced = self.again || self.owed.iter().any(|name| slot.resource(name).is_some());
+        let gone = difference.removed().is_some() || named.removed;
+        let beats = !difference.beats().is_empty() && self.reads_ttl() || named.beat;
+        let additions = forced || self.first || beats || named.changed || !difference.changed().is_empty();
+        let unknown = |name: &&Name| self.names.contains(name) && slot.known(name).is_none();
+        let settled = self.owed.iter().filter(|name| !unknown(name)).cloned().collect();
+        if !additions && !(gone && allowed.removals) {
+            if !gone {
+                self.accept(&settled, named.holds, state, None);
+            }
+            return Composed::Not(if gone { Step::Removals } else { Step::Idle });
+        }
+        // A first answer of names of which none exists yet, and some may, says nothing to the client.
+        if state.is_none() && named.unknown && named.listed.is_empty() && !gone {
+            return Composed::Not(Step::Idle);
+        }
+        // Removals last: until the other types have no use for them, what goes is still listed (D-03).
+        let kept = if allowed.removals { None } else { difference.removed() };
+        let going = if allowed.removals { &[][..] } else { &named.going };
+        let (batch, set) = self.full_batch(slot, state, kept.cloned(), &named.listed, going, answers, allowed.now);
+        let since = difference.oldest().into_iter().chain(named.since).min();
+        self.clusters = self.changed_clusters(&difference, &named, &batch);
+        let holds = if allowed.removals {
+            named.holds
+        } else {
+            keep(named.holds, &named.going)
+        };
+        self.accept(&settled, holds, state, kept.cloned());
+        if !allowed.removals && named.removed {
+            self.dirty = Glance::All;
+        }
+        // K-08: the very set that was refused is not sent again unless the client asks for it.
+        if self.refused == Some(set) && !forced {
+            return Composed::Not(Step::Idle);
+        }
+        Composed::Batch {
+            batch,
+            since,
+            set: Some(set),
+        }
+    }
+
+    /// What is known of the names asked for; `None` while something that the client may hold is unknown, because a full
+    /// state must not leave it out (G-20).
+    fn look_at_names(&self, slot: &Slot) -> Option<Named> {
+        let mut named = Named::default();
+        for (name, held) in self.names.iter() {
+            match slot.known(name) {
+                Some(Known::Present(resource)) => {
+                    if !held.is(resource.version()) {
+                        named.changed = true;
+                        named.since = named.since.into_iter().chain([resource.received()]).min();
+                    }
+                    let expiry = slot.expiry(resource.name()).filter(|_| self.reads_ttl());
+                    named.beat |= expiry.is_some_and(|expiry| self.beats.get(resource.name()) != Some(&expiry.beat));
+                    named.holds.push((name.clone(), Held::Content(resource.clone())));
+                    named.listed.insert(resource.name().clone(), resource.clone());
+                }
+                Some(Known::Absent(reason)) => match held {
+                    // K-16: silence in time is no ground to delete what the client holds.
+                    Held::Content(content) if *reason == Reason::TimedOut => {
+                        drop(named.listed.insert(content.name().clone(), content.clone()));
+                    }
+                    Held::Content(content) => {
+                        named.removed = true;
+                        named.going.push(content.clone());
+                        named.holds.push((name.clone(), Held::Nothing));
+                    }
+                    Held::Unknown | Held::Version(_) => {
+                        named.removed = true;
+                        named.holds.push((name.clone(), Held::Nothing));
+                    }
+                    Held::Nothing => {}
+                },
+                None => match held {
+                    Held::Content(content) => drop(named.listed.insert(content.name().clone(), content.clone())),
+                    Held::Unknown | Held::Version(_) if !self.waived => return None,
+                    Held::Unknown | Held::Version(_) | Held::Nothing => named.unknown = true,
+                },
+            }
+        }
+        Some(named)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one set")]
+    fn full_batch(
+        &mut self,
+        slot: &Slot,
+        state: Option<&Arc<State>>,
+        kept: Option<Arc<crate::xds::Extra>>,
+        listed: &BTreeMap<Name, Arc<Resource>>,
+        going: &[Arc<Resource>],
+        answers: &impl Answers,
+        now: Instant,
+    ) -> (Arc<Batch>, Version) {
+        let private = self.wrapped() || self.reads_ttl();
+        if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && !private) {
+            let besides = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
+            return (answers.full(state, kept.as_ref()), state.sum().plus(besides));
+        }
+        let mut items: BTreeMap<Name, Item> = BTreeMap::new();
+        let covered = state.into_iter().flat_map(|state| state.resources());
+        let besides = kept
+            .iter()
+            .flat_map(|extra| extra.names().values().filter_map(Held::content));
+        for resource in covered.chain(besides).chain(listed.values()).chain(going) {
+            items
+                .entry(resource.name().clone())
+                .or_insert_with(|| self.item(resource, slot, now));
+        }
+        self.note_beats(&items, slot);
+        let batch = Batch::new(items.into_values().collect(), Vec::new(), usize::MAX);
+        let set = batch.sum();
+        (Arc::new(batch), set)
+    }
+
+    /// K-13: after a refusal the client may have none of what the refused set changed, so all count as changed.
+    fn changed_clusters(&self, difference: &Difference, named: &Named, batch: &Batch) -> Vec<Name> {
+        let all = if self.refused.is_some() { batch.items() } else { &[] };
+        let by_name = named.holds.iter().filter(|(name, held)| match held {
+            Held::Content(content) => !self.held(name).is(content.version()),
+            Held::Nothing | Held::Unknown | Held::Version(_) => false,
+        });
+        let resources = difference
+            .changed()
+            .iter()
+            .chain(by_name.filter_map(|(_, held)| held.content()));
+        let resources = resources.chain(all.iter().map(|item| &item.resource));
+        resources.filter_map(|resource| resource.endpoints().cloned()).collect()
+    }
+
+    /// Notes that the client holds what it is being sent.
+    fn accept(
+        &mut self,
+        settled: &BTreeSet<Name>,
+        holds: Vec<(Name, Held)>,
+        state: Option<&Arc<State>>,
+        kept: Option<Arc<crate::xds::Extra>>,
+    ) {
+        self.owed.retain(|name| !settled.contains(name));
+        for (name, held) in holds {
+            self.names.note(&name, held);
+        }
+        self.seen = Seen {
+            state: state.cloned(),
+            extra: kept,
+        };
+        self.again = false;
+        self.dirty = Glance::Names(BTreeSet::new());
+    }
+}
+
+/// What the client holds while what goes is still listed.
+fn keep(holds: Vec<(Name, Held)>, going: &[Arc<Resource>]) -> Vec<(Name, Held)> {
+    let stays = |name: &Name| {
+        going
+            .iter()
+            .any(|resource| resource.name() == name || resource.aliases().contains(name))
+    };
+    holds
+        .into_iter()
+        .filter(|(name, held)| held.perhaps() || !stays(name))
+        .collect()
+}

@@ -1,0 +1,66 @@
+//! The names that a client asked for, and what it holds under each.
+//!
+//! Owns the table and the running version of its contents. Refuses to know what is current.
+
+use std::collections::BTreeMap;
+
+use crate::xds::{Held, Name, Version};
+
+/// Explicit subscriptions of one type on one stream. `sum` is always the sum over the contents that the client surely holds.
+#[derive(Debug, Default)]
+pub(super) struct HeldNames {
+    names: BTreeMap<Name, Held>,
+    sum: Version,
+}
+
+impl HeldNames {
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn contains(&self, name: &Name) -> bool {
+        self.names.contains_key(name)
+    }
+
+    pub(super) fn get(&self, name: &Name) -> Option<&Held> {
+        self.names.get(name)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Held)> {
+        self.names.iter()
+    }
+
+    /// Adds a name, or notes what the client holds under it now.
+    pub(super) fn set(&mut self, name: Name, held: Held) {
+        if let Some(content) = held.content() {
+            self.sum = self.sum.plus(content.version());
+        }
+        if let Some(Held::Content(old)) = self.names.insert(name, held) {
+            self.sum = self.sum.minus(old.version());
+        }
+    }
+
+    /// Notes what the client holds under a name, if it asked for that name.
+    pub(super) fn note(&mut self, name: &Name, held: Held) {
+        if let Some((name, _)) = self.names.get_key_value(name) {
+            self.set(name.clone(), held);
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &Name) -> Option<Held> {
+        let old = self.names.remove(name)?;
+        if let Some(content) = old.content() {
+            self.sum = self.sum.minus(content.version());
+        }
+        Some(old)
+    }
+
+    /// The version of what the client holds by name.
+    pub(super) const fn sum(&self) -> Version {
+        self.sum
+    }
+}

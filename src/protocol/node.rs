@@ -1,0 +1,66 @@
+//! Reads a node off the wire.
+//!
+//! Owns which of its parts the relay looks at. Refuses to keep the rest.
+
+use std::collections::BTreeMap;
+
+use crate::proto::envoy::config::core::v3 as core;
+use crate::proto::google::protobuf::{Struct, Value, value::Kind};
+use crate::xds::{Features, Locality, Node};
+
+/// The metadata key under which every relay on the way adds its id (K-25).
+pub const RELAYS: &str = "distributary.relays";
+
+/// How deep metadata is read; deeper members cannot be part of a key.
+const DEPTH_MAX: usize = 16;
+
+/// The parts of a node that the relay looks at.
+#[must_use]
+pub fn read_node(node: &core::Node) -> Node {
+    let locality = node.locality.clone().unwrap_or_default();
+    let mut metadata = BTreeMap::new();
+    let mut relays = Vec::new();
+    if let Some(members) = &node.metadata {
+        flatten("", members, 0, &mut metadata);
+        if let Some(Kind::ListValue(list)) = members.fields.get(RELAYS).and_then(|value| value.kind.as_ref()) {
+            relays = list.values.iter().filter_map(text).collect();
+        }
+    }
+    Node {
+        id: node.id.as_str().into(),
+        cluster: node.cluster.as_str().into(),
+        locality: Locality {
+            region: locality.region,
+            zone: locality.zone,
+            sub_zone: locality.sub_zone,
+        },
+        metadata,
+        features: Features::read(node.client_features.iter().map(String::as_str)),
+        relays,
+        user_agent: node.user_agent_name.clone(),
+    }
+}
+
+fn flatten(path: &str, members: &Struct, depth: usize, into: &mut BTreeMap<String, String>) {
+    for (key, value) in &members.fields {
+        let path = if path.is_empty() {
+            key.clone()
+        } else {
+            format!("{path}.{key}")
+        };
+        match &value.kind {
+            Some(Kind::StructValue(inner)) if depth < DEPTH_MAX => flatten(&path, inner, depth + 1, into),
+            Some(_) => into.extend(text(value).map(|text| (path, text))),
+            None => {}
+        }
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value.kind.as_ref()? {
+        Kind::StringValue(text) => Some(text.clone()),
+        Kind::NumberValue(number) => Some(number.to_string()),
+        Kind::BoolValue(yes) => Some(yes.to_string()),
+        Kind::NullValue(_) | Kind::StructValue(_) | Kind::ListValue(_) => None,
+    }
+}

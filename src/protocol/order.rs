@@ -1,0 +1,212 @@
+//! What goes out next on a client stream: the order between its types (D-01 to D-04).
+//!
+//! Owns make before break and the two gates. Refuses to know what a response of one type holds.
+
+use std::time::{Duration, Instant};
+
+use super::compose::Step;
+use super::flight::Response;
+use super::server::Server;
+use super::subscription::Subscription;
+use crate::xds::{Answers, Cut, Kind, Known, Name, TypeUrl};
+
+impl Server {
+    /// The next response, if anything can be said now.
+    pub fn poll_response(&mut self, cut: &Cut, answers: &impl Answers, now: Instant) -> Option<Response> {
+        // D-03: removals only when everything that could still use what goes is sent and settled, or after the bound.
+        let calm = self.calm(cut, answers);
+        let ripe = calm || self.removals.opens(self.bound()).is_some_and(|opens| now >= opens);
+        let mut removals_wait = false;
+        if let Some(response) = self.poll_additions(cut, answers, ripe, &mut removals_wait, now) {
+            return Some(response);
+        }
+        if !removals_wait {
+            self.removals.clear();
+            return None;
+        }
+        if !ripe {
+            self.removals.wait(self.bound(), now);
+            return None;
+        }
+        if calm {
+            self.removals.clear();
+        } else {
+            self.removals.pass();
+        }
+        self.poll_removals(cut, answers, now)
+    }
+
+    /// D-02: additions and changes in the order of the types. A type that alone has anything to say says all of it at once.
+    fn poll_additions(
+        &mut self,
+        cut: &Cut,
+        answers: &impl Answers,
+        ripe: bool,
+        removals_wait: &mut bool,
+        now: Instant,
+    ) -> Option<Response> {
+        let (mut open, mut waiting) = (true, false);
+        for at in 0..self.types.len() {
+            let kind = self.types.get(at)?.type_url.kind();
+            if kind.gated() && !(open && self.warm(cut, now)) {
+                // L-27: the gate compares with the cut, not with the age of single changes.
+                if !self.wishes(at, cut, answers) {
+                    continue;
+                }
+                waiting = true;
+                if !self.additions.wait(self.bound(), now) {
+                    continue;
+                }
+            }
+            let alone = ripe && self.others_quiet(at, cut);
+            match self.step(at, cut, answers, alone, now) {
+                Step::Send(response) if waiting && kind.gated() => {
+                    self.additions.pass();
+                    return Some(response);
+                }
+                Step::Send(response) => return Some(response),
+                Step::Blocked => open &= !kind.gates(),
+                Step::Removals => *removals_wait = true,
+                Step::Idle => {}
+            }
+        }
+        if !waiting {
+            self.additions.clear();
+        }
+        None
+    }
+
+    /// D-01: removals in the reverse order, clusters and endpoints last.
+    fn poll_removals(&mut self, cut: &Cut, answers: &impl Answers, now: Instant) -> Option<Response> {
+        for at in (0..self.types.len()).rev() {
+            if self.types.get(at)?.type_url.kind().gated() && self.wishes(at, cut, answers) {
+                continue;
+            }
+            if let Step::Send(response) = self.step(at, cut, answers, true, now) {
+                return Some(response);
+            }
+        }
+        None
+    }
+
+    fn step(&mut self, at: usize, cut: &Cut, answers: &impl Answers, removals: bool, now: Instant) -> Step {
+        let pace = self.settings.timers.pace;
+        let Some(subscription) = self.types.get_mut(at) else {
+            return Step::Idle;
+        };
+        let Some(slot) = cut.slot(&subscription.type_url) else {
+            return Step::Idle;
+        };
+        if subscription.paced(pace, slot, answers, now) {
+            return if subscription.held_back.is_some() {
+                Step::Blocked
+            } else {
+                Step::Idle
+            };
+        }
+        let step = subscription.poll(slot, answers, removals, &mut self.nonces, now);
+        if let Step::Send(response) = &step {
+            self.sent += 1;
+            if response.type_url.kind() == Kind::Cds {
+                let names = subscription.take_clusters(response);
+                self.force_endpoints(&response.type_url, &names);
+            }
+        }
+        step
+    }
+
+    /// K-13, K-14: a cluster that is new or has changed waits for its endpoints again, even if they are the same.
+    fn force_endpoints(&mut self, clusters: &TypeUrl, names: &[Name]) {
+        for subscription in self
+            .types
+            .iter_mut()
+            .filter(|subscription| endpoints_for(clusters, subscription))
+        {
+            names.iter().for_each(|name| subscription.force(name));
+        }
+    }
+
+    /// Whether no cluster that was just sent waits for endpoints that this client is about to ask for.
+    fn warm(&self, cut: &Cut, now: Instant) -> bool {
+        let bound = self.bound();
+        let clusters = self
+            .types
+            .iter()
+            .filter(|subscription| subscription.type_url.kind() == Kind::Cds);
+        clusters
+            .flat_map(|clusters| clusters.flights.iter().map(|flight| (&clusters.type_url, flight)))
+            .all(|(type_url, flight)| {
+                let items = flight.batch.items_of(flight.chunk).iter();
+                let mut names = items.filter_map(|item| item.resource.endpoints());
+                now >= flight.sent + bound || names.all(|name| self.has_endpoints(type_url, name, cut))
+            })
+    }
+
+    fn has_endpoints(&self, clusters: &TypeUrl, name: &Name, cut: &Cut) -> bool {
+        self.types
+            .iter()
+            .filter(|subscription| endpoints_for(clusters, subscription))
+            .any(|subscription| {
+                let slot = cut.slot(&subscription.type_url);
+                let absent = matches!(slot.and_then(|slot| slot.known(name)), Some(Known::Absent(_)));
+                absent || subscription.held(name).perhaps() && !subscription.owed.contains(name)
+            })
+    }
+
+    /// Whether everything that sends traffic to clusters is sent and settled.
+    fn calm(&self, cut: &Cut, answers: &impl Answers) -> bool {
+        let mut gated = self
+            .types
+            .iter()
+            .filter(|subscription| subscription.type_url.kind().gated());
+        gated.all(|subscription| {
+            let slot = cut.slot(&subscription.type_url);
+            subscription.settled() && !slot.is_some_and(|slot| subscription.pending(slot, answers))
+        })
+    }
+
+    /// Whether a type has anything to add or change.
+    fn wishes(&self, at: usize, cut: &Cut, answers: &impl Answers) -> bool {
+        let Some(subscription) = self.types.get(at) else {
+            return false;
+        };
+        let Some(slot) = cut.slot(&subscription.type_url) else {
+            return false;
+        };
+        let certain = slot.wildcard.as_ref().is_some_and(|state| state.complete());
+        subscription.pending(slot, answers) || subscription.first && certain
+    }
+
+    fn others_quiet(&self, at: usize, cut: &Cut) -> bool {
+        let mut others = self.types.iter().enumerate().filter(|(other, _)| *other != at);
+        others.all(|(_, subscription)| {
+            cut.slot(&subscription.type_url)
+                .is_none_or(|slot| subscription.quiet(slot))
+        })
+    }
+
+    /// When `handle_timeout` and `poll_response` must be called again at the latest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let timers = &self.settings.timers;
+        let of_types = self.types.iter().flat_map(|subscription| {
+            let answer = subscription.asked.map(|asked| asked + timers.unanswered);
+            answer.into_iter().chain(subscription.held_back)
+        });
+        let gates = [
+            self.additions.opens(timers.order_gate),
+            self.removals.opens(timers.order_gate),
+        ];
+        of_types.chain(gates.into_iter().flatten()).min()
+    }
+
+    fn bound(&self) -> Duration {
+        self.settings.timers.order_gate
+    }
+}
+
+/// Whether a subscription is for the endpoints of these clusters: of the same version of the API.
+fn endpoints_for(clusters: &TypeUrl, subscription: &Subscription) -> bool {
+    let old = |type_url: &TypeUrl| type_url.full_name().starts_with("envoy.api.v2.");
+    subscription.type_url.kind() == Kind::Eds && old(&subscription.type_url) == old(clusters)
+}

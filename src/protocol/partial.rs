@@ -1,0 +1,337 @@
+//! Responses that say only what is new: delta of every type, and SotW of the types that are not full state (B-18).
+//!
+//! Owns the comparison name by name. Refuses to know about full states.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::compose::{Allowed, Composed, Step};
+use super::subscription::{Current, Glance, Subscription};
+use crate::xds::{Answers, Batch, Dialect, Form, Held, Item, Kind, Known, Name, Reason, Resource, Seen, Slot, State};
+
+/// What a response will say and what is left for later.
+#[derive(Default)]
+struct Plan {
+    items: BTreeMap<Name, Item>,
+    removed: BTreeSet<Name>,
+    /// What the client holds afterwards under names that it asked for.
+    holds: Vec<(Name, Held)>,
+    /// Owed names that this response answers, or that need no answer.
+    answered: BTreeSet<Name>,
+    /// Names that go once other types allow it.
+    later: BTreeSet<Name>,
+    seen: Option<Seen>,
+    since: Option<Instant>,
+    /// Whether changes wait because something is on its way.
+    blocked: bool,
+    /// Whether removals wait for other types.
+    removals_wait: bool,
+}
+
+impl Subscription {
+    pub(super) fn compose_partial(&mut self, slot: &Slot, answers: &impl Answers, allowed: Allowed) -> Composed {
+        self.release(slot);
+        if let Some(state) = slot.wildcard.as_ref().filter(|state| self.plain(state)) {
+            return self.compose_shared(state, answers, allowed);
+        }
+        let mut plan = Plan::default();
+        self.plan_wildcard(slot, answers, allowed, &mut plan);
+        self.plan_names(slot, allowed, &mut plan);
+        self.carry_out(plan, slot, answers, allowed)
+    }
+
+    /// Whether this client is like all others at the same point, so that one encoded answer serves them all.
+    fn plain(&self, state: &State) -> bool {
+        let alike = self.names.is_empty() && self.owed.is_empty() && self.parked.is_empty() && !self.again;
+        let private = self.wrapped() || self.reads_ttl() && !state.expiries().is_empty();
+        self.wildcard && alike && !private
+    }
+
+    fn compose_shared(&mut self, state: &Arc<State>, answers: &impl Answers, allowed: Allowed) -> Composed {
+        self.dirty = Glance::Names(BTreeSet::new());
+        let same = self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id());
+        if same && self.seen.extra.is_none() && !self.first {
+            return Composed::Not(Step::Idle);
+        }
+        let difference = answers.difference(&self.seen, state);
+        let additions = !difference.changed().is_empty();
+        // K-19: in SotW nothing says that such a resource is gone. K-16: nothing is taken away out of ignorance.
+        let delta = self.dialect == Dialect::Delta;
+        let gone = difference.removed().filter(|_| delta).cloned();
+        let removals = gone.is_some() && state.complete();
+        if allowed.asked_only {
+            return Composed::Not(if additions {
+                Step::Blocked
+            } else if removals {
+                Step::Removals
+            } else {
+                Step::Idle
+            });
+        }
+        let going = removals && allowed.removals;
+        let chunk = answers.chunk();
+        let batch = match (additions, going) {
+            (true, true) => Some(difference.both(chunk)),
+            (true, false) => Some(difference.additions(chunk)),
+            (false, true) => Some(difference.removals(chunk)),
+            // B-20, C-17: the first answer is owed even if there is nothing, once that is certain.
+            (false, false) if self.first && state.complete() => {
+                Some(Arc::new(Batch::new(Vec::new(), Vec::new(), chunk)))
+            }
+            (false, false) => None,
+        };
+        self.seen = Seen {
+            state: Some(state.clone()),
+            extra: gone.filter(|_| !going),
+        };
+        match batch {
+            Some(batch) => Composed::Batch {
+                batch,
+                since: difference.oldest(),
+                set: None,
+            },
+            None => Composed::Not(if removals { Step::Removals } else { Step::Idle }),
+        }
+    }
+
+    fn plan_wildcard(&self, slot: &Slot, answers: &impl Answers, allowed: Allowed, plan: &mut Plan) {
+        let delta = self.dialect == Dialect::Delta;
+        let Some(state) = slot.wildcard.as_ref().filter(|_| self.wildcard) else {
+            // C-13: what the client remembers and does not ask for is reported as removed.
+            if let Some(extra) = self.seen.extra.as_ref().filter(|_| delta && !self.wildcard) {
+                plan.removed
+                    .extend(extra.names().keys().filter(|name| !self.names.contains(name)).cloned());
+                plan.seen = Some(Seen::default());
+            }
+            return;
+        };
+        let same = self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id());
+        if same && self.seen.extra.is_none() && !self.again {
+            return;
+        }
+        let difference = answers.difference(&self.seen, state);
+        let gone = difference.removed().filter(|_| delta);
+        let others = |name: &&Name| !self.names.contains(name);
+        let goes: Vec<&Name> = match gone {
+            Some(extra) if state.complete() => extra.names().keys().filter(others).collect(),
+            Some(_) | None => Vec::new(),
+        };
+        if allowed.asked_only && !self.again {
+            plan.blocked = difference
+                .changed()
+                .iter()
+                .any(|resource| !self.names.contains(resource.name()));
+            plan.removals_wait = !goes.is_empty();
+            return;
+        }
+        let all: Vec<&Arc<Resource>> = if self.again {
+            state.resources().collect()
+        } else {
+            difference.changed().iter().collect()
+        };
+        for resource in all.into_iter().filter(|resource| !self.names.contains(resource.name())) {
+            plan.put(self.item(resource, slot, allowed.now));
+        }
+        for resource in difference.beats() {
+            self.plan_beat(resource, slot, allowed.now, plan);
+        }
+        plan.since = difference.oldest();
+        if allowed.removals {
+            plan.removed.extend(goes.into_iter().cloned());
+        } else {
+            plan.removals_wait = !goes.is_empty();
+        }
+        let kept = gone.filter(|_| !(allowed.removals && state.complete())).cloned();
+        plan.seen = Some(Seen {
+            state: Some(state.clone()),
+            extra: kept,
+        });
+    }
+
+    fn plan_names(&self, slot: &Slot, allowed: Allowed, plan: &mut Plan) {
+        for name in &self.owed {
+            self.plan_owed(name, slot, allowed, plan);
+        }
+        if allowed.asked_only {
+            let waits = |name: &&Name| {
+                !self.owed.contains(*name) && matches!(self.current(name, slot), Current::Known(Known::Present(_)))
+            };
+            plan.blocked |= self.glanced().filter(waits).any(|name| match slot.resource(name) {
+                Some(resource) => !self.held(name).is(resource.version()) && !self.refuses(resource),
+                None => false,
+            });
+            return;
+        }
+        for name in self.glanced().filter(|name| !self.owed.contains(*name)) {
+            self.plan_glanced(name, slot, allowed, plan);
+        }
+    }
+
+    /// What is owed is said whatever the client holds (K-12); what is unknown stays owed.
+    fn plan_owed(&self, name: &Name, slot: &Slot, allowed: Allowed, plan: &mut Plan) {
+        match self.current(name, slot) {
+            Current::Unknown => return,
+            Current::Unwanted => {}
+            Current::Known(Known::Present(resource)) => {
+                plan.holds.push((name.clone(), Held::Content(resource.clone())));
+                plan.since = oldest(plan.since, Some(resource.received()));
+                plan.put(self.item(resource, slot, allowed.now));
+            }
+            // K-16: that nobody answered in time is no ground to take away what a client holds.
+            Current::Known(Known::Absent(Reason::TimedOut)) if self.held(name).perhaps() => {}
+            // C-08, C-15: what does not exist is answered for, once per subscription.
+            Current::Uncovered | Current::Known(Known::Absent(_)) => self.plan_removal(name, plan),
+        }
+        plan.answered.insert(name.clone());
+    }
+
+    fn plan_glanced(&self, name: &Name, slot: &Slot, allowed: Allowed, plan: &mut Plan) {
+        let held = self.held(name);
+        match self.current(name, slot) {
+            Current::Known(Known::Present(resource)) if self.refuses(resource) => {}
+            Current::Known(Known::Present(resource)) if !held.is(resource.version()) => {
+                plan.holds.push((name.clone(), Held::Content(resource.clone())));
+                plan.since = oldest(plan.since, Some(resource.received()));
+                plan.put(self.item(resource, slot, allowed.now));
+            }
+            Current::Known(Known::Present(resource)) => self.plan_beat(resource, slot, allowed.now, plan),
+            Current::Known(Known::Absent(Reason::TimedOut))
+            | Current::Unknown
+            | Current::Unwanted
+            | Current::Uncovered => {}
+            Current::Known(Known::Absent(_)) if !held.perhaps() || self.dialect == Dialect::Sotw => {}
+            Current::Known(Known::Absent(_)) if self.parked.iter().any(|parked| parked.refused(name) == Some(None)) => {
+            }
+            Current::Known(Known::Absent(_)) if allowed.removals => self.plan_removal(name, plan),
+            Current::Known(Known::Absent(_)) => drop(plan.later.insert(name.clone())),
+        }
+    }
+
+    fn plan_removal(&self, name: &Name, plan: &mut Plan) {
+        if self.dialect == Dialect::Sotw {
+            return;
+        }
+        // C-20: who asked by an alias holds the resource under its own name.
+        if let Some(content) = self.held(name).content()
+            && self.wanted(content.name(), &[]).is_none()
+        {
+            plan.removed.insert(content.name().clone());
+        }
+        plan.removed.insert(name.clone());
+        plan.holds.push((name.clone(), Held::Nothing));
+    }
+
+    /// K-17: a heartbeat goes only to a client that holds that very content; never for virtual hosts (C-21).
+    fn plan_beat(&self, resource: &Arc<Resource>, slot: &Slot, now: Instant, plan: &mut Plan) {
+        let Some(expiry) = slot.expiry(resource.name()).filter(|_| self.reads_ttl()) else {
+            return;
+        };
+        if self.traits().kind == Kind::Vhds || self.beats.get(resource.name()) == Some(&expiry.beat) {
+            return;
+        }
+        let item = self.item(resource, slot, now);
+        let form = if self.dialect == Dialect::Delta {
+            Form::Heartbeat
+        } else {
+            item.form
+        };
+        plan.items
+            .entry(resource.name().clone())
+            .or_insert(Item { form, ..item });
+    }
+
+    fn carry_out(&mut self, plan: Plan, slot: &Slot, answers: &impl Answers, allowed: Allowed) -> Composed {
+        let Plan {
+            items,
+            mut removed,
+            holds,
+            answered,
+            later,
+            seen,
+            since,
+            blocked,
+            removals_wait,
+        } = plan;
+        removed.retain(|name| !items.contains_key(name));
+        let waits = removals_wait || !later.is_empty();
+        self.owed.retain(|name| !answered.contains(name));
+        for (name, held) in holds {
+            self.names.note(&name, held);
+        }
+        if !allowed.asked_only {
+            self.dirty = Glance::Names(later);
+        }
+        if let Some(seen) = seen {
+            self.seen = seen;
+            self.again = false;
+        }
+        for name in items.keys().chain(&removed) {
+            self.parked.iter_mut().for_each(|parked| parked.let_go(name));
+        }
+        self.parked.retain(|parked| !parked.spent());
+        self.note_beats(&items, slot);
+        let whole = self.wildcard && self.seen.state.as_ref().is_some_and(|state| state.complete());
+        let empty_answer = self.first && whole && !allowed.asked_only;
+        if items.is_empty() && removed.is_empty() && !empty_answer {
+            return Composed::Not(if blocked {
+                Step::Blocked
+            } else if waits {
+                Step::Removals
+            } else {
+                Step::Idle
+            });
+        }
+        let unreadable = self.wrapped() && !self.features.wrapper;
+        let items: Vec<Item> = if unreadable {
+            Vec::new()
+        } else {
+            items.into_values().collect()
+        };
+        if unreadable && removed.is_empty() {
+            return Composed::Not(Step::Idle);
+        }
+        let batch = Arc::new(Batch::new(items, removed.into_iter().collect(), answers.chunk()));
+        Composed::Batch {
+            batch,
+            since,
+            set: None,
+        }
+    }
+
+    /// B-22: when a member of a rejected response changes or goes, all of its members that are still wanted are owed again.
+    fn release(&mut self, slot: &Slot) {
+        for at in (0..self.parked.len()).rev() {
+            let Some(parked) = self.parked.get(at) else { continue };
+            let changed = parked.members().any(|(name, aliases)| {
+                let Some(wanted) = self.wanted(name, aliases) else {
+                    return false;
+                };
+                let refused = parked.refused(name).flatten();
+                match self.current(wanted, slot) {
+                    Current::Known(Known::Present(resource)) => refused != Some(resource.version()),
+                    Current::Known(Known::Absent(Reason::TimedOut)) | Current::Unknown | Current::Unwanted => false,
+                    Current::Known(Known::Absent(_)) | Current::Uncovered => refused.is_some(),
+                }
+            });
+            if changed {
+                let owed: Vec<Name> = parked
+                    .members()
+                    .filter_map(|(name, aliases)| self.wanted(name, aliases).cloned())
+                    .collect();
+                self.owed.extend(owed);
+                self.parked.remove(at);
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn put(&mut self, item: Item) {
+        self.items.insert(item.resource.name().clone(), item);
+    }
+}
+
+fn oldest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.into_iter().chain(b).min()
+}

@@ -1,0 +1,236 @@
+//! What a request means for one type on one client stream.
+//!
+//! Owns classification, settling and the change of interest. Refuses to build answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use super::flight::{Flight, Parked, ReceiptKind};
+use super::nonce::Nonces;
+use super::subscription::{Glance, Subscription};
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::proto::google::rpc::Status as Detail;
+use crate::xds::{Answers, Extra, Held, Kind, Name, Seen, Version};
+
+impl Subscription {
+    pub(super) fn handle_sotw(
+        &mut self,
+        request: &DiscoveryRequest,
+        answers: &impl Answers,
+        nonces: Nonces,
+        now: Instant,
+    ) -> ReceiptKind {
+        let first = !std::mem::replace(&mut self.started, true);
+        // B-25, K-10: a nonce or version from another stream says nothing here; the first request is always answered.
+        let receipt = if first {
+            self.first = self.full_state();
+            ReceiptKind::First
+        } else {
+            self.settle(&request.response_nonce, request.error_detail.as_ref(), nonces)
+        };
+        // B-09, B-23: the names of every request count, in arrival order, whatever its nonce says.
+        let remembers = first && !request.version_info.is_empty();
+        self.apply_names(&request.resource_names, remembers, answers, now);
+        receipt
+    }
+
+    fn apply_names(&mut self, listed: &[String], remembers: bool, answers: &impl Answers, now: Instant) {
+        let mut names: BTreeSet<&str> = listed.iter().map(String::as_str).collect();
+        let asked_for_all = names.remove(Name::WILDCARD);
+        // B-10, B-13: as long as no request names anything, an empty list means everything, where the type allows that.
+        if listed.is_empty() && !self.named {
+            if self.traits().wildcard && !self.wildcard {
+                self.set_wildcard(true);
+                self.asked_for_more(now);
+            }
+            return;
+        }
+        // B-11: one named request ends that meaning for the rest of the stream. B-12: `*` is a wildcard for any type.
+        self.named = true;
+        let more = asked_for_all && !self.wildcard;
+        self.set_wildcard(asked_for_all);
+        if more {
+            self.asked_for_more(now);
+        }
+        if names
+            .iter()
+            .copied()
+            .eq(self.names.iter().map(|(name, _)| name.as_str()))
+        {
+            return;
+        }
+        let dropped: Vec<Name> = self
+            .names
+            .iter()
+            .filter(|(name, _)| !names.contains(name.as_str()))
+            .map(|(name, _)| name.clone())
+            .collect();
+        dropped.iter().for_each(|name| self.drop_name(name));
+        for text in names {
+            let name = answers.name(text);
+            if !self.names.contains(&name) {
+                // B-14: what is newly named is sent, even if the client had it before.
+                self.add_name(name, if remembers { Held::Unknown } else { Held::Nothing });
+                self.asked_for_more(now);
+            }
+        }
+    }
+
+    pub(super) fn handle_delta(
+        &mut self,
+        request: &DeltaDiscoveryRequest,
+        answers: &impl Answers,
+        nonces: Nonces,
+        now: Instant,
+    ) -> ReceiptKind {
+        let first = !std::mem::replace(&mut self.started, true);
+        let receipt = if first {
+            ReceiptKind::First
+        } else {
+            self.settle(&request.response_nonce, request.error_detail.as_ref(), nonces)
+        };
+        let (subscribe, unsubscribe) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
+        // C-05: only a first request with both lists empty means everything.
+        if first && subscribe.is_empty() && unsubscribe.is_empty() && self.traits().wildcard {
+            self.set_wildcard(true);
+            self.asked_for_more(now);
+        }
+        // C-03: subscription changes count whatever the nonce says. C-07, C-10: first what begins, then what ends.
+        for text in subscribe {
+            self.subscribe(text, answers);
+            self.asked_for_more(now);
+        }
+        for text in unsubscribe {
+            if text == Name::WILDCARD {
+                self.set_wildcard(false);
+            } else {
+                self.drop_name(&answers.name(text));
+            }
+        }
+        // C-12: what the client remembers counts in its first request only.
+        if first && !request.initial_resource_versions.is_empty() {
+            self.remember(&request.initial_resource_versions, answers);
+        }
+        receipt
+    }
+
+    fn subscribe(&mut self, text: &str, answers: &impl Answers) {
+        let name = answers.name(text);
+        if text == Name::WILDCARD {
+            // C-11: whoever subscribes again may have forgotten what it was sent.
+            self.again = self.wildcard;
+            self.set_wildcard(true);
+        } else if self.names.contains(&name) {
+            self.owed.insert(name);
+        } else {
+            self.add_name(name, Held::Nothing);
+        }
+    }
+
+    /// C-13: what the client says it holds is compared like anything that it was sent; it is knowledge, not interest.
+    fn remember(&mut self, versions: &BTreeMap<String, String>, answers: &impl Answers) {
+        let endpoints = self.traits().kind == Kind::Eds;
+        let mut besides = BTreeMap::new();
+        for (text, version) in versions {
+            let name = answers.name(text);
+            // C-14: endpoints are sent in any case, because a cluster may be warming for want of them.
+            let held = match Version::parse(version) {
+                Some(version) if !endpoints => Held::Version(version),
+                Some(_) | None => Held::Unknown,
+            };
+            if !self.names.contains(&name) {
+                besides.insert(name, held);
+                continue;
+            }
+            if !endpoints {
+                self.owed.remove(&name);
+                self.look_at(name.clone());
+            }
+            self.names.set(name, held);
+        }
+        if !besides.is_empty() {
+            self.seen = Seen {
+                state: None,
+                extra: Some(answers.remembered(Extra::new(besides))),
+            };
+        }
+    }
+
+    fn asked_for_more(&mut self, now: Instant) {
+        self.asked.get_or_insert(now);
+        self.asked_last = now;
+        self.waived = false;
+    }
+
+    /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
+    fn settle(&mut self, nonce: &str, error: Option<&Detail>, nonces: Nonces) -> ReceiptKind {
+        if nonce.is_empty() {
+            return ReceiptKind::Update;
+        }
+        let Some(number) = nonces.number(nonce) else {
+            return ReceiptKind::Stale;
+        };
+        let Some(at) = self.flights.iter().position(|flight| flight.nonce == number) else {
+            // B-08: neither ACK nor NACK, and no answer of its own.
+            let again = self.last_nonce == Some(number) && error.is_none();
+            return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
+        };
+        let flight = self.flights.remove(at);
+        match error {
+            None => {
+                if flight.set.is_some() {
+                    self.refused = None;
+                }
+                ReceiptKind::Ack { since: flight.since }
+            }
+            Some(detail) => {
+                self.park(flight);
+                ReceiptKind::Nack {
+                    message: detail.message.clone(),
+                }
+            }
+        }
+    }
+
+    /// B-22, C-25: what was in a rejected response is unknown at the client, and is not sent again as it is.
+    fn park(&mut self, flight: Flight) {
+        if flight.set.is_some() {
+            self.refused = flight.set;
+            let held = self.names.iter().filter(|(_, held)| held.perhaps());
+            let unsure: Vec<Name> = held.map(|(name, _)| name.clone()).collect();
+            unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));
+            return;
+        }
+        let mut gone = BTreeSet::new();
+        for item in flight.batch.items_of(flight.chunk) {
+            let resource = &item.resource;
+            match self.wanted(resource.name(), resource.aliases()).cloned() {
+                Some(name) if self.held(&name).is(resource.version()) => self.names.note(&name, Held::Unknown),
+                Some(_) | None => drop(gone.insert(resource.name().clone())),
+            }
+        }
+        for name in flight.batch.removed_of(flight.chunk) {
+            if self.wanted(name, &[]).is_some() && !self.held(name).perhaps() {
+                self.names.note(name, Held::Unknown);
+            } else {
+                gone.insert(name.clone());
+            }
+        }
+        let parked = Parked::new(flight.batch, flight.chunk, gone);
+        if !parked.spent() {
+            self.parked.push(parked);
+        }
+    }
+
+    pub(super) fn held(&self, name: &Name) -> Held {
+        self.names.get(name).cloned().unwrap_or_else(|| self.seen.held(name))
+    }
+
+    /// Whether any name must be looked at again.
+    pub(super) fn glances(&self) -> bool {
+        match &self.dirty {
+            Glance::All => !self.names.is_empty(),
+            Glance::Names(names) => !names.is_empty(),
+        }
+    }
+}

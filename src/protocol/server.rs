@@ -1,0 +1,289 @@
+//! One client stream: its types, the order between them, and its end.
+//!
+//! Owns the stream's node, nonces, subscriptions and gates. Refuses to know transports, tasks and other clients.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::end::{Code, End};
+use super::flight::{Receipt, ReceiptKind};
+use super::gates::Gate;
+use super::node::read_node;
+use super::nonce::Nonces;
+use super::settings::Settings;
+use super::subscription::{Status, Subscription};
+use crate::proto::envoy::config::core::v3 as core;
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::xds::{Answers, Cut, Dialect, Dirty, Node, TypeUrl, Want};
+
+/// One client stream.
+///
+/// - A, facts: `node`, `status`, `expired_gates`.
+/// - B, inputs: `handle_sotw`, `handle_delta`, `handle_dirty`, `handle_timeout`.
+/// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
+///   can take more; then `poll_timeout`.
+#[derive(Debug)]
+pub struct Server {
+    pub(super) settings: Arc<Settings>,
+    dialect: Dialect,
+    service: Option<TypeUrl>,
+    pub(super) nonces: Nonces,
+    node: Option<Arc<Node>>,
+    /// In the order in which they go out (D-02).
+    pub(super) types: Vec<Subscription>,
+    wants: VecDeque<Want>,
+    /// Closed while a route could overtake its cluster.
+    pub(super) additions: Gate,
+    /// Closed while a cluster could go before its routes.
+    pub(super) removals: Gate,
+    pub(super) sent: u64,
+}
+
+/// How a stream begins.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Its dialect.
+    pub dialect: Dialect,
+    /// The type of a per-type service; none is aggregated.
+    pub service: Option<TypeUrl>,
+    /// What makes its nonces unlike those of any other stream (K-11).
+    pub nonce_prefix: u32,
+}
+
+impl Server {
+    /// A stream on which nothing was said yet.
+    #[must_use]
+    pub fn new(settings: Arc<Settings>, opening: Opening) -> Self {
+        Self {
+            settings,
+            dialect: opening.dialect,
+            service: opening.service,
+            nonces: Nonces::new(opening.nonce_prefix),
+            node: None,
+            types: Vec::new(),
+            wants: VecDeque::new(),
+            additions: Gate::default(),
+            removals: Gate::default(),
+            sent: 0,
+        }
+    }
+
+    /// Who the client is; known after the first request.
+    #[must_use]
+    pub const fn node(&self) -> Option<&Arc<Node>> {
+        self.node.as_ref()
+    }
+
+    /// How each type stands.
+    pub fn status(&self) -> impl Iterator<Item = (&TypeUrl, Status)> {
+        self.types
+            .iter()
+            .map(|subscription| (&subscription.type_url, subscription.status()))
+    }
+
+    /// How often a gate opened by itself.
+    #[must_use]
+    pub const fn expired_gates(&self) -> u64 {
+        self.additions.expired() + self.removals.expired()
+    }
+
+    /// How many responses were sent.
+    #[must_use]
+    pub const fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// A SotW request.
+    ///
+    /// # Errors
+    /// The stream must end.
+    pub fn handle_sotw(
+        &mut self,
+        request: &DiscoveryRequest,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<Receipt, End> {
+        self.greet(request.node.as_ref())?;
+        self.check_names(request.resource_names.iter())?;
+        let nonces = self.nonces;
+        let subscription = self.subscription(&request.type_url, now)?;
+        let kind = subscription.handle_sotw(request, answers, nonces, now);
+        self.gather(&request.type_url, kind)
+    }
+
+    /// A delta request.
+    ///
+    /// # Errors
+    /// The stream must end.
+    pub fn handle_delta(
+        &mut self,
+        request: &DeltaDiscoveryRequest,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<Receipt, End> {
+        self.greet(request.node.as_ref())?;
+        self.check_names(
+            request
+                .resource_names_subscribe
+                .iter()
+                .chain(request.initial_resource_versions.keys()),
+        )?;
+        let nonces = self.nonces;
+        let subscription = self.subscription(&request.type_url, now)?;
+        let kind = subscription.handle_delta(request, answers, nonces, now);
+        self.gather(&request.type_url, kind)
+    }
+
+    /// Something that is known of these names has changed.
+    pub fn handle_dirty(&mut self, type_url: &TypeUrl, dirty: Dirty) {
+        if let Ok(at) = self.position(type_url)
+            && let Some(subscription) = self.types.get_mut(at)
+        {
+            subscription.handle_dirty(dirty);
+        }
+    }
+
+    /// The time of `poll_timeout` has come.
+    pub fn handle_timeout(&mut self, cut: &Cut, now: Instant) -> Option<End> {
+        let bound = self.settings.timers.unanswered;
+        for subscription in &mut self.types {
+            if !subscription.asked.is_some_and(|asked| now >= asked + bound) {
+                continue;
+            }
+            subscription.asked = None;
+            let type_url = &subscription.type_url;
+            let slot = cut.slot(type_url);
+            if !subscription.waiting(slot) {
+                continue;
+            }
+            let answered = slot.is_some_and(|slot| slot.answered);
+            // L-14: a server that is there may yet say that a name does not exist; SotW clients would not wait for it.
+            let hopeless = !cut.connected() || self.dialect == Dialect::Sotw && !answered;
+            // G-18: a client that got nothing may find another server; one that holds something keeps it.
+            if self.sent == 0 && hopeless {
+                let message =
+                    format!("no upstream has answered for {type_url} in {bound:?}; nothing can be served yet");
+                return Some(End::new(Code::Unavailable, message));
+            }
+            subscription.waived = answered && cut.connected();
+        }
+        None
+    }
+
+    /// Interest that begins or ends.
+    pub fn poll_want(&mut self) -> Option<Want> {
+        self.wants.pop_front()
+    }
+
+    /// B-01: the node of the first request counts for the whole stream.
+    fn greet(&mut self, node: Option<&core::Node>) -> Result<(), End> {
+        if self.node.is_some() {
+            return Ok(());
+        }
+        let node = match node {
+            Some(node) => read_node(node),
+            None if self.settings.anonymous => Node::default(),
+            None => {
+                let message =
+                    "the first request on a stream must carry a node (set `anonymous: true` to allow clients without)";
+                return Err(End::invalid(message));
+            }
+        };
+        // K-25: a chain of relays that leads back to this one would feed on itself.
+        if node.relays.contains(&self.settings.relay_id) {
+            let id = &self.settings.relay_id;
+            let message =
+                format!("loop: the request has already come through relay `{id}`; its upstream leads back to it");
+            return Err(End::new(Code::FailedPrecondition, message));
+        }
+        self.node = Some(Arc::new(node));
+        Ok(())
+    }
+
+    /// which type a request is about.
+    fn resolve(&self, text: &str) -> Result<TypeUrl, End> {
+        match &self.service {
+            Some(service) if text.is_empty() => Ok(service.clone()),
+            None if text.is_empty() => Err(End::invalid(
+                "type_url is empty; an aggregated stream cannot tell what is asked for",
+            )),
+            Some(service) => {
+                let asked = self.settings.types.resolve(text);
+                if asked == *service {
+                    return Ok(asked);
+                }
+                Err(End::invalid(format!(
+                    "type_url `{text}` on a stream of the {service} service"
+                )))
+            }
+            None => Ok(self.settings.types.resolve(text)),
+        }
+    }
+
+    fn subscription(&mut self, text: &str, now: Instant) -> Result<&mut Subscription, End> {
+        let type_url = self.resolve(text)?;
+        let at = match self.position(&type_url) {
+            Ok(at) => at,
+            Err(at) => {
+                let max = self.settings.limits.types_per_stream;
+                if max > 0 && self.types.len() >= max {
+                    let what = format_args!("type {type_url} would be one more than {max} types on one stream");
+                    return Err(End::limit("types_per_stream", what));
+                }
+                let features = self.node.as_ref().map_or_else(Default::default, |node| node.features);
+                self.types
+                    .insert(at, Subscription::new(type_url, self.dialect, features, now));
+                at
+            }
+        };
+        self.types
+            .get_mut(at)
+            .ok_or_else(|| End::new(Code::Internal, "a type was lost"))
+    }
+
+    fn check_names<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<(), End> {
+        let limits = &self.settings.limits;
+        let mut count = 0;
+        for name in names {
+            count += 1;
+            if name.is_empty() {
+                return Err(End::invalid("an empty resource name"));
+            }
+            if limits.name_bytes > 0 && name.len() > limits.name_bytes {
+                let start: String = name.chars().take(60).collect();
+                return Err(End::limit(
+                    "name_bytes",
+                    format_args!("name `{start}...` has {} bytes", name.len()),
+                ));
+            }
+        }
+        if limits.names_per_stream > 0 && count > limits.names_per_stream {
+            return Err(End::limit(
+                "names_per_stream",
+                format_args!("{count} names in one request"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {
+        self.types
+            .binary_search_by(|subscription| subscription.type_url.cmp(type_url))
+    }
+
+    fn gather(&mut self, text: &str, kind: ReceiptKind) -> Result<Receipt, End> {
+        let type_url = self.resolve(text)?;
+        self.wants
+            .extend(self.types.iter_mut().flat_map(Subscription::take_wants));
+        let count: usize = self.types.iter().map(|subscription| subscription.names.len()).sum();
+        let max = self.settings.limits.names_per_stream;
+        if max > 0 && count > max {
+            return Err(End::limit(
+                "names_per_stream",
+                format_args!("{count} names on one stream"),
+            ));
+        }
+        Ok(Receipt { type_url, kind })
+    }
+}

@@ -1,0 +1,64 @@
+//! What the operator decided about client streams.
+//!
+//! Owns plain numbers. Refuses to know where they were written.
+
+use std::time::Duration;
+
+use crate::xds::Types;
+
+/// What holds for every client stream of the relay.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The table of types.
+    pub types: Types,
+    /// Bounds on what one client may ask for.
+    pub limits: Limits,
+    /// How long things may take.
+    pub timers: Timers,
+    /// Whether a stream may begin without a node (B-01).
+    pub anonymous: bool,
+    /// The relay's own id, by which it knows itself in a chain (K-25).
+    pub relay_id: String,
+}
+
+/// Bounds on what one client may ask for; 0 is no bound.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Types on one stream.
+    pub types_per_stream: usize,
+    /// Names on one stream, over all types.
+    pub names_per_stream: usize,
+    /// Bytes of one name.
+    pub name_bytes: usize,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timers {
+    /// How long one type waits for another.
+    pub order_gate: Duration,
+    /// How long a request may stay without any answer (G-18).
+    pub unanswered: Duration,
+    /// The least time between two responses of one type.
+    pub pace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            types_per_stream: 64,
+            names_per_stream: 200_000,
+            name_bytes: 4096,
+        }
+    }
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self {
+            order_gate: Duration::from_secs(2),
+            unanswered: Duration::from_secs(8),
+            pace: Duration::ZERO,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! One type on one client stream: the heart of the relay, the same for both dialects.
+//!
+//! Owns what the client wants, what it holds, and what is on its way. Refuses to know other types and other clients.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::flight::{Flight, Parked};
+use super::held_names::HeldNames;
+use crate::xds::{
+    Batch, Dialect, Dirty, Features, Held, Known, Name, NameRule, Seen, Slot, Target, Traits, TypeUrl, Version, Want,
+};
+
+/// One type on one client stream.
+///
+/// For every name covered by the interest: the client holds exactly what `names` and `seen` say, unless the name is in
+/// `owed` (to be sent whatever they say), parked, in the response in flight, or in `dirty` (not compared yet).
+///
+/// - A, inputs: `handle_sotw`, `handle_delta`, `handle_dirty`, `force`.
+/// - B, outputs: `poll`, `take_wants`; `poll` yields at most one change of the state at a time (B-24), and what the client
+///   itself asks for besides, in delta, whatever is on its way.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    pub(super) type_url: TypeUrl,
+    pub(super) dialect: Dialect,
+    pub(super) features: Features,
+    pub(super) started: bool,
+    /// Whether a request has named anything: from then on an empty list means nothing, not everything (B-11).
+    pub(super) named: bool,
+    pub(super) wildcard: bool,
+    pub(super) names: HeldNames,
+    /// What the wildcard has left the client with.
+    pub(super) seen: Seen,
+    /// Names that must be answered whatever the client holds (K-12).
+    pub(super) owed: BTreeSet<Name>,
+    /// Whether everything that the wildcard covers must be sent again (C-11).
+    pub(super) again: bool,
+    /// Whether the first answer is owed, even if it is empty (B-20, C-17).
+    pub(super) first: bool,
+    /// Names of which something has changed since the client's holdings were last compared.
+    pub(super) dirty: Glance,
+    /// Chunks that are not sent yet.
+    pub(super) rest: Option<Rest>,
+    pub(super) flights: Vec<Flight>,
+    pub(super) last_nonce: Option<u64>,
+    pub(super) parked: Vec<Parked>,
+    /// Of a full state: the version of the set that the client refused (K-08).
+    pub(super) refused: Option<Version>,
+    /// The last heartbeat passed on, by canonical name (K-17).
+    pub(super) beats: BTreeMap<Name, u32>,
+    /// Since when a request may be without an answer.
+    pub(super) asked: Option<Instant>,
+    /// When the client last asked for more.
+    pub(super) asked_last: Instant,
+    pub(super) sent: Option<Instant>,
+    /// Whether what is unknown counts as absent: a healthy server has answered past it.
+    pub(super) waived: bool,
+    /// Until when a change is held back for the sake of `pace`.
+    pub(super) held_back: Option<Instant>,
+    /// Of a full state: the EDS names of the clusters that it adds or changes.
+    pub(super) clusters: Vec<Name>,
+    wants: Vec<Want>,
+}
+
+/// Chunks of a batch that are not sent yet.
+#[derive(Debug)]
+pub(super) struct Rest {
+    pub(super) batch: Arc<Batch>,
+    pub(super) next: usize,
+    pub(super) since: Option<Instant>,
+}
+
+/// Names that must be looked at again.
+#[derive(Debug)]
+pub(super) enum Glance {
+    Names(BTreeSet<Name>),
+    All,
+}
+
+/// Beyond this many names it is cheaper to look at all.
+const GLANCE_MAX: usize = 4096;
+
+/// How a client's type stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing was sent.
+    NotSent,
+    /// The client has accepted the last response.
+    Synced,
+    /// A response is on its way.
+    Stale,
+    /// The client has rejected what it was sent.
+    Error,
+}
+
+impl Subscription {
+    pub(super) fn new(type_url: TypeUrl, dialect: Dialect, features: Features, now: Instant) -> Self {
+        Self {
+            type_url,
+            dialect,
+            features,
+            started: false,
+            named: false,
+            wildcard: false,
+            names: HeldNames::default(),
+            seen: Seen::default(),
+            owed: BTreeSet::new(),
+            again: false,
+            first: false,
+            dirty: Glance::Names(BTreeSet::new()),
+            rest: None,
+            flights: Vec::new(),
+            last_nonce: None,
+            parked: Vec::new(),
+            refused: None,
+            beats: BTreeMap::new(),
+            asked: None,
+            asked_last: now,
+            sent: None,
+            waived: false,
+            held_back: None,
+            clusters: Vec::new(),
+            wants: Vec::new(),
+        }
+    }
+
+    pub(super) fn take_wants(&mut self) -> Vec<Want> {
+        std::mem::take(&mut self.wants)
+    }
+
+    pub(super) fn handle_dirty(&mut self, dirty: Dirty) {
+        match dirty {
+            Dirty::All => self.dirty = Glance::All,
+            Dirty::Names(names) => names.into_iter().for_each(|name| self.look_at(name)),
+        }
+    }
+
+    pub(super) fn look_at(&mut self, name: Name) {
+        let Glance::Names(names) = &mut self.dirty else { return };
+        if self.names.contains(&name) {
+            names.insert(name);
+        }
+        if names.len() > GLANCE_MAX {
+            self.dirty = Glance::All;
+        }
+    }
+
+    /// K-13: the client waits for this name again, even if nothing about it has changed.
+    pub(super) fn force(&mut self, name: &Name) {
+        if self.names.contains(name) || self.wildcard && self.seen.held(name).perhaps() {
+            self.owed.insert(name.clone());
+        }
+    }
+
+    /// Begins or ends the wildcard. What was known only through it is forgotten with it (C-09).
+    pub(super) fn set_wildcard(&mut self, wanted: bool) {
+        if self.wildcard == wanted {
+            return;
+        }
+        self.wildcard = wanted;
+        self.seen = Seen::default();
+        self.first = wanted;
+        self.again = false;
+        if self.rest.take().is_some() {
+            self.dirty = Glance::All;
+        }
+        if !wanted {
+            self.owed.retain(|name| self.names.contains(name));
+        }
+        self.want(Target::Wildcard, wanted);
+    }
+
+    pub(super) fn add_name(&mut self, name: Name, held: Held) {
+        self.owed.insert(name.clone());
+        self.want(Target::Name(name.clone()), true);
+        self.names.set(name, held);
+    }
+
+    /// B-15: dropping a name forgets that it was sent.
+    pub(super) fn drop_name(&mut self, name: &Name) {
+        let Some(held) = self.names.remove(name) else { return };
+        self.owed.remove(name);
+        self.beats.remove(name);
+        if let Glance::Names(names) = &mut self.dirty {
+            names.remove(name);
+        }
+        self.want(Target::Name(name.clone()), false);
+        if !self.wildcard {
+            self.parked.iter_mut().for_each(|parked| parked.let_go(name));
+            self.parked.retain(|parked| !parked.spent());
+            return;
+        }
+        // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
+        let sure = self
+            .seen
+            .held(name)
+            .content()
+            .is_some_and(|covered| held.is(covered.version()));
+        if self.dialect == Dialect::Delta || !sure {
+            self.owed.insert(name.clone());
+        }
+    }
+
+    fn want(&mut self, target: Target, wanted: bool) {
+        self.wants.push(Want {
+            type_url: self.type_url.clone(),
+            target,
+            wanted,
+        });
+    }
+
+    /// What is known of a name as far as this client's interest covers it; `None` is unknown.
+    pub(super) fn current<'a>(&self, name: &Name, slot: &'a Slot) -> Current<'a> {
+        let known = if self.names.contains(name) {
+            slot.known(name)
+        } else if self.wildcard {
+            match slot.wildcard.as_ref() {
+                Some(state) if state.complete() && state.known(name).is_none() => return Current::Uncovered,
+                Some(state) => state.known(name),
+                None => None,
+            }
+        } else {
+            return Current::Unwanted;
+        };
+        known.map_or(Current::Unknown, Current::Known)
+    }
+
+    /// Whether `name` or one of the `aliases` is wanted, and which.
+    pub(super) fn wanted<'a>(&self, name: &'a Name, aliases: &'a [Name]) -> Option<&'a Name> {
+        let asked = std::iter::once(name)
+            .chain(aliases)
+            .find(|name| self.names.contains(name));
+        asked.or(if self.wildcard { Some(name) } else { None })
+    }
+
+    /// Whether a SotW answer of this type lists all there is.
+    pub(super) fn full_state(&self) -> bool {
+        self.dialect == Dialect::Sotw && self.traits().full_state
+    }
+
+    pub(super) const fn traits(&self) -> &Traits {
+        self.type_url.traits()
+    }
+
+    /// Whether a resource can only be addressed inside the wrapper message.
+    pub(super) fn wrapped(&self) -> bool {
+        self.dialect == Dialect::Sotw && self.traits().name == NameRule::Wrapper
+    }
+
+    /// Whether something that was asked for is still unknown.
+    pub(super) fn waiting(&self, slot: Option<&Slot>) -> bool {
+        let Some(slot) = slot else {
+            return self.wildcard || !self.names.is_empty();
+        };
+        let open = self.wildcard && !slot.wildcard.as_ref().is_some_and(|state| state.complete());
+        open || self.names.iter().any(|(name, _)| slot.known(name).is_none())
+    }
+
+    pub(super) fn wants_nothing(&self) -> bool {
+        !self.wildcard && self.names.is_empty()
+    }
+
+    pub(super) fn status(&self) -> Status {
+        if !self.parked.is_empty() || self.refused.is_some() {
+            Status::Error
+        } else if self.rest.is_some() || !self.flights.is_empty() {
+            Status::Stale
+        } else if self.sent.is_some() {
+            Status::Synced
+        } else {
+            Status::NotSent
+        }
+    }
+}
+
+/// What is known of a name as far as a client's interest covers it.
+#[derive(Debug)]
+pub(super) enum Current<'a> {
+    /// The client has no interest in it.
+    Unwanted,
+    /// The client's wildcard surely does not cover it.
+    Uncovered,
+    /// Nothing.
+    Unknown,
+    /// This.
+    Known(&'a Known),
+}
