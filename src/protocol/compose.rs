@@ -97,7 +97,7 @@ impl Subscription {
                 self.asked = None;
                 let since = since.map(|since| since.max(self.asked_last));
                 self.rest = Some(Rest {
-                    batch: batch.clone(),
+                    batch: batch,
                     next: 0,
                     since,
                 });

@@ -148,7 +148,7 @@ impl Server {
     pub fn handle_timeout(&mut self, cut: &Cut, now: Instant) -> Option<End> {
         let bound = self.settings.timers.unanswered;
         for subscription in &mut self.types {
-            if !subscription.asked.is_some_and(|asked| now >= asked + bound) {
+            if subscription.asked.is_none_or(|asked| now < asked + bound) {
                 continue;
             }
             subscription.asked = None;
