@@ -48,7 +48,7 @@ impl Subscription {
         let additions = forced || self.first || beats || named.changed || !difference.changed().is_empty();
         let unknown = |name: &&Name| self.names.contains(name) && slot.known(name).is_none();
         let settled = self.owed.iter().filter(|name| !unknown(name)).cloned().collect();
-        if !additions && !(gone && allowed.removals) {
+        if !(additions || gone && allowed.removals) {
             if !gone {
                 self.accept(&settled, named.holds, state, None);
             }

@@ -96,11 +96,7 @@ impl Subscription {
                 self.first = false;
                 self.asked = None;
                 let since = since.map(|since| since.max(self.asked_last));
-                self.rest = Some(Rest {
-                    batch: batch,
-                    next: 0,
-                    since,
-                });
+                self.rest = Some(Rest { batch, next: 0, since });
                 let step = self.next_chunk(nonces, now);
                 if let (Some(set), Some(flight)) = (set, self.flights.last_mut()) {
                     flight.set = Some(set);

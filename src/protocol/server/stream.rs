@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::end::{Code, End};
 use super::flight::{Receipt, ReceiptKind};
 use super::gates::Gate;
-use super::node::read_node;
 use super::nonce::Nonces;
-use super::settings::Settings;
 use super::subscription::{Status, Subscription};
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::protocol::end::{Code, End};
+use crate::protocol::node::read_node;
+use crate::protocol::settings::Settings;
 use crate::xds::{Answers, Cut, Dialect, Dirty, Node, TypeUrl, Want};
 
 /// One client stream.

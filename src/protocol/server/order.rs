@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::compose::Step;
 use super::flight::Response;
-use super::server::Server;
+use super::stream::Server;
 use super::subscription::Subscription;
 use crate::xds::{Answers, Cut, Kind, Known, Name, TypeUrl};
 

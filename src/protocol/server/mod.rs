@@ -1,0 +1,21 @@
+//! The client side of the relay: one stream of one client, as a machine.
+//!
+//! The way through: [`Server`] takes a request to the `subscription` of its type (`request` says what it means); what can be
+//! said is asked for in the `order` of the types; `compose` builds the next response, `partial` or `full` state, which is a
+//! `flight` until the client has settled it.
+
+mod compose;
+mod flight;
+mod full;
+mod gates;
+mod held_names;
+mod nonce;
+mod order;
+mod partial;
+mod request;
+mod stream;
+mod subscription;
+
+pub use flight::{Receipt, ReceiptKind, Response};
+pub use stream::{Opening, Server};
+pub use subscription::Status;
