@@ -7,8 +7,12 @@
 //!
 //! - [`proto`]: the wire messages.
 
+pub mod admin;
+pub mod app;
 pub mod cli;
 pub mod config;
 pub mod proto;
 pub mod protocol;
+pub mod shutdown;
+pub mod telemetry;
 pub mod xds;

@@ -1,23 +1,48 @@
-//! The command line. It owns the arguments and the exit code, and knows nothing of xDS.
+//! The command line. It owns the arguments and the exit code, and knows nothing of xDS: 0 is a clean end, 1 a bad
+//! configuration or an error while running, 2 a wrong use of the command line.
+
+mod serve;
+mod validate;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// An xDS relay: many Envoys and gRPC clients, few streams to the control plane.
 #[derive(Debug, Parser)]
-#[command(name = "distributary", version)]
-struct Arguments {}
+#[command(name = "distributary", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Validate(validate::Validate),
+}
 
 /// Runs the program with `args`, whose first element is the program's own name.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match Arguments::try_parse_from(args) {
-        Ok(Arguments {}) => ExitCode::SUCCESS,
+    let arguments = match Arguments::try_parse_from(args) {
+        Ok(arguments) => arguments,
         Err(error) => {
             // Nothing is left to tell when the terminal itself is gone.
             let _ = error.print();
-            ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let outcome = match arguments.command {
+        Command::Serve(serve) => serve.run(),
+        Command::Validate(validate) => validate.run(&mut std::io::stdout()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "{error:#}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -1,0 +1,205 @@
+//! The paths of the admin address and what each answers.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower::limit::GlobalConcurrencyLimitLayer;
+
+use super::Shown;
+use crate::telemetry::Status;
+
+/// Requests that are answered at a time; the rest wait their turn.
+const CONCURRENT_REQUESTS: usize = 64;
+
+const HELP: &str = "\
+/ready             200 when clients can be served, 503 before and while draining (also /healthz/ready)
+/live              200 when the program turns (also /healthz)
+/metrics           metrics for Prometheus (also /stats/prometheus)
+/help              this list
+";
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(super) fn router(shown: Shown) -> Router {
+    Router::new()
+        .route("/", get(async || HELP))
+        .route("/help", get(async || HELP))
+        .route("/live", get(async || "LIVE\n"))
+        .route("/healthz", get(async || "LIVE\n"))
+        .route("/ready", get(ready))
+        .route("/healthz/ready", get(ready))
+        .route("/metrics", get(metrics))
+        .route("/stats/prometheus", get(metrics))
+        .fallback(async |uri: Uri| {
+            (
+                StatusCode::NOT_FOUND,
+                format!("{} is not here; GET /help lists what is\n", uri.path()),
+            )
+        })
+        .method_not_allowed_fallback(async |method: Method, uri: Uri| {
+            (
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!("{} does not take {method}; use GET\n", uri.path()),
+            )
+        })
+        .with_state(shown)
+        .layer(middleware::from_fn(trace))
+        .layer(GlobalConcurrencyLimitLayer::new(CONCURRENT_REQUESTS))
+}
+
+async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
+    match shown.health.status() {
+        Status::Starting => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "STARTING: no control plane has been reached yet\n",
+        ),
+        Status::Ready => (StatusCode::OK, "READY\n"),
+        Status::Draining => (StatusCode::SERVICE_UNAVAILABLE, "DRAINING\n"),
+    }
+}
+
+async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    let accepted = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .unwrap_or_default();
+    let form = if accepted.contains("application/openmetrics-text") {
+        OPENMETRICS
+    } else {
+        PROMETHEUS
+    };
+    match shown.metrics.encode() {
+        Ok(text) => ([(header::CONTENT_TYPE, form)], text).into_response(),
+        Err(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("the metrics cannot be shown: {error}\n"),
+        )
+            .into_response(),
+    }
+}
+
+async fn trace(request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    tracing::debug!(%method, path, status = response.status().as_u16(), "admin request");
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpStream};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use crate::admin::{Admin, Shown};
+    use crate::config::Address;
+    use crate::telemetry::{Health, Metrics, Status};
+
+    fn ask(address: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        write!(stream, "{request} HTTP/1.1\r\nhost: relay\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn start() -> (Admin, SocketAddr, Arc<Health>) {
+        let health = Arc::new(Health::new());
+        let shown = Shown {
+            metrics: Metrics::new([]),
+            health: Arc::clone(&health),
+        };
+        let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shown).unwrap();
+        let address = admin.socket().unwrap();
+        (admin, address, health)
+    }
+
+    #[test]
+    fn readiness_follows_health_and_liveness_does_not() {
+        let (_admin, address, health) = start();
+        for (status, code) in [(Status::Starting, 503), (Status::Ready, 200), (Status::Draining, 503)] {
+            health.advance(status);
+            for path in ["/ready", "/healthz/ready"] {
+                let answer = ask(address, &format!("GET {path}"));
+                assert!(
+                    answer.starts_with(&format!("HTTP/1.1 {code} ")),
+                    "{path} at {status:?}: {answer}"
+                );
+            }
+            for path in ["/live", "/healthz"] {
+                assert!(
+                    ask(address, &format!("GET {path}")).starts_with("HTTP/1.1 200 "),
+                    "{path} at {status:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn metrics_under_both_names() {
+        let (_admin, address, _health) = start();
+        for path in ["/metrics", "/stats/prometheus"] {
+            let answer = ask(address, &format!("GET {path}"));
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+            assert!(
+                answer.contains("\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+                "{answer}"
+            );
+            assert!(
+                answer.contains("\ndistributary_streams{dialect=\"delta\"} 0\n"),
+                "{answer}"
+            );
+            assert!(answer.contains("\ndistributary_build_info{version="), "{answer}");
+        }
+    }
+
+    #[test]
+    fn wrong_paths_and_methods_say_what_is_right() {
+        let (_admin, address, _health) = start();
+        let answer = ask(address, "GET /nowhere");
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+        assert!(
+            answer.ends_with("/nowhere is not here; GET /help lists what is\n"),
+            "{answer}"
+        );
+        let answer = ask(address, "POST /metrics");
+        assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+        assert!(answer.ends_with("/metrics does not take POST; use GET\n"), "{answer}");
+        assert!(ask(address, "GET /").contains("/stats/prometheus"));
+    }
+
+    #[tokio::test]
+    async fn a_taken_address_says_which_key() {
+        let (admin, _, _health) = start();
+        let shown = Shown {
+            metrics: Metrics::new([]),
+            health: Arc::new(Health::new()),
+        };
+        let error = Admin::start(admin.address(), shown).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("admin.address: cannot listen on {}: ", admin.address())),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_abandoned_socket_file_is_taken_over() {
+        let path = std::env::temp_dir().join(format!("distributary-admin-{}.sock", std::process::id()));
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let address = Address::Unix(path.clone());
+        let shown = || Shown {
+            metrics: Metrics::new([]),
+            health: Arc::new(Health::new()),
+        };
+        let admin = Admin::start(&address, shown()).unwrap();
+        assert!(Admin::start(&address, shown()).is_err(), "a live one is left alone");
+        drop(admin);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,170 @@
+//! The admin address: probes and metrics over HTTP/1.1. It owns the paths and its own thread, so that it answers when
+//! the data side is busy. It knows nothing of the protocol: it shows what it is given.
+
+mod http;
+
+use std::io;
+use std::net::{self, SocketAddr};
+use std::os::unix::net as unix;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use axum::Router;
+use axum::serve::Listener;
+use futures_util::FutureExt as _;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::oneshot;
+
+use crate::config::Address;
+use crate::telemetry::{Health, Metrics};
+
+/// The admin address in use; dropping it closes it.
+#[derive(Debug)]
+pub struct Admin {
+    address: Address,
+    /// Dropping it ends the thread.
+    _stop: oneshot::Sender<()>,
+}
+
+/// What the admin address shows.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// For `/metrics`.
+    pub metrics: Arc<Metrics>,
+    /// For the probes.
+    pub health: Arc<Health>,
+}
+
+/// Why there is no admin address.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The address cannot be bound.
+    #[error("admin.address: cannot listen on {address}: {source}; choose another with --admin")]
+    Bind {
+        /// As it was configured.
+        address: Address,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The thread cannot be started.
+    #[error("cannot start the thread of the admin address: {0}")]
+    Thread(io::Error),
+}
+
+impl Admin {
+    /// Binds `address` and serves it on a thread of its own.
+    pub fn start(address: &Address, shown: Shown) -> Result<Self, AdminError> {
+        // Binding here and not on the thread makes a taken port an error of the start.
+        let cannot_bind = |source| AdminError::Bind {
+            address: address.clone(),
+            source,
+        };
+        let bound = Bound::bind(address).map_err(cannot_bind)?;
+        let address = bound.address(address).map_err(cannot_bind)?;
+        let (stop, stopped) = oneshot::channel();
+        let (report, started) = std::sync::mpsc::sync_channel(1);
+        std::thread::Builder::new()
+            .name("admin".to_owned())
+            .spawn(move || run(bound, http::router(shown), stopped, &report))
+            .map_err(AdminError::Thread)?;
+        started
+            .recv()
+            .unwrap_or_else(|lost| Err(io::Error::other(lost)))
+            .map_err(AdminError::Thread)?;
+        Ok(Self { address, _stop: stop })
+    }
+
+    /// Where it listens, with the port that the system chose for port 0.
+    #[must_use]
+    pub const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The TCP address, if it is one.
+    #[must_use]
+    pub const fn socket(&self) -> Option<SocketAddr> {
+        match self.address {
+            Address::Socket(address) => Some(address),
+            Address::Unix(_) => None,
+        }
+    }
+}
+
+/// A listener that no runtime knows yet.
+enum Bound {
+    Socket(net::TcpListener),
+    Unix(unix::UnixListener),
+}
+
+impl Bound {
+    fn bind(address: &Address) -> io::Result<Self> {
+        Ok(match address {
+            Address::Socket(address) => {
+                let listener = net::TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                Self::Socket(listener)
+            }
+            Address::Unix(path) => {
+                let listener = bind_unix(path)?;
+                listener.set_nonblocking(true)?;
+                Self::Unix(listener)
+            }
+        })
+    }
+
+    fn address(&self, wanted: &Address) -> io::Result<Address> {
+        Ok(match self {
+            Self::Socket(listener) => Address::Socket(listener.local_addr()?),
+            Self::Unix(_) => wanted.clone(),
+        })
+    }
+}
+
+/// A socket file outlives its program; one that nobody answers is taken over.
+fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
+    match unix::UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            if unix::UnixStream::connect(path).is_ok() {
+                return Err(error);
+            }
+            std::fs::remove_file(path)?;
+            unix::UnixListener::bind(path)
+        }
+        bound => bound,
+    }
+}
+
+/// The admin thread.
+fn run(bound: Bound, router: Router, stopped: oneshot::Receiver<()>, report: &SyncSender<io::Result<()>>) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report.send(Err(error)).unwrap_or_default(),
+    };
+    runtime.block_on(async {
+        let listening = match bound {
+            Bound::Socket(listener) => TcpListener::from_std(listener).map(|listener| serve(listener, router).boxed()),
+            Bound::Unix(listener) => UnixListener::from_std(listener).map(|listener| serve(listener, router).boxed()),
+        };
+        match listening {
+            Ok(serving) => {
+                // Whoever started the thread waits for this.
+                let _ = report.send(Ok(()));
+                tokio::select! {
+                    () = serving => {}
+                    _ = stopped => {}
+                }
+            }
+            Err(error) => report.send(Err(error)).unwrap_or_default(),
+        }
+    });
+}
+
+async fn serve<L>(listener: L, router: Router)
+where
+    L: Listener,
+    L::Addr: std::fmt::Debug,
+{
+    let ended = axum::serve(listener, router).await;
+    tracing::error!(?ended, "the admin address ended");
+}

@@ -1,0 +1,52 @@
+//! `distributary serve`: runs the relay.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use crate::app;
+use crate::config::{Config, Flags};
+use crate::telemetry::{Format, log_to_stderr};
+
+/// Run the relay. A flag wins over its environment variable, that over the file, that over the default.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", env = "DISTRIBUTARY_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where clients connect: ip:port, [v6]:port or unix:/path; repeat for more [default: 127.0.0.1:15010]
+    #[arg(long, value_name = "ADDRESS", env = "DISTRIBUTARY_LISTEN", value_delimiter = ',')]
+    listen: Vec<String>,
+    /// A control plane: host:port, http(s)://host:port or unix:/path; repeat in order of priority
+    #[arg(long, value_name = "URI", env = "DISTRIBUTARY_UPSTREAM", value_delimiter = ',')]
+    upstream: Vec<String>,
+    /// Where probes and metrics are served [default: 127.0.0.1:9901]
+    #[arg(long, value_name = "ADDRESS", env = "DISTRIBUTARY_ADMIN")]
+    admin: Option<String>,
+    /// error, warn, info, debug, trace, or target=level,... [default: RUST_LOG, else info]
+    #[arg(long, value_name = "LEVEL", env = "DISTRIBUTARY_LOG_LEVEL")]
+    log_level: Option<String>,
+    /// text or json
+    #[arg(long, value_name = "FORMAT", env = "DISTRIBUTARY_LOG_FORMAT", default_value = "text")]
+    log_format: Format,
+}
+
+impl Serve {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let level = self.log_level.or_else(|| std::env::var("RUST_LOG").ok());
+        log_to_stderr(level.as_deref(), self.log_format)?;
+        let flags = Flags {
+            listen: self.listen,
+            upstream: self.upstream,
+            admin: self.admin,
+        };
+        let config = Config::load(self.config.as_deref(), &flags)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the worker threads")?;
+        runtime.block_on(app::run(config))?;
+        Ok(())
+    }
+}

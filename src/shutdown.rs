@@ -1,0 +1,126 @@
+//! The end of the program: signals in, one drain for everybody out. It owns when to stop and until when; what stopping
+//! means is up to whoever holds a [`Drain`].
+
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Tells everybody to stop, and sees when they have.
+#[derive(Debug)]
+pub struct DrainTrigger {
+    deadline: watch::Sender<Option<Instant>>,
+}
+
+/// Held by whoever has something to bring to an end; dropping the last one ends the drain.
+#[derive(Clone, Debug)]
+pub struct Drain {
+    deadline: watch::Receiver<Option<Instant>>,
+}
+
+/// A drain that has not begun.
+#[must_use]
+pub fn drain() -> (DrainTrigger, Drain) {
+    let (sender, receiver) = watch::channel(None);
+    (DrainTrigger { deadline: sender }, Drain { deadline: receiver })
+}
+
+impl DrainTrigger {
+    /// Tells everybody to stop by `deadline`.
+    pub fn begin(&self, deadline: Instant) {
+        self.deadline.send_replace(Some(deadline));
+    }
+
+    /// Waits until every [`Drain`] is dropped, at most until `deadline`; says whether all of them were.
+    pub async fn finished(&self, deadline: Instant) -> bool {
+        tokio::time::timeout_at(deadline, self.deadline.closed()).await.is_ok()
+    }
+}
+
+impl Drain {
+    /// Whether it is time to stop.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.deadline.borrow().is_some() || self.deadline.has_changed().is_err()
+    }
+
+    /// Waits until it is time to stop, and says by when one must have.
+    pub async fn draining(&mut self) -> Instant {
+        let deadline = self
+            .deadline
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|deadline| *deadline);
+        // Without a trigger nobody waits any more.
+        deadline.unwrap_or_else(now)
+    }
+}
+
+/// The two signals that ask the program to stop.
+#[derive(Debug)]
+pub struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// From here on the signals no longer kill the program.
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the next of them.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// The instant that lies `wait` from now.
+#[must_use]
+pub fn after(wait: Duration) -> Instant {
+    now() + wait
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a deadline of the whole program starts at the clock"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_drain_ends_when_its_last_holder_is_gone() {
+        let (trigger, drain) = drain();
+        let mut other = drain.clone();
+        assert!(!drain.is_draining());
+        let deadline = after(Duration::from_secs(20));
+        trigger.begin(deadline);
+        assert!(drain.is_draining());
+        assert_eq!(other.draining().await, deadline);
+        drop(drain);
+        assert!(!trigger.finished(after(Duration::from_secs(1))).await);
+        drop(other);
+        assert!(trigger.finished(deadline).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_trigger_ends_everything() {
+        let (trigger, mut drain) = drain();
+        drop(trigger);
+        assert!(drain.is_draining());
+        assert_eq!(drain.draining().await, now());
+    }
+}

@@ -1,0 +1,128 @@
+//! The names, labels and buckets of the metrics, as `/metrics` shows them. It owns nothing that is counted.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry};
+
+use super::metrics::{TypeMetrics, UpstreamMetrics};
+
+const PREFIX: &str = "distributary";
+
+/// A relay is a client of its control planes, but has no channel target of its own.
+const GRPC_TARGET: &str = "#relay";
+
+const CONVERGENCE_SECONDS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+
+type Labels<const N: usize> = [(&'static str, String); N];
+
+/// Every metric that is registered, without the values of its labels.
+#[derive(Debug)]
+pub(super) struct Families {
+    pub(super) connections: Gauge,
+    pub(super) views: Gauge,
+    pub(super) gates_expired: Counter,
+    pub(super) unanswered: Counter,
+    streams: Family<Labels<1>, Gauge>,
+    refused: Family<Labels<1>, Counter>,
+    requests: Family<Labels<1>, Counter>,
+    responses: Family<Labels<1>, Counter>,
+    response_bytes: Family<Labels<1>, Counter>,
+    acks: Family<Labels<1>, Counter>,
+    nacks: Family<Labels<1>, Counter>,
+    stale_nonces: Family<Labels<1>, Counter>,
+    encoded_bodies: Family<Labels<1>, Counter>,
+    cache_resources: Family<Labels<1>, Gauge>,
+    cache_bytes: Family<Labels<1>, Gauge>,
+    convergence: Family<Labels<1>, Histogram, fn() -> Histogram>,
+    upstream_connected: Family<Labels<1>, Gauge>,
+    upstream_responses: Family<Labels<1>, Counter>,
+    upstream_nacks: Family<Labels<1>, Counter>,
+    upstream_failures: Family<Labels<1>, Counter>,
+    grpc_connected: Family<Labels<2>, Gauge>,
+}
+
+impl Families {
+    /// The names. A counter gets `_total` when it is shown.
+    #[rustfmt::skip]
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let histogram: fn() -> Histogram = || Histogram::new(CONVERGENCE_SECONDS);
+        let connected = "Whether the relay has a working stream to the server";
+        let grpc_connected = register(registry, "grpc_xds_client_connected", connected, Family::default());
+        let own = registry.sub_registry_with_prefix(PREFIX);
+        let build: Family<Labels<1>, Gauge> = register(own, "build_info", "The program's version", Family::default());
+        build.get_or_create(&[("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
+        Self {
+            connections: register(own, "connections", "Open client connections", Gauge::default()),
+            streams: register(own, "streams", "Open client streams", Family::default()),
+            views: register(own, "views", "Views", Gauge::default()),
+            requests: register(own, "requests", "Requests from clients", Family::default()),
+            responses: register(own, "responses", "Responses to clients", Family::default()),
+            response_bytes: register(own, "response_bytes", "Bytes of responses to clients", Family::default()),
+            acks: register(own, "acks", "Responses that clients took", Family::default()),
+            nacks: register(own, "nacks", "Responses that clients rejected", Family::default()),
+            stale_nonces: register(own, "stale_nonces", "Requests that answer an old response", Family::default()),
+            encoded_bodies: register(own, "encoded_bodies", "Response bodies encoded", Family::default()),
+            cache_resources: register(own, "cache_resources", "Resources held", Family::default()),
+            cache_bytes: register(own, "cache_bytes", "Bytes of the resources held", Family::default()),
+            convergence: register(own, "convergence_seconds", "From the arrival of a change to a client's acknowledgement", Family::new_with_constructor(histogram)),
+            gates_expired: register(own, "gates_expired", "Listeners and routes sent without the clusters or endpoints they waited for", Counter::default()),
+            unanswered: register(own, "unanswered", "Client requests that a control plane left unanswered", Counter::default()),
+            refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),
+            upstream_connected: register(own, "upstream_connected", connected, Family::default()),
+            upstream_responses: register(own, "upstream_responses", "Responses from the server", Family::default()),
+            upstream_nacks: register(own, "upstream_nacks", "Responses that the relay rejected", Family::default()),
+            upstream_failures: register(own, "upstream_failures", "Failures to reach the server, and streams that it ended before its first response", Family::default()),
+            grpc_connected,
+        }
+    }
+
+    pub(super) fn streams(&self, dialect: &str) -> Gauge {
+        self.streams.get_or_create(&[("dialect", dialect.to_owned())]).clone()
+    }
+
+    pub(super) fn refused(&self, limit: &str) -> Counter {
+        self.refused.get_or_create(&[("limit", limit.to_owned())]).clone()
+    }
+
+    pub(super) fn of_type(&self, label: &str) -> TypeMetrics {
+        let labels = [("type", label.to_owned())];
+        TypeMetrics {
+            requests: self.requests.get_or_create(&labels).clone(),
+            responses: self.responses.get_or_create(&labels).clone(),
+            response_bytes: self.response_bytes.get_or_create(&labels).clone(),
+            acks: self.acks.get_or_create(&labels).clone(),
+            nacks: self.nacks.get_or_create(&labels).clone(),
+            stale_nonces: self.stale_nonces.get_or_create(&labels).clone(),
+            encoded_bodies: self.encoded_bodies.get_or_create(&labels).clone(),
+            cache_resources: self.cache_resources.get_or_create(&labels).clone(),
+            cache_bytes: self.cache_bytes.get_or_create(&labels).clone(),
+            convergence: self.convergence.get_or_create(&labels).clone(),
+        }
+    }
+
+    pub(super) fn of_server(&self, uri: &str) -> UpstreamMetrics {
+        let labels = [("server", uri.to_owned())];
+        let grpc_labels = [
+            ("grpc_target", GRPC_TARGET.to_owned()),
+            ("grpc_xds_server", uri.to_owned()),
+        ];
+        UpstreamMetrics::new(
+            [
+                self.upstream_connected.get_or_create(&labels).clone(),
+                self.grpc_connected.get_or_create(&grpc_labels).clone(),
+            ],
+            self.upstream_responses.get_or_create(&labels).clone(),
+            self.upstream_nacks.get_or_create(&labels).clone(),
+            self.upstream_failures.get_or_create(&labels).clone(),
+        )
+    }
+}
+
+fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}

@@ -1,0 +1,68 @@
+//! The log: lines on standard error, as text or as JSON, with times in RFC 3339 and UTC. It owns the format and the
+//! filter; what is worth a line is decided where it happens.
+
+use std::str::FromStr;
+
+use tracing_subscriber::filter::{EnvFilter, LevelFilter, ParseError};
+use tracing_subscriber::util::TryInitError;
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object on a line.
+    Json,
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(format!("`{text}` is not a log format; write text or json")),
+        }
+    }
+}
+
+/// Why there is no log.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The filter cannot be read.
+    #[error("`{filter}` is not a log level: {source}; write error, warn, info, debug, trace or target=level,...")]
+    Filter {
+        /// As it was given.
+        filter: String,
+        /// What is wrong with it.
+        source: ParseError,
+    },
+    /// Something in this process logs already.
+    #[error("the log is already set up: {0}")]
+    Taken(#[from] TryInitError),
+}
+
+/// Starts the log of this process; `filter` is a level or a list of `target=level`.
+pub fn log_to_stderr(filter: Option<&str>, format: Format) -> Result<(), LogError> {
+    use tracing_subscriber::util::SubscriberInitExt as _;
+
+    let text = filter.unwrap_or_default();
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::INFO.into())
+        .parse(text)
+        .map_err(|source| LogError::Filter {
+            filter: text.to_owned(),
+            source,
+        })?;
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
+    match format {
+        Format::Text => lines.finish().try_init()?,
+        Format::Json => lines.json().flatten_event(true).finish().try_init()?,
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! The metrics: every number that the relay shows. It owns their meaning; their names stand in `families`. Labels are
+//! bounded: a type has its own only when it is known or configured, everything else is `other`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::families::Families;
+use crate::xds::TypeUrl;
+
+/// Every number that the relay shows. Counting is an atomic addition: look a type up once, not for every event.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    families: Families,
+    configured: BTreeSet<String>,
+    types: Mutex<BTreeMap<String, Arc<TypeMetrics>>>,
+    servers: Mutex<BTreeMap<String, Arc<UpstreamMetrics>>>,
+    /// Client connections that are open.
+    pub connections: Gauge,
+    /// Client streams that are open and speak the incremental dialect.
+    pub streams_delta: Gauge,
+    /// Client streams that are open and speak state of the world.
+    pub streams_sotw: Gauge,
+    /// Views that exist.
+    pub views: Gauge,
+    /// Times that a listener or route went out because its wait for clusters and endpoints ran out.
+    pub gates_expired: Counter,
+    /// Times that a client's wait for its control plane ran out.
+    pub unanswered: Counter,
+}
+
+/// What is counted for one resource type.
+#[derive(Debug)]
+pub struct TypeMetrics {
+    /// Requests from clients.
+    pub requests: Counter,
+    /// Responses to clients.
+    pub responses: Counter,
+    /// Bytes of these responses.
+    pub response_bytes: Counter,
+    /// Responses that clients took.
+    pub acks: Counter,
+    /// Responses that clients rejected.
+    pub nacks: Counter,
+    /// Requests that answer a response which is not the latest.
+    pub stale_nonces: Counter,
+    /// Times that the shared part of a response was encoded, however many clients it went to.
+    pub encoded_bodies: Counter,
+    /// Resources held, over all views.
+    pub cache_resources: Gauge,
+    /// Bytes of their bodies.
+    pub cache_bytes: Gauge,
+    /// Seconds from the last byte of the oldest upstream message in a response to the client's acknowledgement.
+    pub convergence: Histogram,
+}
+
+/// What is counted for one control plane.
+#[derive(Debug)]
+pub struct UpstreamMetrics {
+    streams: Mutex<usize>,
+    /// The same fact under our name and under the one of gRPC.
+    pub(super) connected: [Gauge; 2],
+    /// Responses from it.
+    pub responses: Counter,
+    /// Responses that the relay rejected, whole or in part.
+    pub nacks: Counter,
+    /// Times that it could not be reached, or ended a stream before its first response.
+    pub failures: Counter,
+}
+
+impl Metrics {
+    /// The metrics of one relay; `configured` are the full names of types that get a label besides the known ones.
+    #[must_use]
+    pub fn new<'a>(configured: impl IntoIterator<Item = &'a str>) -> Arc<Self> {
+        let mut registry = Registry::default();
+        let families = Families::register(&mut registry);
+        Arc::new(Self {
+            connections: families.connections.clone(),
+            streams_delta: families.streams("delta"),
+            streams_sotw: families.streams("sotw"),
+            views: families.views.clone(),
+            gates_expired: families.gates_expired.clone(),
+            unanswered: families.unanswered.clone(),
+            registry,
+            families,
+            configured: configured.into_iter().map(str::to_owned).collect(),
+            types: Mutex::default(),
+            servers: Mutex::default(),
+        })
+    }
+
+    /// What is counted for a type.
+    #[must_use]
+    pub fn of(&self, type_url: &TypeUrl) -> Arc<TypeMetrics> {
+        let label = match (type_url.short(), self.configured.get(type_url.full_name())) {
+            (Some(short), _) => short,
+            (None, Some(configured)) => configured,
+            (None, None) => "other",
+        };
+        let mut types = self.types.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = types.get(label) {
+            return Arc::clone(found);
+        }
+        let new = Arc::new(self.families.of_type(label));
+        types.insert(label.to_owned(), Arc::clone(&new));
+        new
+    }
+
+    /// What is counted for the control plane that the configuration calls `uri`.
+    #[must_use]
+    pub fn upstream(&self, uri: &str) -> Arc<UpstreamMetrics> {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(self.families.of_server(uri));
+        Arc::clone(servers.entry(uri.to_owned()).or_insert_with(new))
+    }
+
+    /// Counts a peer that was refused; `limit` is the key of the limit that it exceeded.
+    pub fn refused(&self, limit: &'static str) {
+        self.families.refused(limit).inc();
+    }
+
+    /// All metrics in the text format.
+    pub fn encode(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+impl UpstreamMetrics {
+    pub(super) fn new(connected: [Gauge; 2], responses: Counter, nacks: Counter, failures: Counter) -> Self {
+        Self {
+            streams: Mutex::new(0),
+            connected,
+            responses,
+            nacks,
+            failures,
+        }
+    }
+
+    /// A stream to it works.
+    pub fn stream_opened(&self) {
+        self.count(|streams| streams.saturating_add(1));
+    }
+
+    /// A stream that worked has ended.
+    pub fn stream_closed(&self) {
+        self.count(|streams| streams.saturating_sub(1));
+    }
+
+    fn count(&self, change: impl FnOnce(usize) -> usize) {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        *streams = change(*streams);
+        for gauge in &self.connected {
+            gauge.set(i64::from(*streams > 0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_bounded() {
+        let metrics = Metrics::new(["acme.Known"]);
+        metrics
+            .of(&TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster"))
+            .acks
+            .inc();
+        metrics.of(&TypeUrl::new("type.googleapis.com/acme.Known")).acks.inc();
+        for invented in 0..1000 {
+            metrics
+                .of(&TypeUrl::new(&format!("type.googleapis.com/acme.Invented{invented}")))
+                .acks
+                .inc();
+        }
+        let text = metrics.encode().unwrap();
+        let mut lines: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with("distributary_acks_total{"))
+            .collect();
+        lines.sort_unstable();
+        assert_eq!(
+            lines,
+            [
+                "distributary_acks_total{type=\"acme.Known\"} 1",
+                "distributary_acks_total{type=\"cds\"} 1",
+                "distributary_acks_total{type=\"other\"} 1000",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_server_is_connected_while_any_stream_works() {
+        let metrics = Metrics::new([]);
+        let server = metrics.upstream("cp:1");
+        let shown = |value: u8| {
+            let text = metrics.encode().unwrap();
+            for line in [
+                format!("distributary_upstream_connected{{server=\"cp:1\"}} {value}"),
+                format!("grpc_xds_client_connected{{grpc_target=\"#relay\",grpc_xds_server=\"cp:1\"}} {value}"),
+            ] {
+                assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+            }
+        };
+        shown(0);
+        server.stream_opened();
+        metrics.upstream("cp:1").stream_opened();
+        shown(1);
+        server.stream_closed();
+        shown(1);
+        server.stream_closed();
+        shown(0);
+    }
+}

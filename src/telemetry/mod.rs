@@ -1,0 +1,10 @@
+//! What the relay tells its operators: log, metrics, health. It owns their names and forms, and decides nothing.
+
+mod families;
+mod health;
+mod log;
+mod metrics;
+
+pub use health::{Health, Status};
+pub use log::{Format, LogError, log_to_stderr};
+pub use metrics::{Metrics, TypeMetrics, UpstreamMetrics};
