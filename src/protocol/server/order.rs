@@ -28,12 +28,13 @@ impl Server {
             self.removals.wait(self.bound(), now);
             return None;
         }
-        if calm {
+        let response = self.poll_removals(cut, answers, now);
+        if calm || response.is_none() {
             self.removals.clear();
         } else {
             self.removals.pass();
         }
-        self.poll_removals(cut, answers, now)
+        response
     }
 
     /// D-02: additions and changes in the order of the types. A type that alone has anything to say says all of it at once.
@@ -51,6 +52,7 @@ impl Server {
             if kind.gated() && !(open && self.warm(cut, now)) {
                 // L-27: the gate compares with the cut, not with the age of single changes.
                 if !self.wishes(at, cut, answers) {
+                    *removals_wait |= !self.quiet(at, cut);
                     continue;
                 }
                 waiting = true;
@@ -178,11 +180,15 @@ impl Server {
     }
 
     fn others_quiet(&self, at: usize, cut: &Cut) -> bool {
-        let mut others = self.types.iter().enumerate().filter(|(other, _)| *other != at);
-        others.all(|(_, subscription)| {
-            cut.slot(&subscription.type_url)
-                .is_none_or(|slot| subscription.quiet(slot))
-        })
+        (0..self.types.len()).all(|other| other == at || self.quiet(other, cut))
+    }
+
+    fn quiet(&self, at: usize, cut: &Cut) -> bool {
+        let Some(subscription) = self.types.get(at) else {
+            return true;
+        };
+        cut.slot(&subscription.type_url)
+            .is_none_or(|slot| subscription.quiet(slot))
     }
 
     /// When `handle_timeout` and `poll_response` must be called again at the latest.
