@@ -15,4 +15,5 @@ pub mod proto;
 pub mod protocol;
 pub mod shutdown;
 pub mod telemetry;
+pub mod wire;
 pub mod xds;

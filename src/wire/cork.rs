@@ -1,0 +1,228 @@
+//! Many small writes of one turn become one large write.
+//!
+//! The transport writes one HTTP/2 frame at a time and flushes after each. Here a turn of the connection (one poll of it)
+//! gathers all of them in memory of the thread and writes once when the turn ends. Owns what the socket did not take, at most
+//! [`GATHERED_BYTES_MAX`] of it; as long as there is some, writers wait. Refuses to know frames.
+
+use std::cell::Cell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The end that the connection's task keeps.
+pub struct Cork<S>(Arc<Mutex<Gathering<S>>>);
+
+/// The end that the transport reads from and writes to.
+pub struct Corked<S>(Arc<Mutex<Gathering<S>>>);
+
+/// The most that is gathered before it is written, and so the most that a stalled client holds here.
+pub const GATHERED_BYTES_MAX: usize = 128 * 1024;
+
+thread_local! {
+    /// Lent to one connection for the time of its turn, and empty whenever it is not lent.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Both ends share it; they belong to one task, so the lock is never waited for.
+struct Gathering<S> {
+    socket: S,
+    /// What was read before the transport began to read.
+    replay: Bytes,
+    /// What this turn wrote. There is none outside of a turn: writes go straight to the socket then.
+    scratch: Option<Vec<u8>>,
+    /// What the socket has not taken. While there is any, nothing more is accepted.
+    rest: Bytes,
+    /// Bytes that the socket has ever taken.
+    sent: u64,
+    failed: Option<io::Error>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
+    /// Two ends for one socket, of which `replay` was read already.
+    pub fn new(socket: S, replay: Bytes) -> (Self, Corked<S>) {
+        let shared = Arc::new(Mutex::new(Gathering {
+            socket,
+            replay,
+            scratch: None,
+            rest: Bytes::new(),
+            sent: 0,
+            failed: None,
+        }));
+        (Self(shared.clone()), Corked(shared))
+    }
+
+    /// One turn: what is written in `turn` goes to the socket when it ends, or as soon as there is much of it.
+    pub fn turn<T>(&self, cx: &mut Context<'_>, turn: impl FnOnce(&mut Context<'_>) -> T) -> T {
+        lock(&self.0).begin(cx);
+        let result = turn(cx);
+        lock(&self.0).end(cx);
+        result
+    }
+
+    /// If the socket has not taken everything: how much it has taken ever, which grows unless the client is stuck.
+    #[must_use]
+    pub fn stuck_at(&self) -> Option<u64> {
+        let shared = lock(&self.0);
+        (!shared.rest.is_empty()).then_some(shared.sent)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Gathering<S> {
+    fn begin(&mut self, cx: &mut Context<'_>) {
+        if let Poll::Ready(Err(error)) = self.send_rest(cx) {
+            self.failed = Some(error);
+        }
+        self.scratch = Some(SCRATCH.take());
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>) {
+        if let Poll::Ready(Err(error)) = self.send_scratch(cx) {
+            self.failed = Some(error);
+            // The transport believes that it has written all this: let it come back and learn otherwise.
+            cx.waker().wake_by_ref();
+        }
+        if let Some(mut scratch) = self.scratch.take() {
+            scratch.clear();
+            SCRATCH.set(scratch);
+        }
+    }
+
+    /// Sends what the socket did not take earlier.
+    fn send_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.rest.is_empty() {
+            let count = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.rest))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.sent += count as u64;
+            self.rest.advance(count);
+        }
+        // The memory is given back, not kept for the next time.
+        self.rest = Bytes::new();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends what this turn gathered, and keeps what the socket does not take.
+    fn send_scratch(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(scratch) = &mut self.scratch else {
+            return Poll::Ready(Ok(()));
+        };
+        let mut from = 0;
+        while let Some(unsent) = scratch.get(from..).filter(|unsent| !unsent.is_empty()) {
+            match Pin::new(&mut self.socket).poll_write(cx, unsent) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => {
+                    self.sent += count as u64;
+                    from += count;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    debug_assert!(self.rest.is_empty(), "gathered while bytes before were unsent");
+                    self.rest = Bytes::copy_from_slice(unsent);
+                    scratch.clear();
+                    return Poll::Pending;
+                }
+            }
+        }
+        scratch.clear();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Makes sure that everything before has been sent or gathered, so that something can be added.
+    fn make_room(&mut self, cx: &mut Context<'_>, adding: usize) -> Poll<io::Result<()>> {
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Err(error));
+        }
+        ready!(self.send_rest(cx))?;
+        let gathered = self.scratch.as_ref().map_or(0, Vec::len);
+        // Alone it is large enough to be a write of its own, so what was gathered must go first.
+        if gathered >= GATHERED_BYTES_MAX || (gathered > 0 && adding >= GATHERED_BYTES_MAX) {
+            ready!(self.send_scratch(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let adding = slices.iter().map(|slice| slice.len()).sum();
+        ready!(self.make_room(cx, adding))?;
+        let Some(scratch) = self.scratch.as_mut().filter(|_| adding < GATHERED_BYTES_MAX) else {
+            let count = ready!(Pin::new(&mut self.socket).poll_write_vectored(cx, slices))?;
+            self.sent += count as u64;
+            return Poll::Ready(Ok(count));
+        };
+        let before = scratch.len();
+        for slice in slices {
+            let room = GATHERED_BYTES_MAX.saturating_sub(scratch.len());
+            scratch.extend_from_slice(slice.get(..room).unwrap_or(slice));
+        }
+        Poll::Ready(Ok(scratch.len() - before))
+    }
+
+    fn flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Err(error));
+        }
+        ready!(self.send_rest(cx))?;
+        if self.scratch.is_some() {
+            // The turn's end does it.
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.send_rest(cx))?;
+        ready!(self.send_scratch(cx))?;
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.replay.is_empty() {
+            return Pin::new(&mut self.socket).poll_read(cx, into);
+        }
+        let count = self.replay.len().min(into.remaining());
+        into.put_slice(&self.replay.split_to(count));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Corked<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        lock(&self.0).read(cx, into)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Corked<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        lock(&self.0).write(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        lock(&self.0).write(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        lock(&self.0).flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        lock(&self.0).shutdown(cx)
+    }
+}
+
+/// Nothing that panics is ever called with the lock held, so poison says nothing.
+fn lock<S>(shared: &Mutex<Gathering<S>>) -> MutexGuard<'_, Gathering<S>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,195 @@
+//! Where clients connect to.
+//!
+//! Owns the kinds of sockets and their options. Refuses to know what is spoken on them.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use socket2::{Domain, SockRef, Type};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// A bound address.
+#[derive(Debug)]
+pub enum Listener {
+    /// A TCP port.
+    Tcp(TcpListener),
+    /// A Unix domain socket; its file goes with the listener.
+    Unix(UnixListener, PathBuf),
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub enum Socket {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over a Unix domain socket.
+    Unix(UnixStream),
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// From this address.
+    Tcp(SocketAddr),
+    /// From this machine.
+    Unix,
+}
+
+/// Bytes that the kernel holds for a connection before they can be sent. Without it a client that stops reading costs
+/// megabytes in the kernel; with it, nothing is lost but that.
+const UNSENT_BYTES_MAX: u32 = 128 * 1024;
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 4096;
+
+impl Listener {
+    /// Binds a TCP port.
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    pub fn tcp(address: SocketAddr) -> io::Result<Self> {
+        let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        TcpListener::from_std(socket.into()).map(Self::Tcp)
+    }
+
+    /// Binds a Unix domain socket, in place of a file that a dead process left there.
+    ///
+    /// # Errors
+    /// When the path cannot be bound, is not a socket, or is the socket of a living process.
+    pub fn unix(path: &Path) -> io::Result<Self> {
+        remove_stale(path)?;
+        UnixListener::bind(path).map(|listener| Self::Unix(listener, path.to_owned()))
+    }
+
+    /// The bound TCP address, if it is one.
+    #[must_use]
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().ok(),
+            Self::Unix(..) => None,
+        }
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// When the kernel has none to give; it may have one later.
+    pub async fn accept(&self) -> io::Result<(Socket, Peer)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                set_options(&stream);
+                Ok((Socket::Tcp(stream), Peer::Tcp(address)))
+            }
+            Self::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Socket::Unix(stream), Peer::Unix))
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, path) = self {
+            // It may be gone already; nobody can do anything about a failure either.
+            drop(std::fs::remove_file(path));
+        }
+    }
+}
+
+/// A client that is gone already refuses them; reading from it will tell.
+fn set_options(stream: &TcpStream) {
+    let options = stream.set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let options = options.and_then(|()| SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX));
+    if let Err(error) = options {
+        tracing::debug!(%error, "a socket does not take its options");
+    }
+}
+
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let found = match std::fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !found.file_type().is_socket() {
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "there is a file of this name that is not a socket",
+        ));
+    }
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "another process listens on this socket",
+        ));
+    }
+    std::fs::remove_file(path)
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, into),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix => f.write_str("unix"),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Bytes on the wire towards clients: gRPC messages, sockets, and the way from one to the other without copies.
+//!
+//! Owns framing, encoding of responses around shared bytes, and the gathering of small writes. Refuses to know sessions.
+
+pub mod cork;
+pub mod deadline;
+pub mod frame;
+pub mod listen;
+pub mod response;
+pub mod rope;
+pub mod scan;
+
+pub use cork::{Cork, Corked};
+pub use deadline::timeout;
+pub use frame::{Deframer, Encoding};
+pub use listen::{Listener, Peer, Socket};
+pub use response::{Answer, encode, message};
+pub use rope::{Progress, Rope};
+pub use scan::Scan;

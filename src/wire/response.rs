@@ -1,0 +1,159 @@
+//! A discovery response as one gRPC message around bytes that all clients share.
+//!
+//! Owns the private fields (version, type, nonce, control plane) and the gRPC prefix. Refuses to look into the shared bytes.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::Rope;
+use crate::xds::Dialect;
+use crate::xds::resource::{field_len, put_field, put_key_len};
+
+/// What one response says besides its resources.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// Which of the two messages it is.
+    pub dialect: Dialect,
+    /// The version of what the client has then (`version_info` or `system_version_info`).
+    pub version: &'a str,
+    /// The type, canonical.
+    pub type_url: &'a str,
+    /// The nonce.
+    pub nonce: &'a str,
+    /// Who we are. A-14: the relay sets its own identifier. The v2 delta message has no such field.
+    pub identifier: Option<&'a str>,
+}
+
+/// Bytes before a gRPC message: the flag for compression, and the length.
+pub(super) const PREFIX_LEN: usize = 5;
+
+/// Field numbers of the two responses; those of the version and the type are the same in both.
+const VERSION: u32 = 1;
+const TYPE_URL: u32 = 4;
+const NONCE: u32 = 5;
+const IDENTIFIER: u32 = 1;
+
+impl Answer<'_> {
+    const fn control_plane(&self) -> u32 {
+        match self.dialect {
+            Dialect::Sotw => 6,
+            Dialect::Delta => 7,
+        }
+    }
+
+    fn fields(&self) -> [(u32, &str); 3] {
+        [(VERSION, self.version), (TYPE_URL, self.type_url), (NONCE, self.nonce)]
+    }
+}
+
+/// The gRPC message. The order of fields on the wire is free, so everything private comes first.
+#[must_use]
+pub fn encode(answer: Answer<'_>, shared: Arc<[Bytes]>) -> Rope {
+    let identifier = answer.identifier.map(|text| (text, field_len(IDENTIFIER, text.len())));
+    let private = answer
+        .fields()
+        .iter()
+        .map(|(number, text)| field_len(*number, text.len()))
+        .sum::<usize>()
+        + identifier.map_or(0, |(_, inner)| field_len(answer.control_plane(), inner));
+    let length = private + shared.iter().map(Bytes::len).sum::<usize>();
+
+    let mut head = BytesMut::with_capacity(PREFIX_LEN + private);
+    put_prefix(&mut head, length);
+    for (number, text) in answer.fields() {
+        put_field(&mut head, number, text.as_bytes());
+    }
+    if let Some((text, inner)) = identifier {
+        put_key_len(&mut head, answer.control_plane(), inner);
+        put_field(&mut head, IDENTIFIER, text.as_bytes());
+    }
+    Rope::new(head.freeze(), shared)
+}
+
+/// Any small message with its prefix.
+#[must_use]
+pub fn message(encoded: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(PREFIX_LEN + encoded.len());
+    put_prefix(&mut bytes, encoded.len());
+    bytes.put_slice(encoded);
+    bytes.freeze()
+}
+
+fn put_prefix(into: &mut BytesMut, length: usize) {
+    into.put_u8(0);
+    into.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Buf;
+    use prost::Message;
+
+    use super::*;
+    use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
+    use crate::proto::google::protobuf::Any;
+
+    const ANSWER: Answer<'_> = Answer {
+        dialect: Dialect::Sotw,
+        version: "v",
+        type_url: "type.googleapis.com/t",
+        nonce: "00000000-1",
+        identifier: Some("distributary/a"),
+    };
+
+    fn read<M: Message + Default>(mut rope: Rope) -> M {
+        assert_eq!(rope.get_u8(), 0);
+        assert_eq!(rope.get_u32() as usize, rope.remaining());
+        M::decode(rope).unwrap()
+    }
+
+    /// A-14, and the field numbers of both responses.
+    #[test]
+    fn both_messages_read_back() {
+        let any = Any {
+            type_url: "t".to_owned(),
+            value: Bytes::from(vec![7; 20_000]),
+        };
+        let shared = DiscoveryResponse {
+            resources: vec![any],
+            ..Default::default()
+        };
+        let sotw: DiscoveryResponse = read(encode(ANSWER, Arc::from([Bytes::from(shared.encode_to_vec())])));
+        assert_eq!((sotw.version_info.as_str(), sotw.nonce.as_str()), ("v", "00000000-1"));
+        assert_eq!(sotw.type_url, "type.googleapis.com/t");
+        assert_eq!(sotw.control_plane.unwrap().identifier, "distributary/a");
+        assert_eq!(sotw.resources, shared.resources);
+
+        let resource = Resource {
+            name: "a".to_owned(),
+            ..Default::default()
+        };
+        let removed_resources = vec!["b".to_owned()];
+        let shared = DeltaDiscoveryResponse {
+            resources: vec![resource],
+            removed_resources,
+            ..Default::default()
+        };
+        let pieces: Arc<[Bytes]> = Arc::from([Bytes::from(shared.encode_to_vec())]);
+        let delta = Answer {
+            dialect: Dialect::Delta,
+            ..ANSWER
+        };
+        let read_delta: DeltaDiscoveryResponse = read(encode(delta, pieces.clone()));
+        assert_eq!(read_delta.system_version_info, "v");
+        assert_eq!(read_delta.control_plane.unwrap().identifier, "distributary/a");
+        assert_eq!(
+            (read_delta.resources, read_delta.removed_resources),
+            (shared.resources, shared.removed_resources)
+        );
+        let v2: DeltaDiscoveryResponse = read(encode(
+            Answer {
+                identifier: None,
+                ..delta
+            },
+            pieces,
+        ));
+        assert_eq!(v2.control_plane, None);
+    }
+}

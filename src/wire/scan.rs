@@ -1,0 +1,186 @@
+//! What a request would cost, before it is decoded.
+//!
+//! Owns a walk over the wire format that allocates nothing, so that 16 MiB of empty names never become 200 MiB of strings.
+//! Refuses to judge content.
+
+use bytes::Buf;
+use prost::encoding::{WireType, decode_key, decode_varint};
+
+use crate::xds::Dialect;
+
+/// The parts of a request that decoding allocates for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// Names, versions, locators and their parameters, error details: everything that is repeated.
+    pub entries: usize,
+    /// Bytes of the node.
+    pub node: usize,
+    /// Bytes of the type URL.
+    pub type_url: usize,
+}
+
+/// The message is not in protobuf's wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// What a field of a request is to the scan.
+enum Field {
+    Node,
+    TypeUrl,
+    Entry,
+    /// An entry with repeated fields of its own, of this number.
+    Nested(u32),
+    Other,
+}
+
+/// The repeated fields in `google.rpc.Status` (details) and in `ResourceLocator` (parameters).
+const DETAILS: u32 = 3;
+const PARAMETERS: u32 = 2;
+
+fn field(dialect: Dialect, number: u32) -> Field {
+    match (dialect, number) {
+        (Dialect::Sotw, 2) | (Dialect::Delta, 1) => Field::Node,
+        (Dialect::Sotw, 4) | (Dialect::Delta, 2) => Field::TypeUrl,
+        (Dialect::Sotw, 3) | (Dialect::Delta, 3..=5) => Field::Entry,
+        (Dialect::Sotw, 6) | (Dialect::Delta, 7) => Field::Nested(DETAILS),
+        (Dialect::Sotw, 7) | (Dialect::Delta, 8 | 9) => Field::Nested(PARAMETERS),
+        (Dialect::Sotw | Dialect::Delta, _) => Field::Other,
+    }
+}
+
+impl Scan {
+    /// Walks over the request.
+    ///
+    /// # Errors
+    /// When it is not protobuf.
+    pub fn of(request: &[u8], dialect: Dialect) -> Result<Self, Malformed> {
+        let mut scan = Self::default();
+        walk(request, |number, content| {
+            match field(dialect, number) {
+                Field::Node => scan.node += content.len(),
+                Field::TypeUrl => scan.type_url += content.len(),
+                Field::Entry => scan.entries += 1,
+                Field::Nested(repeated) => {
+                    scan.entries += 1;
+                    walk(content, |number, _| {
+                        scan.entries += usize::from(number == repeated);
+                        Ok(())
+                    })?;
+                }
+                Field::Other => {}
+            }
+            Ok(())
+        })?;
+        Ok(scan)
+    }
+}
+
+/// Shows every length-delimited field.
+fn walk(mut bytes: &[u8], mut see: impl FnMut(u32, &[u8]) -> Result<(), Malformed>) -> Result<(), Malformed> {
+    while !bytes.is_empty() {
+        let (number, wire_type) = decode_key(&mut bytes).map_err(|_| Malformed)?;
+        let skip = match wire_type {
+            WireType::Varint => {
+                decode_varint(&mut bytes).map_err(|_| Malformed)?;
+                0
+            }
+            WireType::SixtyFourBit => 8,
+            WireType::ThirtyTwoBit => 4,
+            WireType::LengthDelimited => {
+                let length = decode_varint(&mut bytes).map_err(|_| Malformed)?;
+                let length = usize::try_from(length).map_err(|_| Malformed)?;
+                see(number, bytes.get(..length).ok_or(Malformed)?)?;
+                length
+            }
+            // Groups were given up long before these messages were written.
+            WireType::StartGroup | WireType::EndGroup => return Err(Malformed),
+        };
+        if skip > bytes.len() {
+            return Err(Malformed);
+        }
+        bytes.advance(skip);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+    use crate::proto::envoy::config::core::v3::Node;
+    use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
+    use crate::proto::google::{protobuf::Any, rpc};
+
+    fn locator() -> ResourceLocator {
+        let parameter = |key: &str| (key.to_owned(), String::new());
+        ResourceLocator {
+            name: "l".to_owned(),
+            dynamic_parameters: [parameter("a"), parameter("b")].into(),
+        }
+    }
+
+    #[test]
+    fn everything_repeated_is_counted() {
+        let node = Node {
+            id: "x".repeat(100),
+            ..Default::default()
+        };
+        let error = rpc::Status {
+            code: 3,
+            message: "bad".to_owned(),
+            details: vec![Any::default(); 4],
+        };
+        let sotw = DiscoveryRequest {
+            node: Some(node.clone()),
+            type_url: "t".to_owned(),
+            resource_names: vec![String::new(); 1000],
+            resource_locators: vec![locator()],
+            error_detail: Some(error.clone()),
+            ..Default::default()
+        };
+        let scan = Scan {
+            entries: 1000 + 3 + 5,
+            node: 102,
+            type_url: 1,
+        };
+        assert_eq!(Scan::of(&sotw.encode_to_vec(), Dialect::Sotw), Ok(scan));
+        let delta = DeltaDiscoveryRequest {
+            node: Some(node),
+            type_url: "tt".to_owned(),
+            resource_names_subscribe: vec![String::new(); 10],
+            resource_names_unsubscribe: vec![String::new(); 20],
+            initial_resource_versions: (0..30).map(|n| (n.to_string(), String::new())).collect(),
+            resource_locators_subscribe: vec![locator()],
+            resource_locators_unsubscribe: vec![locator()],
+            error_detail: Some(error),
+            ..Default::default()
+        };
+        let scan = Scan {
+            entries: 60 + 6 + 5,
+            node: 102,
+            type_url: 2,
+        };
+        assert_eq!(Scan::of(&delta.encode_to_vec(), Dialect::Delta), Ok(scan));
+    }
+
+    #[test]
+    fn garbage_is_told_from_a_request() {
+        let whole = DiscoveryRequest {
+            type_url: "t".repeat(300),
+            ..Default::default()
+        }
+        .encode_to_vec();
+        for end in 1..whole.len() {
+            assert_eq!(Scan::of(&whole[..end], Dialect::Sotw), Err(Malformed), "cut at {end}");
+        }
+        for bad in [
+            &[0xff; 12][..],
+            &[0x0b, 0x0c],
+            &[0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+        ] {
+            assert_eq!(Scan::of(bad, Dialect::Delta), Err(Malformed), "{bad:?}");
+        }
+        assert_eq!(Scan::of(&[], Dialect::Delta), Ok(Scan::default()));
+    }
+}

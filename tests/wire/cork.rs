@@ -1,0 +1,212 @@
+//! The gathering of writes: nothing is lost, reordered or stuck, whatever the socket takes at a time.
+
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use distributary::wire::{Cork, Corked, cork::GATHERED_BYTES_MAX};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Two ends of one connection; tiny kernel buffers make the socket take only parts of what it is given.
+async fn pair(tiny: bool) -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    if tiny {
+        socket2::SockRef::from(&listener).set_recv_buffer_size(2048).unwrap();
+    }
+    let client = TcpStream::connect(listener.local_addr().unwrap());
+    let (client, accepted) = tokio::join!(client, listener.accept());
+    let (client, (server, _)) = (client.unwrap(), accepted.unwrap());
+    if tiny {
+        socket2::SockRef::from(&client).set_send_buffer_size(2048).unwrap();
+    }
+    (client, server)
+}
+
+/// Writes `bytes` the way a transport does: several pieces in a turn, a flush after some, sometimes nothing at all.
+struct Writer {
+    bytes: Vec<u8>,
+    at: usize,
+    io: Corked<TcpStream>,
+    random: StdRng,
+}
+
+impl Writer {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..self.random.random_range(0..40) {
+            let size = match self.random.random_range(0..10) {
+                0 => self.random.random_range(0..3 * GATHERED_BYTES_MAX),
+                1..5 => self.random.random_range(0..20_000),
+                _ => self.random.random_range(0..100),
+            };
+            let end = (self.at + size).min(self.bytes.len());
+            let piece = &self.bytes[self.at..end];
+            let cut = self.random.random_range(0..=piece.len());
+            let slices = [
+                IoSlice::new(&piece[..cut]),
+                IoSlice::new(&[]),
+                IoSlice::new(&piece[cut..]),
+            ];
+            if piece.is_empty() {
+                continue;
+            }
+            let io = Pin::new(&mut self.io);
+            let wrote = if self.random.random_bool(0.5) {
+                io.poll_write_vectored(cx, &slices)
+            } else {
+                io.poll_write(cx, piece)
+            };
+            match wrote {
+                Poll::Ready(count) => self.at += count.unwrap(),
+                Poll::Pending => return Poll::Pending,
+            }
+            if self.random.random_bool(0.3) && Pin::new(&mut self.io).poll_flush(cx).map(Result::unwrap).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        if self.at == self.bytes.len() {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+fn bytes(random: &mut StdRng, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    random.fill(&mut bytes[..]);
+    bytes
+}
+
+async fn write_all(mut writer: Writer, cork: Cork<TcpStream>) {
+    poll_fn(|cx| cork.turn(cx, |cx| writer.poll(cx))).await;
+    // Turns in which nothing is written must bring the rest to the socket, or nobody ever would.
+    poll_fn(|cx| {
+        cork.turn(cx, |_| ());
+        if cork.stuck_at().is_some() {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+    // Only now is the connection closed: what the reader gets before does not depend on it.
+    poll_fn(|cx| cork.turn(cx, |cx| Pin::new(&mut writer.io).poll_shutdown(cx)))
+        .await
+        .unwrap();
+}
+
+async fn read_slowly(mut socket: TcpStream, mut random: StdRng) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        let mut part = vec![0; random.random_range(1..30_000)];
+        match socket.read(&mut part).await.unwrap() {
+            0 => return all,
+            count => all.extend_from_slice(&part[..count]),
+        }
+        for _ in 0..random.random_range(0..5) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn one(seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let (client, server) = pair(seed.is_multiple_of(2)).await;
+    let count = random.random_range(1..1_500_000);
+    let sent = bytes(&mut random, count);
+    let (cork, io) = Cork::new(client, Bytes::new());
+    let writer = Writer {
+        bytes: sent.clone(),
+        at: 0,
+        io,
+        random: StdRng::seed_from_u64(seed + 1),
+    };
+    let ((), got) = tokio::join!(write_all(writer, cork), read_slowly(server, random));
+    assert!(got == sent, "seed {seed}: got {} bytes of {}", got.len(), sent.len());
+}
+
+/// Several connections take turns on one thread, and so use the same scratch.
+#[tokio::test]
+async fn every_byte_arrives_once_and_in_order() {
+    for seed in (0..60).step_by(4) {
+        let all = async { tokio::join!(one(seed), one(seed + 1), one(seed + 2), one(seed + 3)) };
+        timeout(PATIENCE, all)
+            .await
+            .unwrap_or_else(|_| panic!("seeds from {seed}: stuck"));
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_stalls_costs_no_more_than_the_bound() {
+    let (client, mut server) = pair(false).await;
+    let (cork, mut io) = Cork::new(client, Bytes::new());
+    let piece = vec![7; 16 * 1024];
+    let mut accepted = 0;
+    let fill = poll_fn(|cx| {
+        cork.turn(cx, |cx| {
+            while let Poll::Ready(count) = Pin::new(&mut io).poll_write(cx, &piece) {
+                accepted += count.unwrap();
+            }
+        });
+        if cork.stuck_at().is_some() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    });
+    timeout(PATIENCE, fill).await.unwrap();
+    let taken = usize::try_from(cork.stuck_at().unwrap()).unwrap();
+    assert!(
+        accepted - taken <= GATHERED_BYTES_MAX,
+        "{accepted} accepted, {taken} taken"
+    );
+
+    let mut got = vec![0; accepted];
+    let drain = poll_fn(|cx| {
+        cork.turn(cx, |_| ());
+        if cork.stuck_at().is_some() {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    });
+    let (read, ()) = timeout(PATIENCE, async { tokio::join!(server.read_exact(&mut got), drain) })
+        .await
+        .unwrap();
+    read.unwrap();
+    assert!(got.iter().all(|byte| *byte == 7));
+}
+
+/// What was read to find out what the client speaks is read again by the transport.
+#[tokio::test]
+async fn bytes_read_before_come_first() {
+    let (client, mut server) = pair(false).await;
+    let (_cork, mut io) = Cork::new(client, Bytes::from_static(b"before "));
+    tokio::io::AsyncWriteExt::write_all(&mut server, b"after")
+        .await
+        .unwrap();
+    drop(server);
+    let mut all = String::new();
+    timeout(PATIENCE, io.read_to_string(&mut all)).await.unwrap().unwrap();
+    assert_eq!(all, "before after");
+}
+
+/// Outside of a turn nothing gathers: a lone write goes straight to the socket.
+#[tokio::test]
+async fn a_write_outside_of_a_turn_is_not_held_back() {
+    let (client, mut server) = pair(false).await;
+    let (_cork, mut io) = Cork::new(client, Bytes::new());
+    let wrote = poll_fn(|cx| Pin::new(&mut io).poll_write(cx, b"now")).await.unwrap();
+    let mut got = vec![0; wrote];
+    timeout(PATIENCE, server.read_exact(&mut got)).await.unwrap().unwrap();
+    assert_eq!(got, b"now");
+}

@@ -1,0 +1,11 @@
+//! Tests over real sockets: what clients see on the wire.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod cork;
