@@ -1,0 +1,155 @@
+//! The built-in control plane: an ADS server for one type, delta and SotW, in a thread of its own. What it serves is in
+//! the ledger; it only keeps count of what it was asked and what it said.
+
+mod answers;
+mod session;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use http::{Response, StatusCode};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+
+use crate::arguments::Dialect;
+use crate::ledger::Ledger;
+use answers::Answers;
+use session::Session;
+
+/// The running control plane. Dropping it ends its thread.
+pub(crate) struct ControlPlane {
+    pub(crate) address: SocketAddr,
+    pub(crate) counts: Arc<Counts>,
+    stop: Option<watch::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the control plane was asked and what it said.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) streams: AtomicU64,
+    pub(crate) responses: AtomicU64,
+    pub(crate) acknowledgements: AtomicU64,
+    rejections: Mutex<Vec<String>>,
+}
+
+impl Counts {
+    /// What was rejected and why.
+    pub(crate) fn rejections(&self) -> Vec<String> {
+        self.rejections.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn reject(&self, message: String) {
+        let mut rejections = self.rejections.lock().unwrap_or_else(PoisonError::into_inner);
+        if rejections.len() < REJECTIONS_TOLD_MAX {
+            rejections.push(message);
+        }
+    }
+}
+
+const REJECTIONS_TOLD_MAX: usize = 10;
+
+impl ControlPlane {
+    pub(crate) fn start(address: SocketAddr, ledger: Arc<Ledger>) -> anyhow::Result<Self> {
+        let socket = std::net::TcpListener::bind(address)
+            .with_context(|| format!("the control plane cannot listen on {address}; choose another --control-plane"))?;
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        let counts = Arc::<Counts>::default();
+        let (stop, mut stopped) = watch::channel(());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread_counts = Arc::clone(&counts);
+        let thread = std::thread::Builder::new()
+            .name("control-plane".to_owned())
+            .spawn(move || {
+                let listening = Listening {
+                    answers: Answers::new(ledger),
+                    counts: thread_counts,
+                };
+                runtime.block_on(LocalSet::new().run_until(async move {
+                    tokio::select! {
+                        () = Rc::new(listening).run(socket) => {}
+                        _ = stopped.changed() => {}
+                    }
+                }));
+            })?;
+        Ok(Self {
+            address,
+            counts,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // It ends by itself when `stop` is gone; had it broken, the clients would have said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Listening {
+    answers: Answers,
+    counts: Arc<Counts>,
+}
+
+impl Listening {
+    async fn run(self: Rc<Self>, socket: std::net::TcpListener) {
+        let Ok(listener) = TcpListener::from_std(socket) else {
+            return;
+        };
+        loop {
+            // A refused connection, or no free descriptor, is the client's to report.
+            let Ok((socket, _)) = listener.accept().await else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            tokio::task::spawn_local(Rc::clone(&self).serve(socket));
+        }
+    }
+
+    async fn serve(self: Rc<Self>, socket: TcpStream) {
+        let _ = socket.set_nodelay(true);
+        let Ok(mut connection) = h2::server::handshake(socket).await else {
+            return;
+        };
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            let path = request.uri().path();
+            let dialect = [Dialect::Delta, Dialect::Sotw]
+                .into_iter()
+                .find(|dialect| dialect.path() == path);
+            let head = Response::builder()
+                .status(StatusCode::OK)
+                .header("content-type", "application/grpc");
+            let Some(dialect) = dialect else {
+                // UNIMPLEMENTED
+                if let Ok(head) = head.header("grpc-status", "12").body(()) {
+                    let _ = respond.send_response(head, true);
+                }
+                continue;
+            };
+            let Ok(head) = head.body(()) else {
+                continue;
+            };
+            let Ok(stream) = respond.send_response(head, false) else {
+                continue;
+            };
+            self.counts.streams.fetch_add(1, Ordering::Relaxed);
+            let listening = Rc::clone(&self);
+            tokio::task::spawn_local(async move {
+                let mut session = Session::new(dialect, &listening.answers, &listening.counts, stream);
+                // A stream that breaks is the peer's to report.
+                let _ = session.run(request.into_body()).await;
+            });
+        }
+    }
+}

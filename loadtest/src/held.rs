@@ -1,0 +1,22 @@
+//! What one client holds, packed: there are as many of these as clients times resources.
+
+use crate::ledger::Content;
+
+/// Which content of a resource the client holds: nothing yet, or the content with this serial, which may be the
+/// resource's absence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held(u32);
+
+impl Held {
+    pub(crate) fn of(content: &Content) -> Self {
+        Self((content.serial + 1) << 1 | u32::from(content.hash.is_some()))
+    }
+
+    pub(crate) const fn serial(self) -> Option<u32> {
+        (self.0 >> 1).checked_sub(1)
+    }
+
+    pub(crate) const fn is_present(self) -> bool {
+        self.0 & 1 == 1
+    }
+}

@@ -1,0 +1,115 @@
+//! The relay under test as a child process, so that its processor time and memory can be told from the tool's own.
+//! Normally it is this very program, started again behind a hidden first argument.
+
+use std::ffi::OsString;
+use std::iter::once;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use tokio::time::{sleep, timeout};
+
+use crate::process::Process;
+use crate::scrape;
+
+/// The hidden first argument: be the relay.
+pub(crate) const ENTRY: &str = "be-the-relay";
+
+/// Runs the relay in this process, which does not outlive the one that started it.
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
+        return ExitCode::FAILURE;
+    }
+    distributary::cli::main(once(OsString::from("distributary")).chain(args))
+}
+
+/// A running relay. Dropping it ends the process.
+pub(crate) struct Relay {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    admin: SocketAddr,
+}
+
+/// How long the relay may take to say that it lives.
+const START_MAX: Duration = Duration::from_secs(20);
+/// How long it may take to end when asked to.
+const END_MAX: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(10);
+
+impl Relay {
+    /// Starts the relay in front of `upstream` and waits until it lives.
+    pub(crate) async fn start(program: Option<&Path>, upstream: SocketAddr) -> anyhow::Result<Self> {
+        let (address, admin) = (free_address()?, free_address()?);
+        let mut command = match program {
+            Some(program) => Command::new(program),
+            None => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.arg(ENTRY);
+                command
+            }
+        };
+        command
+            .arg("serve")
+            .args(["--listen", &address.to_string()])
+            .args(["--upstream", &format!("http://{upstream}")])
+            .args(["--admin", &admin.to_string()])
+            .args(["--log-level", "warn"])
+            .stdin(Stdio::null());
+        // What the user's shell says to a relay of his own is not meant for this one.
+        for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("DISTRIBUTARY_")) {
+            command.env_remove(key);
+        }
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start the relay: {command:?}"))?;
+        let mut relay = Self { child, address, admin };
+        timeout(START_MAX, relay.come_up())
+            .await
+            .with_context(|| format!("the relay does not answer on {admin} within {START_MAX:?}"))??;
+        Ok(relay)
+    }
+
+    async fn come_up(&mut self) -> anyhow::Result<()> {
+        while scrape::get(self.admin, "/live").await.is_err() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the relay ended at once: {status}");
+            }
+            sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn process(&self) -> Process {
+        Process::of(self.child.id())
+    }
+
+    /// The relay's own counters.
+    pub(crate) async fn metrics(&self) -> anyhow::Result<scrape::Metrics> {
+        Ok(scrape::Metrics::parse(&scrape::get(self.admin, "/metrics").await?))
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        for _ in 0..END_MAX.as_millis() / POLL.as_millis() {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(POLL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address of this machine that was free a moment ago.
+fn free_address() -> anyhow::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("no free port on 127.0.0.1")?;
+    Ok(listener.local_addr()?)
+}

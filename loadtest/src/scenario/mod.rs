@@ -1,0 +1,153 @@
+//! The one scenario there is: join, rest, change, remove, leave. It moves the parts and takes the figures.
+
+mod phases;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use tokio::time::timeout;
+
+use crate::arguments::{Arguments, Kind};
+use crate::control_plane::ControlPlane;
+use crate::fleet::{Fleet, Plan};
+use crate::ledger::Ledger;
+use crate::process;
+use crate::relay::Relay;
+use crate::report::{RelayFigures, Report};
+
+/// The running parts. They end in the order of the fields: clients, relay, control plane.
+struct Scenario<'a> {
+    arguments: &'a Arguments,
+    plan: Plan,
+    fleet: Fleet,
+    relay: Option<Relay>,
+    control_plane: ControlPlane,
+    report: Report,
+    figures: RelayFigures,
+}
+
+/// Open files besides one for each connection's end.
+const FILES_BESIDES: u64 = 200;
+
+/// Runs everything once. `say` is told what is being done.
+pub(crate) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Report> {
+    let ends = if arguments.direct { 2 } else { 1 };
+    process::raise_open_files(u64::from(arguments.clients) * ends + FILES_BESIDES)?;
+    let mut scenario = Scenario::start(arguments, say).await?;
+    match scenario.phases(say).await {
+        Ok(()) => {}
+        Err(error) => scenario.report.failures.push(format!("{error:#}")),
+    }
+    scenario.finish()
+}
+
+impl<'a> Scenario<'a> {
+    async fn start(arguments: &'a Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Self> {
+        let ledger = Arc::new(Ledger::new(arguments.kind, arguments.resources, arguments.bytes, now()));
+        let listen = arguments
+            .control_plane
+            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let control_plane = ControlPlane::start(listen, Arc::clone(&ledger))?;
+        let mut relay = None;
+        let (server, what) = match (arguments.server, arguments.direct) {
+            (Some(server), _) => (server, format!("through the server at {server}")),
+            (None, true) => (control_plane.address, "directly at the control plane".to_owned()),
+            (None, false) => {
+                let started = Relay::start(arguments.relay_bin.as_deref(), control_plane.address).await?;
+                let server = started.address;
+                relay = Some(started);
+                (server, "through a relay".to_owned())
+            }
+        };
+        let asking = match arguments.kind {
+            Kind::Cds => "all clusters".to_owned(),
+            Kind::Eds => format!("{} endpoints by name", arguments.names.min(arguments.resources)),
+        };
+        let setup = format!(
+            "{} clients ({} ADS, {asking} of {}, {} bytes each) {what}",
+            arguments.clients,
+            arguments.dialect.word(),
+            arguments.resources,
+            arguments.bytes
+        );
+        say(&setup);
+        let plan = Plan {
+            server,
+            clients: arguments.clients,
+            names: arguments.names,
+            dialect: arguments.dialect,
+            kind: arguments.kind,
+            ledger,
+        };
+        Ok(Self {
+            arguments,
+            fleet: Fleet::start(&plan, arguments.threads)?,
+            plan,
+            relay,
+            control_plane,
+            report: Report {
+                setup,
+                clients: arguments.clients,
+                resources: arguments.resources,
+                resource_bytes: arguments.bytes,
+                changes: arguments.changes,
+                ..Report::default()
+            },
+            figures: RelayFigures::default(),
+        })
+    }
+
+    /// Waits until `done`, a violation, or the deadline.
+    async fn wait(&self, done: impl Fn() -> bool) -> anyhow::Result<()> {
+        let progress = &self.fleet.progress;
+        let waiting = async {
+            loop {
+                let mut rings = std::pin::pin!(progress.changed.notified());
+                let mut delivered = std::pin::pin!(self.plan.ledger.delivered.notified());
+                // Registered before the look, so that no ring is lost between.
+                rings.as_mut().enable();
+                delivered.as_mut().enable();
+                if done() {
+                    return Ok(());
+                }
+                if progress.violated() > 0 {
+                    bail!("{} clients saw violations", progress.violated());
+                }
+                tokio::select! { () = rings => {}, () = delivered => {} }
+            }
+        };
+        timeout(self.arguments.deadline, waiting)
+            .await
+            .with_context(|| format!("not within {:?} (--deadline)", self.arguments.deadline))?
+    }
+
+    /// Ends everything, and judges.
+    fn finish(mut self) -> anyhow::Result<Report> {
+        let progress = Arc::clone(&self.fleet.progress);
+        self.report.count(&self.fleet.stop()?);
+        self.report.failures.extend(progress.violations());
+        let rejections = self.control_plane.counts.rejections();
+        let rejected = rejections
+            .iter()
+            .map(|message| format!("a response was rejected upstream: {message}"));
+        self.report.failures.extend(rejected);
+        if self.report.deliveries != self.report.deliveries_expected && self.report.held() {
+            let failure = "some changes reached some clients never or twice".to_owned();
+            self.report.failures.push(failure);
+        }
+        let counts = &self.control_plane.counts;
+        self.report.upstream_streams = counts.streams.load(Ordering::Relaxed);
+        self.report.upstream_responses = counts.responses.load(Ordering::Relaxed);
+        self.report.upstream_acknowledgements = counts.acknowledgements.load(Ordering::Relaxed);
+        self.report.relay = self.relay.is_some().then_some(self.figures);
+        Ok(self.report)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a load test measures real time")]
+fn now() -> Instant {
+    Instant::now()
+}

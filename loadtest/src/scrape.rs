@@ -1,0 +1,49 @@
+//! The relay's admin port: one HTTP/1.1 GET at a time, and the counters in its answer.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, bail};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// The body of a page, if its status is 200.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let mut socket = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).await?;
+    let mut response = String::new();
+    socket.read_to_string(&mut response).await?;
+    let (head, body) = response
+        .split_once("\r\n\r\n")
+        .context("the admin port does not speak HTTP")?;
+    if !head.starts_with("HTTP/1.1 200 ") {
+        bail!("{path} answered {}", head.lines().next().unwrap_or_default());
+    }
+    Ok(body.to_owned())
+}
+
+/// Counters in Prometheus' text form.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metrics(Vec<(String, f64)>);
+
+impl Metrics {
+    pub(crate) fn parse(text: &str) -> Self {
+        let samples = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let name = series.split('{').next().unwrap_or(series);
+            Some((name.to_owned(), value.parse().ok()?))
+        });
+        Self(samples.collect())
+    }
+
+    /// The sum over all series of this name; none if there is no such counter.
+    pub(crate) fn sum(&self, name: &str) -> Option<f64> {
+        let mut values = self
+            .0
+            .iter()
+            .filter(|(sample, _)| sample == name)
+            .map(|(_, value)| *value);
+        let first = values.next()?;
+        Some(first + values.sum::<f64>())
+    }
+}

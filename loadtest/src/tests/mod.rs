@@ -1,0 +1,277 @@
+//! That the reader reads however the bytes arrive, and that the checker finds every fault.
+
+mod runs;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
+use distributary::proto::google::protobuf::Any;
+use prost::Message;
+
+use crate::arguments::{Dialect, Kind};
+use crate::checker::{Answer, Checker};
+use crate::ledger::{self, Ledger};
+use crate::tally::Tally;
+use crate::violation::Violation;
+use crate::want::Want;
+use crate::wire::{self, Malformed, Reader, Unit};
+
+/// One client of a control plane with four resources, all of which it wants.
+struct Bench {
+    ledger: Arc<Ledger>,
+    checker: Checker,
+    tally: Tally,
+    reader: Reader,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the ledger wants to know when")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl Bench {
+    fn new(dialect: Dialect, kind: Kind) -> Self {
+        let ledger = Arc::new(Ledger::new(kind, 4, 100, now()));
+        Self {
+            checker: Checker::new(dialect, Arc::clone(&ledger), Want::All),
+            ledger,
+            tally: Tally::new().unwrap(),
+            reader: Reader::default(),
+        }
+    }
+
+    fn feed(&mut self, message: &impl Message) -> Result<Answer, Violation> {
+        let mut answers = Vec::new();
+        self.reader.feed(&wire::frame(message), |unit| {
+            answers.extend(self.checker.handle(&unit, &mut self.tally, now())?);
+            Ok::<(), Violation>(())
+        })?;
+        assert_eq!(answers.len(), 1);
+        Ok(answers.remove(0))
+    }
+
+    /// The resource as it is now.
+    fn resource(&self, index: u32) -> Resource {
+        let (body, serial) = self.ledger.current(index).unwrap();
+        Resource {
+            name: ledger::name(index),
+            version: format!("v{serial}"),
+            resource: Some(self.any(body.unwrap())),
+            ..Resource::default()
+        }
+    }
+
+    fn any(&self, value: bytes::Bytes) -> Any {
+        Any {
+            type_url: self.ledger.kind().type_url().to_owned(),
+            value,
+        }
+    }
+
+    fn delta(&self, nonce: &str, indexes: &[u32]) -> DeltaDiscoveryResponse {
+        DeltaDiscoveryResponse {
+            type_url: self.ledger.kind().type_url().to_owned(),
+            nonce: nonce.to_owned(),
+            resources: indexes.iter().map(|index| self.resource(*index)).collect(),
+            ..DeltaDiscoveryResponse::default()
+        }
+    }
+
+    fn sotw(&self, nonce: &str, version: &str, indexes: &[u32]) -> DiscoveryResponse {
+        DiscoveryResponse {
+            type_url: self.ledger.kind().type_url().to_owned(),
+            nonce: nonce.to_owned(),
+            version_info: version.to_owned(),
+            resources: indexes
+                .iter()
+                .filter_map(|index| self.resource(*index).resource)
+                .collect(),
+            ..DiscoveryResponse::default()
+        }
+    }
+}
+
+fn clusters() -> Bench {
+    Bench::new(Dialect::Delta, Kind::Cds)
+}
+
+#[test]
+fn a_stream_reads_the_same_in_pieces_of_any_size() {
+    let bench = clusters();
+    let mut stream = wire::frame(&bench.delta("n1", &[0, 1, 2, 3])).to_vec();
+    stream.extend(wire::frame(&DeltaDiscoveryResponse::default()));
+    stream.extend(wire::frame(&bench.delta("n2", &[])));
+    let read = |size: usize| {
+        let (mut reader, mut units) = (Reader::default(), Vec::new());
+        for piece in stream.chunks(size) {
+            let read = reader.feed(piece, |unit| {
+                units.push(format!("{unit:?}"));
+                Ok::<(), Malformed>(())
+            });
+            read.unwrap();
+        }
+        units
+    };
+    let whole = read(stream.len());
+    assert_eq!(whole.iter().filter(|unit| *unit == "End").count(), 3);
+    for size in 1..150 {
+        assert_eq!(read(size), whole, "pieces of {size}");
+    }
+}
+
+#[test]
+fn broken_streams_are_told_from_short_ones() {
+    let read = |bytes: &[u8]| Reader::default().feed(bytes, |_: Unit<'_>| Ok::<(), Malformed>(()));
+    assert_eq!(read(&[1, 0, 0, 0, 1]), Err(Malformed::Compressed));
+    assert_eq!(read(&[0, 0, 0, 0, 2, 0x12, 0x05]), Err(Malformed::Overrun));
+    assert_eq!(read(&[0, 0, 0, 0, 9, 0x13]), Err(Malformed::WireType(3)));
+    assert_eq!(read(&[0, 0, 0, 0, 99, 0x12]), Ok(()));
+}
+
+#[test]
+fn a_client_is_complete_once() {
+    let mut bench = clusters();
+    assert!(!bench.feed(&bench.delta("n1", &[0, 1])).unwrap().completed);
+    assert!(bench.feed(&bench.delta("n2", &[2, 3])).unwrap().completed);
+    assert_eq!(bench.checker.check_final(), Ok(()));
+    let content = bench.ledger.change(2, 1, true, now()).unwrap();
+    assert_eq!(bench.checker.check_final(), Err(Violation::Behind(ledger::name(2))));
+    assert!(!bench.feed(&bench.delta("n3", &[2])).unwrap().completed);
+    assert_eq!(content.awaited.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(
+        (bench.tally.delivered, bench.tally.responses, bench.tally.repeated),
+        (1, 3, 0)
+    );
+    assert_eq!(bench.checker.check_final(), Ok(()));
+}
+
+/// C-19, E-12.
+#[test]
+fn a_name_twice_is_a_fault() {
+    let mut bench = clusters();
+    assert_eq!(
+        bench.feed(&bench.delta("n1", &[1, 1])),
+        Err(Violation::Twice(ledger::name(1)))
+    );
+    let mut bench = clusters();
+    let mut response = bench.delta("n1", &[1]);
+    response.removed_resources.push(ledger::name(1));
+    assert_eq!(bench.feed(&response), Err(Violation::Twice(ledger::name(1))));
+}
+
+/// B-03, C-01.
+#[test]
+fn a_nonce_twice_or_none_is_a_fault() {
+    let mut bench = clusters();
+    bench.feed(&bench.delta("n1", &[0])).unwrap();
+    assert_eq!(
+        bench.feed(&bench.delta("n1", &[1])),
+        Err(Violation::Nonce("n1".to_owned()))
+    );
+    let mut bench = clusters();
+    assert_eq!(bench.feed(&bench.delta("", &[0])), Err(Violation::Nonce(String::new())));
+}
+
+///
+#[test]
+fn another_type_is_a_fault() {
+    let mut bench = clusters();
+    let mut response = bench.delta("n1", &[0]);
+    response.type_url = Kind::Eds.type_url().to_owned();
+    assert!(matches!(bench.feed(&response), Err(Violation::WrongType(_))));
+    let mut bench = clusters();
+    let mut response = bench.delta("n1", &[0]);
+    response.resources[0].resource.as_mut().unwrap().type_url = Kind::Eds.type_url().to_owned();
+    assert!(matches!(bench.feed(&response), Err(Violation::WrongType(_))));
+}
+
+#[test]
+fn bytes_that_nobody_sent_are_a_fault() {
+    let mut bench = clusters();
+    let mut response = bench.delta("n1", &[0]);
+    response.resources[0].resource = bench.resource(1).resource;
+    assert_eq!(bench.feed(&response), Err(Violation::Foreign(ledger::name(0))));
+}
+
+#[test]
+fn what_was_not_asked_for_is_a_fault() {
+    let mut bench = clusters();
+    bench.checker = Checker::new(
+        Dialect::Delta,
+        Arc::clone(&bench.ledger),
+        Want::Some { first: 3, count: 2 },
+    );
+    assert!(bench.feed(&bench.delta("n1", &[0, 3])).unwrap().completed);
+    assert_eq!(
+        bench.feed(&bench.delta("n2", &[1])),
+        Err(Violation::Unrequested(ledger::name(1)))
+    );
+}
+
+#[test]
+fn older_content_is_a_fault() {
+    let mut bench = clusters();
+    let old = bench.delta("n2", &[0]);
+    bench.ledger.change(0, 1, false, now());
+    bench.feed(&bench.delta("n1", &[0])).unwrap();
+    assert_eq!(bench.feed(&old), Err(Violation::Older(ledger::name(0))));
+}
+
+/// C-18.
+#[test]
+fn a_version_means_one_content() {
+    let mut bench = clusters();
+    bench.feed(&bench.delta("n1", &[0])).unwrap();
+    bench.ledger.change(0, 1, false, now());
+    let mut response = bench.delta("n2", &[0]);
+    response.resources[0].version = "v0".to_owned();
+    assert_eq!(bench.feed(&response), Err(Violation::Version(ledger::name(0))));
+    let mut bench = clusters();
+    let mut response = bench.delta("n1", &[1]);
+    response.resources[0].version.clear();
+    assert_eq!(bench.feed(&response), Err(Violation::NoVersion));
+}
+
+/// G-20, K-16: nothing is taken away out of ignorance.
+#[test]
+fn a_removal_must_be_true() {
+    let mut bench = clusters();
+    bench.feed(&bench.delta("n1", &[0, 1])).unwrap();
+    let mut response = bench.delta("n2", &[]);
+    response.removed_resources.push(ledger::name(0));
+    bench.ledger.remove(0, 1, now());
+    bench.feed(&response).unwrap();
+    response.nonce = "n3".to_owned();
+    response.removed_resources = vec![ledger::name(1)];
+    assert_eq!(bench.feed(&response), Err(Violation::Lost(ledger::name(1))));
+}
+
+/// B-16, B-04.
+#[test]
+fn a_full_state_takes_away_what_it_lacks() {
+    let mut bench = Bench::new(Dialect::Sotw, Kind::Cds);
+    assert!(bench.feed(&bench.sotw("n1", "1", &[0, 1, 2, 3])).unwrap().completed);
+    bench.ledger.remove(3, 1, now());
+    bench.feed(&bench.sotw("n2", "2", &[0, 1, 2])).unwrap();
+    assert_eq!(bench.checker.check_final(), Ok(()));
+    assert_eq!(
+        bench.feed(&bench.sotw("n3", "3", &[0, 1])),
+        Err(Violation::Lost(ledger::name(2)))
+    );
+
+    let mut bench = Bench::new(Dialect::Sotw, Kind::Cds);
+    bench.feed(&bench.sotw("n1", "1", &[0, 1, 2, 3])).unwrap();
+    bench.ledger.change(1, 1, false, now());
+    let response = bench.sotw("n2", "1", &[0, 1, 2, 3]);
+    assert_eq!(bench.feed(&response), Err(Violation::SameVersion("1".to_owned())));
+}
+
+/// B-16: where a state is not full, what it lacks is as it was.
+#[test]
+fn a_named_state_takes_nothing_away() {
+    let mut bench = Bench::new(Dialect::Sotw, Kind::Eds);
+    bench.feed(&bench.sotw("n1", "1", &[0, 1, 2, 3])).unwrap();
+    bench.feed(&bench.sotw("n2", "2", &[0])).unwrap();
+    assert_eq!(bench.checker.check_final(), Ok(()));
+}
