@@ -92,6 +92,14 @@ impl Cut {
         }
         next
     }
+
+    /// The cut in which nothing is known of the type any more.
+    #[must_use]
+    pub fn without(&self, type_url: &TypeUrl) -> Self {
+        let mut next = self.clone();
+        next.types.remove(type_url);
+        next
+    }
 }
 
 impl Slot {

@@ -1,0 +1,243 @@
+//! How a session learns that it must look again.
+//!
+//! Owns the one flag, the bounded list of what to look at, and the wakers of the session's two drivers. Refuses to know
+//! what changed in it: it may ring in vain, and never fails to ring.
+
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+
+use super::lock;
+use crate::xds::{Dirty, Name, TypeUrl};
+
+/// Rings at most once until somebody looks.
+///
+/// A session clears it ([`Bell::take`]) *before* it reads the view's cut: what is published in between rings again.
+#[derive(Debug, Default)]
+pub struct Bell(Mutex<Inner>);
+
+/// Who can be woken: a session has two drivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// The one that reads requests.
+    Reader,
+    /// The one that writes responses.
+    Writer,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    rung: bool,
+    dismissed: bool,
+    /// The generation of the first change that nobody has looked at.
+    since: Option<u64>,
+    dirty: Vec<(TypeUrl, Dirty)>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+/// More names of one type than this are not listed: looking at all that a session wants is then as cheap.
+const NAMES_MAX: usize = 64;
+
+/// The wakers of one bell; waking happens when no lock is held.
+pub(super) type Wakers = [Option<Waker>; 2];
+
+impl Bell {
+    /// Ready if it has rung since the last look; otherwise this driver is woken when it rings. Each driver has one place.
+    pub fn poll(&self, driver: Driver, context: &mut Context<'_>) -> Poll<()> {
+        let mut inner = lock(&self.0);
+        if inner.rung {
+            return Poll::Ready(());
+        }
+        let place = match driver {
+            Driver::Reader => &mut inner.reader,
+            Driver::Writer => &mut inner.writer,
+        };
+        match place {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => *place = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Clears the bell and gives what it rang for. A change of a wildcard alone comes as an empty list of names: who
+    /// wants the wildcard compares states, not names.
+    #[must_use]
+    pub fn take(&self) -> Vec<(TypeUrl, Dirty)> {
+        let mut inner = lock(&self.0);
+        inner.rung = false;
+        inner.since = None;
+        std::mem::take(&mut inner.dirty)
+    }
+
+    /// Rings without a change in the view: one driver has something for the other to look at.
+    pub fn nudge(&self) {
+        let wakers = lock(&self.0).ring();
+        wake(wakers);
+    }
+
+    /// Tells the session to end, because it holds back more than the view may keep for those who do not look.
+    pub fn dismiss(&self) {
+        let mut inner = lock(&self.0);
+        inner.dismissed = true;
+        let wakers = inner.ring();
+        drop(inner);
+        wake(wakers);
+    }
+
+    /// Whether the session was told to end.
+    #[must_use]
+    pub fn is_dismissed(&self) -> bool {
+        lock(&self.0).dismissed
+    }
+
+    /// The generation of the oldest change that the session has not looked at.
+    #[must_use]
+    pub fn since(&self) -> Option<u64> {
+        lock(&self.0).since
+    }
+
+    /// Notes that these names changed; the caller wakes.
+    pub(super) fn ring<'a>(
+        &self,
+        type_url: &TypeUrl,
+        names: impl Iterator<Item = &'a Name>,
+        generation: u64,
+    ) -> Wakers {
+        let mut inner = lock(&self.0);
+        inner.since.get_or_insert(generation);
+        if let Dirty::Names(listed) = inner.of(type_url) {
+            for name in names {
+                if listed.contains(name) {
+                    continue;
+                }
+                if listed.len() >= NAMES_MAX {
+                    *inner.of(type_url) = Dirty::All;
+                    break;
+                }
+                listed.push(name.clone());
+            }
+        }
+        inner.ring()
+    }
+
+    /// Notes that anything of the type may have changed; the caller wakes.
+    pub(super) fn ring_all(&self, type_url: &TypeUrl, generation: u64) -> Wakers {
+        let mut inner = lock(&self.0);
+        inner.since.get_or_insert(generation);
+        *inner.of(type_url) = Dirty::All;
+        inner.ring()
+    }
+}
+
+impl Inner {
+    fn ring(&mut self) -> Wakers {
+        if self.rung {
+            return [None, None];
+        }
+        self.rung = true;
+        [self.reader.take(), self.writer.take()]
+    }
+
+    /// What is noted of a type. A session has few types: they are bounded by what it subscribes to.
+    fn of(&mut self, type_url: &TypeUrl) -> &mut Dirty {
+        let at = self.dirty.iter().position(|(known, _)| known == type_url);
+        let at = at.unwrap_or_else(|| {
+            self.dirty.push((type_url.clone(), Dirty::Names(Vec::new())));
+            self.dirty.len() - 1
+        });
+        #[expect(clippy::indexing_slicing, reason = "the position was found or made just now")]
+        &mut self.dirty[at].1
+    }
+}
+
+pub(super) fn wake(wakers: Wakers) {
+    for waker in wakers.into_iter().flatten() {
+        waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn names(count: usize) -> Vec<Name> {
+        (0..count).map(|n| Name::from(format!("n{n}"))).collect()
+    }
+
+    #[test]
+    fn rings_once_until_looked_at() {
+        let (bell, eds) = (Bell::default(), TypeUrl::new("a.B"));
+        let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
+        let [reader, writer] = counts.clone().map(Waker::from);
+        let woken = || counts.each_ref().map(|count| count.0.load(Ordering::Relaxed));
+        assert!(
+            bell.poll(Driver::Reader, &mut Context::from_waker(&reader))
+                .is_pending()
+        );
+        assert!(
+            bell.poll(Driver::Writer, &mut Context::from_waker(&writer))
+                .is_pending()
+        );
+        let names = names(2);
+        for name in &names {
+            wake(bell.ring(&eds, std::iter::once(name), 7));
+            wake(bell.ring(&eds, std::iter::once(name), 8));
+        }
+        assert_eq!(woken(), [1, 1]);
+        assert_eq!(bell.since(), Some(7));
+        assert!(bell.poll(Driver::Writer, &mut Context::from_waker(&writer)).is_ready());
+        assert_eq!(bell.take(), [(eds.clone(), Dirty::Names(names.clone()))]);
+        assert_eq!(bell.since(), None);
+        assert!(
+            bell.poll(Driver::Writer, &mut Context::from_waker(&writer))
+                .is_pending()
+        );
+        wake(bell.ring(&eds, names.iter(), 9));
+        assert_eq!(woken(), [1, 2], "only who waits again is woken again");
+    }
+
+    #[test]
+    fn what_it_lists_is_bounded() {
+        let (bell, eds, cds) = (Bell::default(), TypeUrl::new("a.B"), TypeUrl::new("a.C"));
+        wake(bell.ring(&eds, names(NAMES_MAX).iter(), 1));
+        wake(bell.ring(&eds, names(NAMES_MAX).iter().rev(), 1));
+        assert_eq!(
+            bell.take(),
+            [(eds.clone(), Dirty::Names(names(NAMES_MAX)))],
+            "each name once"
+        );
+        wake(bell.ring(&eds, names(NAMES_MAX + 1).iter(), 2));
+        wake(bell.ring(&eds, names(1).iter(), 3));
+        wake(bell.ring(&cds, std::iter::empty(), 3));
+        let taken = bell.take();
+        assert_eq!(taken, [(eds, Dirty::All), (cds, Dirty::Names(Vec::new()))]);
+    }
+
+    #[test]
+    fn a_nudge_and_a_dismissal_wake() {
+        let bell = Bell::default();
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(count.clone());
+        for step in [Bell::nudge, Bell::dismiss] {
+            assert!(bell.poll(Driver::Writer, &mut Context::from_waker(&waker)).is_pending());
+            step(&bell);
+            assert!(bell.poll(Driver::Writer, &mut Context::from_waker(&waker)).is_ready());
+            assert_eq!(bell.take(), []);
+        }
+        assert_eq!(count.0.load(Ordering::Relaxed), 2);
+        assert!(bell.is_dismissed());
+    }
+}

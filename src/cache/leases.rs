@@ -1,0 +1,160 @@
+//! Who wants what of one view.
+//!
+//! Owns the split into shards and the bound on how much can be wanted. Refuses to know what is known of it.
+
+use std::hash::RandomState;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::seats::{Seated, Seats};
+use super::shard::{SHARDS, Shard, Turn};
+use super::{Full, lock};
+use crate::xds::{Name, Target, TypeUrl};
+
+/// All leases of one view, in shards by target, because many sessions come and go at the same time.
+pub(super) struct Leases {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: RandomState,
+    linger: Duration,
+    /// The most that may be wanted at the same time; 0: no bound.
+    limit: usize,
+    /// How much somebody wants.
+    wanted: AtomicUsize,
+    /// How much there is, what lingers included.
+    kept: AtomicUsize,
+}
+
+impl Leases {
+    pub(super) fn new(linger: Duration, limit: usize) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|number| Mutex::new(Shard::new(number))).collect(),
+            hasher: RandomState::new(),
+            linger,
+            limit,
+            wanted: AtomicUsize::new(0),
+            kept: AtomicUsize::new(0),
+        }
+    }
+
+    /// Somebody wants the target. Gives whether the writer must come.
+    pub(super) fn begin(&self, type_url: &TypeUrl, target: &Target, seat: u32, seated: &Seated) -> Result<bool, Full> {
+        let mut shard = lock(self.shard(target));
+        let found = shard.find(type_url, target);
+        if found.is_none_or(|number| shard.waiters(number).is_empty()) {
+            self.admit(found.is_none())?;
+        }
+        let number = match found {
+            Some(number) => number,
+            None => shard.open(type_url, target, &self.hasher),
+        };
+        Ok(shard.wait(number, seat, seated))
+    }
+
+    /// Somebody does not want the target any more. Gives whether the writer must come.
+    pub(super) fn end(&self, type_url: &TypeUrl, target: &Target, seats: &Seats, seated: &Seated) -> bool {
+        let mut shard = lock(self.shard(target));
+        let last = shard
+            .find(type_url, target)
+            .is_some_and(|number| shard.release(number, seats, seated));
+        if last {
+            self.wanted.fetch_sub(1, Ordering::Relaxed);
+        }
+        last
+    }
+
+    /// Somebody wants nothing any more. Gives whether the writer must come.
+    pub(super) fn end_all(&self, seats: &Seats, seated: &Seated) -> bool {
+        let mut any = false;
+        for lease in seated.all() {
+            let Some(shard) = self.shards.get((lease % SHARDS) as usize) else {
+                continue;
+            };
+            let last = lock(shard).release(lease / SHARDS, seats, seated);
+            if last {
+                self.wanted.fetch_sub(1, Ordering::Relaxed);
+            }
+            any |= last;
+        }
+        any
+    }
+
+    /// What has begun and what has ended since the last time, in the order of types and names.
+    pub(super) fn turn(&self, now: Instant) -> Turn {
+        // What nobody wants must not keep out what somebody wants.
+        let pressed = self.limit > 0 && self.kept.load(Ordering::Relaxed) > self.limit;
+        let linger = if pressed { Duration::ZERO } else { self.linger };
+        let mut turn = Turn::default();
+        for shard in &self.shards {
+            lock(shard).turn(now, linger, &mut turn);
+        }
+        self.kept.fetch_sub(turn.ended.len(), Ordering::Relaxed);
+        turn.wants
+            .sort_unstable_by(|a, b| (&a.type_url, &a.target).cmp(&(&b.type_url, &b.target)));
+        turn.ended.sort_unstable();
+        turn
+    }
+
+    /// When the next lease ends.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.shards.iter().filter_map(|shard| lock(shard).poll_timeout()).min()
+    }
+
+    /// Shows everybody who waits for the target.
+    pub(super) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
+        let shard = lock(self.shard(target));
+        if let Some(number) = shard.find(type_url, target) {
+            shard.waiters(number).iter().copied().for_each(found);
+        }
+    }
+
+    /// Shows everybody who waits for anything of the type, perhaps several times.
+    pub(super) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
+        for shard in &self.shards {
+            lock(shard).everyone(type_url, &mut found);
+        }
+    }
+
+    /// Whether the name is leased, lingering included.
+    pub(super) fn has(&self, type_url: &TypeUrl, name: &Name) -> bool {
+        let target = Target::Name(name.clone());
+        lock(self.shard(&target)).find(type_url, &target).is_some()
+    }
+
+    /// Whether anything of the type is leased, lingering included.
+    pub(super) fn has_type(&self, type_url: &TypeUrl) -> bool {
+        self.shards.iter().any(|shard| lock(shard).has_type(type_url))
+    }
+
+    /// How much somebody wants, and how much is leased, lingering included.
+    pub(super) fn count(&self) -> (usize, usize) {
+        (self.wanted.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed))
+    }
+
+    /// Counts one more thing that somebody wants, and if it is `new`, that is leased. What lingers may double the bound for
+    /// the moment until the writer comes.
+    fn admit(&self, new: bool) -> Result<(), Full> {
+        let wanted = self.wanted.fetch_add(1, Ordering::Relaxed);
+        let kept = self.kept.fetch_add(usize::from(new), Ordering::Relaxed);
+        if self.limit > 0 && (wanted >= self.limit || new && kept >= self.limit.saturating_mul(2)) {
+            self.wanted.fetch_sub(1, Ordering::Relaxed);
+            self.kept.fetch_sub(usize::from(new), Ordering::Relaxed);
+            return Err(Full {
+                limit: "names_per_view",
+                value: self.limit,
+            });
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "there are as many shards as that")]
+    fn shard(&self, target: &Target) -> &Mutex<Shard> {
+        let text = match target {
+            Target::Wildcard => Name::WILDCARD,
+            Target::Name(name) => name.as_str(),
+        };
+        &self.shards[(xxh3_64(text.as_bytes()) % u64::from(SHARDS)) as usize]
+    }
+}

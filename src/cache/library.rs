@@ -1,0 +1,161 @@
+//! Answers that many sessions share, each computed once.
+//!
+//! Owns what may be lost, within a bound by bytes; and weak references to what is in use, so that it is found whether or
+//! not there was room to keep it. Refuses to hold what somebody subscribes to: that is the views' part.
+
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+
+use super::living::Living;
+use super::lock;
+use super::names::Names;
+use super::remembered::Tables;
+use crate::xds::answers::full_state;
+use crate::xds::{Answers, Batch, Difference, Extra, Name, Seen, State};
+
+/// The store of what sessions at the same point share.
+pub struct Library {
+    differences: Shared<((u64, u64), u64), Difference>,
+    full: Shared<(u64, u64), Batch>,
+    remembered: Tables,
+    names: Names,
+    chunk: usize,
+}
+
+/// How often something was asked for, and how often it had to be computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Times that it was asked for.
+    pub asked: u64,
+    /// Times that it was computed.
+    pub computed: u64,
+}
+
+/// Nobody comes back to a pair of states that was not asked for in this time.
+const IDLE: Duration = Duration::from_secs(30);
+
+impl Library {
+    /// A store that keeps about `bytes` of answers, and two of each kind whatever their size; responses hold about `chunk`
+    /// bytes.
+    #[must_use]
+    pub fn new(bytes: u64, chunk: usize) -> Self {
+        Self {
+            differences: Shared::new(bytes / 2, Difference::weight),
+            full: Shared::new(bytes / 2, weight),
+            remembered: Tables::default(),
+            names: Names::new(),
+            chunk,
+        }
+    }
+
+    /// Forgets what nobody uses. Nothing depends on when this is called; about every ten seconds is enough.
+    pub fn purge(&self) {
+        self.differences.purge();
+        self.full.purge();
+        self.remembered.purge();
+        self.names.purge();
+    }
+
+    /// How differences and full states were used.
+    #[must_use]
+    pub fn uses(&self) -> [Uses; 2] {
+        [self.differences.uses(), self.full.uses()]
+    }
+
+    /// How many names, and how many remembered tables, there are.
+    #[must_use]
+    pub fn sizes(&self) -> (usize, usize) {
+        (self.names.len(), self.remembered.len())
+    }
+}
+
+impl Answers for Library {
+    fn difference(&self, seen: &Seen, to: &Arc<State>) -> Arc<Difference> {
+        self.differences
+            .get((seen.id(), to.id()), || Difference::between(seen, to))
+    }
+
+    fn full(&self, state: &Arc<State>, extra: Option<&Arc<Extra>>) -> Arc<Batch> {
+        let besides = extra.map_or(0, |extra| extra.id());
+        self.full.get((state.id(), besides), || full_state(state, extra))
+    }
+
+    fn remembered(&self, extra: Extra) -> Arc<Extra> {
+        self.remembered.one(extra)
+    }
+
+    fn name(&self, text: &str) -> Name {
+        self.names.name(text)
+    }
+
+    fn chunk(&self) -> usize {
+        self.chunk
+    }
+}
+
+/// Values that are computed once for all who ask at the same time, or while somebody still has them.
+struct Shared<K, V> {
+    kept: Cache<K, Arc<V>>,
+    in_use: Mutex<Living<K, V>>,
+    asked: AtomicU64,
+    computed: AtomicU64,
+}
+
+impl<K: Copy + Eq + Hash + Send + Sync + 'static, V: Send + Sync + 'static> Shared<K, V> {
+    fn new(bytes: u64, weight: fn(&V) -> usize) -> Self {
+        // Whatever the bound, the answer that everybody asks for just now must be kept, and a second one beside it.
+        let most = bytes / 2;
+        let weigh = move |_: &K, value: &Arc<V>| {
+            let weight = u64::try_from(weight(value)).unwrap_or(u64::MAX);
+            u32::try_from(weight.min(most)).unwrap_or(u32::MAX)
+        };
+        // Least recently used: what is asked for now is always admitted.
+        let kept = Cache::builder()
+            .max_capacity(bytes)
+            .weigher(weigh)
+            .eviction_policy(EvictionPolicy::lru())
+            .time_to_idle(IDLE)
+            .build();
+        Self {
+            kept,
+            in_use: Mutex::default(),
+            asked: AtomicU64::new(0),
+            computed: AtomicU64::new(0),
+        }
+    }
+
+    fn get(&self, key: K, compute: impl FnOnce() -> V) -> Arc<V> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.kept.get_with(key, || {
+            if let Some(value) = lock(&self.in_use).get(&key) {
+                return value;
+            }
+            self.computed.fetch_add(1, Ordering::Relaxed);
+            let value = Arc::new(compute());
+            lock(&self.in_use).insert(key, &value);
+            value
+        })
+    }
+
+    fn purge(&self) {
+        self.kept.run_pending_tasks();
+        lock(&self.in_use).purge();
+    }
+
+    fn uses(&self) -> Uses {
+        Uses {
+            asked: self.asked.load(Ordering::Relaxed),
+            computed: self.computed.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn weight(batch: &Batch) -> usize {
+    let bodies = batch.items().iter().map(|item| item.resource.weight());
+    size_of::<Batch>() + bodies.sum::<usize>()
+}

@@ -1,0 +1,72 @@
+//! A table of what somebody else keeps alive.
+//!
+//! Owns finding it again, and throwing out what has died. Refuses to keep anything alive itself.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Weak};
+
+/// Weak references by key; the dead are thrown out whenever it grows.
+pub(super) struct Living<K, V> {
+    values: HashMap<K, Weak<V>>,
+    purge_at: usize,
+}
+
+const PURGE_AT_LEAST: usize = 64;
+
+impl<K: Eq + Hash, V> Living<K, V> {
+    /// The value, if somebody has it.
+    pub(super) fn get(&self, key: &K) -> Option<Arc<V>> {
+        self.values.get(key).and_then(Weak::upgrade)
+    }
+
+    /// Makes the value findable for as long as somebody has it.
+    pub(super) fn insert(&mut self, key: K, value: &Arc<V>) {
+        if self.values.len() >= self.purge_at.max(PURGE_AT_LEAST) {
+            self.purge();
+        }
+        self.values.insert(key, Arc::downgrade(value));
+    }
+
+    /// Throws out the dead.
+    pub(super) fn purge(&mut self) {
+        self.values.retain(|_, value| value.strong_count() > 0);
+        self.purge_at = self.values.len() * 2;
+        self.values.shrink_to(self.purge_at);
+    }
+
+    /// How many there are, perhaps with some dead.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+}
+
+impl<K, V> Default for Living<K, V> {
+    fn default() -> Self {
+        Self {
+            values: HashMap::new(),
+            purge_at: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dead_cannot_pile_up() {
+        let mut living = Living::default();
+        let kept = Arc::new(0);
+        living.insert(0, &kept);
+        for key in 1..10_000 {
+            living.insert(key, &Arc::new(key));
+            assert!(living.len() <= PURGE_AT_LEAST);
+        }
+        assert_eq!(living.get(&0), Some(kept.clone()));
+        assert_eq!(living.get(&9_999), None);
+        drop(kept);
+        living.purge();
+        assert_eq!((living.len(), living.get(&0)), (0, None));
+    }
+}

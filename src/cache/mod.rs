@@ -1,0 +1,41 @@
+//! What control planes said, who waits for it, and what is shared on the way to them.
+//!
+//! Owns views and their cuts, leases, bells, the store of shared answers, and which clients share a view. Refuses to know
+//! the protocol, connections and the clock: whoever calls says what time it is.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub mod bell;
+pub mod library;
+pub mod pressure;
+pub mod seat;
+pub mod view;
+
+mod leases;
+mod living;
+mod names;
+mod remembered;
+mod replaced;
+mod seats;
+mod shard;
+
+pub use bell::{Bell, Driver};
+pub use library::{Library, Uses};
+pub use pressure::Summary;
+pub use seat::Seat;
+pub use view::{Settings, View};
+
+/// What clients ask for exceeds a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("limits.{limit} of {value} is reached; raise it where all of this is meant")]
+pub struct Full {
+    /// The key of the limit.
+    pub limit: &'static str,
+    /// Its value.
+    pub value: usize,
+}
+
+/// Locks. No value in this module is left half-changed by a panic elsewhere, so a poisoned lock is as good as any.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

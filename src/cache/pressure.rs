@@ -1,0 +1,87 @@
+//! What a view keeps: for people who ask, and for the bound on it.
+//!
+//! Owns the figures, and whose session must end when too much is held back. Refuses to end it itself.
+
+use std::sync::atomic::Ordering;
+
+use super::lock;
+use super::view::View;
+use crate::xds::{Class, Slot, TypeUrl};
+
+/// What a person is told of a view.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Who shares it.
+    pub class: Class,
+    /// How many sessions.
+    pub seats: usize,
+    /// How many names and wildcards they want.
+    pub wanted: usize,
+    /// How many are asked for upstream; more than are wanted while some linger.
+    pub leased: usize,
+    /// Bytes of old content that sessions hold back.
+    pub pinned: usize,
+    /// Each type: how many resources, and their bytes.
+    pub types: Vec<(TypeUrl, usize, usize)>,
+}
+
+impl View {
+    /// Who has not looked at the cut for longest, and since which generation.
+    #[must_use]
+    pub fn laggards(&self) -> Vec<(u64, u32)> {
+        let seats = self.seats.read();
+        let laggards = seats
+            .iter()
+            .filter_map(|(number, seated)| Some((seated.bell.since()?, number)));
+        let mut laggards: Vec<_> = laggards.collect();
+        laggards.sort_unstable();
+        laggards
+    }
+
+    /// How many bytes of old content are in memory since the oldest change that some session has not looked at. It
+    /// includes what the library still keeps of that time, which has a bound of its own.
+    #[must_use]
+    pub fn pinned(&self) -> usize {
+        let oldest = self.laggards().first().map(|(since, _)| *since);
+        oldest.map_or(0, |oldest| lock(&self.writer).bytes_since(oldest))
+    }
+
+    /// To be called about every second. Where more is pinned than allowed, the session that has not looked for longest is
+    /// told to end, unless it began to lag only after the last call. Gives whether one was.
+    pub fn relieve(&self) -> bool {
+        let checked = self.checked.swap(self.generation(), Ordering::Relaxed);
+        let most = self.settings.pinned_bytes_per_view;
+        let oldest = self.laggards().first().copied();
+        let Some((since, number)) = oldest.filter(|(since, _)| most > 0 && *since <= checked) else {
+            return false;
+        };
+        if lock(&self.writer).bytes_since(since) <= most {
+            return false;
+        }
+        let laggard = self.seats.read().get(number).cloned();
+        laggard.inspect(|laggard| laggard.bell.dismiss()).is_some()
+    }
+
+    /// What a person is told.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let (wanted, leased) = self.leases.count();
+        let cut = self.cut();
+        Summary {
+            class: self.class().clone(),
+            seats: self.seats(),
+            wanted,
+            leased,
+            pinned: self.pinned(),
+            types: cut.slots().map(|(type_url, slot)| sizes(type_url, slot)).collect(),
+        }
+    }
+}
+
+fn sizes(type_url: &TypeUrl, slot: &Slot) -> (TypeUrl, usize, usize) {
+    let halves = slot.wildcard.iter().chain([&slot.named]);
+    let (count, bytes) = halves.fold((0, 0), |(count, bytes), state| {
+        (count + state.present(), bytes + state.bytes())
+    });
+    (type_url.clone(), count, bytes)
+}

@@ -1,0 +1,108 @@
+//! Tables of what clients remember from before their streams, one copy for all who remember the same (C-12).
+//!
+//! Owns finding an equal table. Refuses to keep one that no session has.
+
+use std::sync::{Arc, Mutex};
+
+use super::living::Living;
+use super::lock;
+use crate::xds::version::Hasher;
+use crate::xds::{Extra, Held, Version};
+
+/// The tables in use, by a hash over all that is in them.
+#[derive(Default)]
+pub(super) struct Tables(Mutex<Living<Version, Extra>>);
+
+impl Tables {
+    /// The table that equals this one, or this one.
+    pub(super) fn one(&self, extra: Extra) -> Arc<Extra> {
+        let hash = hash(&extra);
+        let mut tables = lock(&self.0);
+        if let Some(known) = tables.get(&hash) {
+            drop(tables);
+            // Clients write these tables: a hash that collides must not give one client what another one holds.
+            return if same(&known, &extra) { known } else { Arc::new(extra) };
+        }
+        let extra = Arc::new(extra);
+        tables.insert(hash, &extra);
+        extra
+    }
+
+    /// Throws out what nobody has.
+    pub(super) fn purge(&self) {
+        lock(&self.0).purge();
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.0).len()
+    }
+}
+
+/// What is held, as bytes: of contents and versions their hash.
+fn held(held: &Held) -> (u8, Version) {
+    match held {
+        Held::Nothing => (0, Version::EMPTY),
+        Held::Unknown => (1, Version::EMPTY),
+        Held::Version(version) => (2, *version),
+        Held::Content(resource) => (3, resource.version()),
+    }
+}
+
+fn hash(extra: &Extra) -> Version {
+    let mut hasher = Hasher::new(0);
+    for (name, value) in extra.names() {
+        let (kind, version) = held(value);
+        hasher.field(name.as_str().as_bytes());
+        hasher.field(&[kind]);
+        hasher.field(&version.bits().to_le_bytes());
+    }
+    hasher.finish()
+}
+
+fn same(one: &Extra, other: &Extra) -> bool {
+    let mut both = one.names().iter().zip(other.names());
+    one.names().len() == other.names().len() && both.all(|((a, x), (b, y))| a == b && held(x) == held(y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xds::Name;
+
+    fn table(seed: u128) -> Extra {
+        let names = ["a", "b", "c"].map(|name| (Name::from(name), Held::Version(Version::from_bits(seed))));
+        Extra::new(names.into_iter().collect())
+    }
+
+    /// C-12: clients that come back with the same versions share one table.
+    #[test]
+    fn equal_tables_are_one_while_somebody_has_it() {
+        let tables = Tables::default();
+        let first = tables.one(table(1));
+        assert!(Arc::ptr_eq(&first, &tables.one(table(1))));
+        let other = tables.one(table(2));
+        assert!(!Arc::ptr_eq(&first, &other));
+        let empty = tables.one(Extra::new(std::collections::BTreeMap::new()));
+        assert_eq!(tables.len(), 3);
+        drop((first, empty));
+        tables.purge();
+        assert_eq!(tables.len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_known_differs_from_what_is_not_there() {
+        let one = |held| Extra::new([(Name::from("a"), held)].into());
+        let tables = [
+            one(Held::Nothing),
+            one(Held::Unknown),
+            one(Held::Version(Version::EMPTY)),
+        ];
+        for (at, a) in tables.iter().enumerate() {
+            for (other, b) in tables.iter().enumerate() {
+                assert_eq!(same(a, b), at == other);
+                assert_eq!(hash(a) == hash(b), at == other);
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What old content is still in memory, because somebody has not looked at what came after it.
+//!
+//! Owns weak references to what was replaced. Refuses to know who holds it: it counts what is alive.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use crate::xds::{Changes, Cut, Known, Resource, Update};
+
+/// Content that was replaced, oldest first. The bodies alone are counted; the maps around them share their structure.
+#[derive(Default)]
+pub(super) struct Replaced {
+    gone: VecDeque<Gone>,
+    /// When there are as many as this, the dead are thrown out.
+    sweep_at: usize,
+}
+
+struct Gone {
+    generation: u64,
+    resource: Weak<Resource>,
+    bytes: usize,
+}
+
+const SWEEP_AT_LEAST: usize = 256;
+
+impl Replaced {
+    /// Notes what the changes are about to replace in the cut, by the generation in which they do.
+    pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, generation: u64) {
+        let Some(slot) = cut.slot(&changes.type_url) else {
+            return;
+        };
+        let half = if changes.wildcard {
+            slot.wildcard.as_ref()
+        } else {
+            Some(&slot.named)
+        };
+        for update in &changes.updates {
+            let Some(Known::Present(old)) = half.and_then(|state| state.entries().get(update.name())) else {
+                continue;
+            };
+            if !matches!(update, Update::Put(new, _) if new.version() == old.version()) {
+                self.add(old, generation);
+            }
+        }
+    }
+
+    /// Notes that this content is not current any more.
+    pub(super) fn add(&mut self, old: &Arc<Resource>, generation: u64) {
+        if self.gone.len() >= self.sweep_at.max(SWEEP_AT_LEAST) {
+            self.gone.retain(|gone| gone.resource.strong_count() > 0);
+            self.sweep_at = self.gone.len() * 2;
+        }
+        self.gone.push_back(Gone {
+            generation,
+            resource: Arc::downgrade(old),
+            bytes: old.weight(),
+        });
+    }
+
+    /// How many bytes of what was replaced in this generation and later are still in memory.
+    pub(super) fn bytes_since(&self, generation: u64) -> usize {
+        let alive = self
+            .gone
+            .iter()
+            .rev()
+            .take_while(|gone| gone.generation >= generation)
+            .filter(|gone| gone.resource.strong_count() > 0);
+        alive.map(|gone| gone.bytes).sum()
+    }
+}

@@ -1,0 +1,275 @@
+//! One part of a view's leases: who waits for what, and since when nobody does.
+//!
+//! Owns the life of a lease: asked for, told upstream, lingering, gone. Refuses to know what is known of a name.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::seats::{Seated, Seats};
+use crate::xds::{Name, Target, TypeUrl, Want};
+
+/// The leases whose targets fall into this part.
+pub(super) struct Shard {
+    number: u32,
+    types: BTreeMap<TypeUrl, Typed>,
+    leases: Vec<Option<Lease>>,
+    free: Vec<u32>,
+    /// Leases that upstream must be told of, or that must begin to linger, when the writer comes.
+    pending: Vec<u32>,
+    lingering: BTreeSet<(Instant, u32)>,
+}
+
+struct Typed {
+    type_url: Arc<TypeUrl>,
+    targets: HashMap<Target, u32>,
+}
+
+/// One thing that somebody wants, or wanted until a moment ago.
+struct Lease {
+    type_url: Arc<TypeUrl>,
+    target: Target,
+    /// Numbers of seats. Each seat notes its position here, so that leaving costs the same however many wait.
+    waiters: Vec<u32>,
+    /// Whether upstream knows.
+    told: bool,
+    /// Whether it is in the list of pending leases.
+    pending: bool,
+    /// When it ends, if nobody wants it and the writer has seen that.
+    until: Option<Instant>,
+}
+
+/// What the writer must do.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// What upstream is told.
+    pub(super) wants: Vec<Want>,
+    /// What is not leased any more.
+    pub(super) ended: Vec<(TypeUrl, Target)>,
+}
+
+/// How many shards there are.
+pub(super) const SHARDS: u32 = 16;
+
+impl Shard {
+    pub(super) const fn new(number: u32) -> Self {
+        Self {
+            number,
+            types: BTreeMap::new(),
+            leases: Vec::new(),
+            free: Vec::new(),
+            pending: Vec::new(),
+            lingering: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn find(&self, type_url: &TypeUrl, target: &Target) -> Option<u32> {
+        self.types.get(type_url)?.targets.get(target).copied()
+    }
+
+    /// Whether anything of the type is leased.
+    pub(super) fn has_type(&self, type_url: &TypeUrl) -> bool {
+        self.types.contains_key(type_url)
+    }
+
+    /// A lease without anybody who waits.
+    pub(super) fn open(&mut self, type_url: &TypeUrl, target: &Target, hasher: &RandomState) -> u32 {
+        let typed = self.types.entry(type_url.clone()).or_insert_with(|| Typed {
+            type_url: Arc::new(type_url.clone()),
+            targets: HashMap::with_hasher(hasher.clone()),
+        });
+        let lease = Some(Lease {
+            type_url: typed.type_url.clone(),
+            target: target.clone(),
+            waiters: Vec::new(),
+            told: false,
+            pending: false,
+            until: None,
+        });
+        let number = self.free.pop();
+        let number = match number.and_then(|number| Some((number, self.leases.get_mut(number as usize)?))) {
+            Some((number, place)) => {
+                *place = lease;
+                number
+            }
+            None => {
+                self.leases.push(lease);
+                u32::try_from(self.leases.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        typed.targets.insert(target.clone(), number);
+        number
+    }
+
+    pub(super) fn waiters(&self, number: u32) -> &[u32] {
+        match self.leases.get(number as usize) {
+            Some(Some(lease)) => &lease.waiters,
+            Some(None) | None => &[],
+        }
+    }
+
+    /// Adds somebody who waits. Gives whether the writer must come.
+    pub(super) fn wait(&mut self, number: u32, seat: u32, seated: &Seated) -> bool {
+        let everywhere = self.everywhere(number);
+        let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
+            return false;
+        };
+        if !seated.lease(everywhere, lease.waiters.len()) {
+            return false;
+        }
+        if lease.waiters.len() == lease.waiters.capacity() {
+            // Doubling would leave a third of the memory for waiters unused.
+            lease.waiters.reserve_exact((lease.waiters.len() / 4).max(1));
+        }
+        lease.waiters.push(seat);
+        if let Some(until) = lease.until.take() {
+            self.lingering.remove(&(until, number));
+        }
+        !lease.told && note(&mut self.pending, lease, number)
+    }
+
+    /// Removes somebody who waits. Gives whether that was the last one.
+    pub(super) fn release(&mut self, number: u32, seats: &Seats, seated: &Seated) -> bool {
+        let everywhere = self.everywhere(number);
+        let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
+            return false;
+        };
+        let Some(position) = seated.release(everywhere) else {
+            return false;
+        };
+        debug_assert!(position < lease.waiters.len(), "a seat knows where it waits");
+        if position < lease.waiters.len() {
+            lease.waiters.swap_remove(position);
+        }
+        if let Some(moved) = lease.waiters.get(position)
+            && let Some(other) = seats.read().get(*moved)
+        {
+            other.moved(everywhere, position);
+        }
+        if lease.waiters.len() * 4 < lease.waiters.capacity() {
+            lease.waiters.shrink_to_fit();
+        }
+        if lease.waiters.is_empty() {
+            note(&mut self.pending, lease, number);
+        }
+        lease.waiters.is_empty()
+    }
+
+    /// What has begun and what has ended since the last time. `linger` zero ends at once.
+    pub(super) fn turn(&mut self, now: Instant, linger: Duration, turn: &mut Turn) {
+        for number in std::mem::take(&mut self.pending) {
+            let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
+                continue;
+            };
+            lease.pending = false;
+            if !lease.waiters.is_empty() {
+                if !lease.told {
+                    lease.told = true;
+                    turn.wants.push(lease.want(true));
+                }
+            } else if !lease.told {
+                // K-23: upstream never heard of it, so there is nothing to linger for.
+                self.close(number, turn);
+            } else if lease.until.is_none() {
+                let until = now.checked_add(jittered(linger, &lease.target)).unwrap_or(now);
+                lease.until = Some(until);
+                self.lingering.insert((until, number));
+            }
+        }
+        while let Some((until, number)) = self.lingering.first().copied()
+            && (until <= now || linger.is_zero())
+        {
+            self.lingering.pop_first();
+            self.close(number, turn);
+        }
+        self.shrink();
+    }
+
+    /// When the next lease ends.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.lingering.first().map(|(until, _)| *until)
+    }
+
+    /// Everybody who waits for anything of the type.
+    pub(super) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
+        for number in self
+            .types
+            .get(type_url)
+            .into_iter()
+            .flat_map(|typed| typed.targets.values())
+        {
+            self.waiters(*number).iter().copied().for_each(&mut found);
+        }
+    }
+
+    /// The number by which a seat knows the lease.
+    const fn everywhere(&self, number: u32) -> u32 {
+        number * SHARDS + self.number
+    }
+
+    fn close(&mut self, number: u32, turn: &mut Turn) {
+        let Some(lease) = self.leases.get_mut(number as usize).and_then(Option::take) else {
+            return;
+        };
+        self.free.push(number);
+        if let Some(typed) = self.types.get_mut(&*lease.type_url) {
+            typed.targets.remove(&lease.target);
+            if typed.targets.is_empty() {
+                self.types.remove(&*lease.type_url);
+            } else if typed.targets.len() * 4 < typed.targets.capacity() {
+                typed.targets.shrink_to_fit();
+            }
+        }
+        if lease.told {
+            turn.wants.push(lease.want(false));
+        }
+        turn.ended.push(((*lease.type_url).clone(), lease.target));
+    }
+
+    /// Gives back the memory of a time when there was more.
+    fn shrink(&mut self) {
+        let before = self.leases.len();
+        while matches!(self.leases.last(), Some(None)) {
+            self.leases.pop();
+        }
+        let end = self.leases.len();
+        if end < before {
+            self.free.retain(|number| (*number as usize) < end);
+        }
+        if end * 4 < self.leases.capacity() {
+            self.leases.shrink_to_fit();
+            self.free.shrink_to_fit();
+        }
+    }
+}
+
+impl Lease {
+    fn want(&self, wanted: bool) -> Want {
+        Want {
+            type_url: (*self.type_url).clone(),
+            target: self.target.clone(),
+            wanted,
+        }
+    }
+}
+
+fn note(pending: &mut Vec<u32>, lease: &mut Lease, number: u32) -> bool {
+    if !lease.pending {
+        lease.pending = true;
+        pending.push(number);
+    }
+    true
+}
+
+/// K-01: what was wanted together must not end together; by the name, so that there is no random source in here.
+fn jittered(linger: Duration, target: &Target) -> Duration {
+    let text = match target {
+        Target::Wildcard => Name::WILDCARD,
+        Target::Name(name) => name.as_str(),
+    };
+    let permille = 800 + u32::try_from(xxh3_64(text.as_bytes()) % 401).unwrap_or_default();
+    (linger / 1000).saturating_mul(permille)
+}

@@ -1,0 +1,321 @@
+//! What one server says to one class of clients.
+//!
+//! Owns the current cut, who is told when it changes, and what upstream is asked for. Refuses to know the protocol on
+//! either side.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use tokio::sync::Notify;
+
+use super::bell::{Wakers, wake};
+use super::leases::Leases;
+use super::lock;
+use super::replaced::Replaced;
+use super::seat::Seat;
+use super::seats::Seats;
+use crate::xds::{Changes, Class, Cut, Name, Slot, Target, TypeUrl, Update, Want};
+
+/// One view.
+///
+/// There is one writer, its upstream task. In its turn it takes what is wanted ([`View::take_wants`]), and publishes what
+/// changes ([`View::publish`]); it comes again when [`View::changed`] says so or [`View::poll_timeout`] is due. Any
+/// number of readers take the current cut without a lock. Nothing is queued: an interest that ends before the writer has
+/// seen that it began leaves no trace, and changes that a session has not looked at are one change.
+pub struct View {
+    class: Class,
+    pub(super) settings: Settings,
+    cut: ArcSwap<Cut>,
+    generation: AtomicU64,
+    pub(super) leases: Leases,
+    pub(super) seats: Seats,
+    pub(super) writer: Mutex<Replaced>,
+    pub(super) interest: Notify,
+    closed: AtomicBool,
+    /// The generation at the last call of [`Self::relieve`].
+    pub(super) checked: AtomicU64,
+}
+
+/// The bounds and the times of a view.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long what nobody wants any more is kept (K-01).
+    pub linger: Duration,
+    /// The most that can be wanted at the same time (`limits.names_per_view`); 0: no bound.
+    pub names_per_view: usize,
+    /// The most bytes of old content that sessions may hold back (`limits.pinned_bytes_per_view`); 0: no bound.
+    pub pinned_bytes_per_view: usize,
+}
+
+/// Who must look again because of one published change.
+enum Ring {
+    /// Everybody who wants anything of the type.
+    Everybody(TypeUrl),
+    /// Who wants one of the names, and if `wildcard`, who wants everything.
+    Some {
+        type_url: TypeUrl,
+        names: Vec<Name>,
+        wildcard: bool,
+    },
+}
+
+/// So many sessions are woken at once; the lists of who is woken stay as small as this.
+const WAKE_AT_ONCE: usize = 1 << 16;
+
+impl View {
+    /// A view in which nothing is known.
+    #[must_use]
+    pub fn new(class: Class, settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            class,
+            settings,
+            cut: ArcSwap::default(),
+            generation: AtomicU64::new(0),
+            leases: Leases::new(settings.linger, settings.names_per_view),
+            seats: Seats::default(),
+            writer: Mutex::default(),
+            interest: Notify::new(),
+            closed: AtomicBool::new(false),
+            checked: AtomicU64::new(0),
+        })
+    }
+
+    /// Which clients share it.
+    #[must_use]
+    pub const fn class(&self) -> &Class {
+        &self.class
+    }
+
+    /// What is known now.
+    #[must_use]
+    pub fn cut(&self) -> Arc<Cut> {
+        self.cut.load_full()
+    }
+
+    /// How many times something was published.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// A place for one more session.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Seat {
+        Seat::new(self.clone())
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn seats(&self) -> usize {
+        self.seats.read().len()
+    }
+
+    /// Whether nobody is here, and nothing is kept for anybody who might come back.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.seats.read().len() == 0 && self.leases.count().1 == 0
+    }
+
+    /// The writer asks: what must upstream be told? Ends come only after the linger time, and with each the view has
+    /// forgotten what it knew: where an end is followed by a new beginning, the server must be asked afresh.
+    #[must_use]
+    pub fn take_wants(&self, now: Instant) -> Vec<Want> {
+        let turn = self.leases.turn(now);
+        if !turn.ended.is_empty() {
+            self.forget(&turn.ended);
+        }
+        turn.wants
+    }
+
+    /// When the writer must come again for [`View::take_wants`] at the latest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.leases.poll_timeout()
+    }
+
+    /// Waits until the writer must come again. It may have to come in vain.
+    pub async fn changed(&self) {
+        self.interest.notified().await;
+    }
+
+    /// Whether the view has ended, and with it the writer's work.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// The writer says what is new. K-20: all of it becomes visible at once, and only then those are told whom it concerns.
+    pub fn publish(&self, changes: &[Changes]) {
+        let mut replaced = lock(&self.writer);
+        let before = self.cut.load_full();
+        let generation = self.generation() + 1;
+        let mut cut = (*before).clone();
+        let mut rings = Vec::new();
+        for change in changes {
+            let (next, names) = cut.with(change);
+            let flipped = flags(cut.slot(&change.type_url)) != flags(next.slot(&change.type_url));
+            // K-09: what is the same content is no change, and keeps the very state that sessions hold.
+            if names.is_empty() && !flipped {
+                continue;
+            }
+            replaced.note(&cut, change, generation);
+            cut = next;
+            let type_url = change.type_url.clone();
+            rings.push(if flipped {
+                Ring::Everybody(type_url)
+            } else {
+                let wildcard = change.wildcard;
+                Ring::Some {
+                    type_url,
+                    names,
+                    wildcard,
+                }
+            });
+        }
+        self.finish(replaced, cut, &rings);
+    }
+
+    /// Ends the view: its writer is told.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.interest.notify_one();
+    }
+
+    /// Makes nothing known of what nobody leases any more. Who began to want it in this very moment is told.
+    fn forget(&self, ended: &[(TypeUrl, Target)]) {
+        let replaced = lock(&self.writer);
+        let mut cut = (*self.cut.load_full()).clone();
+        let mut rings = Vec::new();
+        for ended in ended.chunk_by(|a, b| a.0 == b.0) {
+            let Some((type_url, first)) = ended.first() else {
+                continue;
+            };
+            let Some(slot) = cut.slot(type_url) else {
+                continue;
+            };
+            if !self.leases.has_type(type_url) {
+                cut = cut.without(type_url);
+                rings.push(Ring::Everybody(type_url.clone()));
+                continue;
+            }
+            let updates = ended.iter().filter_map(|(_, target)| match target {
+                Target::Wildcard => None,
+                Target::Name(name) => self.unneeded(type_url, slot, name).map(Update::Forget),
+            });
+            let changes = Changes {
+                type_url: type_url.clone(),
+                wildcard: false,
+                updates: updates.collect(),
+                complete: None,
+                answered: None,
+            };
+            let wildcard = *first == Target::Wildcard && slot.wildcard.is_some();
+            let (next, names) = cut.with(&changes);
+            cut = next;
+            if wildcard {
+                cut = cut.without_wildcard(type_url);
+                rings.push(Ring::Everybody(type_url.clone()));
+            } else if !names.is_empty() {
+                rings.push(Ring::Some {
+                    type_url: type_url.clone(),
+                    names,
+                    wildcard: false,
+                });
+            }
+        }
+        self.finish(replaced, cut, &rings);
+    }
+
+    /// The canonical name of what was asked for as `name`, unless somebody else leases it by another of its names (C-20).
+    fn unneeded(&self, type_url: &TypeUrl, slot: &Slot, name: &Name) -> Option<Name> {
+        let Some(resource) = slot.named.resource(name) else {
+            return slot.named.entries().contains_key(name).then(|| name.clone());
+        };
+        let mut names = std::iter::once(resource.name()).chain(resource.aliases());
+        let needed = names.any(|name| self.leases.has(type_url, name));
+        (!needed).then(|| resource.name().clone())
+    }
+
+    /// Shows the new cut, then tells those whom it concerns, with no lock held.
+    fn finish(&self, replaced: MutexGuard<'_, Replaced>, cut: Cut, rings: &[Ring]) {
+        if rings.is_empty() {
+            return;
+        }
+        let generation = self.generation() + 1;
+        self.cut.store(Arc::new(cut));
+        self.generation.store(generation, Ordering::Relaxed);
+        drop(replaced);
+        for ring in rings {
+            match ring {
+                Ring::Everybody(type_url) => self.ring_everybody(type_url, generation),
+                Ring::Some {
+                    type_url,
+                    names,
+                    wildcard,
+                } => self.ring_some(type_url, names, *wildcard, generation),
+            }
+        }
+    }
+
+    fn ring_everybody(&self, type_url: &TypeUrl, generation: u64) {
+        let mut concerned = vec![false; self.seats.read().end()];
+        self.leases.everyone(type_url, |seat| {
+            if let Some(concerned) = concerned.get_mut(seat as usize) {
+                *concerned = true;
+            }
+        });
+        let seats = self.seats.read();
+        let concerned = (0..)
+            .zip(concerned)
+            .filter_map(|(seat, concerned)| concerned.then_some(seat));
+        let woken: Vec<Wakers> = concerned
+            .filter_map(|seat| Some(seats.get(seat)?.bell.ring_all(type_url, generation)))
+            .collect();
+        drop(seats);
+        woken.into_iter().for_each(wake);
+    }
+
+    fn ring_some(&self, type_url: &TypeUrl, names: &[Name], wildcard: bool, generation: u64) {
+        let mut concerned = Vec::new();
+        if wildcard {
+            self.leases
+                .waiters(type_url, &Target::Wildcard, |seat| concerned.push((seat, usize::MAX)));
+        }
+        for (at, name) in names.iter().enumerate() {
+            let target = Target::Name(name.clone());
+            self.leases
+                .waiters(type_url, &target, |seat| concerned.push((seat, at)));
+            if concerned.len() >= WAKE_AT_ONCE {
+                self.ring_these(type_url, names, &mut concerned, generation);
+            }
+        }
+        self.ring_these(type_url, names, &mut concerned, generation);
+    }
+
+    /// Rings for each seat once, with those of the names that concern it.
+    fn ring_these(&self, type_url: &TypeUrl, names: &[Name], concerned: &mut Vec<(u32, usize)>, generation: u64) {
+        concerned.sort_unstable();
+        let mut woken: Vec<Wakers> = Vec::new();
+        let seats = self.seats.read();
+        for concerned in concerned.chunk_by(|a, b| a.0 == b.0) {
+            let seated = concerned.first().and_then(|(seat, _)| seats.get(*seat));
+            let names = concerned.iter().filter_map(|(_, at)| names.get(*at));
+            woken.extend(seated.map(|seated| seated.bell.ring(type_url, names, generation)));
+        }
+        drop(seats);
+        concerned.clear();
+        woken.into_iter().for_each(wake);
+    }
+}
+
+/// What concerns everybody who wants anything of a type: it decides what is said of names that are not there.
+fn flags(slot: Option<&Slot>) -> (bool, bool) {
+    slot.map_or((false, false), |slot| {
+        (
+            slot.answered,
+            slot.wildcard.as_ref().is_some_and(|state| state.complete()),
+        )
+    })
+}

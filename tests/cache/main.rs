@@ -1,0 +1,124 @@
+//! The cache, from outside: what it tells whom, what it asks upstream for, and what is left afterwards.
+
+mod library;
+mod view;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::cache::{Seat, Settings, View};
+use distributary::xds::{Changes, Class, Dirty, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Update, Want};
+
+const LINGER: Duration = Duration::from_secs(30);
+
+#[expect(clippy::disallowed_methods, reason = "some instant to begin from; tests add to it")]
+fn start() -> Instant {
+    Instant::now()
+}
+
+fn eds() -> TypeUrl {
+    TypeUrl::new("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment")
+}
+
+fn cds() -> TypeUrl {
+    TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster")
+}
+
+fn settings() -> Settings {
+    Settings {
+        linger: LINGER,
+        names_per_view: 1000,
+        pinned_bytes_per_view: 0,
+    }
+}
+
+fn view() -> Arc<View> {
+    View::new(Class::default(), settings())
+}
+
+fn resource(type_url: &TypeUrl, name: &str, aliases: &[&str], body: &[u8]) -> Arc<Resource> {
+    let parts = ResourceParts {
+        type_url,
+        name: Name::from(name),
+        aliases: aliases.iter().copied().map(Name::from).collect(),
+        passed_on: &[],
+        body,
+        endpoints: None,
+        received: start(),
+    };
+    Arc::new(Resource::new(parts, 0))
+}
+
+fn put(type_url: &TypeUrl, name: &str, body: &str) -> Update {
+    Update::Put(resource(type_url, name, &[], body.as_bytes()), None)
+}
+
+fn absent(name: &str) -> Update {
+    Update::Absent(Name::from(name), Reason::Said)
+}
+
+/// Changes of what was asked for by name.
+fn named(type_url: &TypeUrl, updates: Vec<Update>) -> Changes {
+    Changes {
+        type_url: type_url.clone(),
+        wildcard: false,
+        updates,
+        complete: None,
+        answered: None,
+    }
+}
+
+/// Changes of what a wildcard covers.
+fn covered(type_url: &TypeUrl, updates: Vec<Update>) -> Changes {
+    Changes {
+        wildcard: true,
+        ..named(type_url, updates)
+    }
+}
+
+fn want(type_url: &TypeUrl, name: &str, wanted: bool) -> Want {
+    let target = match name {
+        Name::WILDCARD => Target::Wildcard,
+        name => Target::Name(Name::from(name)),
+    };
+    Want {
+        type_url: type_url.clone(),
+        target,
+        wanted,
+    }
+}
+
+/// A seat that wants these names.
+fn seat(view: &Arc<View>, type_url: &TypeUrl, names: &[&str]) -> Seat {
+    let seat = view.enter();
+    for name in names {
+        assert_eq!(seat.want(&want(type_url, name, true)), Ok(()));
+    }
+    seat
+}
+
+/// What the seat's bell rang for, by name.
+fn heard(seat: &Seat) -> Vec<String> {
+    let mut heard = Vec::new();
+    for (type_url, dirty) in seat.bell().take() {
+        match dirty {
+            Dirty::All => heard.push(format!("{type_url:?} all")),
+            Dirty::Names(names) if names.is_empty() => heard.push(format!("{type_url:?} wildcard")),
+            Dirty::Names(names) => heard.extend(names.iter().map(|name| format!("{type_url:?} {name}"))),
+        }
+    }
+    heard
+}
+
+/// Wants as text: `+cds *`.
+fn asked(wants: &[Want]) -> Vec<String> {
+    let text = |want: &Want| {
+        let sign = if want.wanted { '+' } else { '-' };
+        let target = match &want.target {
+            Target::Wildcard => Name::WILDCARD,
+            Target::Name(name) => name.as_str(),
+        };
+        format!("{sign}{:?} {target}", want.type_url)
+    };
+    wants.iter().map(text).collect()
+}

@@ -1,0 +1,268 @@
+//! Who is told what, what upstream is asked for, and what is forgotten.
+
+use super::*;
+
+/// K-23, K-01: many who want one name are one question upstream, and one end after the last of them and the linger time.
+#[test]
+fn one_question_for_all() {
+    let (view, now) = (view(), start());
+    let seats: Vec<_> = (0..10).map(|_| seat(&view, &eds(), &["a", "b"])).collect();
+    assert_eq!(asked(&view.take_wants(now)), ["+eds a", "+eds b"]);
+    let late = seat(&view, &eds(), &["b"]);
+    assert_eq!(asked(&view.take_wants(now)), [""; 0]);
+    view.publish(&[named(&eds(), vec![put(&eds(), "a", "1"), put(&eds(), "b", "1")])]);
+    drop(seats);
+    assert_eq!(asked(&view.take_wants(now)), [""; 0]);
+    let due = view.poll_timeout().expect("a is nobody's");
+    assert!(due >= now + LINGER * 8 / 10 && due <= now + LINGER * 12 / 10);
+    assert_eq!(asked(&view.take_wants(due - Duration::from_millis(1))), [""; 0]);
+
+    // K-01: what lingers goes on being updated.
+    view.publish(&[named(&eds(), vec![put(&eds(), "a", "2")])]);
+    let known = |name: &str| {
+        view.cut()
+            .slot(&eds())
+            .and_then(|slot| slot.known(&Name::from(name)).cloned())
+    };
+    assert!(known("a").is_some());
+    assert_eq!(asked(&view.take_wants(due)), ["-eds a"]);
+    assert!(known("a").is_none() && known("b").is_some());
+    assert_eq!(view.poll_timeout(), None);
+    drop(late);
+    let _ = view.take_wants(due);
+    assert_eq!(asked(&view.take_wants(due + LINGER * 2)), ["-eds b"]);
+    assert!(view.is_idle() && view.cut().slots().count() == 0);
+}
+
+/// K-01: whoever comes back during the linger time costs no question upstream.
+#[test]
+fn coming_back_is_silent() {
+    let (view, mut now) = (view(), start());
+    drop(seat(&view, &eds(), &["never-told"]));
+    assert_eq!(asked(&view.take_wants(now)), [""; 0], "it came and went unseen");
+    for _ in 0..5 {
+        let seat = seat(&view, &eds(), &["a"]);
+        let _ = view.take_wants(now);
+        drop(seat);
+        let _ = view.take_wants(now);
+        now += LINGER / 2;
+    }
+    assert_eq!(asked(&view.take_wants(now)), [""; 0]);
+    assert_eq!(asked(&view.take_wants(now + LINGER)), ["-eds a"]);
+}
+
+#[test]
+fn exactly_those_are_told_whom_it_concerns() {
+    let view = view();
+    let (a, b, all) = (
+        seat(&view, &eds(), &["a"]),
+        seat(&view, &eds(), &["b", "c"]),
+        seat(&view, &eds(), &["*"]),
+    );
+    let other = seat(&view, &cds(), &["a", "*"]);
+    let heard_by = |expected: [&[&str]; 4]| assert_eq!([&a, &b, &all, &other].map(heard), expected);
+
+    view.publish(&[named(&eds(), vec![put(&eds(), "a", "1"), put(&eds(), "nobody's", "1")])]);
+    heard_by([&["eds a"], &[], &[], &[]]);
+    // K-05: a name's waiters hear of it in either half, the wildcard's only of what it covers.
+    view.publish(&[covered(
+        &eds(),
+        vec![put(&eds(), "b", "1"), put(&eds(), "c", "1"), put(&eds(), "d", "1")],
+    )]);
+    heard_by([&[], &["eds b", "eds c"], &["eds wildcard"], &[]]);
+    // K-09, B-21: the same content again is nothing new, and nothing gets a new identity.
+    let before = view.cut();
+    view.publish(&[
+        covered(&eds(), vec![put(&eds(), "b", "1")]),
+        named(&eds(), vec![put(&eds(), "a", "1")]),
+    ]);
+    heard_by([&[], &[], &[], &[]]);
+    assert!(Arc::ptr_eq(&before, &view.cut()));
+    // K-15: completeness, and whether the server has answered, decide about names that are not there.
+    let complete = Changes {
+        complete: Some(true),
+        ..covered(&eds(), Vec::new())
+    };
+    view.publish(std::slice::from_ref(&complete));
+    heard_by([&["eds all"], &["eds all"], &["eds all"], &[]]);
+    let answered = |answered| Changes {
+        answered: Some(answered),
+        ..named(&eds(), vec![absent("b")])
+    };
+    view.publish(&[complete, answered(true)]);
+    heard_by([&["eds all"], &["eds all"], &["eds all"], &[]]);
+    view.publish(&[answered(true)]);
+    heard_by([&[], &[], &[], &[]]);
+    view.publish(&[answered(false)]);
+    heard_by([&["eds all"], &["eds all"], &["eds all"], &[]]);
+}
+
+/// C-20: a name is waited for whether it is canonical or an alias, and is kept while any of them is leased.
+#[test]
+fn aliases_ring_and_keep() {
+    let (view, now) = (view(), start());
+    let (by_alias, by_other) = (seat(&view, &eds(), &["alias"]), seat(&view, &eds(), &["other"]));
+    let _ = view.take_wants(now);
+    let aliased = |body: &[u8]| Update::Put(resource(&eds(), "a", &["alias", "other"], body), None);
+    view.publish(&[named(&eds(), vec![aliased(b"1")])]);
+    assert_eq!([heard(&by_alias), heard(&by_other)], [["eds alias"], ["eds other"]]);
+    drop(by_alias);
+    let _ = view.take_wants(now);
+    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["-eds alias"]);
+    assert_eq!(heard(&by_other), [""; 0]);
+    assert_eq!(view.summary().types, [(eds(), 1, view.summary().types[0].2)]);
+    // Losing an alias is a change for who asked by it.
+    view.publish(&[named(&eds(), vec![put(&eds(), "a", "2")])]);
+    assert_eq!(heard(&by_other), ["eds other"]);
+}
+
+#[test]
+fn a_wildcard_lingers_and_is_forgotten_as_a_whole() {
+    let (view, now) = (view(), start());
+    let (all, b) = (seat(&view, &cds(), &["*"]), seat(&view, &cds(), &["b"]));
+    assert_eq!(asked(&view.take_wants(now)), ["+cds *", "+cds b"]);
+    view.publish(&[covered(&cds(), vec![put(&cds(), "a", "1"), put(&cds(), "b", "1")])]);
+    drop(all);
+    let _ = view.take_wants(now);
+    let _ = heard(&b);
+    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["-cds *"]);
+    assert_eq!(heard(&b), ["cds all"], "its name was covered, and is not any more");
+    let cut = view.cut();
+    let slot = cut.slot(&cds()).expect("b is still wanted");
+    assert!(slot.wildcard.is_none() && slot.known(&Name::from("b")).is_none());
+}
+
+/// A name that begins to be wanted while it is being forgotten is asked for again.
+#[test]
+fn forgotten_and_wanted_again_is_asked_again() {
+    let (view, now) = (view(), start());
+    drop(seat(&view, &eds(), &["keep"]));
+    let _keep = seat(&view, &eds(), &["keep"]);
+    let first = seat(&view, &eds(), &["a"]);
+    let _ = view.take_wants(now);
+    view.publish(&[named(&eds(), vec![put(&eds(), "a", "1")])]);
+    drop(first);
+    let _ = view.take_wants(now);
+    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["-eds a"]);
+    let again = seat(&view, &eds(), &["a"]);
+    assert!(
+        view.cut()
+            .slot(&eds())
+            .is_some_and(|slot| slot.known(&Name::from("a")).is_none())
+    );
+    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["+eds a"]);
+    view.publish(&[named(&eds(), vec![put(&eds(), "a", "1")])]);
+    assert_eq!(heard(&again), ["eds a"]);
+}
+
+#[test]
+fn names_are_bounded_and_the_error_names_the_key() {
+    let settings = Settings {
+        names_per_view: 3,
+        ..settings()
+    };
+    let (view, now) = (View::new(Class::default(), settings), start());
+    let first = seat(&view, &eds(), &["a", "b", "c"]);
+    let second = seat(&view, &eds(), &["a"]);
+    let refused = second.want(&want(&eds(), "d", true)).expect_err("there is no room");
+    assert_eq!(
+        refused.to_string(),
+        "limits.names_per_view of 3 is reached; raise it where all of this is meant"
+    );
+    assert_eq!((refused.limit, refused.value), ("names_per_view", 3));
+    let _ = view.take_wants(now);
+
+    // What lingers gives way to what is wanted.
+    drop(first);
+    let _ = view.take_wants(now);
+    second.want(&want(&eds(), "d", true)).expect("b and c are nobody's");
+    assert_eq!(asked(&view.take_wants(now)), ["-eds b", "-eds c", "+eds d"]);
+    let summary = view.summary();
+    assert_eq!((summary.seats, summary.wanted, summary.leased), (1, 2, 2));
+    second.want(&want(&eds(), "e", true)).expect("one is left");
+    assert!(second.want(&want(&eds(), "f", true)).is_err());
+}
+
+#[test]
+fn saying_it_twice_is_as_good_as_once() {
+    let (view, now) = (view(), start());
+    let seat = seat(&view, &eds(), &["a", "a"]);
+    seat.want(&want(&eds(), "b", false)).expect("an end never fails");
+    assert_eq!(asked(&view.take_wants(now)), ["+eds a"]);
+    view.publish(&[named(&eds(), vec![put(&eds(), "a", "1")])]);
+    assert_eq!(heard(&seat), ["eds a"]);
+    for _ in 0..2 {
+        seat.want(&want(&eds(), "a", false)).expect("an end never fails");
+    }
+    view.publish(&[named(&eds(), vec![put(&eds(), "a", "2")])]);
+    assert_eq!(heard(&seat), [""; 0]);
+    assert_eq!(view.summary().wanted, 0);
+}
+
+#[test]
+fn many_waiters_and_many_names_all_hear() {
+    let view = view();
+    let names: Vec<_> = (0..300).map(|n| format!("n{n}")).collect();
+    let all: Vec<_> = names.iter().map(String::as_str).collect();
+    let seats: Vec<_> = (0..300).map(|_| seat(&view, &eds(), &all)).collect();
+    let one = seat(&view, &eds(), &["n7"]);
+    view.publish(&[named(&eds(), all.iter().map(|name| put(&eds(), name, "1")).collect())]);
+    assert!(
+        seats.iter().all(|seat| heard(seat) == ["eds all"]),
+        "more names than a bell lists"
+    );
+    assert_eq!(heard(&one), ["eds n7"]);
+}
+
+/// The writer's task sleeps until somebody wants something, and until something ends.
+#[tokio::test(start_paused = true)]
+async fn the_writer_is_told_when_to_come() {
+    let (view, now) = (view(), start());
+    let come = || tokio::time::timeout(Duration::from_secs(1), view.changed());
+    assert!(come().await.is_err());
+    let seat = seat(&view, &eds(), &["a"]);
+    assert!(come().await.is_ok());
+    assert!(come().await.is_err());
+    let _ = view.take_wants(now);
+    drop(seat);
+    assert!(come().await.is_ok());
+}
+
+/// Old content counts while somebody who has not looked keeps it in memory; over the budget that one is told to end.
+#[test]
+fn laggards_are_found_by_what_they_pin() {
+    let settings = Settings {
+        pinned_bytes_per_view: 5000,
+        ..settings()
+    };
+    let view = View::new(Class::default(), settings);
+    let (slow, quick) = (seat(&view, &cds(), &["*"]), seat(&view, &cds(), &["*"]));
+    let publish = |n: u8| {
+        view.publish(&[covered(
+            &cds(),
+            vec![Update::Put(resource(&cds(), "a", &[], &[n; 2000]), None)],
+        )])
+    };
+    publish(0);
+    let _ = (heard(&slow), heard(&quick));
+    let mut held = vec![view.cut()];
+    for n in 1..=4 {
+        publish(n);
+        let _ = heard(&quick);
+        held.push(view.cut());
+        assert_eq!(view.laggards(), [(2, slow.number())]);
+        assert_eq!(view.relieve(), n >= 3, "three old contents are over the budget");
+    }
+    assert!(view.pinned() > 4 * 2000 && slow.bell().is_dismissed() && !quick.bell().is_dismissed());
+    held.clear();
+    assert_eq!(view.pinned(), 0, "nobody keeps it");
+    held.push(view.cut());
+    let _ = heard(&slow);
+    publish(9);
+    let _ = (heard(&slow), heard(&quick));
+    assert_eq!(
+        (view.pinned(), view.laggards()),
+        (0, Vec::new()),
+        "everybody has looked"
+    );
+}
