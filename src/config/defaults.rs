@@ -14,7 +14,7 @@ pub(super) const ANONYMOUS: bool = false;
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// What a peer may cost. A limit that is off is the largest number, so that nothing exceeds it.
+/// What a peer may cost. 0 is no bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Streams that one connection has open.
@@ -59,25 +59,25 @@ impl Default for Limits {
     }
 }
 
-/// How long things wait. A plain duration of zero means not to wait; `None` means to wait without end.
+/// How long things wait. Zero is off: what would be waited for is not, and what would end does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timers {
     /// K-01: how long a name that nobody wants any more stays subscribed.
     pub linger: Duration,
     /// E-08: when a name that the control plane does not answer counts as not existing.
-    pub does_not_exist: Option<Duration>,
+    pub does_not_exist: Duration,
     /// How long a client's request waits for the control plane before it counts as unanswered.
-    pub unanswered: Option<Duration>,
+    pub unanswered: Duration,
     /// How long a delta control plane must be silent before its first wildcard answer counts as complete.
     pub wildcard_quiet: Duration,
     /// How long listeners and routes wait for the clusters and endpoints that they need.
     pub order_gate: Duration,
     /// When a client that takes no bytes loses its stream.
-    pub write_stall: Option<Duration>,
+    pub write_stall: Duration,
     /// How often an idle connection is tested.
-    pub keepalive: Option<Duration>,
+    pub keepalive: Duration,
     /// When a stream is ended, so that clients spread over new relays; jittered.
-    pub stream_age: Option<Duration>,
+    pub stream_age: Duration,
     /// How long a shutdown may take.
     pub drain: Duration,
     /// The least time between two responses of one type to one client; never delays a first answer.
@@ -88,13 +88,13 @@ impl Default for Timers {
     fn default() -> Self {
         Self {
             linger: Duration::from_secs(30),
-            does_not_exist: Some(Duration::from_secs(15)),
-            unanswered: Some(Duration::from_secs(8)),
+            does_not_exist: Duration::from_secs(15),
+            unanswered: Duration::from_secs(8),
             wildcard_quiet: Duration::from_millis(250),
             order_gate: Duration::from_secs(2),
-            write_stall: Some(Duration::from_secs(60)),
-            keepalive: Some(Duration::from_secs(30)),
-            stream_age: Some(Duration::from_secs(30 * 60)),
+            write_stall: Duration::from_secs(60),
+            keepalive: Duration::from_secs(30),
+            stream_age: Duration::from_secs(30 * 60),
             drain: Duration::from_secs(20),
             pace: Duration::ZERO,
         }

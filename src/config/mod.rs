@@ -39,7 +39,7 @@ pub struct Config {
     pub limits: Limits,
     /// How long things wait.
     pub timers: Timers,
-    /// Delta responses are split so that none grows over this many bytes; `usize::MAX` never splits.
+    /// Delta responses are split so that none grows over this many bytes; off is the largest number.
     pub chunk: usize,
     /// whether the v2 methods are served.
     pub transport_v2: bool,

@@ -2,30 +2,27 @@
 
 use std::time::Duration;
 
-/// `4096`, and 0 for no limit.
+/// `4096`
 pub(super) fn count(text: &str) -> Result<usize, String> {
-    let number: usize = text
-        .parse()
-        .map_err(|_| format!("`{text}` is not a number; write a whole number such as 4096 (0 = off)"))?;
-    Ok(unlimited_if_zero(number))
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a number; write a whole number such as 4096 (0 = off)"))
 }
 
-/// `64KiB`, `16MiB`, `4096`, and 0 for no limit.
+/// `64KiB`, `16MiB`, `4096`
 pub(super) fn size(text: &str) -> Result<usize, String> {
     const UNITS: [(&str, usize); 4] = [("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
     let complaint =
         || format!("`{text}` is not a size; write bytes or a unit, such as 4096, 64KiB, 16MiB or 1GiB (0 = off)");
     let (digits, unit) = split(text);
     let factor = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(complaint)?.1;
-    let bytes = digits
+    digits
         .parse::<usize>()
         .ok()
         .and_then(|number| number.checked_mul(factor))
-        .ok_or_else(complaint)?;
-    Ok(unlimited_if_zero(bytes))
+        .ok_or_else(complaint)
 }
 
-/// `250ms`, `30s`, `5m`, `1h`, and 0.
+/// `250ms`, `30s`, `5m`, `1h`, and 0
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
     /// Longer than any timer here makes sense, short enough that adding it to a clock never overflows.
@@ -50,10 +47,6 @@ fn split(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-const fn unlimited_if_zero(number: usize) -> usize {
-    if number == 0 { usize::MAX } else { number }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,8 +57,8 @@ mod tests {
         assert_eq!(size("64KiB"), Ok(65_536));
         assert_eq!(size("16MiB"), Ok(16_777_216));
         assert_eq!(size("1GiB"), Ok(1 << 30));
-        assert_eq!(size("0"), Ok(usize::MAX));
-        assert_eq!(size("0MiB"), Ok(usize::MAX));
+        assert_eq!(size("0"), Ok(0));
+        assert_eq!(size("0MiB"), Ok(0));
         for bad in [
             "",
             "MiB",
@@ -105,7 +98,7 @@ mod tests {
     #[test]
     fn counts_are_whole() {
         assert_eq!(count("7"), Ok(7));
-        assert_eq!(count("0"), Ok(usize::MAX));
+        assert_eq!(count("0"), Ok(0));
         for bad in ["", "-1", "1e3", "many"] {
             assert!(count(bad).is_err(), "{bad}");
         }

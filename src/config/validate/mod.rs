@@ -36,9 +36,7 @@ pub(super) fn check(file: shape::File, flags: &Flags, origin: &str) -> Result<Co
             .collect(),
         limits: check.limits(&file.limits),
         timers: check.timers(&file.timers),
-        chunk: check
-            .read("chunk", file.chunk.as_ref(), quantity::size)
-            .unwrap_or(defaults::CHUNK),
+        chunk: check.chunk(file.chunk.as_ref()),
         transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
         anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),
         types: check.types(file.types),
@@ -140,6 +138,14 @@ impl Check {
         .unwrap_or(defaults::ADMIN)
     }
 
+    fn chunk(&mut self, given: Option<&Scalar>) -> usize {
+        match self.read("chunk", given, quantity::size) {
+            Some(0) => usize::MAX,
+            Some(bytes) => bytes,
+            None => defaults::CHUNK,
+        }
+    }
+
     fn limits(&mut self, limits: &shape::Limits) -> Limits {
         let usual = Limits::default();
         let mut count = |name: &str, scalar: &Option<Scalar>, usual: usize| {
@@ -184,24 +190,30 @@ impl Check {
     }
 
     fn timers(&mut self, timers: &shape::Timers) -> Timers {
+        let usual = Timers::default();
+        let unanswered = self.read(
+            "timers.unanswered",
+            timers.unanswered.as_ref(),
+            |text| match quantity::duration(text)? {
+                Duration::ZERO => {
+                    Err("0 would leave clients waiting without end; write the longest wait, such as 8s".to_owned())
+                }
+                wait => Ok(wait),
+            },
+        );
+        let unanswered = unanswered.unwrap_or(usual.unanswered);
         let mut read = |name: &str, scalar: &Option<Scalar>| {
             self.read(&format!("timers.{name}"), scalar.as_ref(), quantity::duration)
         };
-        let usual = Timers::default();
-        let bound = |given: Option<Duration>, usual: Option<Duration>| match given {
-            Some(Duration::ZERO) => None,
-            Some(given) => Some(given),
-            None => usual,
-        };
         Timers {
             linger: read("linger", &timers.linger).unwrap_or(usual.linger),
-            does_not_exist: bound(read("does_not_exist", &timers.does_not_exist), usual.does_not_exist),
-            unanswered: bound(read("unanswered", &timers.unanswered), usual.unanswered),
+            does_not_exist: read("does_not_exist", &timers.does_not_exist).unwrap_or(usual.does_not_exist),
+            unanswered,
             wildcard_quiet: read("wildcard_quiet", &timers.wildcard_quiet).unwrap_or(usual.wildcard_quiet),
             order_gate: read("order_gate", &timers.order_gate).unwrap_or(usual.order_gate),
-            write_stall: bound(read("write_stall", &timers.write_stall), usual.write_stall),
-            keepalive: bound(read("keepalive", &timers.keepalive), usual.keepalive),
-            stream_age: bound(read("stream_age", &timers.stream_age), usual.stream_age),
+            write_stall: read("write_stall", &timers.write_stall).unwrap_or(usual.write_stall),
+            keepalive: read("keepalive", &timers.keepalive).unwrap_or(usual.keepalive),
+            stream_age: read("stream_age", &timers.stream_age).unwrap_or(usual.stream_age),
             drain: read("drain", &timers.drain).unwrap_or(usual.drain),
             pace: read("pace", &timers.pace).unwrap_or(usual.pace),
         }
