@@ -6,8 +6,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub mod bell;
+pub mod class;
 pub mod library;
 pub mod pressure;
+pub mod scopes;
 pub mod seat;
 pub mod view;
 
@@ -20,8 +22,10 @@ mod seats;
 mod shard;
 
 pub use bell::{Bell, Driver};
+pub use class::{Classes, Piece, Presented, Rule, Selector};
 pub use library::{Library, Uses};
 pub use pressure::Summary;
+pub use scopes::Scopes;
 pub use seat::Seat;
 pub use view::{Settings, View};
 

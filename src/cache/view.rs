@@ -178,7 +178,7 @@ impl View {
     }
 
     /// Ends the view: its writer is told.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.interest.notify_one();
     }

@@ -1,6 +1,7 @@
 //! The cache, from outside: what it tells whom, what it asks upstream for, and what is left afterwards.
 
 mod library;
+mod scopes;
 mod view;
 
 use std::sync::Arc;

@@ -1,0 +1,281 @@
+//! Which clients share a view.
+//!
+//! Owns the rules that divide clients into classes (K-02), and what a control plane sees of a class (K-04). Refuses to know
+//! how rules are written in a file.
+
+use std::fmt;
+
+use crate::xds::{Class, Node};
+
+/// The rules, in order; the first that matches decides. Without any all clients are one class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Classes(Vec<Rule>);
+
+/// One rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Patterns that must all match, in which `*` stands for any text.
+    pub matches: Vec<(Selector, String)>,
+    /// There is one class for each distinct combination of these values.
+    pub key: Vec<Selector>,
+    /// What replaces the relay's own node id.
+    pub id: Option<Vec<Piece>>,
+    /// What replaces the relay's own cluster.
+    pub cluster: Option<Vec<Piece>>,
+}
+
+/// A place in a client's node. An absent value is the empty text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selector {
+    /// The node's id.
+    Id,
+    /// The node's cluster.
+    Cluster,
+    /// The locality's region.
+    Region,
+    /// The locality's zone.
+    Zone,
+    /// The locality's sub-zone.
+    SubZone,
+    /// The software, as it names itself.
+    UserAgent,
+    /// A scalar member of the metadata, by its dotted path.
+    Metadata(String),
+}
+
+/// A part of a text in which values of the key stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Itself.
+    Text(String),
+    /// A value of the key, by its position: what is not in the key may differ between clients that share a view.
+    Key(usize),
+}
+
+/// What a control plane sees of a class instead of the relay's own node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Presented {
+    /// The id.
+    pub id: Option<String>,
+    /// The cluster.
+    pub cluster: Option<String>,
+}
+
+impl Classes {
+    /// These rules, in this order.
+    #[must_use]
+    pub const fn new(rules: Vec<Rule>) -> Self {
+        Self(rules)
+    }
+
+    /// The class of a client.
+    #[must_use]
+    pub fn class(&self, node: &Node) -> Class {
+        let rule = self.0.iter().position(|rule| {
+            let mut patterns = rule.matches.iter();
+            patterns.all(|(selector, pattern)| matches(pattern, selector.read(node)))
+        });
+        let key = rule.and_then(|rule| self.0.get(rule)).map_or(&[][..], |rule| &rule.key);
+        Class {
+            rule,
+            key: key.iter().map(|selector| selector.read(node).to_owned()).collect(),
+            // K-04: what a server sends depends on it, so who reads it shares nothing with who does not.
+            endpoint_collections: node.features.endpoint_collections,
+        }
+    }
+
+    /// What the control plane sees of the class.
+    #[must_use]
+    pub fn presented(&self, class: &Class) -> Presented {
+        let Some(rule) = class.rule.and_then(|at| self.0.get(at)) else {
+            return Presented::default();
+        };
+        let text = |pieces: &Vec<Piece>| -> String {
+            let texts = pieces.iter().map(|piece| match piece {
+                Piece::Text(text) => text.as_str(),
+                Piece::Key(at) => class.key.get(*at).map_or("", String::as_str),
+            });
+            texts.collect()
+        };
+        Presented {
+            id: rule.id.as_ref().map(text),
+            cluster: rule.cluster.as_ref().map(text),
+        }
+    }
+}
+
+impl Selector {
+    /// The value in this node.
+    #[must_use]
+    pub fn read<'a>(&self, node: &'a Node) -> &'a str {
+        match self {
+            Self::Id => &node.id,
+            Self::Cluster => &node.cluster,
+            Self::Region => &node.locality.region,
+            Self::Zone => &node.locality.zone,
+            Self::SubZone => &node.locality.sub_zone,
+            Self::UserAgent => &node.user_agent,
+            Self::Metadata(path) => node.metadata.get(path).map_or("", String::as_str),
+        }
+    }
+
+    /// The key that would keep these two apart, if they differ in what control planes usually look at.
+    pub(super) fn between(one: &Node, other: &Node) -> Option<Self> {
+        if one.cluster != other.cluster {
+            return Some(Self::Cluster);
+        }
+        let mut paths = one.metadata.keys().chain(other.metadata.keys());
+        let path = paths.find(|path| one.metadata.get(*path) != other.metadata.get(*path))?;
+        Some(Self::Metadata(path.clone()))
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id => f.write_str("id"),
+            Self::Cluster => f.write_str("cluster"),
+            Self::Region => f.write_str("locality.region"),
+            Self::Zone => f.write_str("locality.zone"),
+            Self::SubZone => f.write_str("locality.sub_zone"),
+            Self::UserAgent => f.write_str("user_agent_name"),
+            // Clients choose these paths.
+            Self::Metadata(path) => write!(f, "metadata.{}", path.escape_default()),
+        }
+    }
+}
+
+/// Whether the whole text is what the pattern says, in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else {
+            return false;
+        };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xds::{Features, Locality};
+
+    fn node(cluster: &str, zone: &str, tenant: Option<&str>) -> Node {
+        Node {
+            id: "n1".into(),
+            cluster: cluster.into(),
+            locality: Locality {
+                zone: zone.to_owned(),
+                ..Locality::default()
+            },
+            metadata: tenant
+                .map(|tenant| ("TENANT".to_owned(), tenant.to_owned()))
+                .into_iter()
+                .collect(),
+            ..Node::default()
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, text, expected) in [
+            ("edge", "edge", true),
+            ("edge", "edges", false),
+            ("", "", true),
+            ("", "x", false),
+            ("*", "", true),
+            ("edge-*", "edge-", true),
+            ("edge-*", "edg", false),
+            ("*-eu", "edge-eu", true),
+            ("*-eu", "-eu-", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "abc", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("ab*bc", "abc", false),
+            ("**", "x", true),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    /// K-02: without rules all clients share; with rules the first that matches decides by its key.
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        let classes = Classes::new(vec![
+            Rule {
+                matches: vec![
+                    (Selector::Cluster, "edge-*".to_owned()),
+                    (Selector::Zone, "a".to_owned()),
+                ],
+                key: vec![Selector::Cluster, Selector::Metadata("TENANT".to_owned())],
+                id: Some(vec![Piece::Text("relay/".to_owned()), Piece::Key(0), Piece::Key(7)]),
+                cluster: None,
+            },
+            Rule {
+                matches: vec![(Selector::Cluster, "edge-*".to_owned())],
+                ..Rule::default()
+            },
+        ]);
+        let first = classes.class(&node("edge-1", "a", Some("t")));
+        assert_eq!(
+            (first.rule, first.key.as_slice()),
+            (Some(0), ["edge-1".to_owned(), "t".to_owned()].as_slice())
+        );
+        assert_eq!(classes.class(&node("edge-1", "a", None)).key, ["edge-1", ""]);
+        assert_eq!(classes.class(&node("edge-1", "b", None)).rule, Some(1));
+        assert_eq!(classes.class(&node("core", "a", None)), Class::default());
+        assert_eq!(Classes::default().class(&node("edge-1", "a", None)), Class::default());
+        let presented = classes.presented(&first);
+        assert_eq!(
+            (presented.id.as_deref(), presented.cluster),
+            (Some("relay/edge-1"), None)
+        );
+        assert_eq!(classes.presented(&Class::default()), Presented::default());
+    }
+
+    /// K-04: a feature that changes what a server sends is part of the class, whatever the rules.
+    #[test]
+    fn features_that_change_answers_divide() {
+        let mut other = node("c", "z", None);
+        other.features = Features {
+            endpoint_collections: true,
+            ..Features::default()
+        };
+        assert_ne!(
+            Classes::default().class(&other),
+            Classes::default().class(&node("c", "z", None))
+        );
+        other.features = Features {
+            wrapper: true,
+            ttl: true,
+            ..Features::default()
+        };
+        assert_eq!(
+            Classes::default().class(&other),
+            Classes::default().class(&node("c", "z", None))
+        );
+    }
+
+    #[test]
+    fn what_would_separate_two_clients_is_named() {
+        let between = |a, b| Selector::between(&a, &b).map(|key| key.to_string());
+        assert_eq!(
+            between(node("a", "", None), node("b", "", Some("t"))).as_deref(),
+            Some("cluster")
+        );
+        assert_eq!(
+            between(node("a", "", None), node("a", "", Some("t"))).as_deref(),
+            Some("metadata.TENANT")
+        );
+        assert_eq!(between(node("a", "x", Some("t")), node("a", "y", Some("t"))), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! All views, by the class of clients that share each.
+//!
+//! Owns that there is one view for a class and never more views than allowed, and when a view ends. Refuses to know who
+//! writes into a view: whoever does waits for new ones here.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+
+use super::class::{Classes, Presented, Selector};
+use super::view::{Settings, View};
+use super::{Full, Seat, lock};
+use crate::xds::{Class, Node};
+
+/// The views that there are.
+///
+/// Somebody waits for new ones ([`Scopes::changed`], [`Scopes::take_created`]) and gives each its writer, which works until
+/// [`View::is_closed`]; and calls [`Scopes::sweep`] every few seconds.
+pub struct Scopes {
+    classes: Classes,
+    settings: Settings,
+    /// The most views at the same time (`limits.views`); 0: no bound.
+    limit: usize,
+    views: Mutex<Views>,
+    news: Notify,
+    said: AtomicBool,
+}
+
+#[derive(Default)]
+struct Views {
+    open: BTreeMap<Class, Open>,
+    created: Vec<Arc<View>>,
+}
+
+struct Open {
+    view: Arc<View>,
+    /// Who came first: the others are compared with it.
+    first: Arc<Node>,
+    /// Since when nobody has been here, as far as the last sweep saw.
+    idle: Option<Instant>,
+}
+
+impl Scopes {
+    /// No views yet.
+    #[must_use]
+    pub fn new(classes: Classes, settings: Settings, limit: usize) -> Self {
+        Self {
+            classes,
+            settings,
+            limit,
+            views: Mutex::default(),
+            news: Notify::new(),
+            said: AtomicBool::new(false),
+        }
+    }
+
+    /// A place for a client at the view of its class, which is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// There would be more views than allowed, and somebody is at each of them.
+    pub fn enter(&self, node: &Arc<Node>) -> Result<Seat, Full> {
+        let class = self.classes.class(node);
+        let mut views = lock(&self.views);
+        if let Some(open) = views.open.get(&class) {
+            // The place is taken before the lock is released, so that no sweep can come between.
+            let seat = open.view.enter();
+            let first = open.first.clone();
+            drop(views);
+            self.compare(&first, node);
+            return Ok(seat);
+        }
+        if self.limit > 0 && views.open.len() >= self.limit && !views.make_room() {
+            return Err(Full {
+                limit: "views",
+                value: self.limit,
+            });
+        }
+        let view = View::new(class.clone(), self.settings);
+        let seat = view.enter();
+        views.created.push(view.clone());
+        let open = Open {
+            view,
+            first: node.clone(),
+            idle: None,
+        };
+        views.open.insert(class, open);
+        drop(views);
+        self.news.notify_one();
+        Ok(seat)
+    }
+
+    /// The views that were made since the last call.
+    #[must_use]
+    pub fn take_created(&self) -> Vec<Arc<View>> {
+        std::mem::take(&mut lock(&self.views).created)
+    }
+
+    /// Waits until there are new views, perhaps in vain.
+    pub async fn changed(&self) {
+        self.news.notified().await;
+    }
+
+    /// What the control plane sees of the class.
+    #[must_use]
+    pub fn presented(&self, class: &Class) -> Presented {
+        self.classes.presented(class)
+    }
+
+    /// All views, in the order of their classes.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<View>> {
+        lock(&self.views).open.values().map(|open| open.view.clone()).collect()
+    }
+
+    /// Ends the views at which nobody has been for the linger time, and for which nothing is kept; relieves the others of who
+    /// holds back too much.
+    pub fn sweep(&self, now: Instant) {
+        let linger = self.settings.linger;
+        let mut views = lock(&self.views);
+        views.open.retain(|_, open| {
+            if !open.view.is_idle() {
+                open.idle = None;
+                return true;
+            }
+            let since = *open.idle.get_or_insert(now);
+            let stays = now.saturating_duration_since(since) < linger;
+            if !stays {
+                open.view.close();
+            }
+            stays
+        });
+        views.created.retain(|view| !view.is_closed());
+        drop(views);
+        for view in self.all() {
+            if view.relieve() {
+                tracing::warn!(
+                    class = ?view.class(),
+                    "a client that does not read holds back more than limits.pinned_bytes_per_view; its stream ends"
+                );
+            }
+        }
+    }
+
+    /// K-02: says once, for all classes, that clients share a view though a control plane may want to tell them apart.
+    fn compare(&self, first: &Node, other: &Node) {
+        if self.said.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(key) = Selector::between(first, other) else {
+            return;
+        };
+        if !self.said.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                one = ?first.id,
+                other = ?other.id,
+                "clients that differ in `{key}` share one view, so the control plane sees them as one; where it should tell \
+                 them apart, name `{key}` in the `key` of `classes`"
+            );
+        }
+    }
+}
+
+impl Views {
+    /// Ends a view at which nobody is: what only lingers must not keep out who is here.
+    fn make_room(&mut self) -> bool {
+        let empty = self.open.iter().find(|(_, open)| open.view.seats() == 0);
+        let Some(class) = empty.map(|(class, _)| class.clone()) else {
+            return false;
+        };
+        if let Some(open) = self.open.remove(&class) {
+            open.view.close();
+            self.created.retain(|created| !Arc::ptr_eq(created, &open.view));
+        }
+        true
+    }
+}

@@ -1,0 +1,164 @@
+//! One view for a class, never too many, and none for nobody.
+
+use std::collections::BTreeSet;
+
+use distributary::cache::{Classes, Rule, Scopes, Selector};
+use distributary::xds::Node;
+
+use super::*;
+
+fn by_cluster(limit: usize) -> Scopes {
+    let rule = Rule {
+        key: vec![Selector::Cluster],
+        ..Rule::default()
+    };
+    Scopes::new(Classes::new(vec![rule]), settings(), limit)
+}
+
+fn node(cluster: &str) -> Arc<Node> {
+    Arc::new(Node {
+        cluster: cluster.into(),
+        ..Node::default()
+    })
+}
+
+/// K-03: each class has its own view, and so its own stream upstream; clients of one class share it.
+#[test]
+fn one_view_for_a_class_under_races() {
+    let scopes = by_cluster(0);
+    let gate = std::sync::Barrier::new(8);
+    let seats: Vec<_> = std::thread::scope(|scope| {
+        let enter = |n: usize| {
+            let (scopes, gate) = (&scopes, &gate);
+            scope.spawn(move || {
+                gate.wait();
+                scopes.enter(&node(["a", "b"][n % 2])).ok()
+            })
+        };
+        let threads: Vec<_> = (0..8).map(enter).collect();
+        threads
+            .into_iter()
+            .filter_map(|thread| thread.join().ok().flatten())
+            .collect()
+    });
+    assert_eq!(seats.len(), 8);
+    assert_eq!(scopes.take_created().len(), 2);
+    assert_eq!(scopes.take_created().len(), 0);
+    let keys: BTreeSet<_> = scopes
+        .all()
+        .iter()
+        .map(|view| (view.class().key.clone(), view.seats()))
+        .collect();
+    assert_eq!(keys, [(vec!["a".to_owned()], 4), (vec!["b".to_owned()], 4)].into());
+}
+
+/// Clients choose the values that divide them, so there is a bound; what nobody uses gives way.
+#[test]
+fn views_are_bounded_and_the_error_names_the_key() {
+    let scopes = by_cluster(2);
+    let a = scopes.enter(&node("a")).expect("there is room");
+    let b = scopes.enter(&node("b")).expect("there is room");
+    let refused = scopes.enter(&node("c")).err().expect("there is no room");
+    assert_eq!(
+        refused.to_string(),
+        "limits.views of 2 is reached; raise it where all of this is meant"
+    );
+    assert_eq!(scopes.enter(&node("a")).expect("there is one").view().seats(), 2);
+    let view = b.view().clone();
+    assert_eq!(scopes.take_created().len(), 2);
+    drop(b);
+    let c = scopes.enter(&node("c")).expect("b is nobody's");
+    assert!(view.is_closed() && !a.view().is_closed() && !c.view().is_closed());
+    assert_eq!((scopes.all().len(), scopes.take_created().len()), (2, 1));
+}
+
+#[test]
+fn a_view_without_clients_ends_when_its_time_is_over() {
+    let (scopes, mut now) = (by_cluster(2), start());
+    let seat = scopes.enter(&node("a")).expect("there is room");
+    assert_eq!(seat.want(&want(&eds(), "a", true)), Ok(()));
+    let view = seat.view().clone();
+    let _ = view.take_wants(now);
+    drop(seat);
+    let _ = view.take_wants(now);
+    for _ in 0..10 {
+        now += LINGER;
+        scopes.sweep(now);
+        assert!(!view.is_closed(), "its writer has not ended what lingers");
+    }
+    assert_eq!(asked(&view.take_wants(now)), ["-eds a"]);
+    scopes.sweep(now);
+    let back = scopes.enter(&node("a")).expect("it is still there");
+    assert!(Arc::ptr_eq(back.view(), &view));
+    now += LINGER;
+    scopes.sweep(now);
+    drop(back);
+    scopes.sweep(now);
+    assert!(!view.is_closed());
+    scopes.sweep(now + LINGER);
+    assert!(view.is_closed() && scopes.all().is_empty());
+    let again = scopes.enter(&node("a")).expect("there is room");
+    assert!(!Arc::ptr_eq(again.view(), &view));
+}
+
+/// K-02: that clients who differ share a view is said once, with the key that would separate them.
+#[test]
+fn sharing_is_said_once() {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let scopes = Scopes::new(Classes::default(), settings(), 0);
+        let seats = ["a", "a", "b", "c"].map(|cluster| scopes.enter(&node(cluster)).map_err(|_| cluster));
+        assert!(seats.iter().all(Result::is_ok));
+    });
+    let lines = log.lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].contains("name `cluster` in the `key` of `classes`"),
+        "{}",
+        lines[0]
+    );
+}
+
+/// Keeps the messages that were logged.
+#[derive(Clone, Default)]
+struct Log(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl Log {
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().map(|lines| lines.clone()).unwrap_or_default()
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Message(String);
+        impl tracing::field::Visit for Message {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                if field.name() == "message" {
+                    self.0 = format!("{value:?}");
+                }
+            }
+        }
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        if let Ok(mut lines) = self.0.lock() {
+            lines.push(message.0);
+        }
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
