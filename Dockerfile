@@ -4,6 +4,7 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock build.rs ./
 COPY proto proto
 COPY src src
+COPY loadtest loadtest
 RUN cargo build --release --locked --package distributary
 
 # Has the C library and the certificates of public authorities, no shell, and a user who is not root.

@@ -1,0 +1,210 @@
+//! The program as a process: exit codes, what it prints, which setting wins, how it stops.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+/// Longer than anything here takes, shorter than anybody's patience.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_distributary"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DISTRIBUTARY_") || name == "RUST_LOG") {
+        command.env_remove(name);
+    }
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn output(args: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = program(args).output().unwrap();
+    (
+        status.code(),
+        String::from_utf8(stdout).unwrap(),
+        String::from_utf8(stderr).unwrap(),
+    )
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// A running relay and the lines that it logs; dropping it ends it.
+struct Relay {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Relay {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = sync_channel(1000);
+        std::thread::spawn(move || log.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { child, lines }
+    }
+
+    /// Waits for a line that contains `text`.
+    fn line(&self, text: &str) -> String {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(_) => {}
+                Err(error) => panic!("no line with {text}: {error}"),
+            }
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        assert!(
+            Command::new("kill")
+                .args([signal, &self.child.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn wrong_use_is_two() {
+    for args in [
+        &["--nonsense"][..],
+        &[],
+        &["serve", "--log-format", "xml"],
+        &["validate"],
+        &["steer"],
+    ] {
+        let (code, out, error) = output(args);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}");
+        assert!(
+            error.contains("Usage: ") || error.contains("--help"),
+            "{args:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn asking_for_help_is_no_error() {
+    let (code, out, error) = output(&["--version"]);
+    assert_eq!(
+        (code, out.as_str(), error.as_str()),
+        (Some(0), concat!("distributary ", env!("CARGO_PKG_VERSION"), "\n"), "")
+    );
+    for args in [&["--help"][..], &["serve", "--help"], &["help", "validate"]] {
+        let (code, out, _) = output(args);
+        assert_eq!(code, Some(0), "{args:?}");
+        assert!(out.contains("Usage: distributary"), "{out}");
+    }
+}
+
+#[test]
+fn validate_says_ok_or_what_is_wrong() {
+    let good = file("good.yaml", "upstream: {xds_servers: [{server_uri: cp:1}]}\n");
+    assert_eq!(
+        output(&["validate", good.to_str().unwrap()]),
+        (Some(0), "OK\n".to_owned(), String::new())
+    );
+    let bad = file("bad.yaml", "limits:\n  viewz: 3\n");
+    let (code, out, error) = output(&["validate", bad.to_str().unwrap()]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(
+        error.starts_with(&format!("{}:2:3: limits.viewz: unknown field `viewz`", bad.display())),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_bad_start_is_one() {
+    let (code, _, error) = output(&["serve"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.starts_with("command line: upstream.xds_servers: no control plane"),
+        "{error}"
+    );
+    let (code, _, error) = output(&["serve", "--upstream", "cp:1", "--log-level", "relay=loud"]);
+    assert_eq!(code, Some(1));
+    assert!(error.starts_with("`relay=loud` is not a log level: "), "{error}");
+}
+
+#[test]
+fn sigterm_ends_it_cleanly() {
+    let args = [
+        "serve",
+        "--upstream",
+        "127.0.0.1:1",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+        "--log-format",
+        "json",
+    ];
+    let mut relay = Relay::start(program(&args));
+    let line = relay.line("admin address");
+    let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(fields["level"], "INFO");
+    let time = fields["timestamp"].as_str().unwrap();
+    assert!(
+        time.len() == 27 && time.ends_with('Z') && time.as_bytes()[10] == b'T',
+        "{time} is RFC 3339 in UTC"
+    );
+    relay.signal("-TERM");
+    relay.line("draining");
+    assert_eq!(relay.child.wait().unwrap().code(), Some(0));
+}
+
+/// A flag wins over the environment, that over the file.
+#[test]
+fn the_nearest_setting_wins() {
+    let admin = |flag: bool, variable: bool| {
+        let text = "upstream: {xds_servers: [{server_uri: 'unix:/file'}]}\nadmin: {address: '127.0.0.1:0'}\nlisteners: [{address: '127.0.0.1:0'}]\n";
+        let path = file(&format!("nearest-{flag}-{variable}.yaml"), text);
+        let socket = |name: &str| format!("unix:{}/{name}-{flag}-{variable}.sock", env!("CARGO_TARGET_TMPDIR"));
+        let mut args = vec![
+            "serve".to_owned(),
+            "--config".to_owned(),
+            path.to_str().unwrap().to_owned(),
+        ];
+        if flag {
+            args.extend(["--admin".to_owned(), socket("flag")]);
+        }
+        let mut command = program(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        if variable {
+            command.env("DISTRIBUTARY_ADMIN", socket("variable"));
+        }
+        Relay::start(command).line("admin address")
+    };
+    assert!(admin(true, true).contains("flag-true-true.sock"));
+    assert!(admin(false, true).contains("variable-false-true.sock"));
+    assert!(admin(false, false).contains("127.0.0.1:"));
+}
+
+/// Lists in the environment are separated by commas.
+#[test]
+fn lists_in_the_environment_are_split() {
+    let mut command = program(&["serve", "--upstream", "cp:1"]);
+    command.env("DISTRIBUTARY_LISTEN", "127.0.0.1:0,nowhere");
+    let error = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(
+        error.starts_with("command line: --listen: `nowhere` is not an address"),
+        "{error}"
+    );
+}

@@ -1,0 +1,190 @@
+//! Who may know whom. The order of the parts is the architecture: `xds` <- `protocol` <- {`upstream`, `downstream`};
+//! `xds` <- `cache` <- {`upstream`, `downstream`, `admin`}; `app` knows all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tree::{self, File};
+
+/// A part, and the parts of this crate that it may name.
+const KNOWS: [(&str, &[&str]); 13] = [
+    ("proto", &[]),
+    ("xds", &["proto"]),
+    ("protocol", &["xds", "proto"]),
+    ("cache", &["xds", "proto"]),
+    ("shutdown", &[]),
+    ("telemetry", &["xds"]),
+    ("config", &["xds", "proto"]),
+    ("wire", &["xds", "proto", "config"]),
+    (
+        "upstream",
+        &[
+            "xds",
+            "proto",
+            "protocol",
+            "cache",
+            "wire",
+            "config",
+            "telemetry",
+            "shutdown",
+        ],
+    ),
+    (
+        "downstream",
+        &[
+            "xds",
+            "proto",
+            "protocol",
+            "cache",
+            "wire",
+            "config",
+            "telemetry",
+            "shutdown",
+        ],
+    ),
+    ("admin", &["xds", "proto", "cache", "config", "telemetry", "shutdown"]),
+    (
+        "app",
+        &[
+            "xds",
+            "proto",
+            "protocol",
+            "cache",
+            "wire",
+            "config",
+            "telemetry",
+            "shutdown",
+            "upstream",
+            "downstream",
+            "admin",
+        ],
+    ),
+    ("cli", &["app", "config", "telemetry", "xds", "proto"]),
+];
+
+/// What would make the pure parts depend on when, where or in which order they run.
+const IMPURE: [&str; 18] = [
+    "tokio",
+    "tonic",
+    "hyper",
+    "axum",
+    "tower",
+    "socket2",
+    "rand",
+    "moka",
+    "arc_swap",
+    "HashMap",
+    "HashSet",
+    "SystemTime",
+    "Instant::now",
+    "std::net",
+    "std::fs",
+    "std::env",
+    "std::thread",
+    "async fn",
+];
+
+/// The part that a file of `src/` belongs to.
+fn part(file: &File) -> Option<&str> {
+    let below = file.path.strip_prefix("src/")?;
+    let part = below.split('/').next()?;
+    Some(part.strip_suffix(".rs").unwrap_or(part)).filter(|part| !matches!(*part, "lib" | "main"))
+}
+
+/// The parts that a text names by `crate::`, also in a group: `crate::{xds::Name, cache}`.
+fn named(text: &str) -> BTreeSet<String> {
+    let identifier = |text: &str| {
+        text.chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect::<String>()
+    };
+    let mut found = BTreeSet::new();
+    for after in text.split("crate::").skip(1) {
+        let Some(group) = after.strip_prefix('{') else {
+            found.insert(identifier(after));
+            continue;
+        };
+        let mut depth = 0;
+        let mut starts = true;
+        for (at, character) in group.char_indices() {
+            match character {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => starts = true,
+                _ if starts && character.is_alphabetic() => {
+                    found.insert(identifier(&group[at..]));
+                    starts = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// The code without comments, in which anything may be named.
+fn code(text: &str) -> String {
+    text.lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn parts_know_only_what_lies_below_them() {
+    let knows: BTreeMap<&str, &[&str]> = KNOWS.into_iter().collect();
+    let mut wrong = Vec::new();
+    for file in tree::files() {
+        let Some(part) = part(&file) else { continue };
+        let Some(allowed) = knows.get(part) else {
+            wrong.push(format!(
+                "{}: `{part}` is a new part; say in tests/tidy/layers.rs what it may know",
+                file.path
+            ));
+            continue;
+        };
+        for other in named(&code(file.production())) {
+            let is_part = knows.contains_key(other.as_str());
+            if is_part && other != part && !allowed.contains(&other.as_str()) {
+                wrong.push(format!("{}: `{part}` must not know `{other}`", file.path));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_pure_parts_are_pure() {
+    let mut wrong = Vec::new();
+    for file in tree::files()
+        .iter()
+        .filter(|file| file.is("src/xds/", ".rs") || file.is("src/protocol/", ".rs"))
+    {
+        for (at, line) in code(file.production()).lines().enumerate() {
+            for word in IMPURE.iter().filter(|word| mentions(line, word)) {
+                wrong.push(format!(
+                    "{}:{}: `{word}` has no place in a pure part",
+                    file.path,
+                    at + 1
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Whether `word` stands in `line` as a word of its own.
+fn mentions(line: &str, word: &str) -> bool {
+    let inside = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word)
+        .any(|(at, _)| !line[..at].ends_with(inside) && !line[at + word.len()..].starts_with(inside))
+}
+
+#[test]
+fn the_scanner_sees_what_it_should() {
+    let found = named("use crate::xds::Name; crate::{cache::{View, Cut}, wire}; super::x; let a = crate::proto::y();");
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["cache", "proto", "wire", "xds"]);
+    assert!(mentions("use tokio::sync;", "tokio"));
+    assert!(!mentions("let operand = brand;", "rand"));
+    assert!(!code("x // tokio").contains("tokio"));
+}

@@ -1,0 +1,69 @@
+//! Small files that say what they are, in few places.
+
+use crate::tree;
+
+const LINES_MAX: usize = 400;
+
+const TOP: [&str; 17] = [
+    ".cargo",
+    ".ci",
+    ".clippy.toml",
+    ".dockerignore",
+    ".gitignore",
+    ".rustfmt.toml",
+    "Cargo.lock",
+    "Cargo.toml",
+    "Dockerfile",
+    "LICENSE",
+    "README.md",
+    "build.rs",
+    "config",
+    "loadtest",
+    "proto",
+    "src",
+    "tests",
+];
+
+#[test]
+fn files_are_small() {
+    let mut large = Vec::new();
+    for file in tree::files()
+        .iter()
+        .filter(|file| file.is("src/", ".rs") || file.is("loadtest/", ".rs"))
+    {
+        let lines = file.text.lines().count();
+        if lines > LINES_MAX {
+            large.push(format!(
+                "{}: {lines} lines; split it by idea below {LINES_MAX}",
+                file.path
+            ));
+        }
+    }
+    assert!(large.is_empty(), "\n{}", large.join("\n"));
+}
+
+#[test]
+fn every_module_says_what_it_is() {
+    let mut silent = Vec::new();
+    for file in tree::files().iter().filter(|file| file.path.ends_with(".rs")) {
+        if !file.text.starts_with("//!") {
+            silent.push(format!(
+                "{}: begin with `//!`: what it is, what it owns, what it refuses to know",
+                file.path
+            ));
+        }
+    }
+    assert!(silent.is_empty(), "\n{}", silent.join("\n"));
+}
+
+#[test]
+fn the_root_is_short() {
+    let strange: Vec<_> = tree::top()
+        .into_iter()
+        .filter(|name| !TOP.contains(&name.as_str()))
+        .collect();
+    assert!(
+        strange.is_empty(),
+        "{strange:?} in the root; put it in a folder, or ignore it if it is built"
+    );
+}

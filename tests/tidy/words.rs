@@ -1,0 +1,72 @@
+//! The repository speaks of itself alone: no path of the machine that it was written on, no document that is not here.
+
+use crate::tree::{self, File};
+
+fn prose() -> impl Iterator<Item = File> {
+    tree::files()
+        .into_iter()
+        .filter(|file| !matches!(file.path.as_str(), "Cargo.lock" | "LICENSE"))
+}
+
+#[test]
+fn no_path_of_one_machine() {
+    let mut wrong = Vec::new();
+    for file in prose() {
+        for (at, line) in file.text.lines().enumerate() {
+            for folder in ["home", "root", "tmp", "work", "Users"] {
+                let path = format!("/{folder}/");
+                let begins = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-}/)".contains(c));
+                if line.match_indices(&path).any(|(at, _)| begins(at)) {
+                    wrong.push(format!("{}:{}: {path} exists on one machine only", file.path, at + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_document_that_is_not_here() {
+    let mut wrong = Vec::new();
+    let known = |name: &str| matches!(name, "README.md" | "RULES.md");
+    for file in prose() {
+        for (at, line) in file.text.lines().enumerate() {
+            let words = line
+                .split(|c: char| !(c.is_alphanumeric() || "._/".contains(c)))
+                .filter(|word| !word.is_empty());
+            let words: Vec<&str> = words.collect();
+            for (index, word) in words.iter().enumerate() {
+                let shouted = |text: &str| text.len() > 3 && text.chars().all(|c| c.is_ascii_uppercase());
+                let missing = word.strip_suffix(".md").is_some_and(shouted) && !known(word);
+                let section = shouted(word) && matches!(words.get(index + 1), Some(&("section" | "sections" | "part")));
+                let ticket = matches!(*word, "issue" | "Issue")
+                    && words
+                        .get(index + 1)
+                        .is_some_and(|next| next.starts_with(|c: char| c.is_ascii_digit()));
+                if missing || section || ticket {
+                    wrong.push(format!("{}:{}: `{word}` leads nowhere; say it here", file.path, at + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// The README's map of the code: whatever looks like a path of this repository is one.
+#[test]
+fn paths_in_the_readme_exist() {
+    if !tree::exists("README.md") {
+        return;
+    }
+    let text = tree::read("README.md");
+    let mut missing = Vec::new();
+    for word in text.split(|c: char| c.is_whitespace() || "`()[]<>\"',;|".contains(c)) {
+        let path = word.trim_end_matches(['.', ':', '/']);
+        let ours = ["src/", "tests/", "config/", "proto/", "loadtest/", ".ci/", ".cargo/"];
+        let pattern = path.contains(['*', '{', '$']);
+        if ours.iter().any(|folder| path.starts_with(folder)) && !pattern && !tree::exists(path) {
+            missing.push(path);
+        }
+    }
+    assert!(missing.is_empty(), "README.md speaks of {missing:?}");
+}
