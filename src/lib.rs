@@ -12,6 +12,7 @@ pub mod app;
 pub mod cache;
 pub mod cli;
 pub mod config;
+pub mod downstream;
 pub mod proto;
 pub mod protocol;
 pub mod shutdown;

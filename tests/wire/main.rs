@@ -9,3 +9,5 @@
 )]
 
 mod cork;
+mod services;
+mod support;

@@ -1,0 +1,95 @@
+//! What is counted and logged of one client stream.
+//!
+//! Owns the look-up of each type's counters, once for a stream. Refuses to decide anything.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::nacks::Nacks;
+use crate::protocol::{Receipt, ReceiptKind};
+use crate::telemetry::{Metrics, TypeMetrics};
+use crate::xds::{Dialect, Node, TypeUrl};
+
+/// The counters of one stream, which counts among the open ones as long as this lives.
+pub(super) struct Accounts {
+    metrics: Arc<Metrics>,
+    nacks: Arc<Nacks>,
+    dialect: Dialect,
+    types: Vec<(TypeUrl, Arc<TypeMetrics>)>,
+    expired_gates: u64,
+}
+
+impl Accounts {
+    pub(super) fn open(metrics: Arc<Metrics>, nacks: Arc<Nacks>, dialect: Dialect) -> Self {
+        let accounts = Self {
+            metrics,
+            nacks,
+            dialect,
+            types: Vec::new(),
+            expired_gates: 0,
+        };
+        accounts.streams().inc();
+        accounts
+    }
+
+    /// A request was taken.
+    pub(super) fn receipt(&mut self, receipt: &Receipt, node: Option<&Arc<Node>>, nonce: &str, now: Instant) {
+        let counters = self.of(&receipt.type_url);
+        counters.requests.inc();
+        match &receipt.kind {
+            ReceiptKind::First | ReceiptKind::Update => {}
+            ReceiptKind::Ack { since } => {
+                counters.acks.inc();
+                if let Some(since) = since {
+                    let waited = now.saturating_duration_since(*since);
+                    counters.convergence.observe(waited.as_secs_f64());
+                }
+            }
+            ReceiptKind::Nack { message } => {
+                counters.nacks.inc();
+                if let Some(node) = node {
+                    self.nacks.log(node, &receipt.type_url, nonce, message, now);
+                }
+            }
+            ReceiptKind::Stale => drop(counters.stale_nonces.inc()),
+        }
+    }
+
+    /// A response goes out; `fresh` if its shared part was encoded for it.
+    pub(super) fn response(&mut self, type_url: &TypeUrl, bytes: usize, fresh: bool) {
+        let counters = self.of(type_url);
+        counters.responses.inc();
+        counters.response_bytes.inc_by(bytes as u64);
+        counters.encoded_bodies.inc_by(u64::from(fresh));
+    }
+
+    /// So many gates of the stream have opened by themselves.
+    pub(super) fn gates(&mut self, expired: u64) {
+        self.metrics
+            .gates_expired
+            .inc_by(expired.saturating_sub(self.expired_gates));
+        self.expired_gates = expired;
+    }
+
+    fn of(&mut self, type_url: &TypeUrl) -> Arc<TypeMetrics> {
+        if let Some((_, found)) = self.types.iter().find(|(known, _)| known == type_url) {
+            return found.clone();
+        }
+        let found = self.metrics.of(type_url);
+        self.types.push((type_url.clone(), found.clone()));
+        found
+    }
+
+    fn streams(&self) -> &prometheus_client::metrics::gauge::Gauge {
+        match self.dialect {
+            Dialect::Sotw => &self.metrics.streams_sotw,
+            Dialect::Delta => &self.metrics.streams_delta,
+        }
+    }
+}
+
+impl Drop for Accounts {
+    fn drop(&mut self) {
+        self.streams().dec();
+    }
+}

@@ -1,0 +1,99 @@
+//! What is sent in answer to a request.
+//!
+//! Owns the shape of response bodies. Refuses to decide anything: hyper polls a body only while the transport can take
+//! more, so requests, timers and the end of a stream are looked after elsewhere.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use tonic::Status;
+
+use super::clock;
+use super::session::{Output, Session};
+use crate::wire::Rope;
+
+/// A response body.
+pub(super) enum Body {
+    /// Nothing: the headers say it all.
+    Empty,
+    /// A text for a person.
+    Text(Bytes),
+    /// The responses of a discovery stream; `None` after its end.
+    Session(Option<Arc<Session>>),
+    /// What one of the small services says.
+    Small(tonic::body::Body),
+}
+
+impl http_body::Body for Body {
+    type Data = Rope;
+    type Error = Status;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Rope>, Status>>> {
+        let body = self.get_mut();
+        match body {
+            Self::Empty => Poll::Ready(None),
+            Self::Text(text) => {
+                let frame = Frame::data(Rope::from(std::mem::take(text)));
+                *body = Self::Empty;
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Self::Session(session) => poll_session(session, cx).map(|frame| frame.map(Ok)),
+            Self::Small(small) => {
+                let frame = Pin::new(small).poll_frame(cx);
+                frame.map(|next| next.map(|frame| frame.map(|frame| frame.map_data(Rope::from))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Text(text) => text.is_empty(),
+            Self::Session(_) => false,
+            Self::Small(small) => small.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Text(text) => SizeHint::with_exact(text.len() as u64),
+            Self::Session(_) => SizeHint::default(),
+            Self::Small(small) => small.size_hint(),
+        }
+    }
+}
+
+fn poll_session(place: &mut Option<Arc<Session>>, cx: &mut Context<'_>) -> Poll<Option<Frame<Rope>>> {
+    let Some(session) = place else {
+        return Poll::Ready(None);
+    };
+    let mut state = session.lock();
+    // What the transport does not take now may be outdated when it does: it stays a difference that is not computed yet.
+    if !state.is_ending() && !session.progress.ready(cx.waker()) {
+        return Poll::Pending;
+    }
+    match state.poll_output(clock::now()) {
+        Poll::Pending => Poll::Pending,
+        Poll::Ready(Output::Response(rope)) => Poll::Ready(Some(Frame::data(rope.reporting(&session.progress)))),
+        Poll::Ready(Output::End(status)) => {
+            drop(state);
+            *place = None;
+            Poll::Ready(Some(Frame::trailers(trailers(&status))))
+        }
+    }
+}
+
+/// The end of a stream as headers.
+pub(super) fn trailers(status: &Status) -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(2);
+    if status.add_header(&mut trailers).is_err() {
+        // Its own text cannot be written as a header: the code alone says enough.
+        trailers.insert(Status::GRPC_STATUS, http::HeaderValue::from(status.code() as i32));
+    }
+    trailers
+}

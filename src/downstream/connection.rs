@@ -1,0 +1,183 @@
+//! One client connection.
+//!
+//! Owns which version of HTTP it speaks, its writes, and its end. Refuses to know what is called on it.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncReadExt as _;
+
+use super::alarm::Alarm;
+use super::body::Body;
+use super::clock;
+use super::service::{Calls, text};
+use super::stall::Stall;
+use super::streams::Streams;
+use crate::shutdown::Drain;
+use crate::wire::{Cork, Peer, Socket};
+
+/// A connection that was accepted.
+pub(super) struct Connection {
+    pub(super) calls: Arc<Calls>,
+    pub(super) socket: Socket,
+    pub(super) peer: Peer,
+    pub(super) drain: Drain,
+}
+
+/// What every HTTP/2 client says first.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long a client may take to say it.
+const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take to answer a keepalive ping.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// What a stream may send before its requests are read, and all streams of a connection together: one that is read slowly
+/// leaves room for the others.
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+
+/// Starts the connection's task.
+#[expect(clippy::disallowed_methods, reason = "one task for each client connection")]
+pub(super) fn start(connection: Connection) {
+    drop(tokio::spawn(async move {
+        let metrics = connection.calls.shared.metrics.clone();
+        let peer = connection.peer;
+        metrics.connections.inc();
+        connection.run().await;
+        metrics.connections.dec();
+        tracing::debug!(%peer, "a connection has ended");
+    }));
+}
+
+impl Connection {
+    async fn run(mut self) {
+        let (begun, http2) = match tokio::time::timeout(PREFACE_TIMEOUT, sniff(&mut self.socket)).await {
+            Ok(Ok(sniffed)) => sniffed,
+            Ok(Err(error)) => return tracing::debug!(peer = %self.peer, %error, "a connection ended before it began"),
+            Err(_) => return tracing::debug!(peer = %self.peer, "a client says nothing"),
+        };
+        if http2 {
+            self.speak_http2(begun).await;
+        } else {
+            self.speak_http1(begun).await;
+        }
+    }
+
+    async fn speak_http2(self, begun: Bytes) {
+        let settings = &self.calls.shared.settings;
+        let bound = settings.timers.write_stall;
+        let streams = Streams::new(self.drain.clone());
+        let (calls, called) = (self.calls.clone(), streams.clone());
+        let service = service_fn(move |request| calls.call(request, &called));
+        let (cork, io) = Cork::new(self.socket, begun);
+        let connection = http2::Builder::new(streams)
+            .timer(TokioTimer::new())
+            .keep_alive_interval(settings.timers.keepalive)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .max_concurrent_streams(settings.limits.streams_per_connection)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .auto_date_header(false)
+            .serve_connection(TokioIo::new(io), service);
+        let mut connection = pin!(connection);
+        let mut drain = self.drain;
+        let mut draining = pin!(drain.draining());
+        let mut end = Ending::default();
+        let ended = poll_fn(|cx| {
+            if end.deadline.is_none()
+                && let Poll::Ready(deadline) = draining.as_mut().poll(cx)
+            {
+                end.deadline = Some(deadline.into_std());
+                // New calls go elsewhere; those that there are end by themselves.
+                connection.as_mut().graceful_shutdown();
+            }
+            if let Poll::Ready(ended) = cork.turn(cx, |cx| connection.as_mut().poll(cx)) {
+                return Poll::Ready(ended.map_err(|error| error.to_string()));
+            }
+            end.poll(cork.stuck_at(), bound, cx).map(|why| Err(why.to_owned()))
+        })
+        .await;
+        if let Err(error) = ended {
+            tracing::debug!(peer = %self.peer, error, "a connection ended early");
+        }
+    }
+
+    /// gRPC needs HTTP/2; whoever comes without is told so.
+    async fn speak_http1(self, begun: Bytes) {
+        let (_, io) = Cork::new(self.socket, begun);
+        let answered = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PREFACE_TIMEOUT)
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(io), service_fn(needs_http2));
+        if let Ok(Err(error)) = tokio::time::timeout(2 * PREFACE_TIMEOUT, answered).await {
+            tracing::debug!(peer = %self.peer, %error, "a connection does not speak HTTP");
+        }
+    }
+}
+
+/// When a connection is closed whatever its streams do.
+#[derive(Default)]
+struct Ending {
+    deadline: Option<Instant>,
+    stall: Stall,
+    alarm: Alarm,
+}
+
+impl Ending {
+    fn poll(&mut self, stuck_at: Option<u64>, bound: Option<Duration>, cx: &mut Context<'_>) -> Poll<&'static str> {
+        if stuck_at.is_none() && self.deadline.is_none() {
+            self.stall = Stall::default();
+            return Poll::Pending;
+        }
+        let now = clock::now();
+        let stuck = self.stall.note(stuck_at, bound, now);
+        if stuck.is_some_and(|at| at <= now) {
+            return Poll::Ready("the client takes nothing");
+        }
+        if self.deadline.is_some_and(|at| at <= now) {
+            return Poll::Ready("the time to drain is over");
+        }
+        if self
+            .alarm
+            .poll(stuck.into_iter().chain(self.deadline).min(), cx)
+            .is_ready()
+        {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+async fn needs_http2(_: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    let message = "this is a gRPC address: it speaks HTTP/2 with prior knowledge, not HTTP/1.1\n";
+    Ok(text(StatusCode::HTTP_VERSION_NOT_SUPPORTED, message))
+}
+
+/// Reads as far as it takes to know whether the client speaks HTTP/2.
+async fn sniff(socket: &mut Socket) -> std::io::Result<(Bytes, bool)> {
+    let mut begun = BytesMut::with_capacity(PREFACE.len());
+    loop {
+        let mut rest = vec![0; PREFACE.len() - begun.len()];
+        let count = Pin::new(&mut *socket).read(&mut rest).await?;
+        if count == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        begun.extend_from_slice(rest.get(..count).unwrap_or_default());
+        if !PREFACE.starts_with(&begun) {
+            return Ok((begun.freeze(), false));
+        }
+        if begun.len() == PREFACE.len() {
+            return Ok((begun.freeze(), true));
+        }
+    }
+}

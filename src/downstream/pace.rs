@@ -1,0 +1,63 @@
+//! How fast a client may send requests.
+//!
+//! Owns a bucket that holds one second's worth. Refuses to know requests: whoever reads asks first.
+
+use std::time::{Duration, Instant};
+
+/// A client that sends faster is read later; its stream goes on.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// The time that one request pays for; zero: no bound.
+    interval: Duration,
+    /// Up to when everything that was read is paid for.
+    paid: Instant,
+}
+
+const BURST: Duration = Duration::from_secs(1);
+
+impl Pace {
+    /// So many requests in a second; 0: no bound.
+    pub(super) fn new(per_second: u32, now: Instant) -> Self {
+        let interval = BURST.checked_div(per_second).unwrap_or_default();
+        Self { interval, paid: now }
+    }
+
+    /// When the next request may be read.
+    pub(super) fn next(&self) -> Instant {
+        self.paid.checked_sub(BURST - self.interval).unwrap_or(self.paid)
+    }
+
+    /// A request was read.
+    pub(super) fn count(&mut self, now: Instant) {
+        self.paid = self.paid.max(now) + self.interval;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_second_at_once_and_then_evenly() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let start = Instant::now();
+        let mut pace = Pace::new(10, start);
+        for _ in 0..10 {
+            assert!(pace.next() <= start);
+            pace.count(start);
+        }
+        assert_eq!(pace.next(), start + Duration::from_millis(100));
+        let later = start + Duration::from_secs(5);
+        for _ in 0..10 {
+            assert!(pace.next() <= later);
+            pace.count(later);
+        }
+        assert_eq!(pace.next(), later + Duration::from_millis(100));
+
+        let mut unbound = Pace::new(0, start);
+        for _ in 0..1_000_000 {
+            unbound.count(start);
+        }
+        assert!(unbound.next() <= start);
+    }
+}

@@ -1,0 +1,108 @@
+//! The requests of one stream, as whole messages.
+//!
+//! Owns the request body and how fast it is read. Refuses to decode and to know answers: reading never waits for writing (E-21).
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http_body::Body as _;
+use hyper::body::Incoming;
+use tonic::Status;
+
+use super::pace::Pace;
+use crate::wire::Deframer;
+
+/// What a client sends on one stream.
+pub(super) struct Requests {
+    /// `None` after its end.
+    body: Option<Incoming>,
+    deframer: Deframer,
+    pace: Pace,
+    /// When reading goes on, while it is held up.
+    resumes: Option<Instant>,
+}
+
+/// What comes next from a client.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A request.
+    Message(Bytes),
+    /// There will be no more: the client has closed its half.
+    Closed,
+    /// There will be no more, because of a fault.
+    Fault(Status),
+    /// The client, or its connection, has gone.
+    Gone,
+}
+
+impl Requests {
+    pub(super) const fn new(body: Incoming, deframer: Deframer, pace: Pace) -> Self {
+        Self {
+            body: Some(body),
+            deframer,
+            pace,
+            resumes: None,
+        }
+    }
+
+    /// When it must be polled again although nothing came.
+    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
+        self.resumes
+    }
+
+    /// Pending for ever after the end.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
+        if self.body.is_none() {
+            return Poll::Pending;
+        }
+        let next = ready!(self.poll_open(cx, now));
+        if !matches!(next, Next::Message(_)) {
+            self.stop();
+        }
+        Poll::Ready(next)
+    }
+
+    /// Reads no further; what still comes is thrown away.
+    pub(super) fn stop(&mut self) {
+        self.body = None;
+        self.resumes = None;
+    }
+
+    fn poll_open(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
+        let resumes = self.pace.next();
+        self.resumes = (resumes > now).then_some(resumes);
+        if self.resumes.is_some() {
+            return Poll::Pending;
+        }
+        loop {
+            match self.deframer.message() {
+                Ok(Some(message)) => {
+                    self.pace.count(now);
+                    return Poll::Ready(Next::Message(message));
+                }
+                Ok(None) => {}
+                Err(status) => return Poll::Ready(Next::Fault(status)),
+            }
+            let Some(body) = &mut self.body else {
+                return Poll::Ready(Next::Closed);
+            };
+            match ready!(Pin::new(body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    if let Ok(chunk) = frame.into_data() {
+                        self.deframer.push(chunk);
+                    }
+                }
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "a client is gone");
+                    return Poll::Ready(Next::Gone);
+                }
+                None => {
+                    let end = self.deframer.finish();
+                    return Poll::Ready(end.map_or_else(Next::Fault, |()| Next::Closed));
+                }
+            }
+        }
+    }
+}

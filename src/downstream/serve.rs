@@ -1,0 +1,58 @@
+//! A listener and its connections.
+//!
+//! Owns the accept loop. Refuses to stop for one connection that fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connection::{self, Connection};
+use super::service::Calls;
+use super::settings::Settings;
+use crate::cache::{Library, Scopes};
+use crate::shutdown::Drain;
+use crate::telemetry::{Health, Metrics};
+use crate::wire::Listener;
+
+/// What all client streams of the relay share.
+pub struct Shared {
+    /// Which clients share a view, and the views.
+    pub scopes: Arc<Scopes>,
+    /// What sessions at the same point share.
+    pub library: Arc<Library>,
+    /// What the operator decided.
+    pub settings: Settings,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// What health checks are told.
+    pub health: Arc<Health>,
+    /// Who answers, in `control_plane.identifier`.
+    pub identifier: String,
+}
+
+/// What an accept loop waits when the kernel has no connection to give, so that it does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves clients until it is time to stop. The connections end by themselves then, each holding a [`Drain`].
+pub async fn serve(listener: Listener, shared: Arc<Shared>, drain: Drain) {
+    let calls = Arc::new(Calls::new(shared));
+    let mut stop = drain.clone();
+    let mut draining = std::pin::pin!(stop.draining());
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = &mut draining => return,
+        };
+        match accepted {
+            Ok((socket, peer)) => connection::start(Connection {
+                calls: calls.clone(),
+                socket,
+                peer,
+                drain: drain.clone(),
+            }),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! From the head of a request to a response.
+//!
+//! Owns what is asked of a gRPC call before a stream begins: method, content type, encoding, deadline. Refuses to know messages.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Either, Ready, ready};
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method as Verb, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tonic::Status;
+use tonic_health::pb::health_server::{HealthServer, SERVICE_NAME};
+use tower::limit::ConcurrencyLimit;
+use tower::{ServiceBuilder, ServiceExt as _};
+
+use super::accounts::Accounts;
+use super::body::{Body, trailers};
+use super::driver::Driver;
+use super::health::Checks;
+use super::nacks::Nacks;
+use super::pace::Pace;
+use super::requests::Requests;
+use super::services::{self, Unknown};
+use super::session::Session;
+use super::streams::Streams;
+use super::{Shared, clock};
+use crate::wire::frame::ACCEPTED;
+use crate::wire::{Deframer, Encoding, timeout};
+
+/// Answers the requests of all connections of one listener.
+pub(super) struct Calls {
+    pub(super) shared: Arc<Shared>,
+    nacks: Arc<Nacks>,
+    health: ConcurrencyLimit<HealthServer<Checks>>,
+}
+
+type Answer = Result<Response<Body>, Infallible>;
+pub(super) type Answering = Either<Ready<Answer>, BoxFuture<'static, Answer>>;
+
+/// Calls of the small services that are answered at the same time.
+const SMALL_CALLS_MAX: usize = 256;
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+impl Calls {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let checks = Checks::new(shared.health.clone(), shared.settings.transport_v2);
+        Self {
+            shared,
+            nacks: Arc::default(),
+            health: ServiceBuilder::new()
+                .concurrency_limit(SMALL_CALLS_MAX)
+                .service(HealthServer::new(checks)),
+        }
+    }
+
+    /// One request on an HTTP/2 connection.
+    pub(super) fn call(&self, request: Request<Incoming>, streams: &Streams) -> Answering {
+        let response = match refuse(request.method(), request.headers()) {
+            Some(response) => response,
+            None if services::split(request.uri().path()).is_some_and(|(service, _)| service == SERVICE_NAME) => {
+                return Either::Right(small(self.health.clone(), request).boxed());
+            }
+            None => self.begin(request, streams).unwrap_or_else(|status| refusal(&status)),
+        };
+        Either::Left(ready(Ok(response)))
+    }
+
+    /// Starts a discovery stream.
+    fn begin(&self, request: Request<Incoming>, streams: &Streams) -> Result<Response<Body>, Status> {
+        let settings = &self.shared.settings;
+        let method = services::method(request.uri().path(), settings.transport_v2, &settings.protocol.types)
+            .map_err(|Unknown(message)| Status::unimplemented(message))?;
+        let encoding = Encoding::of(request.headers())?;
+        let timeout = timeout(request.headers())?;
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Status::deadline_exceeded("grpc-timeout is zero"));
+        }
+        let now = clock::now();
+        let deframer = Deframer::new(encoding, settings.limits.request);
+        let pace = Pace::new(settings.limits.requests_per_second, now);
+        let requests = Requests::new(request.into_body(), deframer, pace);
+        let accounts = Accounts::open(self.shared.metrics.clone(), self.nacks.clone(), method.dialect);
+        let session = Arc::new(Session::new(self.shared.clone(), accounts, method));
+        streams.drive(Driver::new(session.clone(), requests, settings, timeout, now));
+
+        // The headers go out at once, whenever the first response may come.
+        let mut response = Response::new(Body::Session(Some(session)));
+        response.headers_mut().insert(CONTENT_TYPE, GRPC);
+        Ok(response)
+    }
+}
+
+async fn small(service: ConcurrencyLimit<HealthServer<Checks>>, request: Request<Incoming>) -> Answer {
+    let answered = service.oneshot(request).await;
+    Ok(answered.map_or_else(|never| match never {}, |response| response.map(Body::Small)))
+}
+
+/// What is no gRPC call at all is answered in the words of HTTP.
+fn refuse(verb: &Verb, headers: &HeaderMap) -> Option<Response<Body>> {
+    if verb != Verb::POST {
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "gRPC calls are POST requests\n");
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        return Some(response);
+    }
+    let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    let rest = content_type.strip_prefix(b"application/grpc");
+    // `te: trailers` is asked of clients, but whoever lacks it still reads trailers here.
+    let good = matches!(rest, Some([] | [b'+', b'p', b'r', b'o', b't', b'o', ..] | [b';', ..]));
+    (!good).then(|| {
+        let shown = content_type.get(..60).unwrap_or(content_type).escape_ascii();
+        let message = format!("content-type is `{shown}`; a gRPC call has application/grpc\n");
+        text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+    })
+}
+
+/// An answer for people and their HTTP tools.
+pub(super) fn text(status: StatusCode, message: impl Into<bytes::Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::Text(message.into()));
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
+/// A call that ends before it begins.
+fn refusal(status: &Status) -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    *response.headers_mut() = trailers(status);
+    response.headers_mut().insert(CONTENT_TYPE, GRPC);
+    response
+        .headers_mut()
+        .insert("grpc-accept-encoding", HeaderValue::from_static(ACCEPTED));
+    response
+}

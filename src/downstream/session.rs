@@ -1,0 +1,318 @@
+//! One client stream: its machine, its place at a view, and what passes between them.
+//!
+//! Owns the order of things: the bell is cleared before the cut is read, interest is said before the cut is read, and nothing
+//! is encoded before the transport can take it. Refuses to know the transport: requests come in as messages, responses go out
+//! as ropes, and time is an argument.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use prost::Message;
+use tonic::{Code, Status};
+
+use super::Shared;
+use super::accounts::Accounts;
+use super::services::{Method, Transport};
+use crate::cache::{Driver, Seat};
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::protocol::{End, Opening, Response, Server};
+use crate::wire::{Answer, Progress, Rope, Scan, encode};
+use crate::xds::{Cut, Dialect, Known, Name};
+
+/// A stream as its two drivers share it: the one that reads requests, and the response body. Both run in one task, so the lock
+/// is never waited for.
+pub(super) struct Session {
+    state: Mutex<State>,
+    pub(super) progress: Arc<Progress>,
+}
+
+pub(super) struct State {
+    shared: Arc<Shared>,
+    accounts: Accounts,
+    method: Method,
+    server: Server,
+    /// From the first request on.
+    seat: Option<Seat>,
+    /// What a unary request asked for by name.
+    fetched: Vec<Name>,
+    /// The stream ends as soon as the client has got something and nothing more is to be said (K-26).
+    closing: bool,
+    /// The stream ends now.
+    end: Option<Status>,
+    /// Grows with every response.
+    written: u64,
+}
+
+/// What the response body can say next.
+pub(super) enum Output {
+    Response(Rope),
+    End(Status),
+}
+
+impl Session {
+    pub(super) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method) -> Self {
+        let opening = Opening {
+            dialect: method.dialect,
+            service: method.service.clone(),
+            nonce_prefix: rand::random(),
+        };
+        let server = Server::new(shared.settings.protocol.clone(), opening);
+        let state = State {
+            shared,
+            accounts,
+            method,
+            server,
+            seat: None,
+            fetched: Vec::new(),
+            closing: false,
+            end: None,
+            written: 0,
+        };
+        Self {
+            state: Mutex::new(state),
+            progress: Arc::default(),
+        }
+    }
+
+    /// Nothing that panics leaves the state half-changed in a way that matters to a stream that then ends.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// One request.
+    pub(super) fn handle_message(&mut self, message: &Bytes, now: Instant) {
+        if self.end.is_none()
+            && let Err(end) = self.try_handle(message, now)
+        {
+            self.end = Some(end);
+        }
+    }
+
+    /// What has changed in the view since the last look; the task is woken at the next change.
+    pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>) {
+        let Some(seat) = &self.seat else { return };
+        while seat.bell().poll(Driver::Reader, cx).is_ready() {
+            for (type_url, dirty) in seat.bell().take() {
+                self.server.handle_dirty(&type_url, dirty);
+            }
+            if seat.bell().is_dismissed() {
+                let message = "the client holds back more outdated content than `limits.pinned_bytes_per_view` allows";
+                self.end.get_or_insert_with(|| Status::unavailable(message));
+                return;
+            }
+        }
+    }
+
+    /// The time of [`Self::poll_timeout`] has come.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.server.poll_timeout().is_none_or(|at| now < at) {
+            return;
+        }
+        let cut = self.cut();
+        if let Some(end) = self.server.handle_timeout(&cut, now) {
+            self.shared.metrics.unanswered.inc();
+            self.end.get_or_insert_with(|| status(end));
+        }
+    }
+
+    /// The stream is to end in good order.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// The stream is to end at once.
+    pub(super) fn end(&mut self, status: Status) {
+        self.end.get_or_insert(status);
+    }
+
+    /// Whether it is known how the stream ends.
+    pub(super) const fn is_ending(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Whether anything was answered.
+    pub(super) const fn answered(&self) -> bool {
+        self.server.sent() > 0
+    }
+
+    /// Whether anything was asked.
+    pub(super) const fn asked(&self) -> bool {
+        self.server.node().is_some()
+    }
+
+    pub(super) const fn is_fetch(&self) -> bool {
+        self.method.fetch
+    }
+
+    /// A number that grows with every response.
+    pub(super) const fn written(&self) -> u64 {
+        self.written
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.server.poll_timeout()
+    }
+
+    /// What to say next, when the transport can take it.
+    pub(super) fn poll_output(&mut self, now: Instant) -> Poll<Output> {
+        if let Some(end) = self.end.take() {
+            return Poll::Ready(Output::End(end));
+        }
+        if let Err(end) = self.say_wants() {
+            return Poll::Ready(Output::End(end));
+        }
+        let shared = self.shared.clone();
+        let cut = self.cut();
+        let response = self.server.poll_response(&cut, &*shared.library, now);
+        self.accounts.gates(self.server.expired_gates());
+        if let Some(response) = response {
+            self.written += 1;
+            if self.method.fetch {
+                self.end = Some(Status::ok(""));
+            }
+            return Poll::Ready(Output::Response(self.encode(&response)));
+        }
+        if let Some(end) = self.absent(&cut) {
+            return Poll::Ready(Output::End(end));
+        }
+        // K-26: clients that got something reconnect without an error; one that asked for nothing lacks nothing.
+        if self.closing && (self.answered() || !self.asked()) {
+            return Poll::Ready(Output::End(Status::ok("")));
+        }
+        Poll::Pending
+    }
+
+    fn try_handle(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
+        self.check(message)?;
+        let shared = self.shared.clone();
+        let library = &*shared.library;
+        let (receipt, nonce) = match self.method.dialect {
+            Dialect::Sotw => {
+                let mut request: DiscoveryRequest = decode(message)?;
+                if self.method.fetch {
+                    self.note_fetch(&mut request);
+                }
+                let receipt = self.server.handle_sotw(&request, library, now).map_err(status)?;
+                (receipt, request.response_nonce)
+            }
+            Dialect::Delta => {
+                let request: DeltaDiscoveryRequest = decode(message)?;
+                let receipt = self.server.handle_delta(&request, library, now).map_err(status)?;
+                (receipt, request.response_nonce)
+            }
+        };
+        self.accounts.receipt(&receipt, self.server.node(), &nonce, now);
+        self.enter()?;
+        self.say_wants()
+    }
+
+    /// What decoding would cost is bounded before it is paid.
+    fn check(&self, message: &[u8]) -> Result<(), Status> {
+        let scan = Scan::of(message, self.method.dialect).map_err(|_| malformed(message))?;
+        let limits = &self.shared.settings.limits;
+        let bounds = &self.shared.settings.protocol.limits;
+        for (key, what, count, max) in [
+            ("node_bytes", "bytes of node", scan.node, limits.node_bytes),
+            ("name_bytes", "bytes of type_url", scan.type_url, bounds.name_bytes),
+            (
+                "names_per_stream",
+                "names and versions",
+                scan.entries,
+                bounds.names_per_stream,
+            ),
+        ] {
+            if max > 0 && count > max {
+                self.shared.metrics.refused(key);
+                let message = format!("{count} {what} in one request: over the relay's limit `limits.{key}` of {max}");
+                return Err(Status::resource_exhausted(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// A unary request without names asks for everything, because no earlier request can have said what it means (H-06).
+    fn note_fetch(&mut self, request: &mut DiscoveryRequest) {
+        if request.resource_names.is_empty() {
+            request.resource_names.push(Name::WILDCARD.to_owned());
+        }
+        self.fetched = request
+            .resource_names
+            .iter()
+            .map(|name| Name::from(name.as_str()))
+            .collect();
+    }
+
+    /// A unary request for nothing but what does not exist has that for an answer; a stream would wait for it (B-27).
+    fn absent(&self, cut: &Cut) -> Option<Status> {
+        let slot = cut.slot(self.method.service.as_ref().filter(|_| !self.fetched.is_empty())?)?;
+        let absent = |name| matches!(slot.known(name), Some(Known::Absent(_)));
+        let all = self.fetched.iter().all(absent);
+        all.then(|| Status::new(Code::NotFound, "none of the resources exists"))
+    }
+
+    fn enter(&mut self) -> Result<(), Status> {
+        if self.seat.is_some() {
+            return Ok(());
+        }
+        let Some(node) = self.server.node() else { return Ok(()) };
+        let seat = self.shared.scopes.enter(node).map_err(|full| self.full(full))?;
+        self.seat = Some(seat);
+        Ok(())
+    }
+
+    fn say_wants(&mut self) -> Result<(), Status> {
+        while let Some(want) = self.server.poll_want() {
+            if let Some(seat) = &self.seat {
+                seat.want(&want).map_err(|full| self.full(full))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn full(&self, full: crate::cache::Full) -> Status {
+        self.shared.metrics.refused(full.limit);
+        Status::resource_exhausted(full.to_string())
+    }
+
+    fn cut(&self) -> Arc<Cut> {
+        self.seat.as_ref().map_or_else(Arc::default, |seat| seat.view().cut())
+    }
+
+    fn encode(&mut self, response: &Response) -> Rope {
+        let kind = response.type_url.kind();
+        let (pieces, fresh) = response.batch.encoded(response.chunk, response.dialect, kind);
+        let version = response.version.to_string();
+        let v2_delta = (self.method.transport, response.dialect) == (Transport::V2, Dialect::Delta);
+        let answer = Answer {
+            dialect: response.dialect,
+            version: &version,
+            type_url: response.type_url.url(),
+            nonce: &response.nonce,
+            identifier: (!v2_delta).then_some(&self.shared.identifier),
+        };
+        let rope = encode(answer, pieces);
+        self.accounts
+            .response(&response.type_url, bytes::Buf::remaining(&rope), fresh);
+        rope
+    }
+}
+
+fn decode<M: Message + Default>(message: &Bytes) -> Result<M, Status> {
+    M::decode(message.clone())
+        .map_err(|error| Status::invalid_argument(format!("the request cannot be decoded: {error}")))
+}
+
+fn malformed(message: &[u8]) -> Status {
+    Status::invalid_argument(format!(
+        "the request of {} bytes is not a protobuf message",
+        message.len()
+    ))
+}
+
+fn status(end: End) -> Status {
+    Status::new(Code::from_i32(end.code.number().cast_signed()), end.message)
+}

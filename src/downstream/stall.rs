@@ -1,0 +1,41 @@
+//! Whether a peer still takes what it is sent.
+
+use std::time::{Duration, Instant};
+
+/// Compares a number that grows with every progress against the time.
+#[derive(Debug, Default)]
+pub(super) struct Stall {
+    /// The number, and when it was first seen.
+    seen: Option<(u64, Instant)>,
+}
+
+impl Stall {
+    /// Notes how far the peer has come: `None` while nothing waits for it. Gives when it will have been stuck for `bound`.
+    pub(super) fn note(&mut self, progress: Option<u64>, bound: Option<Duration>, now: Instant) -> Option<Instant> {
+        let same = self.seen.filter(|(seen, _)| Some(*seen) == progress);
+        self.seen = same.or_else(|| progress.map(|progress| (progress, now)));
+        let (_, since) = self.seen?;
+        bound.and_then(|bound| since.checked_add(bound))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_peer_that_owes_and_does_not_move_is_stuck() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let bound = Some(Duration::from_secs(60));
+        let mut stall = Stall::default();
+        assert_eq!(stall.note(None, bound, at(0)), None);
+        assert_eq!(stall.note(Some(5), bound, at(10)), Some(at(70)));
+        assert_eq!(stall.note(Some(5), bound, at(20)), Some(at(70)));
+        assert_eq!(stall.note(Some(6), bound, at(30)), Some(at(90)));
+        assert_eq!(stall.note(None, bound, at(40)), None);
+        assert_eq!(stall.note(Some(6), bound, at(50)), Some(at(110)));
+        assert_eq!(stall.note(Some(6), None, at(50)), None);
+    }
+}

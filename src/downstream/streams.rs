@@ -1,0 +1,69 @@
+//! The tasks of one connection's streams.
+//!
+//! Owns that a stream's response and its driver run in one task: either can wake it, and the driver can give the stream up
+//! without its connection. Refuses to know what they do.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use hyper::rt::Executor;
+
+use super::driver::Driver;
+use crate::shutdown::Drain;
+
+/// Where hyper starts the streams of one connection.
+#[derive(Clone)]
+pub(super) struct Streams {
+    /// The driver of the stream that hyper starts next: it asks for a response and starts the stream in one go.
+    next: Arc<Mutex<Option<Driver>>>,
+    drain: Drain,
+}
+
+impl Streams {
+    pub(super) fn new(drain: Drain) -> Self {
+        Self {
+            next: Arc::default(),
+            drain,
+        }
+    }
+
+    /// The stream for which a response was just made has this driver.
+    pub(super) fn drive(&self, driver: Driver) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(driver);
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        let driver = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match driver {
+            Some(driver) => start(run(stream, driver, self.drain.clone())),
+            None => start(stream),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "one task for each client stream")]
+fn start(task: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(task));
+}
+
+/// Ends when the response has ended, or when the driver gives up: dropping the stream then resets it.
+async fn run(stream: impl Future<Output = ()>, mut driver: Driver, mut drain: Drain) {
+    let mut stream = pin!(stream);
+    let mut draining = pin!(drain.draining());
+    let mut drained = false;
+    poll_fn(|cx| {
+        if !drained && draining.as_mut().poll(cx).is_ready() {
+            drained = true;
+            driver.drain();
+        }
+        if driver.poll(cx).is_ready() || stream.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        driver.poll_timers(cx)
+    })
+    .await;
+}

@@ -1,0 +1,210 @@
+//! All services, both transports, both dialects.
+
+use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use distributary::xds::{Dialect, Reason, TypeUrl, Update};
+
+use crate::support::messages::{Subscriber, node, sotw};
+use crate::support::{ADS, CDS, EDS, Relay};
+
+/// What the table of services says, in the words of the documents: service, resource type, methods by dialect.
+#[rustfmt::skip]
+const SERVICES: [(&str, &str, &str, &str, &str); 19] = [
+    ("envoy.service.listener.v3.ListenerDiscoveryService", "envoy.config.listener.v3.Listener", "StreamListeners", "DeltaListeners", "FetchListeners"),
+    ("envoy.service.route.v3.RouteDiscoveryService", "envoy.config.route.v3.RouteConfiguration", "StreamRoutes", "DeltaRoutes", "FetchRoutes"),
+    ("envoy.service.route.v3.ScopedRoutesDiscoveryService", "envoy.config.route.v3.ScopedRouteConfiguration", "StreamScopedRoutes", "DeltaScopedRoutes", "FetchScopedRoutes"),
+    ("envoy.service.route.v3.VirtualHostDiscoveryService", "envoy.config.route.v3.VirtualHost", "", "DeltaVirtualHosts", ""),
+    ("envoy.service.cluster.v3.ClusterDiscoveryService", "envoy.config.cluster.v3.Cluster", "StreamClusters", "DeltaClusters", "FetchClusters"),
+    ("envoy.service.endpoint.v3.EndpointDiscoveryService", "envoy.config.endpoint.v3.ClusterLoadAssignment", "StreamEndpoints", "DeltaEndpoints", "FetchEndpoints"),
+    ("envoy.service.endpoint.v3.LocalityEndpointDiscoveryService", "envoy.config.endpoint.v3.LbEndpoint", "", "DeltaLocalityEndpoints", ""),
+    ("envoy.service.secret.v3.SecretDiscoveryService", "envoy.extensions.transport_sockets.tls.v3.Secret", "StreamSecrets", "DeltaSecrets", "FetchSecrets"),
+    ("envoy.service.runtime.v3.RuntimeDiscoveryService", "envoy.service.runtime.v3.Runtime", "StreamRuntime", "DeltaRuntime", "FetchRuntime"),
+    ("envoy.service.extension.v3.ExtensionConfigDiscoveryService", "envoy.config.core.v3.TypedExtensionConfig", "StreamExtensionConfigs", "DeltaExtensionConfigs", "FetchExtensionConfigs"),
+    ("ratelimit.service.ratelimit.v3.RateLimitConfigDiscoveryService", "ratelimit.config.ratelimit.v3.RateLimitConfig", "StreamRlsConfigs", "", "FetchRlsConfigs"),
+    ("envoy.api.v2.ListenerDiscoveryService", "envoy.api.v2.Listener", "StreamListeners", "DeltaListeners", "FetchListeners"),
+    ("envoy.api.v2.RouteDiscoveryService", "envoy.api.v2.RouteConfiguration", "StreamRoutes", "DeltaRoutes", "FetchRoutes"),
+    ("envoy.api.v2.ScopedRoutesDiscoveryService", "envoy.api.v2.ScopedRouteConfiguration", "StreamScopedRoutes", "DeltaScopedRoutes", "FetchScopedRoutes"),
+    ("envoy.api.v2.VirtualHostDiscoveryService", "envoy.api.v2.route.VirtualHost", "", "DeltaVirtualHosts", ""),
+    ("envoy.api.v2.ClusterDiscoveryService", "envoy.api.v2.Cluster", "StreamClusters", "DeltaClusters", "FetchClusters"),
+    ("envoy.api.v2.EndpointDiscoveryService", "envoy.api.v2.ClusterLoadAssignment", "StreamEndpoints", "DeltaEndpoints", "FetchEndpoints"),
+    ("envoy.service.discovery.v2.SecretDiscoveryService", "envoy.api.v2.auth.Secret", "StreamSecrets", "DeltaSecrets", "FetchSecrets"),
+    ("envoy.service.discovery.v2.RuntimeDiscoveryService", "envoy.service.discovery.v2.Runtime", "StreamRuntime", "DeltaRuntime", "FetchRuntime"),
+];
+
+const V2_ADS: &str = "envoy.service.discovery.v2.AggregatedDiscoveryService";
+
+fn url(full_name: &str) -> String {
+    format!("type.googleapis.com/{full_name}")
+}
+
+/// First answer, update, and what stands around the resources.
+async fn subscribe_and_follow(relay: &Relay, path: &str, dialect: Dialect, full_name: &str, asked_type: &str) {
+    let type_url = url(full_name);
+    relay.put(&type_url, &["host/a"], "first");
+    let call = relay.connect().await.call(path).await;
+    assert_eq!(
+        call.head.headers().get("content-type").unwrap(),
+        "application/grpc",
+        "{path}"
+    );
+    let mut subscriber = Subscriber::new(call, dialect, asked_type);
+    subscriber.subscribe(&["host/a"]);
+    let got = subscriber.take().await;
+    assert_eq!(
+        (got.type_url.as_str(), &*got.bodies),
+        (&*type_url, &["first".to_owned()][..]),
+        "{path}"
+    );
+    assert!(!got.version.is_empty() && !got.nonce.is_empty(), "{path}");
+    let nameless = path.contains("v2") && dialect == Dialect::Delta;
+    assert_eq!(
+        got.identifier.as_deref(),
+        (!nameless).then_some("distributary/relay"),
+        "{path}"
+    );
+    relay.put(&type_url, &["host/a"], "second");
+    let next = subscriber.take().await;
+    assert_eq!(next.bodies, ["second"], "{path}");
+    assert_ne!(next.nonce, got.nonce, "{path}");
+}
+
+/// A-T1, A-T2, A-01, A-03, A-14: every streaming method serves its type, named or not named in the request.
+#[tokio::test]
+async fn every_per_type_service_serves_its_type() {
+    let relay = Relay::start();
+    for (service, full_name, stream, delta, _) in SERVICES {
+        for (method, dialect) in [(stream, Dialect::Sotw), (delta, Dialect::Delta)] {
+            if !method.is_empty() {
+                let path = format!("/{service}/{method}");
+                subscribe_and_follow(&relay, &path, dialect, full_name, "").await;
+                subscribe_and_follow(&relay, &path, dialect, full_name, &url(full_name)).await;
+            }
+        }
+    }
+    relay.settles_at(0).await;
+}
+
+/// aggregated streams of both transports carry any type, known or not.
+#[tokio::test]
+async fn aggregated_streams_carry_any_type() {
+    let relay = Relay::start();
+    for service in [ADS, V2_ADS] {
+        for (method, dialect) in [
+            ("StreamAggregatedResources", Dialect::Sotw),
+            ("DeltaAggregatedResources", Dialect::Delta),
+        ] {
+            let path = format!("/{service}/{method}");
+            for full_name in [
+                "envoy.config.cluster.v3.Cluster",
+                "envoy.api.v2.Cluster",
+                "acme.Unknown",
+            ] {
+                subscribe_and_follow(&relay, &path, dialect, full_name, &url(full_name)).await;
+            }
+        }
+    }
+    relay.settles_at(0).await;
+}
+
+/// The unary methods answer once, with what a stream would say first; without names, with everything.
+#[tokio::test]
+async fn every_unary_method_answers_once() {
+    let relay = Relay::start();
+    for (service, full_name, _, _, fetch) in SERVICES.iter().filter(|service| !service.4.is_empty()) {
+        relay.put(&url(full_name), &["a", "b"], "body");
+        for (names, count) in [(vec!["a".to_owned()], 1), (Vec::new(), 2)] {
+            let mut call = relay.connect().await.call(&format!("/{service}/{fetch}")).await;
+            call.send(&DiscoveryRequest {
+                node: Some(node()),
+                resource_names: names,
+                ..Default::default()
+            });
+            call.close_half();
+            let got = sotw(call.next().await.unwrap());
+            assert_eq!((got.type_url, got.bodies.len()), (url(full_name), count), "{service}");
+            assert_eq!(call.end().await.code, 0, "{service}");
+        }
+    }
+    relay.settles_at(0).await;
+}
+
+/// B-20, K-15: a unary call never invents an empty state. It waits until something is known, or for its deadline.
+#[tokio::test]
+async fn a_unary_call_waits_for_what_is_not_known_yet() {
+    let relay = Relay::start();
+    let path = "/envoy.service.endpoint.v3.EndpointDiscoveryService/FetchEndpoints";
+    let request = |name: &str| DiscoveryRequest {
+        node: Some(node()),
+        resource_names: vec![name.to_owned()],
+        ..Default::default()
+    };
+    let client = relay.connect().await;
+
+    let mut late = client.call(path).await;
+    late.send(&request("late"));
+    late.close_half();
+    assert!(late.is_silent().await);
+    relay.put(EDS, &["late"], "here");
+    assert_eq!(sotw(late.next().await.unwrap()).bodies, ["here"]);
+    assert_eq!(late.end().await.code, 0);
+
+    let mut never = client.call_with(path, &[("grpc-timeout", "300m")]).await;
+    never.send(&request("never"));
+    assert_eq!(never.end().await.code, 4);
+
+    let mut ghost = client.call(path).await;
+    ghost.send(&request("ghost"));
+    assert!(ghost.is_silent().await);
+    let gone = Update::Absent("ghost".into(), Reason::Said);
+    relay.publish(&TypeUrl::new(EDS), vec![gone]);
+    assert_eq!(ghost.end().await.code, 5);
+    relay.settles_at(0).await;
+}
+
+/// without the v2 transport its methods are not there, and v3 is undisturbed.
+#[tokio::test]
+async fn the_v2_transport_can_be_switched_off() {
+    let relay = Relay::with(|plan| plan.settings.transport_v2 = false);
+    let client = relay.connect().await;
+    let ended = client
+        .call("/envoy.api.v2.ClusterDiscoveryService/StreamClusters")
+        .await
+        .end()
+        .await;
+    assert_eq!(ended.code, 12);
+    assert!(ended.message.contains("transport_v2"), "{}", ended.message);
+    subscribe_and_follow(
+        &relay,
+        "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters",
+        Dialect::Sotw,
+        "envoy.config.cluster.v3.Cluster",
+        CDS,
+    )
+    .await;
+}
+
+/// D-07: one connection carries many streams with the same node.
+#[tokio::test]
+async fn many_streams_on_one_connection_do_not_disturb_each_other() {
+    let relay = Relay::start();
+    relay.put(CDS, &["a"], "first");
+    let client = relay.connect().await;
+    let path = format!("/{ADS}/DeltaAggregatedResources");
+    let mut subscribers = Vec::new();
+    for _ in 0..100 {
+        let mut subscriber = Subscriber::new(client.call(&path).await, Dialect::Delta, CDS);
+        subscriber.subscribe(&["*"]);
+        assert_eq!(subscriber.take().await.bodies, ["first"]);
+        subscribers.push(subscriber);
+    }
+    // One end, one reset: the others go on.
+    subscribers[0].call.close_half();
+    assert_eq!(subscribers[0].call.end().await.code, 0);
+    subscribers[1].call.requests.send_reset(h2::Reason::CANCEL);
+    relay.put(CDS, &["a"], "second");
+    for subscriber in &mut subscribers[2..] {
+        assert_eq!(subscriber.take().await.bodies, ["second"]);
+    }
+    relay.settles_at(98).await;
+    let encoded = relay.shared.metrics.of(&TypeUrl::new(CDS)).encoded_bodies.get();
+    assert_eq!(encoded, 2, "a body is encoded once for all");
+}

@@ -1,0 +1,188 @@
+//! A client that can do what no well-behaved client does.
+
+use std::net::SocketAddr;
+
+use bytes::{Buf, Bytes, BytesMut};
+use distributary::wire::message;
+use h2::client::SendRequest;
+use h2::{RecvStream, SendStream};
+use http::{HeaderMap, Request, Response};
+use prost::Message;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Address, PATIENCE, spawn};
+
+/// One HTTP/2 connection.
+#[derive(Clone)]
+pub(crate) struct Client {
+    send: SendRequest<Bytes>,
+}
+
+/// One call, whose response headers have come.
+pub(crate) struct Call {
+    pub(crate) head: Response<()>,
+    pub(crate) requests: SendStream<Bytes>,
+    pub(crate) responses: RecvStream,
+    read: BytesMut,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) message: String,
+}
+
+pub(crate) enum Half {
+    Open,
+    Closed,
+}
+
+impl Client {
+    pub(crate) async fn connect(address: &Address) -> Self {
+        Self::with(
+            address,
+            h2::client::Builder::new()
+                .initial_window_size(16 << 20)
+                .initial_connection_window_size(64 << 20),
+        )
+        .await
+        .0
+    }
+
+    /// A connection with other settings, and the task that keeps it going.
+    pub(crate) async fn with(address: &Address, builder: &h2::client::Builder) -> (Self, JoinHandle<()>) {
+        match address {
+            Address::Tcp(address) => Self::over(tcp(*address).await, builder).await,
+            Address::Unix(path) => Self::over(UnixStream::connect(path).await.unwrap(), builder).await,
+        }
+    }
+
+    async fn over<S>(socket: S, builder: &h2::client::Builder) -> (Self, JoinHandle<()>)
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let (send, connection) = builder.handshake(socket).await.unwrap();
+        let task = spawn(async move { drop(connection.await) });
+        (Self { send }, task)
+    }
+
+    /// A call of a gRPC method.
+    pub(crate) async fn call(&self, path: &str) -> Call {
+        self.call_with(path, &[]).await
+    }
+
+    pub(crate) async fn call_with(&self, path: &str, headers: &[(&str, &str)]) -> Call {
+        let mut all = vec![("content-type", "application/grpc"), ("te", "trailers")];
+        all.extend_from_slice(headers);
+        self.request("POST", path, &all, Half::Open).await.unwrap()
+    }
+
+    /// Any request, as soon as the server allows one more.
+    pub(crate) async fn request(
+        &self,
+        verb: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        half: Half,
+    ) -> Result<Call, h2::Error> {
+        let mut request = Request::builder().method(verb).uri(format!("http://relay{path}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(()).unwrap();
+        let answered = async {
+            let mut send = self.send.clone().ready().await?;
+            let (response, requests) = send.send_request(request, matches!(half, Half::Closed))?;
+            let (head, responses) = response.await?.into_parts();
+            Ok(Call {
+                head: Response::from_parts(head, ()),
+                requests,
+                responses,
+                read: BytesMut::new(),
+            })
+        };
+        timeout(PATIENCE, answered).await.expect("no response headers")
+    }
+}
+
+async fn tcp(address: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(address).await.unwrap();
+    socket.set_nodelay(true).unwrap();
+    socket
+}
+
+impl Call {
+    /// Sends one message.
+    pub(crate) fn send(&mut self, request: &impl Message) {
+        self.send_bytes(message(&request.encode_to_vec()));
+    }
+
+    pub(crate) fn send_bytes(&mut self, bytes: impl Into<Bytes>) {
+        // A call that the server has ended takes no more; its end says why.
+        drop(self.requests.send_data(bytes.into(), false));
+    }
+
+    pub(crate) fn close_half(&mut self) {
+        self.requests.send_data(Bytes::new(), true).unwrap();
+    }
+
+    /// The next message, or how the call ended.
+    pub(crate) async fn next<M: Message + Default>(&mut self) -> Result<M, Ended> {
+        timeout(PATIENCE, self.next_bytes())
+            .await
+            .expect("no response")
+            .map(|bytes| M::decode(bytes).unwrap())
+    }
+
+    pub(crate) async fn end(&mut self) -> Ended {
+        let ended = timeout(PATIENCE, self.next_bytes()).await.expect("the call goes on");
+        ended.expect_err("a response instead of the end")
+    }
+
+    /// Whether anything comes within a while in which nothing should.
+    pub(crate) async fn is_silent(&mut self) -> bool {
+        timeout(std::time::Duration::from_millis(300), self.next_bytes())
+            .await
+            .is_err()
+    }
+
+    pub(crate) async fn next_bytes(&mut self) -> Result<Bytes, Ended> {
+        loop {
+            if let Some(length) = self.read.get(1..5).map(|mut bytes| bytes.get_u32() as usize)
+                && self.read.len() >= 5 + length
+            {
+                self.read.advance(5);
+                return Ok(self.read.split_to(length).freeze());
+            }
+            match self.responses.data().await {
+                Some(Ok(bytes)) => {
+                    self.responses.flow_control().release_capacity(bytes.len()).unwrap();
+                    self.read.extend_from_slice(&bytes);
+                }
+                Some(Err(error)) => {
+                    return Err(Ended {
+                        code: -1,
+                        message: format!("reset: {error}"),
+                    });
+                }
+                None => {
+                    assert!(self.read.is_empty(), "the response ends in the middle of a message");
+                    let trailers = self.responses.trailers().await.unwrap();
+                    let trailers = trailers.unwrap_or_else(|| self.head.headers().clone());
+                    return Err(ended(&trailers));
+                }
+            }
+        }
+    }
+}
+
+fn ended(headers: &HeaderMap) -> Ended {
+    let status = tonic::Status::from_header_map(headers).expect("no grpc-status");
+    Ended {
+        code: status.code() as i32,
+        message: status.message().to_owned(),
+    }
+}

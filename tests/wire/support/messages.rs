@@ -1,0 +1,171 @@
+//! Requests and responses of both dialects, as one shape.
+
+use std::collections::BTreeMap;
+
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
+};
+use distributary::proto::google::rpc::Status;
+use distributary::xds::Dialect;
+
+use super::client::{Call, Ended};
+
+/// One subscription as a client of either dialect holds it.
+pub(crate) struct Subscriber {
+    pub(crate) call: Call,
+    pub(crate) dialect: Dialect,
+    pub(crate) type_url: String,
+    pub(crate) names: Vec<String>,
+    pub(crate) version: String,
+    pub(crate) nonce: String,
+    node: Option<Node>,
+}
+
+/// What both kinds of response say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Got {
+    pub(crate) type_url: String,
+    pub(crate) version: String,
+    pub(crate) nonce: String,
+    pub(crate) identifier: Option<String>,
+    /// The bodies, as text.
+    pub(crate) bodies: Vec<String>,
+    pub(crate) removed: Vec<String>,
+}
+
+pub(crate) fn node() -> Node {
+    Node {
+        id: "client".to_owned(),
+        cluster: "cluster".to_owned(),
+        ..Default::default()
+    }
+}
+
+impl Subscriber {
+    pub(crate) fn new(call: Call, dialect: Dialect, type_url: &str) -> Self {
+        Self {
+            call,
+            dialect,
+            type_url: type_url.to_owned(),
+            names: Vec::new(),
+            version: String::new(),
+            nonce: String::new(),
+            node: Some(node()),
+        }
+    }
+
+    pub(crate) fn subscribe(&mut self, names: &[&str]) {
+        self.names.extend(names.iter().map(|name| (*name).to_owned()));
+        self.send(names, &[], None);
+    }
+
+    pub(crate) fn unsubscribe(&mut self, names: &[&str]) {
+        self.names.retain(|name| !names.contains(&name.as_str()));
+        self.send(&[], names, None);
+    }
+
+    pub(crate) fn ack(&mut self) {
+        self.answer(None);
+    }
+
+    pub(crate) fn nack(&mut self, message: &str) {
+        let error = Status {
+            code: 13,
+            message: message.to_owned(),
+            details: Vec::new(),
+        };
+        self.answer(Some(error));
+    }
+
+    fn answer(&mut self, error: Option<Status>) {
+        match self.dialect {
+            Dialect::Sotw => self.send(&[], &[], error),
+            Dialect::Delta => {
+                let request = DeltaDiscoveryRequest {
+                    type_url: self.type_url.clone(),
+                    response_nonce: self.nonce.clone(),
+                    error_detail: error,
+                    ..Default::default()
+                };
+                self.call.send(&request);
+            }
+        }
+    }
+
+    fn send(&mut self, added: &[&str], gone: &[&str], error_detail: Option<Status>) {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        match self.dialect {
+            Dialect::Sotw => self.call.send(&DiscoveryRequest {
+                version_info: self.version.clone(),
+                node: self.node.take(),
+                resource_names: self.names.clone(),
+                type_url: self.type_url.clone(),
+                response_nonce: self.nonce.clone(),
+                error_detail,
+                ..Default::default()
+            }),
+            Dialect::Delta => self.call.send(&DeltaDiscoveryRequest {
+                node: self.node.take(),
+                type_url: self.type_url.clone(),
+                resource_names_subscribe: owned(added),
+                resource_names_unsubscribe: owned(gone),
+                initial_resource_versions: BTreeMap::new(),
+                ..Default::default()
+            }),
+        }
+    }
+
+    /// The next response, acknowledged.
+    pub(crate) async fn take(&mut self) -> Got {
+        let got = self.next().await.expect("the stream ended");
+        self.ack();
+        got
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Got, Ended> {
+        let got = match self.dialect {
+            Dialect::Sotw => sotw(self.call.next().await?),
+            Dialect::Delta => delta(self.call.next().await?),
+        };
+        self.version.clone_from(&got.version);
+        self.nonce.clone_from(&got.nonce);
+        Ok(got)
+    }
+}
+
+pub(crate) fn sotw(response: DiscoveryResponse) -> Got {
+    Got {
+        type_url: response.type_url,
+        version: response.version_info,
+        nonce: response.nonce,
+        identifier: response.control_plane.map(|control_plane| control_plane.identifier),
+        bodies: response.resources.iter().map(|any| text(&any.value)).collect(),
+        removed: Vec::new(),
+    }
+}
+
+fn delta(response: DeltaDiscoveryResponse) -> Got {
+    let body = |any: Option<_>| {
+        any.map_or_else(
+            || "-".to_owned(),
+            |any: distributary::proto::google::protobuf::Any| text(&any.value),
+        )
+    };
+    Got {
+        type_url: response.type_url,
+        version: response.system_version_info,
+        nonce: response.nonce,
+        identifier: response.control_plane.map(|control_plane| control_plane.identifier),
+        bodies: response
+            .resources
+            .into_iter()
+            .map(|resource| body(resource.resource))
+            .collect(),
+        removed: response.removed_resources,
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

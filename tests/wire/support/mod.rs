@@ -1,0 +1,205 @@
+//! A relay on real sockets, without control planes: tests publish straight into its view.
+
+pub(crate) mod client;
+pub(crate) mod messages;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::cache::{self, Classes, Library, Scopes, Seat, View};
+use distributary::downstream::{Limits, Settings, Shared, Timers, serve};
+use distributary::protocol;
+use distributary::shutdown::{DrainTrigger, after, drain};
+use distributary::telemetry::{Health, Metrics, Status};
+use distributary::wire::Listener;
+use distributary::xds::{Changes, Name, Node, Resource, ResourceParts, TypeUrl, Types, Update};
+
+use client::Client;
+
+/// How long anything may take before a test fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub(crate) const ADS: &str = "envoy.service.discovery.v3.AggregatedDiscoveryService";
+
+/// Where the listener is.
+#[derive(Clone, Debug)]
+pub(crate) enum Address {
+    Tcp(SocketAddr),
+    Unix(std::path::PathBuf),
+}
+
+pub(crate) struct Relay {
+    pub(crate) address: Address,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) trigger: DrainTrigger,
+    /// Keeps the view of the default class, whoever else comes and goes.
+    seat: Seat,
+}
+
+/// What a test changes before the relay starts.
+pub(crate) struct Plan {
+    pub(crate) settings: Settings,
+    pub(crate) protocol: protocol::Settings,
+    pub(crate) classes: Classes,
+    pub(crate) views: usize,
+    pub(crate) names_per_view: usize,
+    pub(crate) unix: Option<std::path::PathBuf>,
+}
+
+impl Relay {
+    pub(crate) fn start() -> Self {
+        Self::with(|_| ())
+    }
+
+    /// Starts with what `plan` changes.
+    pub(crate) fn with(plan: impl FnOnce(&mut Plan)) -> Self {
+        let protocol = protocol::Settings {
+            types: Types::default(),
+            limits: protocol::Limits::default(),
+            timers: protocol::Timers::default(),
+            anonymous: false,
+            relay_id: "relay".to_owned(),
+        };
+        let mut planned = Plan {
+            settings: Settings {
+                protocol: Arc::new(protocol.clone()),
+                transport_v2: true,
+                limits: Limits::default(),
+                timers: Timers::default(),
+            },
+            protocol,
+            classes: Classes::default(),
+            views: 256,
+            names_per_view: 1_000_000,
+            unix: None,
+        };
+        plan(&mut planned);
+        planned.settings.protocol = Arc::new(planned.protocol);
+        let of_views = cache::Settings {
+            linger: Duration::from_secs(30),
+            names_per_view: planned.names_per_view,
+            pinned_bytes_per_view: 256 << 20,
+        };
+        let health = Arc::new(Health::new());
+        health.advance(Status::Ready);
+        let shared = Arc::new(Shared {
+            scopes: Arc::new(Scopes::new(planned.classes, of_views, planned.views)),
+            library: Arc::new(Library::new(64 << 20, 2 << 20)),
+            settings: planned.settings,
+            metrics: Metrics::new([]),
+            health,
+            identifier: "distributary/relay".to_owned(),
+        });
+        let (listener, address) = listen(planned.unix);
+        let (trigger, draining) = drain();
+        let seat = shared.scopes.enter(&Arc::new(Node::default())).unwrap();
+        spawn(serve(listener, shared.clone(), draining));
+        Self {
+            address,
+            shared,
+            trigger,
+            seat,
+        }
+    }
+
+    pub(crate) async fn connect(&self) -> Client {
+        Client::connect(&self.address).await
+    }
+
+    /// The view of the default class.
+    pub(crate) fn view(&self) -> &Arc<View> {
+        self.seat.view()
+    }
+
+    /// Puts resources, each name with a body that says `content`, into both halves of the view.
+    pub(crate) fn put(&self, type_url: &str, names: &[&str], content: &str) {
+        let type_url = TypeUrl::new(type_url);
+        let updates: Vec<Update> = names
+            .iter()
+            .map(|name| Update::Put(resource(&type_url, name, content.as_bytes()), None))
+            .collect();
+        self.publish(&type_url, updates);
+    }
+
+    pub(crate) fn publish(&self, type_url: &TypeUrl, updates: Vec<Update>) {
+        let half = |wildcard| Changes {
+            type_url: type_url.clone(),
+            wildcard,
+            updates: updates.clone(),
+            complete: wildcard.then_some(true),
+            answered: Some(true),
+        };
+        self.view().publish(&[half(true), half(false)]);
+    }
+
+    pub(crate) fn begin_drain(&self, within: Duration) {
+        self.shared.health.advance(Status::Draining);
+        self.trigger.begin(after(within));
+    }
+
+    /// Streams and connections that are open.
+    pub(crate) fn open(&self) -> (i64, i64) {
+        let metrics = &self.shared.metrics;
+        (
+            metrics.streams_sotw.get() + metrics.streams_delta.get(),
+            metrics.connections.get(),
+        )
+    }
+
+    /// Waits until there are no more than these streams, and nobody else has a place at the view.
+    pub(crate) async fn settles_at(&self, streams: i64) {
+        let settled = || self.open().0 == streams && self.view().seats() == usize::try_from(streams).unwrap() + 1;
+        until(settled, || {
+            format!(
+                "{streams} streams wanted: {:?} open, {} seats",
+                self.open(),
+                self.view().seats()
+            )
+        })
+        .await;
+    }
+}
+
+/// Waits for something that nobody announces.
+pub(crate) async fn until(mut done: impl FnMut() -> bool, why: impl Fn() -> String) {
+    let start = now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "{}", why());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test runs both sides")]
+pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(task)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test measures how long it waits")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+fn listen(unix: Option<std::path::PathBuf>) -> (Listener, Address) {
+    if let Some(path) = unix {
+        return (Listener::unix(&path).unwrap(), Address::Unix(path));
+    }
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.tcp_address().unwrap();
+    (listener, Address::Tcp(address))
+}
+
+pub(crate) fn resource(type_url: &TypeUrl, name: &str, body: &[u8]) -> Arc<Resource> {
+    let parts = ResourceParts {
+        type_url,
+        name: Name::from(name),
+        aliases: Vec::new(),
+        passed_on: &[],
+        body,
+        endpoints: None,
+        received: now(),
+    };
+    Arc::new(Resource::new(parts, 0))
+}
