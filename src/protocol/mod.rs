@@ -2,11 +2,17 @@
 //!
 //! Owns what is said and when. Refuses to know sockets, tasks and the cache.
 
+mod backoff;
+mod client;
+mod demand;
 mod end;
 mod node;
 mod server;
 mod settings;
 
+pub use backoff::Backoff;
+pub use client::{Client, ClientSettings, Request, Unreadable, read_delta, read_sotw};
+pub use demand::{Demand, Leg};
 pub use end::{Code, End};
 pub use node::{RELAYS, read_node};
 pub use server::{Opening, Receipt, ReceiptKind, Response, Server, Status};

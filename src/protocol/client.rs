@@ -1,0 +1,342 @@
+//! One upstream stream: interest into requests, responses into changes.
+//!
+//! Owns the client's half of the protocol in both dialects. Refuses to know connections, the other stream of its view and
+//! the cache.
+
+mod agenda;
+mod answers;
+mod awaited;
+mod feed;
+mod ingest;
+mod kept;
+mod line;
+mod node;
+mod settle;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agenda::Agenda;
+use answers::Answer;
+use awaited::Patience;
+use feed::Feed;
+use ingest::Message;
+
+use crate::proto::envoy::config::core::v3::Node;
+use crate::proto::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
+};
+use crate::xds::{Changes, Dialect, Target, TypeUrl, Types, Update, Want};
+pub use wire::{Unreadable, read_delta, read_sotw};
+
+/// The client's half of one ADS stream to one server, over all the connections that it takes.
+///
+/// It lives as long as the server is the source: what it holds survives the stream (G-19). For another server there is
+/// another one, because versions are good for the server that gave them alone (G-12).
+///
+/// - A, getters: [`dialect`](Self::dialect), [`wanted`](Self::wanted), [`connected`](Self::connected).
+/// - B, inputs: `handle_*`. Each takes the time; what changes in the view comes back as [`Changes`], to be published in order.
+/// - C, commands: none; what is wanted comes in as a [`Want`].
+/// - D, outputs: [`poll_request`](Self::poll_request), to be called only when the transport takes a request, because asking
+///   is sending (E-08, E-21); [`poll_timeout`](Self::poll_timeout), after which [`handle_timeout`](Self::handle_timeout) is due
+///   and then `poll_request` again. Both after every input.
+///
+/// Of one type either the wildcard is wanted or names are, never both: see [`Demand`](super::Demand).
+#[derive(Debug)]
+pub struct Client {
+    settings: Arc<ClientSettings>,
+    dialect: Dialect,
+    node: Node,
+    feeds: BTreeMap<TypeUrl, Feed>,
+    agenda: Agenda,
+    stream: Option<Stream>,
+}
+
+/// What all upstream streams of a relay have in common.
+#[derive(Clone, Debug)]
+pub struct ClientSettings {
+    /// The type table.
+    pub types: Types,
+    /// This relay's own id, for the node's metadata (K-25).
+    pub relay_id: String,
+    /// How long a server has to send a name that it was asked for.
+    pub does_not_exist: Duration,
+    /// How long it must be quiet before a delta wildcard counts as complete.
+    pub wildcard_quiet: Duration,
+}
+
+/// A message to the server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// State of the world.
+    Sotw(DiscoveryRequest),
+    /// Incremental.
+    Delta(DeltaDiscoveryRequest),
+}
+
+/// What holds for the present stream alone.
+#[derive(Debug)]
+struct Stream {
+    node_sent: bool,
+    /// So many types came and went that it is no longer known what the server was told of each.
+    forgetful: bool,
+    /// At how many types those that nobody wants are dropped.
+    sweep_at: usize,
+}
+
+/// Types that nobody wants any more are remembered up to this number while the stream lasts.
+const TYPES_REMEMBERED: usize = 1024;
+/// Round trips of quiet that show that a server has nothing more to say.
+const ROUND_TRIPS: u32 = 4;
+
+impl Client {
+    /// The machine for a server to which the relay says that it is `node`.
+    #[must_use]
+    pub fn new(settings: Arc<ClientSettings>, dialect: Dialect, node: Node) -> Self {
+        let node = node::stamped(node, &settings.relay_id);
+        Self {
+            settings,
+            dialect,
+            node,
+            feeds: BTreeMap::new(),
+            agenda: Agenda::default(),
+            stream: None,
+        }
+    }
+
+    /// The dialect that it speaks.
+    #[must_use]
+    pub const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Whether anything is wanted, so that a stream is needed.
+    #[must_use]
+    pub fn wanted(&self) -> bool {
+        self.feeds.values().any(Feed::wanted)
+    }
+
+    /// Whether there is a stream.
+    #[must_use]
+    pub const fn connected(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// From now on it speaks this dialect. Only between streams.
+    pub fn handle_dialect(&mut self, dialect: Dialect) {
+        debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
+        if std::mem::replace(&mut self.dialect, dialect) != dialect {
+            // The dialects call versions by different names: towards this server we start clean.
+            self.feeds.values_mut().for_each(Feed::forget_versions);
+        }
+    }
+
+    /// Something is wanted, or no more. What is not wanted is forgotten.
+    pub fn handle_want(&mut self, want: &Want) -> Vec<Changes> {
+        let known = self.feeds.contains_key(&want.type_url);
+        if !known && !want.wanted {
+            return Vec::new();
+        }
+        let patience = self.patience();
+        let feed = self
+            .feeds
+            .entry(want.type_url.clone())
+            .or_insert_with(|| Feed::new(want.type_url.clone(), patience));
+        let changes = match (&want.target, want.wanted) {
+            (Target::Wildcard, true) => feed.want_wildcard(),
+            (Target::Wildcard, false) => {
+                feed.unwant_wildcard(self.dialect);
+                None
+            }
+            (Target::Name(name), true) => {
+                feed.want(name);
+                None
+            }
+            (Target::Name(name), false) => forget(&want.type_url, feed.unwant(name)),
+        };
+        self.note(&want.type_url);
+        self.drop_unwanted(&want.type_url);
+        changes.into_iter().collect()
+    }
+
+    /// A stream was opened; `round_trip` is how long its transport takes there and back.
+    pub fn handle_connected(&mut self, round_trip: Duration) {
+        self.stream = Some(Stream {
+            node_sent: false,
+            forgetful: false,
+            sweep_at: TYPES_REMEMBERED,
+        });
+        let patience = Patience {
+            quiet: self.settings.wildcard_quiet.max(round_trip * ROUND_TRIPS),
+            ..self.patience()
+        };
+        for feed in self.feeds.values_mut() {
+            feed.connected(self.dialect, patience);
+        }
+        self.note_all();
+    }
+
+    /// The stream is gone. G-19: nothing else is.
+    pub fn handle_disconnected(&mut self) -> Vec<Changes> {
+        self.stream = None;
+        let mut changes = Vec::new();
+        for (type_url, feed) in &mut self.feeds {
+            if let Some(wildcard) = feed.disconnected() {
+                changes.push(Changes {
+                    type_url: type_url.clone(),
+                    wildcard,
+                    updates: Vec::new(),
+                    complete: None,
+                    answered: Some(false),
+                });
+            }
+        }
+        self.feeds.retain(|_, feed| feed.wanted());
+        self.note_all();
+        changes
+    }
+
+    /// A SotW response whose last byte was read at `received`.
+    pub fn handle_sotw(&mut self, response: DiscoveryResponse, received: Instant) -> Vec<Changes> {
+        let type_url = self.settings.types.resolve(&response.type_url);
+        self.receive(&type_url, received, |type_url| Message::sotw(response, type_url))
+    }
+
+    /// A delta response whose last byte was read at `received`.
+    pub fn handle_delta(&mut self, response: DeltaDiscoveryResponse, received: Instant) -> Vec<Changes> {
+        let type_url = self.settings.types.resolve(&response.type_url);
+        self.receive(&type_url, received, |type_url| Message::delta(response, type_url))
+    }
+
+    /// A part of a message that is not whole yet was read at `at`.
+    pub fn handle_bytes(&mut self, at: Instant) {
+        self.feeds.values_mut().for_each(|feed| feed.bytes(at));
+        self.note_all();
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
+        let mut changes = Vec::new();
+        while let Some(type_url) = self.agenda.due(now) {
+            if let Some(feed) = self.feeds.get_mut(&type_url) {
+                changes.extend(feed.timeout(now));
+            }
+            self.note(&type_url);
+            self.agenda.rest(&type_url, now);
+        }
+        changes
+    }
+
+    /// The next message for the server. It counts as sent at `now`.
+    pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        let stream = self.stream.as_ref()?;
+        let forgetful = stream.forgetful;
+        // D-08: answers before everything else.
+        let due = |type_url: &&TypeUrl| self.feeds.get(*type_url).is_some_and(|feed| feed.line.answers.due(now));
+        let answer = self.agenda.answers().find(due);
+        let type_url = answer.or_else(|| self.agenda.change())?.clone();
+        let feed = self.feeds.get_mut(&type_url)?;
+        // E-20: the legacy form, which every server knows, where it means the wildcard and the type was never named.
+        let legacy = type_url.traits().wildcard && !forgetful;
+        let mut request = match self.dialect {
+            Dialect::Sotw => Request::Sotw(feed.sotw_request(legacy, now)?),
+            Dialect::Delta => Request::Delta(feed.delta_request(legacy, now)?),
+        };
+        self.note(&type_url);
+        self.introduce(&mut request);
+        Some(request)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due, or an answer that had to wait may go out.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.agenda.deadline()
+    }
+
+    fn receive(&mut self, type_url: &TypeUrl, now: Instant, read: impl FnOnce(&TypeUrl) -> Message) -> Vec<Changes> {
+        // E-05: what was never asked for on this stream gets no answer.
+        let Some(feed) = self.feeds.get_mut(type_url).filter(|feed| feed.line.opened) else {
+            return Vec::new();
+        };
+        let (changes, message) = feed.receive(read(type_url), self.dialect, now);
+        let answer = Answer {
+            error: message.faults.text(),
+            nonce: message.nonce,
+            version: message.version,
+        };
+        // K-06: what was accepted here is accepted; no client is waited for.
+        match self.dialect {
+            Dialect::Sotw => feed.line.received(answer),
+            // C-02: without a nonce there is nothing to answer to.
+            Dialect::Delta if answer.nonce.is_empty() => feed.unanswerable(now),
+            Dialect::Delta => feed.line.answers.push(answer),
+        }
+        self.note(type_url);
+        changes.into_iter().collect()
+    }
+
+    /// E-01: the node is in the first message of a stream only.
+    fn introduce(&mut self, request: &mut Request) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        if !std::mem::replace(&mut stream.node_sent, true) {
+            let node = Some(self.node.clone());
+            match request {
+                Request::Sotw(request) => request.node = node,
+                Request::Delta(request) => request.node = node,
+            }
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        Patience {
+            does_not_exist: self.settings.does_not_exist,
+            quiet: self.settings.wildcard_quiet,
+        }
+    }
+
+    fn note(&mut self, type_url: &TypeUrl) {
+        if let Some(feed) = self.feeds.get(type_url) {
+            self.agenda.note(type_url, &feed.line, feed.deadline());
+        }
+    }
+
+    fn note_all(&mut self) {
+        self.agenda = Agenda::default();
+        for (type_url, feed) in &self.feeds {
+            self.agenda.note(type_url, &feed.line, feed.deadline());
+        }
+    }
+
+    /// A client that invents types without end does not fill this table.
+    fn drop_unwanted(&mut self, last: &TypeUrl) {
+        let Some(stream) = &mut self.stream else {
+            if self.feeds.get(last).is_some_and(|feed| !feed.wanted()) {
+                self.feeds.remove(last);
+                self.agenda.remove(last);
+            }
+            return;
+        };
+        if self.feeds.len() <= stream.sweep_at {
+            return;
+        }
+        let before = self.feeds.len();
+        self.feeds.retain(|_, feed| feed.wanted() || feed.line.is_ready());
+        stream.forgetful |= self.feeds.len() < before;
+        stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
+        self.note_all();
+    }
+}
+
+fn forget(type_url: &TypeUrl, updates: Vec<Update>) -> Option<Changes> {
+    (!updates.is_empty()).then(|| Changes {
+        type_url: type_url.clone(),
+        wildcard: false,
+        updates,
+        complete: None,
+        answered: None,
+    })
+}

@@ -1,0 +1,83 @@
+//! Which types have something to say, and which have something to do when.
+//!
+//! Owns the order among types. Refuses to know what it is about.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use super::line::Line;
+use crate::xds::TypeUrl;
+
+/// An index over the types of one stream, so that no input costs a walk over all of them.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    answers: BTreeSet<TypeUrl>,
+    changes: BTreeSet<TypeUrl>,
+    by_time: BTreeSet<(Instant, TypeUrl)>,
+    by_type: BTreeMap<TypeUrl, Instant>,
+}
+
+impl Agenda {
+    pub(super) fn note(&mut self, type_url: &TypeUrl, line: &Line, deadline: Option<Instant>) {
+        let sets = [
+            (&mut self.answers, !line.answers.is_empty()),
+            (&mut self.changes, line.changed()),
+        ];
+        for (types, belongs) in sets {
+            if !belongs {
+                types.remove(type_url);
+            } else if !types.contains(type_url) {
+                types.insert(type_url.clone());
+            }
+        }
+        let before = match deadline {
+            Some(at) => self.by_type.insert(type_url.clone(), at),
+            None => self.by_type.remove(type_url),
+        };
+        if before == deadline {
+            return;
+        }
+        if let Some(at) = before {
+            self.by_time.remove(&(at, type_url.clone()));
+        }
+        if let Some(at) = deadline {
+            self.by_time.insert((at, type_url.clone()));
+        }
+    }
+
+    pub(super) fn remove(&mut self, type_url: &TypeUrl) {
+        self.answers.remove(type_url);
+        self.changes.remove(type_url);
+        if let Some(at) = self.by_type.remove(type_url) {
+            self.by_time.remove(&(at, type_url.clone()));
+        }
+    }
+
+    /// Types with responses to answer, make before break (D-02).
+    pub(super) fn answers(&self) -> impl Iterator<Item = &TypeUrl> {
+        self.answers.iter()
+    }
+
+    /// The first type of which something else is wanted than the server knows.
+    pub(super) fn change(&self) -> Option<&TypeUrl> {
+        self.changes.first()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// A type that has something to do by now.
+    pub(super) fn due(&self, now: Instant) -> Option<TypeUrl> {
+        let (at, type_url) = self.by_time.first()?;
+        (*at <= now).then(|| type_url.clone())
+    }
+
+    /// What is left to do for the type now is to send, which needs no reminder.
+    pub(super) fn rest(&mut self, type_url: &TypeUrl, now: Instant) {
+        if let Some(at) = self.by_type.get(type_url).copied().filter(|at| *at <= now) {
+            self.by_type.remove(type_url);
+            self.by_time.remove(&(at, type_url.clone()));
+        }
+    }
+}

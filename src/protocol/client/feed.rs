@@ -1,0 +1,401 @@
+//! One type on one upstream stream: what is wanted of it, what is held, and how responses change that.
+//!
+//! Owns the standing of every name. Refuses to know the dialect's messages and the other types.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::awaited::{Awaited, Patience};
+use super::ingest::{Entry, Message, called};
+use super::kept::{Kept, Receipt};
+use super::line::Line;
+use super::settle::{Heard, Settle, Settled};
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::xds::{Changes, Dialect, Kind, Name, Reason, TypeUrl, Update};
+
+/// One type on one stream.
+///
+/// Invariant: either a wildcard is wanted or names are, never both; everything in `kept` is wanted.
+#[derive(Debug)]
+pub(super) struct Feed {
+    pub(super) type_url: TypeUrl,
+    pub(super) line: Line,
+    wildcard: bool,
+    /// SotW: nobody wants the wildcard any more, but on this stream the server goes on sending it.
+    hidden: bool,
+    names: Awaited,
+    kept: Kept,
+    settle: Settle,
+    /// SotW: the version of the last response that was accepted as a whole.
+    pub(super) accepted: Arc<str>,
+    patience: Patience,
+}
+
+impl Feed {
+    pub(super) fn new(type_url: TypeUrl, patience: Patience) -> Self {
+        Self {
+            type_url,
+            line: Line::default(),
+            wildcard: false,
+            hidden: false,
+            names: Awaited::default(),
+            kept: Kept::default(),
+            settle: Settle::new(),
+            accepted: Arc::from(""),
+            patience,
+        }
+    }
+
+    pub(super) fn wanted(&self) -> bool {
+        self.wildcard && !self.hidden || !self.names.is_empty()
+    }
+
+    /// The wildcard is wanted from now on. What it brings at once, if it was still being sent.
+    pub(super) fn want_wildcard(&mut self) -> Option<Changes> {
+        if self.wildcard {
+            if !std::mem::take(&mut self.hidden) {
+                return None;
+            }
+            let complete = self.settle.complete().then_some(true);
+            return self.changes(self.kept.puts().collect(), complete, None);
+        }
+        self.wildcard = true;
+        self.line.join(Name::from(Name::WILDCARD));
+        None
+    }
+
+    /// The wildcard is wanted no more. In SotW there is no way to end it and begin it again on one stream without reading an
+    /// answer to one for the answer to the other, so it goes on unseen.
+    pub(super) fn unwant_wildcard(&mut self, dialect: Dialect) {
+        if dialect == Dialect::Sotw && self.line.has_told(Name::WILDCARD) {
+            self.hidden = true;
+        } else {
+            self.drop_wildcard();
+            self.line.leave(&Name::from(Name::WILDCARD));
+        }
+    }
+
+    fn drop_wildcard(&mut self) {
+        self.wildcard = false;
+        self.hidden = false;
+        self.kept = Kept::default();
+        self.settle = Settle::new();
+        self.accepted = Arc::from("");
+    }
+
+    /// A name is wanted from now on.
+    pub(super) fn want(&mut self, name: &Name) {
+        if self.names.insert(name) {
+            self.line.join(name.clone());
+        }
+    }
+
+    /// A name is wanted no more: what was known of it is forgotten.
+    pub(super) fn unwant(&mut self, name: &Name) -> Vec<Update> {
+        if !self.names.remove(name) {
+            return Vec::new();
+        }
+        self.line.leave(name);
+        self.line.answered &= self.wanted();
+        let canonical = self.kept.canonical(name.as_str()).cloned();
+        let Some(canonical) = canonical else {
+            return vec![Update::Forget(name.clone())];
+        };
+        let resource = self.kept.resource(canonical.as_str());
+        let others =
+            resource.is_some_and(|resource| self.names_of(resource.name(), resource.aliases()).next().is_some());
+        match (others, canonical == *name) {
+            // Somebody else asks for the same by another name.
+            (true, true) => Vec::new(),
+            (true, false) => vec![Update::Forget(name.clone())],
+            (false, same) => {
+                self.kept.remove(&canonical);
+                let alias = (!same).then(|| Update::Forget(name.clone()));
+                std::iter::once(Update::Forget(canonical)).chain(alias).collect()
+            }
+        }
+    }
+
+    /// A stream begins: everything is to be asked again, with the versions that this server gave (E-04).
+    pub(super) fn connected(&mut self, dialect: Dialect, patience: Patience) {
+        self.patience = patience;
+        // E-19: a type of which nothing is wanted is not mentioned.
+        let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
+        self.line.reset(self.names.iter().cloned().chain(wildcard).collect());
+        if self.wildcard && dialect == Dialect::Delta {
+            // What is not complete is asked for from the beginning: then the answer surely has an end to wait for.
+            let declared = self.settle.complete();
+            self.settle
+                .connected(self.kept.names().map(|name| (name.clone(), declared)).collect());
+        }
+    }
+
+    /// The stream ended. G-19: what is known stays known. If the server had answered on it: for which half.
+    pub(super) fn disconnected(&mut self) -> Option<bool> {
+        let answered = (self.line.answered && self.wanted()).then_some(self.wildcard);
+        if self.hidden {
+            self.drop_wildcard();
+        }
+        self.line.reset(BTreeSet::new());
+        self.settle.disconnected();
+        self.names.disconnected();
+        answered
+    }
+
+    pub(super) fn forget_versions(&mut self) {
+        self.kept.forget_versions();
+        self.accepted = Arc::from("");
+    }
+
+    /// The next request in delta: answers first, then changes of what is wanted.
+    pub(super) fn delta_request(&mut self, legacy: bool, now: Instant) -> Option<DeltaDiscoveryRequest> {
+        if let Some(request) = self.line.delta_answer(&self.type_url, now) {
+            if self.line.answers.is_empty() {
+                self.settle.answered(now);
+            }
+            return Some(request);
+        }
+        let (wildcard, settle, kept) = (self.wildcard, &self.settle, &self.kept);
+        let held = |names: &BTreeSet<Name>| declared(kept, wildcard, settle.complete(), names);
+        let (request, joined) = self.line.delta_change(&self.type_url, legacy, held)?;
+        self.asked(joined, now);
+        Some(request)
+    }
+
+    /// The next request in SotW.
+    pub(super) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
+        let (request, joined) = self.line.sotw(&self.type_url, legacy, &self.accepted, now)?;
+        self.asked(joined, now);
+        Some(request)
+    }
+
+    fn asked(&mut self, names: Vec<Name>, now: Instant) {
+        for name in names {
+            self.names.asked(name, now + self.patience.does_not_exist);
+        }
+    }
+
+    /// A response came that cannot be answered.
+    pub(super) fn unanswerable(&mut self, now: Instant) {
+        self.settle.answered(now);
+    }
+
+    pub(super) fn bytes(&mut self, at: Instant) {
+        self.settle.bytes(at);
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let complete = self.settle.deadline(self.patience.quiet);
+        let all = [
+            self.kept.deadline(),
+            self.names.deadline(),
+            complete,
+            self.line.answers.deadline(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    pub(super) fn timeout(&mut self, now: Instant) -> Option<Changes> {
+        let mut updates = Vec::new();
+        while let Some(name) = self.kept.expired(now) {
+            self.gone(&name, Reason::Expired, &mut updates);
+        }
+        while let Some(name) = self.names.overdue(now) {
+            updates.push(Update::Absent(name, Reason::TimedOut));
+        }
+        let settled = self.settle.timeout(self.patience.quiet, now);
+        let complete = self.settled(settled, &mut updates);
+        self.changes(updates, complete, None)
+    }
+
+    /// Takes a response. What it changes, and what is wrong with it.
+    pub(super) fn receive(
+        &mut self,
+        mut message: Message,
+        dialect: Dialect,
+        now: Instant,
+    ) -> (Option<Changes>, Message) {
+        if !self.wanted() && !self.hidden || self.line.is_leaving(Name::WILDCARD) {
+            return (None, message);
+        }
+        let first = !std::mem::replace(&mut self.line.answered, true);
+        let mut updates = Vec::new();
+        let mut heard = Heard {
+            news: false,
+            more: message.more,
+            uncertain: message.uncertain,
+        };
+        let mut mentioned = std::mem::take(&mut message.spoiled);
+        let mut beats = !message.entries.is_empty();
+        for entry in std::mem::take(&mut message.entries) {
+            beats &= entry.body.is_none();
+            // E-06: what nobody asked for is passed over in silence.
+            if !self.wildcard && self.names_asked(&entry).next().is_none() {
+                continue;
+            }
+            heard.news |= self.take(&entry, &mut message, now, &mut updates);
+            mentioned.insert(entry.name);
+        }
+        // What is not mentioned may be meant by an entry of which the name is in doubt: then nothing is deleted.
+        if !message.uncertain {
+            for name in std::mem::take(&mut message.removed) {
+                heard.news |= self.absent(&name, Reason::Said, &mut updates);
+            }
+        }
+        let complete = match dialect {
+            Dialect::Delta => {
+                let settled = if self.wildcard {
+                    self.settle.heard(heard, now)
+                } else {
+                    Settled::default()
+                };
+                self.settled(settled, &mut updates)
+            }
+            // A response of heartbeats alone says nothing of the rest (E-10).
+            Dialect::Sotw if message.uncertain || beats && message.version == self.accepted => None,
+            Dialect::Sotw => {
+                if self.type_url.traits().full_state {
+                    self.delete_others(&mentioned, &mut updates);
+                }
+                (self.wildcard && self.settle.finish()).then_some(true)
+            }
+        };
+        if message.faults.none() {
+            self.accepted = message.version.clone();
+        }
+        (self.changes(updates, complete, first.then_some(true)), message)
+    }
+
+    /// Takes one sound entry. Whether it was news.
+    fn take(&mut self, entry: &Entry, message: &mut Message, now: Instant, updates: &mut Vec<Update>) -> bool {
+        let name = self.name(&entry.name);
+        let version: Arc<str> = entry
+            .version
+            .as_deref()
+            .map_or_else(|| message.version.clone(), Arc::from);
+        let held = self.kept.version(name.as_str()).cloned();
+        if entry.body.is_none() {
+            // C-21: a virtual host without a body does not exist; it never is a heartbeat.
+            if self.type_url.kind() == Kind::Vhds {
+                return self.missing(entry, updates);
+            }
+            // E-10: without a body it confirms what is held, if the version is the one held; in SotW the response's version counts.
+            let confirms = match &entry.version {
+                Some(_) => held.as_ref() == Some(&version),
+                None => held.is_some() && message.version == self.accepted,
+            };
+            if !confirms {
+                message
+                    .faults
+                    .add(&called(&entry.name), "has no body and confirms nothing that is held");
+                return false;
+            }
+        }
+        let news = held.is_none() | self.settle.confirm(&name, held.as_ref() == Some(&version));
+        self.names.known(&entry.name);
+        entry.aliases.iter().for_each(|alias| self.names.known(alias));
+        match self.kept.receive(&self.type_url, name.clone(), entry, version, now) {
+            Receipt::Same => {}
+            Receipt::Put(resource, expiry, lost) => {
+                updates.push(Update::Put(resource, expiry));
+                for alias in lost {
+                    self.names.doubt(&alias, now + self.patience.does_not_exist);
+                }
+            }
+            Receipt::Dead => drop(self.absent(&entry.name, Reason::Expired, updates)),
+        }
+        news
+    }
+
+    /// The server says that a name does not exist. Whether that was news.
+    fn absent(&mut self, name: &str, reason: Reason, updates: &mut Vec<Update>) -> bool {
+        if let Some(canonical) = self.kept.canonical(name).cloned() {
+            self.gone(&canonical, reason, updates);
+            return self.settle.confirm(&canonical, false);
+        }
+        // E-06 holds for names too that are said to be gone.
+        if let Some(asked) = self.names.get(name).cloned() {
+            self.names.known(name);
+            updates.push(Update::Absent(asked, reason));
+        }
+        false
+    }
+
+    /// C-21: an entry of a virtual host that does not exist stands for all names in it.
+    fn missing(&mut self, entry: &Entry, updates: &mut Vec<Update>) -> bool {
+        let names = std::iter::once(&entry.name).chain(&entry.aliases);
+        names.fold(false, |news, name| self.absent(name, Reason::Said, updates) | news)
+    }
+
+    /// What is held under a canonical name ends.
+    fn gone(&mut self, canonical: &Name, reason: Reason, updates: &mut Vec<Update>) {
+        let Some(resource) = self.kept.remove(canonical) else {
+            return;
+        };
+        let asked: Vec<Name> = self.names_of(canonical, resource.aliases()).cloned().collect();
+        // What leaves a wildcard is not covered by it any more, and that says nothing about the name itself (K-05).
+        if !asked.contains(canonical) {
+            updates.push(Update::Forget(canonical.clone()));
+        }
+        for name in asked {
+            self.names.known(name.as_str());
+            updates.push(Update::Absent(name, reason));
+        }
+    }
+
+    /// E-07: of a full state, what is held and not in it is deleted; a name never received is not proved absent by it.
+    fn delete_others(&mut self, mentioned: &BTreeSet<String>, updates: &mut Vec<Update>) {
+        let others = self.kept.names().filter(|name| !mentioned.contains(name.as_str()));
+        for name in others.cloned().collect::<Vec<_>>() {
+            self.gone(&name, Reason::Said, updates);
+        }
+    }
+
+    fn settled(&mut self, settled: Settled, updates: &mut Vec<Update>) -> Option<bool> {
+        for name in settled.gone {
+            self.gone(&name, Reason::Said, updates);
+        }
+        settled.complete.then_some(true)
+    }
+
+    /// The name by its text: one that is at hand already, so that equal names share it.
+    fn name(&self, text: &str) -> Name {
+        let held = || self.kept.resource(text).map(|resource| resource.name());
+        let known = self.names.get(text).or_else(held);
+        known.cloned().unwrap_or_else(|| Name::from(text))
+    }
+
+    fn names_of<'a>(&'a self, canonical: &'a Name, aliases: &'a [Name]) -> impl Iterator<Item = &'a Name> {
+        std::iter::once(canonical)
+            .chain(aliases)
+            .filter(|name| self.names.contains(name.as_str()))
+    }
+
+    fn names_asked<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a String> {
+        let names = std::iter::once(&entry.name).chain(&entry.aliases);
+        // What was sent for a name before it was given up does not count when it is asked for anew.
+        names.filter(|name| self.names.contains(name) && !self.line.is_leaving(name))
+    }
+
+    fn changes(&self, updates: Vec<Update>, complete: Option<bool>, answered: Option<bool>) -> Option<Changes> {
+        let any = !updates.is_empty() || complete.is_some() || answered.is_some();
+        (any && !self.hidden).then(|| Changes {
+            type_url: self.type_url.clone(),
+            wildcard: self.wildcard,
+            updates,
+            complete,
+            answered,
+        })
+    }
+}
+
+/// The versions that go with the first delta request of a stream (E-04).
+fn declared(kept: &Kept, wildcard: bool, complete: bool, names: &BTreeSet<Name>) -> BTreeMap<String, String> {
+    let declare = |name: &Name| Some((name.as_str().to_owned(), kept.version(name.as_str())?.to_string()));
+    if wildcard {
+        return kept.names().filter(|_| complete).filter_map(declare).collect();
+    }
+    // C-13: a server may report as removed what is declared and not asked for, so only what this very request asks for.
+    names.iter().filter_map(declare).collect()
+}

@@ -1,0 +1,286 @@
+//! From a response of either dialect to one form, and what is wrong with it.
+//!
+//! Owns the names and the faults. Refuses to know what is held and wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use prost::Message as _;
+
+use super::wire::string_field;
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
+use crate::proto::google::protobuf::Any;
+use crate::xds::resource::WRAPPER_URL;
+use crate::xds::{NameRule, TypeUrl};
+
+/// A response in the one form that both dialects have in common.
+pub(super) struct Message {
+    pub(super) nonce: String,
+    /// What the server calls the version of the whole.
+    pub(super) version: Arc<str>,
+    /// The sound entries, no name twice.
+    pub(super) entries: Vec<Entry>,
+    /// Names that the server says are gone.
+    pub(super) removed: Vec<String>,
+    /// Names of entries that are not sound: nothing changes for them.
+    pub(super) spoiled: BTreeSet<String>,
+    pub(super) faults: Faults,
+    /// An entry has no name or one that is another's too, so that what is not mentioned may be meant by it.
+    pub(super) uncertain: bool,
+    /// Whether more messages of the same answer follow, where the server says so.
+    pub(super) more: Option<bool>,
+}
+
+/// One entry of a response.
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) aliases: Vec<String>,
+    /// The entry's own version; in SotW it has none that counts (E-10).
+    pub(super) version: Option<String>,
+    pub(super) ttl: Option<Duration>,
+    pub(super) passed_on: Vec<u8>,
+    pub(super) body: Option<Bytes>,
+}
+
+/// What is wrong with a response, in words for a NACK: bounded, however much is wrong.
+#[derive(Default)]
+pub(super) struct Faults {
+    words: Vec<String>,
+    more: usize,
+}
+
+const FAULTS_NAMED: usize = 8;
+const NAME_SHOWN: usize = 128;
+
+impl Faults {
+    pub(super) fn add(&mut self, entry: &str, fault: &str) {
+        if self.words.len() < FAULTS_NAMED {
+            self.words.push(format!("{entry} {fault}"));
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(super) fn none(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The text of the NACK, if one is due. E-02: short, but naming resource and fault.
+    pub(super) fn text(&self) -> Option<String> {
+        if self.none() {
+            return None;
+        }
+        let mut text = self.words.join("; ");
+        if self.more > 0 {
+            let _ = write!(text, "; and {} more", self.more);
+        }
+        Some(text)
+    }
+}
+
+/// How an entry is called in a fault.
+pub(super) fn called(name: &str) -> String {
+    let shown: String = name.chars().take(NAME_SHOWN).collect();
+    format!("resource {shown:?}")
+}
+
+impl Message {
+    /// Reads a SotW response.
+    pub(super) fn sotw(response: DiscoveryResponse, type_url: &TypeUrl) -> Self {
+        let mut message = Self::new(response.nonce, response.version_info);
+        let read = |any: Any| from_any(any, type_url);
+        message.take(response.resources.into_iter().map(read));
+        message
+    }
+
+    /// Reads a delta response.
+    pub(super) fn delta(response: DeltaDiscoveryResponse, type_url: &TypeUrl) -> Self {
+        let mut message = Self::new(response.nonce, response.system_version_info);
+        // The mark of another relay counts only with the name of one.
+        let relay = response
+            .control_plane
+            .is_some_and(|plane| plane.identifier.starts_with(RELAY));
+        message.more = relay.then(|| message.nonce.ends_with(MORE));
+        let read = |resource: Resource| from_resource(resource, type_url, true);
+        message.take(response.resources.into_iter().map(read));
+        let constrained = response
+            .removed_resource_names
+            .into_iter()
+            .map(|resource| resource.name);
+        message.remove(response.removed_resources.into_iter().chain(constrained).collect());
+        message
+    }
+
+    fn new(nonce: String, version: String) -> Self {
+        Self {
+            nonce,
+            version: Arc::from(version),
+            entries: Vec::new(),
+            removed: Vec::new(),
+            spoiled: BTreeSet::new(),
+            faults: Faults::default(),
+            uncertain: false,
+            more: None,
+        }
+    }
+
+    fn take(&mut self, entries: impl Iterator<Item = Result<Entry, Fault>>) {
+        let mut seen: BTreeMap<String, bool> = BTreeMap::new();
+        for (at, read) in entries.enumerate() {
+            match read {
+                Ok(entry) => {
+                    seen.entry(entry.name.clone())
+                        .and_modify(|twice| *twice = true)
+                        .or_default();
+                    self.entries.push(entry);
+                }
+                Err(Fault { name: Some(name), what }) => {
+                    self.faults.add(&called(&name), &what);
+                    seen.entry(name.clone()).and_modify(|twice| *twice = true).or_default();
+                    self.spoiled.insert(name);
+                }
+                Err(Fault { name: None, what }) => {
+                    self.uncertain = true;
+                    self.faults.add(&format!("entry {at} of resources"), &what);
+                }
+            }
+        }
+        // E-12: a name that is there twice refuses the response, and neither copy counts.
+        for (name, _) in seen.into_iter().filter(|(_, twice)| *twice) {
+            self.uncertain = true;
+            self.faults.add(&called(&name), "is in the response more than once");
+            self.spoiled.insert(name);
+        }
+        let spoiled = &self.spoiled;
+        self.entries.retain(|entry| !spoiled.contains(&entry.name));
+    }
+
+    fn remove(&mut self, removed: Vec<String>) {
+        if removed.is_empty() {
+            return;
+        }
+        let present: BTreeSet<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
+        let both: BTreeSet<String> = removed
+            .iter()
+            .filter(|name| present.contains(name.as_str()))
+            .cloned()
+            .collect();
+        for name in &both {
+            self.uncertain = true;
+            self.faults
+                .add(&called(name), "is both in resources and in removed_resources");
+        }
+        self.entries.retain(|entry| !both.contains(&entry.name));
+        self.spoiled.extend(both);
+        let spoiled = &self.spoiled;
+        self.removed = removed.into_iter().filter(|name| !spoiled.contains(name)).collect();
+    }
+}
+
+/// How another relay of this kind begins its identifier, and ends a nonce when more messages of an answer follow.
+const RELAY: &str = "distributary/";
+const MORE: char = '+';
+
+/// An entry that is not sound, with its name where that is beyond doubt.
+struct Fault {
+    name: Option<String>,
+    what: String,
+}
+
+fn from_any(any: Any, type_url: &TypeUrl) -> Result<Entry, Fault> {
+    let nameless = |what: String| Fault { name: None, what };
+    // E-10: the wrapper is taken off; its name has precedence over the body's.
+    if any.type_url == WRAPPER_URL {
+        let wrapped = Resource::decode(any.value).map_err(|error| nameless(format!("is not readable: {error}")))?;
+        return from_resource(wrapped, type_url, false);
+    }
+    check_type(&any, type_url).map_err(nameless)?;
+    let Some(name) = name_in(&any.value, type_url) else {
+        return Err(nameless(no_name(type_url)));
+    };
+    Ok(Entry {
+        name,
+        aliases: Vec::new(),
+        version: None,
+        ttl: None,
+        passed_on: Vec::new(),
+        body: Some(any.value),
+    })
+}
+
+fn from_resource(resource: Resource, type_url: &TypeUrl, own_version: bool) -> Result<Entry, Fault> {
+    let constrained = resource.resource_name.map(|resource| resource.name);
+    let name = Some(resource.name)
+        .into_iter()
+        .chain(constrained)
+        .find(|name| !name.is_empty());
+    // the wrapper's name first, then the type's rule.
+    let body = resource.resource.as_ref();
+    let name = name.or_else(|| body.and_then(|any| name_in(&any.value, type_url)));
+    if let Some(any) = body {
+        check_type(any, type_url).map_err(|what| Fault {
+            name: name.clone(),
+            what,
+        })?;
+    }
+    let Some(name) = name else {
+        let empty = body.is_none().then(|| "is empty or not readable".to_owned());
+        return Err(Fault {
+            name: None,
+            what: empty.unwrap_or_else(|| no_name(type_url)),
+        });
+    };
+    let rest = Resource {
+        cache_control: resource.cache_control,
+        metadata: resource.metadata,
+        ..Resource::default()
+    };
+    let mut aliases = resource.aliases;
+    aliases.sort_unstable();
+    aliases.dedup();
+    aliases.retain(|alias| *alias != name);
+    Ok(Entry {
+        name,
+        aliases,
+        version: own_version.then_some(resource.version),
+        ttl: resource.ttl.map(|ttl| duration(ttl.seconds, ttl.nanos)),
+        passed_on: rest.encode_to_vec(),
+        body: resource.resource.map(|any| any.value),
+    })
+}
+
+/// the type of an entry is that of the response. A-04: what counts is the text after the last slash.
+fn check_type(any: &Any, type_url: &TypeUrl) -> Result<(), String> {
+    let full_name = any.type_url.rsplit('/').next().unwrap_or_default();
+    if full_name == type_url.full_name() {
+        return Ok(());
+    }
+    if full_name.is_empty() {
+        return Err("has no type or is not readable".to_owned());
+    }
+    let shown: String = full_name.chars().take(NAME_SHOWN).collect();
+    Err(format!("has the type {shown:?}, not {:?}", type_url.full_name()))
+}
+
+fn name_in(body: &[u8], type_url: &TypeUrl) -> Option<String> {
+    match type_url.traits().name {
+        NameRule::Field(number) => string_field(body, number),
+        NameRule::Wrapper => None,
+    }
+}
+
+fn no_name(type_url: &TypeUrl) -> String {
+    match type_url.traits().name {
+        NameRule::Field(number) => format!("has no name: none around it, and no readable string field {number} in it"),
+        NameRule::Wrapper => "has no name: this type has it in the Resource message around it".to_owned(),
+    }
+}
+
+/// Times below zero count as zero, times without end as very long.
+fn duration(seconds: i64, nanos: i32) -> Duration {
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    Duration::from_secs(seconds).saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)))
+}

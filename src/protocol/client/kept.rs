@@ -1,0 +1,228 @@
+//! What is held of one type from one server.
+//!
+//! Owns the content, its aliases and its time to live. Refuses to know who wants it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::ingest::Entry;
+use crate::proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
+use crate::xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update};
+
+/// The resources that a server has sent, by canonical name.
+///
+/// Invariant: `aliases` and `expiries` are about exactly what is in `resources`.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    resources: BTreeMap<Name, One>,
+    aliases: BTreeMap<Name, Name>,
+    expiries: BTreeSet<(Instant, Name)>,
+}
+
+#[derive(Debug)]
+struct One {
+    resource: Arc<Resource>,
+    /// As the server calls it; good for this server alone (E-04).
+    version: Arc<str>,
+    /// It came without further fields around its body.
+    bare: bool,
+    seed: u64,
+    expiry: Option<Expiry>,
+    beats: u32,
+}
+
+/// What a receipt did.
+pub(super) enum Receipt {
+    /// The same content with the same life.
+    Same,
+    /// Something to tell: new content, or a confirmation. With the aliases that it answers to no more.
+    Put(Arc<Resource>, Option<Expiry>, Vec<Name>),
+    /// Its life ends at once.
+    Dead,
+}
+
+impl Kept {
+    /// All that is held, as news.
+    pub(super) fn puts(&self) -> impl Iterator<Item = Update> {
+        self.resources
+            .values()
+            .map(|one| Update::Put(one.resource.clone(), one.expiry))
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.resources.keys()
+    }
+
+    /// The canonical name of what is held under this name or alias.
+    pub(super) fn canonical(&self, name: &str) -> Option<&Name> {
+        match self.resources.get_key_value(name) {
+            Some((canonical, _)) => Some(canonical),
+            None => self.aliases.get(name),
+        }
+    }
+
+    pub(super) fn resource(&self, name: &str) -> Option<&Arc<Resource>> {
+        self.resources.get(name).map(|one| &one.resource)
+    }
+
+    /// What the server calls the version of what is held under this canonical name.
+    pub(super) fn version(&self, name: &str) -> Option<&Arc<str>> {
+        self.resources.get(name).map(|one| &one.version)
+    }
+
+    /// The versions mean nothing any more: the server will be spoken to in another dialect.
+    pub(super) fn forget_versions(&mut self) {
+        let none: Arc<str> = Arc::from("");
+        for one in self.resources.values_mut() {
+            one.version = none.clone();
+        }
+    }
+
+    /// Takes content, or without a body a confirmation of what is held.
+    pub(super) fn receive(
+        &mut self,
+        type_url: &TypeUrl,
+        name: Name,
+        entry: &Entry,
+        version: Arc<str>,
+        now: Instant,
+    ) -> Receipt {
+        let old = self.resources.remove(&name);
+        if let Some(Expiry { at, .. }) = old.as_ref().and_then(|old| old.expiry) {
+            self.expiries.remove(&(at, name.clone()));
+        }
+        // E-11: a ttl of zero means that it is gone at once.
+        if entry.ttl.is_some_and(|ttl| ttl.is_zero()) {
+            if let Some(old) = old {
+                self.resources.insert(name, old);
+            }
+            return Receipt::Dead;
+        }
+        let had: Vec<Name> = old
+            .as_ref()
+            .map_or_else(Vec::new, |old| old.resource.aliases().to_vec());
+        let (same, mut one) = match (&entry.body, old) {
+            (Some(body), old) => content(type_url, &name, entry, body, old, now),
+            (None, Some(old)) => (true, old),
+            (None, None) => return Receipt::Same,
+        };
+        one.version = version;
+        let before = one.expiry;
+        // E-11: every receipt sets the time to live anew, or takes it away. K-17: what is kept is the end, not the duration.
+        one.expiry = entry.ttl.and_then(|ttl| now.checked_add(ttl)).map(|at| {
+            one.beats = one.beats.wrapping_add(1);
+            Expiry { at, beat: one.beats }
+        });
+        if let Some(Expiry { at, .. }) = one.expiry {
+            self.expiries.insert((at, name.clone()));
+        }
+        let receipt = if same && before == one.expiry {
+            Receipt::Same
+        } else {
+            let lost = self.rename(had, &one.resource);
+            Receipt::Put(one.resource.clone(), one.expiry, lost)
+        };
+        self.resources.insert(name, one);
+        receipt
+    }
+
+    /// Drops what is held under a canonical name.
+    pub(super) fn remove(&mut self, name: &Name) -> Option<Arc<Resource>> {
+        let one = self.resources.remove(name)?;
+        if let Some(Expiry { at, .. }) = one.expiry {
+            self.expiries.remove(&(at, name.clone()));
+        }
+        for alias in one.resource.aliases() {
+            if self.aliases.get(alias) == Some(name) {
+                self.aliases.remove(alias);
+            }
+        }
+        Some(one.resource)
+    }
+
+    /// When the next life ends.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.expiries.first().map(|(at, _)| *at)
+    }
+
+    /// The canonical name of something whose life has ended.
+    pub(super) fn expired(&self, now: Instant) -> Option<Name> {
+        let (at, name) = self.expiries.first()?;
+        (*at <= now).then(|| name.clone())
+    }
+
+    /// Brings the aliases in line with a resource; gives those that it had and has no more.
+    fn rename(&mut self, had: Vec<Name>, resource: &Resource) -> Vec<Name> {
+        let name = resource.name();
+        let lost = had
+            .into_iter()
+            .filter(|alias| resource.aliases().binary_search(alias).is_err());
+        let lost: Vec<Name> = lost.filter(|alias| self.aliases.get(alias) == Some(name)).collect();
+        for alias in &lost {
+            self.aliases.remove(alias);
+        }
+        for alias in resource.aliases() {
+            self.aliases.insert(alias.clone(), name.clone());
+        }
+        lost
+    }
+}
+
+/// The content after a receipt, and whether it is what was held: then it is the same in memory too, so that nobody notices.
+fn content(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], old: Option<One>, now: Instant) -> (bool, One) {
+    let Some(old) = old else {
+        return (false, build(type_url, name, entry, body, 0, now));
+    };
+    let bare = entry.passed_on.is_empty();
+    let aliases = old.resource.aliases().iter().map(Name::as_str);
+    if bare && old.bare && aliases.eq(entry.aliases.iter().map(String::as_str)) && old.resource.body() == body {
+        return (true, old);
+    }
+    let mut new = build(type_url, name, entry, body, old.seed, now);
+    if new.resource.version() == old.resource.version() {
+        if new.resource.same_content(&old.resource) {
+            return (true, old);
+        }
+        // K-09: bodies count as equal only when their bytes are equal, so a crafted collision hides nothing.
+        new = build(type_url, name, entry, body, old.seed.wrapping_add(1), now);
+    }
+    new.expiry = old.expiry;
+    new.beats = old.beats;
+    (false, new)
+}
+
+/// Copies the body out of the message, so that a small resource never keeps a large message in memory.
+fn build(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> One {
+    let parts = ResourceParts {
+        type_url,
+        name: name.clone(),
+        aliases: entry.aliases.iter().map(|alias| Name::from(alias.as_str())).collect(),
+        passed_on: &entry.passed_on,
+        body,
+        endpoints: (type_url.kind() == Kind::Cds).then(|| endpoints(name, body)).flatten(),
+        received: now,
+    };
+    One {
+        resource: Arc::new(Resource::new(parts, seed)),
+        version: Arc::from(""),
+        bare: entry.passed_on.is_empty(),
+        seed,
+        expiry: None,
+        beats: 0,
+    }
+}
+
+/// K-13: the name under which a cluster takes its endpoints from EDS: the service name, else its own. A-08: a body that is
+/// not readable is no fault here.
+fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
+    let cluster: Cluster = prost::Message::decode(body).ok()?;
+    if cluster.r#type() != DiscoveryType::Eds {
+        return None;
+    }
+    let service = cluster
+        .eds_cluster_config
+        .map(|config| config.service_name)
+        .filter(|name| !name.is_empty());
+    Some(service.map_or_else(|| name.clone(), Name::from))
+}

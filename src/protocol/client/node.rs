@@ -1,0 +1,35 @@
+//! Who the relay says it is.
+//!
+//! Owns what every upstream node has in common. Refuses to know classes.
+
+use crate::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
+use crate::proto::google::protobuf::{ListValue, Struct, Value, value};
+use crate::protocol::RELAYS;
+
+/// What the relay itself can read, whatever its clients can (K-04).
+const FEATURES: [&str; 2] = ["xds.config.resource-in-sotw", "xds.config.supports-resource-ttl"];
+
+/// The node with the relay's own marks.
+pub(super) fn stamped(mut node: Node, relay_id: &str) -> Node {
+    // K-25: every relay adds its id, so that one that meets its own refuses the stream.
+    let fields = &mut node.metadata.get_or_insert_with(Struct::default).fields;
+    let mut relays = match fields.remove(RELAYS).and_then(|value| value.kind) {
+        Some(value::Kind::ListValue(list)) => list.values,
+        other => other.map(|kind| Value { kind: Some(kind) }).into_iter().collect(),
+    };
+    relays.push(Value {
+        kind: Some(value::Kind::StringValue(relay_id.to_owned())),
+    });
+    let list = value::Kind::ListValue(ListValue { values: relays });
+    fields.insert(RELAYS.to_owned(), Value { kind: Some(list) });
+    for feature in FEATURES {
+        if !node.client_features.iter().any(|known| known == feature) {
+            node.client_features.push(feature.to_owned());
+        }
+    }
+    node.user_agent_name = "distributary".to_owned();
+    node.user_agent_version_type = Some(UserAgentVersionType::UserAgentVersion(
+        env!("CARGO_PKG_VERSION").to_owned(),
+    ));
+    node
+}

@@ -1,0 +1,188 @@
+//! When a wildcard is complete.
+//!
+//! Owns the quiet that must come before it, and what was not confirmed since a reconnect. Refuses to know content.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::xds::Name;
+
+/// Whether a wildcard is complete, and what it waits for until it is.
+///
+/// Invariant: `open` is there from the first response on a stream until the wildcard is complete.
+#[derive(Debug)]
+pub(super) struct Settle {
+    complete: bool,
+    open: Option<Open>,
+    /// Names held since before this stream that it has not mentioned, and whether the server was told that we hold them.
+    unconfirmed: BTreeMap<Name, bool>,
+    /// The server resent what it was told that we hold.
+    ignored: bool,
+    /// The last message with a name that was new or unconfirmed.
+    calm_since: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Open {
+    first: Instant,
+    quiet_since: Instant,
+    /// A message with new names is not answered yet.
+    unanswered: bool,
+    /// The server said that more follows.
+    more: bool,
+    /// The last message had an entry that may have been any name.
+    doubtful: bool,
+}
+
+/// What the passing of time brought.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Settled {
+    pub(super) complete: bool,
+    pub(super) gone: Vec<Name>,
+}
+
+/// However busy the server is, a first answer takes no longer than this.
+const AT_MOST: Duration = Duration::from_secs(10);
+/// How long it must be quiet before what was not mentioned after a clean start counts as gone.
+const CALM: Duration = Duration::from_secs(5);
+
+/// A response, as far as completeness is concerned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    /// It had a name that was new, or not confirmed yet.
+    pub(super) news: bool,
+    pub(super) more: Option<bool>,
+    pub(super) uncertain: bool,
+}
+
+impl Settle {
+    pub(super) const fn new() -> Self {
+        Self {
+            complete: false,
+            open: None,
+            unconfirmed: BTreeMap::new(),
+            ignored: false,
+            calm_since: None,
+        }
+    }
+
+    pub(super) const fn complete(&self) -> bool {
+        self.complete
+    }
+
+    /// A stream begins on which the server is told of the names marked so.
+    pub(super) fn connected(&mut self, held: BTreeMap<Name, bool>) {
+        self.unconfirmed = held;
+        self.ignored = false;
+    }
+
+    /// A stream ended; what is known stays (G-19).
+    pub(super) fn disconnected(&mut self) {
+        self.open = None;
+        self.unconfirmed.clear();
+        self.calm_since = None;
+    }
+
+    /// The server sent this name. Whether that was still open.
+    pub(super) fn confirm(&mut self, name: &Name, same_version: bool) -> bool {
+        let Some(declared) = self.unconfirmed.remove(name) else {
+            return false;
+        };
+        // It resends what it was told that we hold: it does not look at the map, and will not say what is gone.
+        self.ignored |= declared && same_version;
+        true
+    }
+
+    /// All of it came in one answer. Whether that is new.
+    pub(super) fn finish(&mut self) -> bool {
+        self.open = None;
+        self.unconfirmed.clear();
+        self.calm_since = None;
+        !std::mem::replace(&mut self.complete, true)
+    }
+
+    /// A delta response came.
+    pub(super) fn heard(&mut self, heard: Heard, now: Instant) -> Settled {
+        if heard.news || self.calm_since.is_none() {
+            self.calm_since = Some(now);
+        }
+        if !self.complete {
+            let open = self.open.get_or_insert(Open {
+                first: now,
+                quiet_since: now,
+                unanswered: true,
+                more: false,
+                doubtful: false,
+            });
+            open.doubtful = heard.uncertain;
+            open.more = heard.more == Some(true);
+            if heard.news {
+                open.quiet_since = now;
+                open.unanswered = true;
+            }
+        }
+        if heard.more == Some(false) && !heard.uncertain {
+            let gone = self.purge();
+            let complete = self.finish();
+            return Settled { complete, gone };
+        }
+        Settled::default()
+    }
+
+    /// Our answers to all that came are on their way.
+    pub(super) fn answered(&mut self, now: Instant) {
+        if let Some(open) = &mut self.open
+            && std::mem::take(&mut open.unanswered)
+        {
+            open.quiet_since = now;
+        }
+    }
+
+    /// A part of a message came.
+    pub(super) fn bytes(&mut self, at: Instant) {
+        if let Some(open) = &mut self.open {
+            open.quiet_since = open.quiet_since.max(at);
+        }
+        if let Some(since) = &mut self.calm_since {
+            *since = (*since).max(at);
+        }
+    }
+
+    /// When the wildcard is complete, or what was not confirmed is gone, if nothing happens before.
+    pub(super) fn deadline(&self, quiet: Duration) -> Option<Instant> {
+        match &self.open {
+            Some(open) if open.more || open.doubtful => None,
+            Some(open) if open.unanswered => Some(open.first + AT_MOST),
+            Some(open) => Some((open.quiet_since + quiet).min(open.first + AT_MOST)),
+            None if self.complete && !self.unconfirmed.is_empty() => self.calm_since.map(|since| since + CALM),
+            None => None,
+        }
+    }
+
+    pub(super) fn timeout(&mut self, quiet: Duration, now: Instant) -> Settled {
+        if self.deadline(quiet).is_none_or(|at| at > now) {
+            return Settled::default();
+        }
+        if self.open.take().is_some() {
+            self.complete = true;
+            return Settled {
+                complete: true,
+                gone: Vec::new(),
+            };
+        }
+        Settled {
+            complete: false,
+            gone: self.purge(),
+        }
+    }
+
+    /// What the server would have mentioned if it existed.
+    fn purge(&mut self) -> Vec<Name> {
+        let ignored = self.ignored;
+        let unconfirmed = std::mem::take(&mut self.unconfirmed).into_iter();
+        unconfirmed
+            .filter(|(_, declared)| !declared || ignored)
+            .map(|(name, _)| name)
+            .collect()
+    }
+}

@@ -1,0 +1,218 @@
+//! What the streams of one view ask their server for.
+//!
+//! Owns the split between a wildcard and names of the same type. Refuses to know streams and responses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use imbl::ordmap::DiffItem;
+
+use crate::xds::{Cut, Known, Name, Resource, State, Target, TypeUrl, Want};
+
+/// Divides what a view wants between two streams, because one subscription cannot tell what a wildcard covers from what was
+/// asked for besides (K-05).
+///
+/// Of each type, whichever is wanted first lives on the main stream and the other on the aside; so a stream that has a
+/// wildcard of a type has never named that type.
+///
+/// Invariant: a name is asked for only if it is wanted; of a type with a complete wildcard, only if that does not cover it.
+#[derive(Debug, Default)]
+pub struct Demand {
+    types: BTreeMap<TypeUrl, Split>,
+    /// Types of which a wildcard and names are wanted.
+    mixed: BTreeSet<TypeUrl>,
+    sweep_at: usize,
+}
+
+/// One of the two streams of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leg {
+    /// The stream that is always there.
+    Main,
+    /// The stream for what the main stream cannot hold apart.
+    Aside,
+}
+
+#[derive(Debug)]
+struct Split {
+    /// Where the wildcard lives; names live on the other stream.
+    wildcard_on: Leg,
+    wildcard: bool,
+    names: BTreeSet<Name>,
+    asked: BTreeSet<Name>,
+    /// The wildcard as it was last looked at, while names are wanted too.
+    looked_at: Option<Arc<State>>,
+}
+
+/// Types that nobody wants any more are remembered up to this number.
+const TYPES_REMEMBERED: usize = 1024;
+
+impl Leg {
+    /// The other stream.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Main => Self::Aside,
+            Self::Aside => Self::Main,
+        }
+    }
+}
+
+impl Demand {
+    /// Something is wanted in the view, or no more. What to tell which stream.
+    pub fn handle_want(&mut self, want: &Want, cut: &Cut) -> Vec<(Leg, Want)> {
+        let split = match self.types.get_mut(&want.type_url) {
+            Some(split) => split,
+            None if want.wanted => self
+                .types
+                .entry(want.type_url.clone())
+                .or_insert(Split::first(&want.target)),
+            None => return Vec::new(),
+        };
+        let mut told = Vec::new();
+        match &want.target {
+            Target::Wildcard if split.wildcard != want.wanted => {
+                split.wildcard = want.wanted;
+                told.push((split.wildcard_on, want.clone()));
+            }
+            Target::Wildcard => {}
+            Target::Name(name) if want.wanted => drop(split.names.insert(name.clone())),
+            Target::Name(name) => {
+                split.names.remove(name);
+                if split.asked.remove(name) {
+                    told.push((split.wildcard_on.other(), want.clone()));
+                }
+            }
+        }
+        match (&want.target, split.wildcard) {
+            // What was asked for while there was no wildcard stays until one covers it.
+            (Target::Wildcard, true) => split.looked_at = None,
+            (Target::Wildcard, false) => {
+                split.looked_at = None;
+                split.ask_all(&want.type_url, None, &mut told);
+            }
+            (Target::Name(name), _) => {
+                let state = split.wildcard.then(|| wildcard(cut, &want.type_url)).flatten();
+                split.ask(&want.type_url, name, state.as_deref(), &mut told);
+            }
+        }
+        let mixed = split.wildcard && !split.names.is_empty();
+        if mixed {
+            self.mixed.insert(want.type_url.clone());
+            self.look(&want.type_url, cut, &mut told);
+        } else {
+            split.looked_at = None;
+            self.mixed.remove(&want.type_url);
+        }
+        self.sweep();
+        told
+    }
+
+    /// The view changed, and so perhaps what its wildcards cover. What to tell which stream.
+    pub fn handle_cut(&mut self, cut: &Cut) -> Vec<(Leg, Want)> {
+        let mut told = Vec::new();
+        for type_url in self.mixed.clone() {
+            self.look(&type_url, cut, &mut told);
+        }
+        told
+    }
+
+    /// Asks anew about those names for which the wildcard changed since it was last looked at.
+    fn look(&mut self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(Leg, Want)>) {
+        let (Some(split), Some(state)) = (self.types.get_mut(type_url), wildcard(cut, type_url)) else {
+            return;
+        };
+        match split.looked_at.replace(state.clone()) {
+            Some(before) if before.id() == state.id() => {}
+            Some(before) if before.complete() == state.complete() => {
+                for name in changed(&before, &state) {
+                    split.ask(type_url, &name, Some(&state), told);
+                }
+            }
+            Some(_) | None => split.ask_all(type_url, Some(&state), told),
+        }
+    }
+
+    fn sweep(&mut self) {
+        if self.types.len() > self.sweep_at.max(TYPES_REMEMBERED) {
+            self.types.retain(|_, split| split.wildcard || !split.names.is_empty());
+            self.sweep_at = self.types.len() * 2;
+        }
+    }
+}
+
+impl Split {
+    fn first(target: &Target) -> Self {
+        Self {
+            wildcard_on: match target {
+                Target::Wildcard => Leg::Main,
+                Target::Name(_) => Leg::Aside,
+            },
+            wildcard: false,
+            names: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            looked_at: None,
+        }
+    }
+
+    fn ask_all(&mut self, type_url: &TypeUrl, state: Option<&State>, told: &mut Vec<(Leg, Want)>) {
+        for name in self.names.clone() {
+            self.ask(type_url, &name, state, told);
+        }
+    }
+
+    /// Asks for the name, or gives it up, by what the wildcard says of it.
+    fn ask(&mut self, type_url: &TypeUrl, name: &Name, state: Option<&State>, told: &mut Vec<(Leg, Want)>) {
+        if !self.names.contains(name) {
+            return;
+        }
+        let covered = state.is_some_and(|state| state.resource(name).is_some());
+        let open = self.wildcard && !state.is_some_and(State::complete);
+        let asked = self.asked.contains(name);
+        // While a wildcard is not complete it may still bring the name, so nothing new is asked for, and nothing given up.
+        let wanted = !covered && (asked || !open);
+        if wanted == asked {
+            return;
+        }
+        if wanted {
+            self.asked.insert(name.clone());
+        } else {
+            self.asked.remove(name);
+        }
+        let target = Target::Name(name.clone());
+        let type_url = type_url.clone();
+        told.push((
+            self.wildcard_on.other(),
+            Want {
+                type_url,
+                target,
+                wanted,
+            },
+        ));
+    }
+}
+
+fn wildcard(cut: &Cut, type_url: &TypeUrl) -> Option<Arc<State>> {
+    cut.slot(type_url).and_then(|slot| slot.wildcard.clone())
+}
+
+/// The names and aliases for which the two states may differ.
+fn changed(before: &State, after: &State) -> BTreeSet<Name> {
+    let mut names = BTreeSet::new();
+    let mut note = |name: &Name, known: &Known| {
+        names.insert(name.clone());
+        if let Known::Present(resource) = known {
+            names.extend(Resource::aliases(resource).iter().cloned());
+        }
+    };
+    for item in before.entries().diff(after.entries()) {
+        match item {
+            DiffItem::Add(name, known) | DiffItem::Remove(name, known) => note(name, known),
+            DiffItem::Update { old, new } => {
+                note(old.0, old.1);
+                note(new.0, new.1);
+            }
+        }
+    }
+    names
+}
