@@ -58,7 +58,8 @@ impl Feed {
                 return None;
             }
             let complete = self.settle.complete().then_some(true);
-            return self.changes(self.kept.puts().collect(), complete, None);
+            let answered = self.line.answered.then_some(true);
+            return self.changes(self.kept.puts().collect(), complete, answered);
         }
         self.wildcard = true;
         self.line.join(Name::from(Name::WILDCARD));
