@@ -2,7 +2,9 @@
 //!
 //! Owns the standing of every name. Refuses to know the dialect's messages and the other types.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod requests;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +13,6 @@ use super::ingest::{Entry, Message, called};
 use super::kept::{Kept, Receipt};
 use super::line::Line;
 use super::settle::{Heard, Settle, Settled};
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::xds::{Changes, Dialect, Kind, Name, Reason, TypeUrl, Update};
 
 /// One type on one stream.
@@ -147,34 +148,6 @@ impl Feed {
     pub(super) fn forget_versions(&mut self) {
         self.kept.forget_versions();
         self.accepted = Arc::from("");
-    }
-
-    /// The next request in delta: answers first, then changes of what is wanted.
-    pub(super) fn delta_request(&mut self, legacy: bool, now: Instant) -> Option<DeltaDiscoveryRequest> {
-        if let Some(request) = self.line.delta_answer(&self.type_url, now) {
-            if self.line.answers.is_empty() {
-                self.settle.answered(now);
-            }
-            return Some(request);
-        }
-        let (wildcard, settle, kept) = (self.wildcard, &self.settle, &self.kept);
-        let held = |names: &BTreeSet<Name>| declared(kept, wildcard, settle.complete(), names);
-        let (request, joined) = self.line.delta_change(&self.type_url, legacy, held)?;
-        self.asked(joined, now);
-        Some(request)
-    }
-
-    /// The next request in SotW.
-    pub(super) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
-        let (request, joined) = self.line.sotw(&self.type_url, legacy, &self.accepted, now)?;
-        self.asked(joined, now);
-        Some(request)
-    }
-
-    fn asked(&mut self, names: Vec<Name>, now: Instant) {
-        for name in names {
-            self.names.asked(name, now + self.patience.does_not_exist);
-        }
     }
 
     /// A response came that cannot be answered.
@@ -389,14 +362,4 @@ impl Feed {
             answered,
         })
     }
-}
-
-/// The versions that go with the first delta request of a stream (E-04).
-fn declared(kept: &Kept, wildcard: bool, complete: bool, names: &BTreeSet<Name>) -> BTreeMap<String, String> {
-    let declare = |name: &Name| Some((name.as_str().to_owned(), kept.version(name.as_str())?.to_string()));
-    if wildcard {
-        return kept.names().filter(|_| complete).filter_map(declare).collect();
-    }
-    // C-13: a server may report as removed what is declared and not asked for, so only what this very request asks for.
-    names.iter().filter_map(declare).collect()
 }

@@ -1,0 +1,55 @@
+//! What one type has to say to its server.
+//!
+//! Owns the order of answers and changes. Refuses to know when the transport takes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use super::Feed;
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::protocol::client::kept::Kept;
+use crate::xds::Name;
+
+impl Feed {
+    /// The next request in delta: answers first, then changes of what is wanted.
+    pub(in crate::protocol::client) fn delta_request(
+        &mut self,
+        legacy: bool,
+        now: Instant,
+    ) -> Option<DeltaDiscoveryRequest> {
+        if let Some(request) = self.line.delta_answer(&self.type_url, now) {
+            if self.line.answers.is_empty() {
+                self.settle.answered(now);
+            }
+            return Some(request);
+        }
+        let (wildcard, settle, kept) = (self.wildcard, &self.settle, &self.kept);
+        let held = |names: &BTreeSet<Name>| declared(kept, wildcard, settle.complete(), names);
+        let (request, joined) = self.line.delta_change(&self.type_url, legacy, held)?;
+        self.asked(joined, now);
+        Some(request)
+    }
+
+    /// The next request in SotW.
+    pub(in crate::protocol::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
+        let (request, joined) = self.line.sotw(&self.type_url, legacy, &self.accepted, now)?;
+        self.asked(joined, now);
+        Some(request)
+    }
+
+    fn asked(&mut self, names: Vec<Name>, now: Instant) {
+        for name in names {
+            self.names.asked(name, now + self.patience.does_not_exist);
+        }
+    }
+}
+
+/// The versions that go with the first delta request of a stream (E-04).
+fn declared(kept: &Kept, wildcard: bool, complete: bool, names: &BTreeSet<Name>) -> BTreeMap<String, String> {
+    let declare = |name: &Name| Some((name.as_str().to_owned(), kept.version(name.as_str())?.to_string()));
+    if wildcard {
+        return kept.names().filter(|_| complete).filter_map(declare).collect();
+    }
+    // C-13: a server may report as removed what is declared and not asked for, so only what this very request asks for.
+    names.iter().filter_map(declare).collect()
+}
