@@ -14,8 +14,8 @@ pub(crate) struct Report {
     pub(crate) clients: u32,
     pub(crate) resources: u32,
     pub(crate) resource_bytes: usize,
-    pub(crate) first_client_ms: f64,
-    pub(crate) join_ms: f64,
+    pub(crate) first_client_ms: Option<f64>,
+    pub(crate) join_ms: Option<f64>,
     pub(crate) changes: u32,
     pub(crate) deliveries_expected: u64,
     pub(crate) deliveries: u64,
@@ -104,18 +104,20 @@ fn mebibytes(bytes: u64) -> f64 {
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "{}", self.setup)?;
-        writeln!(
-            out,
-            "  join      first client alone {:.1} ms, the other {} in {:.0} ms",
-            self.first_client_ms,
-            self.clients.saturating_sub(1),
-            self.join_ms
-        )?;
-        writeln!(
-            out,
-            "  changes   {} of one resource each, {} of {} deliveries",
-            self.changes, self.deliveries, self.deliveries_expected
-        )?;
+        if let (Some(first), Some(others)) = (self.first_client_ms, self.join_ms) {
+            let count = self.clients.saturating_sub(1);
+            writeln!(
+                out,
+                "  join      first client alone {first:.1} ms, the other {count} in {others:.0} ms"
+            )?;
+        }
+        if self.deliveries_expected > 0 {
+            writeln!(
+                out,
+                "  changes   {} of one resource each, {} of {} deliveries",
+                self.changes, self.deliveries, self.deliveries_expected
+            )?;
+        }
         if let Some(latency) = &self.latency_ms {
             writeln!(
                 out,

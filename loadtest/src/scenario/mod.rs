@@ -142,7 +142,9 @@ impl<'a> Scenario<'a> {
         self.report.upstream_streams = counts.streams.load(Ordering::Relaxed);
         self.report.upstream_responses = counts.responses.load(Ordering::Relaxed);
         self.report.upstream_acknowledgements = counts.acknowledgements.load(Ordering::Relaxed);
-        self.report.relay = self.relay.is_some().then_some(self.figures);
+        // A run that failed early has no figures to show.
+        let measured = self.relay.is_some() && self.figures.idle_bytes > 0;
+        self.report.relay = measured.then_some(self.figures);
         Ok(self.report)
     }
 }

@@ -22,7 +22,8 @@ impl Scenario<'_> {
     /// Runs all of them.
     pub(super) async fn phases(&mut self, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
         say("the first client joins");
-        self.report.first_client_ms = millis(self.join(1).await.context("the first client's full state")?);
+        let first = self.join(1).await.context("the first client's full state")?;
+        self.report.first_client_ms = Some(millis(first));
         sleep(SETTLE).await;
         self.join_all(say).await?;
         say("everybody rests");
@@ -48,7 +49,7 @@ impl Scenario<'_> {
             .join(self.arguments.clients)
             .await
             .context("everybody's full state")?;
-        self.report.join_ms = millis(taken);
+        self.report.join_ms = Some(millis(taken));
         self.figures.join_cpu_ms = millis(self.relay_cpu()?.saturating_sub(cpu));
         self.figures.encoded_bodies_join = grown(&before, &self.relay_metrics().await?, ENCODED_BODIES);
         Ok(())
