@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     since: Option<Instant>,
+    /// Whether its time has come and nothing has passed yet: no timer is needed for it any more.
+    ripe: bool,
     expired: u64,
 }
 
@@ -21,17 +23,28 @@ impl Gate {
     /// Something passed the closed gate.
     pub(super) const fn pass(&mut self) {
         self.expired += 1;
-        self.since = None;
+        self.clear();
     }
 
     /// Nothing waits.
     pub(super) const fn clear(&mut self) {
         self.since = None;
+        self.ripe = false;
+    }
+
+    /// Whether something has waited long enough.
+    pub(super) fn is_ripe(&self, bound: Duration, now: Instant) -> bool {
+        self.since.is_some_and(|since| now >= since + bound)
+    }
+
+    /// A timer went off.
+    pub(super) fn handle_timeout(&mut self, bound: Duration, now: Instant) {
+        self.ripe |= self.is_ripe(bound, now);
     }
 
     /// When it opens by itself, if something waits.
-    pub(super) fn opens(&self, bound: Duration) -> Option<Instant> {
-        self.since.map(|since| since + bound)
+    pub(super) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
+        self.since.filter(|_| !self.ripe).map(|since| since + bound)
     }
 
     /// How often it opened by itself.

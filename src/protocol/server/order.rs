@@ -15,7 +15,7 @@ impl Server {
     pub fn poll_response(&mut self, cut: &Cut, answers: &impl Answers, now: Instant) -> Option<Response> {
         // D-03: removals only when everything that could still use what goes is sent and settled, or after the bound.
         let calm = self.calm(cut, answers);
-        let ripe = calm || self.removals.opens(self.bound()).is_some_and(|opens| now >= opens);
+        let ripe = calm || self.removals.is_ripe(self.bound(), now);
         let mut removals_wait = false;
         if let Some(response) = self.poll_additions(cut, answers, ripe, &mut removals_wait, now) {
             return Some(response);
@@ -199,10 +199,7 @@ impl Server {
             let answer = subscription.asked.map(|asked| asked + timers.unanswered);
             answer.into_iter().chain(subscription.held_back)
         });
-        let gates = [
-            self.additions.opens(timers.order_gate),
-            self.removals.opens(timers.order_gate),
-        ];
+        let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
         of_types.chain(gates.into_iter().flatten()).min()
     }
 

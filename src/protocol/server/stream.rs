@@ -147,7 +147,11 @@ impl Server {
     /// The time of `poll_timeout` has come.
     pub fn handle_timeout(&mut self, cut: &Cut, now: Instant) -> Option<End> {
         let bound = self.settings.timers.unanswered;
+        for gate in [&mut self.additions, &mut self.removals] {
+            gate.handle_timeout(self.settings.timers.order_gate, now);
+        }
         for subscription in &mut self.types {
+            subscription.held_back.take_if(|at| *at <= now);
             if subscription.asked.is_none_or(|asked| now < asked + bound) {
                 continue;
             }
