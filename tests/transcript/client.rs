@@ -1,0 +1,442 @@
+//! A client of a story: what Envoy or a gRPC library would say at that point, in either dialect.
+//!
+//! Owns the client's side of the protocol, and the checks that hold for every client. Refuses to know stories.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::google::rpc::Status as Detail;
+use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, Settings};
+use distributary::xds::{Cut, Dialect, Dirty, Name, Target, TypeUrl, Unshared};
+
+use crate::origin::Changed;
+use crate::wire::{self, Said};
+
+/// One client, its stream, and the relay's machine at the other end of it.
+pub(crate) struct Client {
+    pub(crate) dialect: Dialect,
+    pub(crate) view: String,
+    pub(crate) service: Option<TypeUrl>,
+    pub(crate) node: Option<Node>,
+    pub(crate) inbox: VecDeque<Said>,
+    pub(crate) ended: Option<End>,
+    pub(crate) last_receipt: Option<Receipt>,
+    /// Whether its transport takes nothing now.
+    pub(crate) stalled: bool,
+    pub(crate) server: Option<Server>,
+    pub(crate) wants: BTreeSet<(TypeUrl, Target)>,
+    answers: Unshared,
+    streams: u32,
+    topics: BTreeMap<TypeUrl, Topic>,
+    /// Versions and contents seen: B-04 demands that equal versions mean equal contents.
+    versions: BTreeMap<(TypeUrl, String), String>,
+}
+
+/// One type on a client.
+#[derive(Default)]
+struct Topic {
+    /// Whether something was said on this stream.
+    started: bool,
+    names: BTreeSet<String>,
+    /// Whether it subscribed with an empty first request.
+    legacy: bool,
+    /// The last accepted version.
+    version: String,
+    /// The newest nonce on this stream.
+    nonce: String,
+    /// What it holds: name to label and version.
+    held: BTreeMap<String, (String, String)>,
+    unsettled: VecDeque<Said>,
+    /// All responses of all streams, for requests that quote one of them.
+    history: Vec<(String, String)>,
+}
+
+/// A request in the terms of a story.
+#[derive(Default)]
+pub(crate) struct Raw {
+    pub(crate) names: Vec<String>,
+    pub(crate) subscribe: Vec<String>,
+    pub(crate) unsubscribe: Vec<String>,
+    pub(crate) initial: BTreeMap<String, String>,
+    pub(crate) version: String,
+    pub(crate) nonce: String,
+    pub(crate) error: Option<String>,
+}
+
+impl Client {
+    pub(crate) fn new(dialect: Dialect, view: &str, chunk: usize) -> Self {
+        let id = |text: &str| text.to_owned();
+        Self {
+            dialect,
+            view: view.to_owned(),
+            service: None,
+            node: Some(Node {
+                id: id("client"),
+                cluster: id("stories"),
+                ..Default::default()
+            }),
+            inbox: VecDeque::new(),
+            ended: None,
+            last_receipt: None,
+            stalled: false,
+            server: None,
+            wants: BTreeSet::new(),
+            answers: Unshared { chunk },
+            streams: 0,
+            topics: BTreeMap::new(),
+            versions: BTreeMap::new(),
+        }
+    }
+
+    /// The stream is gone; what the client holds stays.
+    pub(crate) fn disconnect(&mut self) {
+        self.server = None;
+        self.wants.clear();
+        self.inbox.clear();
+        self.ended = None;
+        for topic in self.topics.values_mut() {
+            topic.started = false;
+            topic.nonce.clear();
+            topic.unsettled.clear();
+        }
+    }
+
+    fn server(&mut self, settings: &Arc<Settings>) -> &mut Server {
+        let (dialect, service) = (self.dialect, self.service.clone());
+        let streams = &mut self.streams;
+        self.server.get_or_insert_with(|| {
+            *streams += 1;
+            // K-11: no two streams share a prefix.
+            let nonce_prefix = 0x5eed_0000 + *streams;
+            Server::new(
+                settings.clone(),
+                Opening {
+                    dialect,
+                    service,
+                    nonce_prefix,
+                },
+            )
+        })
+    }
+
+    /// Subscribes: the first request of a type on a stream carries all that the client knows.
+    pub(crate) fn subscribe(&mut self, settings: &Arc<Settings>, type_url: &TypeUrl, names: &[&str], now: Instant) {
+        let topic = self.topics.entry(type_url.clone()).or_default();
+        let first = !topic.started;
+        topic.names.extend(names.iter().map(|name| (*name).to_owned()));
+        let mut raw = topic.request();
+        raw.subscribe = names.iter().map(|name| (*name).to_owned()).collect();
+        if first {
+            raw.subscribe = topic.names.iter().cloned().collect();
+            raw.initial = topic
+                .held
+                .iter()
+                .map(|(name, (_, version))| (name.clone(), version.clone()))
+                .collect();
+        }
+        self.send(settings, type_url, raw, now);
+    }
+
+    pub(crate) fn unsubscribe(&mut self, settings: &Arc<Settings>, type_url: &TypeUrl, names: &[&str], now: Instant) {
+        let wildcard = self.has_wildcard(type_url);
+        let topic = self.topics.entry(type_url.clone()).or_default();
+        for name in names {
+            topic.names.remove(*name);
+            topic.legacy &= *name != "*";
+            if !wildcard {
+                topic.held.remove(*name);
+            }
+        }
+        let kept = topic.names.clone();
+        if names.contains(&"*") {
+            topic.held.retain(|name, _| kept.contains(name));
+        }
+        let mut raw = topic.request();
+        raw.unsubscribe = names.iter().map(|name| (*name).to_owned()).collect();
+        self.send(settings, type_url, raw, now);
+    }
+
+    fn has_wildcard(&self, type_url: &TypeUrl) -> bool {
+        self.topics
+            .get(type_url)
+            .is_some_and(|topic| topic.legacy || topic.names.contains("*"))
+    }
+
+    /// Accepts or rejects what has come and is not settled, oldest first: everything, or one type's.
+    pub(crate) fn settle(&mut self, settings: &Arc<Settings>, only: Option<&TypeUrl>, accept: bool, now: Instant) {
+        let mut settled = 0;
+        let types: Vec<TypeUrl> = self
+            .topics
+            .keys()
+            .filter(|of| only.is_none_or(|only| only == *of))
+            .cloned()
+            .collect();
+        for type_url in types {
+            let unread = self.inbox.iter().filter(|said| said.type_url == type_url).count();
+            let topic = self.topics.get_mut(&type_url).expect("a topic");
+            let read = topic.unsettled.len() - unread;
+            let read: Vec<Said> = topic.unsettled.drain(..read).collect();
+            settled += read.len();
+            for said in read {
+                let topic = self.topics.get_mut(&type_url).expect("a topic");
+                if accept {
+                    topic.take(&said, self.dialect == Dialect::Sotw && type_url.traits().full_state);
+                }
+                let raw = Raw {
+                    nonce: said.nonce,
+                    error: (!accept).then(|| "it is bad".to_owned()),
+                    ..topic.request()
+                };
+                self.send(settings, &type_url, raw, now);
+            }
+        }
+        assert!(settled > 0, "there is nothing to settle");
+    }
+
+    /// Sends a request as it is.
+    pub(crate) fn send(&mut self, settings: &Arc<Settings>, type_url: &TypeUrl, raw: Raw, now: Instant) {
+        let topic = self.topics.entry(type_url.clone()).or_default();
+        topic.note(&raw, self.dialect);
+        if !raw.nonce.is_empty() {
+            topic.unsettled.retain(|said| said.nonce != raw.nonce);
+        }
+        // B-01: the node comes with the first request only.
+        let node = if self.server.is_none() { self.node.clone() } else { None };
+        let error_detail = raw.error.map(|message| Detail {
+            code: 13,
+            message,
+            ..Default::default()
+        });
+        let (dialect, answers) = (self.dialect, self.answers);
+        let url = if type_url.url().ends_with("/none") {
+            String::new()
+        } else {
+            type_url.url().to_owned()
+        };
+        let server = self.server(settings);
+        let receipt = match dialect {
+            Dialect::Sotw => {
+                let request = DiscoveryRequest {
+                    node,
+                    version_info: raw.version,
+                    resource_names: raw.names,
+                    type_url: url,
+                    response_nonce: raw.nonce,
+                    error_detail,
+                    ..Default::default()
+                };
+                server.handle_sotw(&request, &answers, now)
+            }
+            Dialect::Delta => {
+                let request = DeltaDiscoveryRequest {
+                    node,
+                    type_url: url,
+                    resource_names_subscribe: raw.subscribe,
+                    resource_names_unsubscribe: raw.unsubscribe,
+                    initial_resource_versions: raw.initial,
+                    response_nonce: raw.nonce,
+                    error_detail,
+                    ..Default::default()
+                };
+                server.handle_delta(&request, &answers, now)
+            }
+        };
+        match receipt {
+            Ok(receipt) => self.last_receipt = Some(receipt),
+            Err(end) => self.ended = Some(end),
+        }
+    }
+
+    /// The nonce and the version of the `number`th response of a type, over all streams of this client.
+    pub(crate) fn quote(&self, type_url: &TypeUrl, number: usize) -> &(String, String) {
+        let topic = self.topics.get(type_url).expect("a type that was asked for");
+        topic
+            .history
+            .get(number - 1)
+            .unwrap_or_else(|| panic!("there was no response {number}"))
+    }
+
+    /// The version under which the client got this content.
+    pub(crate) fn version_of(&self, type_url: &TypeUrl, content: &str) -> String {
+        let seen = |((of, version), what): (&(TypeUrl, String), &String)| {
+            (of == type_url && what == content).then(|| version.clone())
+        };
+        self.versions
+            .iter()
+            .find_map(seen)
+            .unwrap_or_else(|| content.to_owned())
+    }
+
+    /// Interest that begins or ends at this client.
+    pub(crate) fn take_wants(&mut self) -> Vec<(TypeUrl, Target)> {
+        let mut begun = Vec::new();
+        while let Some(want) = self.server.as_mut().and_then(Server::poll_want) {
+            let key = (want.type_url, want.target);
+            if want.wanted {
+                assert!(self.wants.insert(key.clone()), "{key:?} is wanted twice");
+                begun.push(key);
+            } else {
+                assert!(self.wants.remove(&key), "{key:?} was not wanted");
+            }
+        }
+        begun
+    }
+
+    /// Rings the bell, as the view does for those who want one of the names.
+    pub(crate) fn ring(&mut self, changed: &[Changed]) {
+        let Some(server) = &mut self.server else { return };
+        for (type_url, names) in changed {
+            let mine = |name: &&Name| self.wants.contains(&(type_url.clone(), Target::Name((*name).clone())));
+            let names: Vec<Name> = names.iter().filter(mine).cloned().collect();
+            if !names.is_empty() {
+                server.handle_dirty(type_url, Dirty::Names(names));
+            }
+        }
+    }
+
+    /// Everything of every type may have changed: the client reads another view.
+    pub(crate) fn ring_all(&mut self) {
+        let Some(server) = &mut self.server else { return };
+        for type_url in self.topics.keys() {
+            server.handle_dirty(type_url, Dirty::All);
+        }
+    }
+
+    /// What the relay does now: timers that are due, then all responses that the transport takes.
+    pub(crate) fn poll(&mut self, cut: &Cut, now: Instant) {
+        let Some(server) = &mut self.server else { return };
+        if self.ended.is_some() {
+            return;
+        }
+        if server.poll_timeout().is_some_and(|due| due <= now) {
+            self.ended = server.handle_timeout(cut, now);
+        }
+        while !self.stalled && self.ended.is_none() {
+            let Some(response) = self
+                .server
+                .as_mut()
+                .and_then(|server| server.poll_response(cut, &self.answers, now))
+            else {
+                break;
+            };
+            assert_eq!(response.dialect, self.dialect);
+            self.receive(wire::read(&response));
+        }
+    }
+
+    fn receive(&mut self, said: Said) {
+        let sotw = self.dialect == Dialect::Sotw;
+        let topic = self.topics.get_mut(&said.type_url);
+        let topic = topic.unwrap_or_else(|| panic!("B-29: nobody asked for {:?}", said.type_url));
+        assert!(
+            topic.history.iter().all(|(nonce, _)| *nonce != said.nonce),
+            "B-03: {} again",
+            said.nonce
+        );
+        if sotw {
+            assert!(
+                topic.unsettled.is_empty(),
+                "B-24: {said} while a response is on its way"
+            );
+            let nothing = topic.names.is_empty() && !topic.legacy;
+            assert!(
+                !nothing || said.items.is_empty(),
+                "B-29: {said} to a client that wants nothing"
+            );
+        }
+        topic.nonce.clone_from(&said.nonce);
+        topic.history.push((said.nonce.clone(), said.version.clone()));
+        topic.unsettled.push_back(said.clone());
+        let mut set: Vec<String> = said
+            .items
+            .iter()
+            .map(|item| identity(&item.name, item.label.as_deref()))
+            .collect();
+        set.sort();
+        let full = sotw && said.type_url.traits().full_state;
+        // C-18, B-04: the same version never stands for two contents.
+        let mut seen: Vec<(String, String)> = if full {
+            vec![(said.version.clone(), set.join(" "))]
+        } else {
+            Vec::new()
+        };
+        let bodies = said
+            .items
+            .iter()
+            .filter(|item| item.label.is_some() && !item.version.is_empty());
+        seen.extend(bodies.map(|item| (item.version.clone(), identity(&item.name, item.label.as_deref()))));
+        for (version, content) in seen {
+            let old = self
+                .versions
+                .insert((said.type_url.clone(), version.clone()), content.clone());
+            assert!(
+                old.is_none_or(|old| old == content),
+                "B-04, C-18: {version} stands for two contents"
+            );
+        }
+        self.inbox.push_back(said);
+    }
+}
+
+impl Topic {
+    /// A request that changes nothing.
+    fn request(&self) -> Raw {
+        Raw {
+            names: self.names.iter().cloned().collect(),
+            version: self.version.clone(),
+            nonce: self.nonce.clone(),
+            ..Raw::default()
+        }
+    }
+
+    /// What a request subscribes to from here on.
+    fn note(&mut self, raw: &Raw, dialect: Dialect) {
+        let first = !std::mem::replace(&mut self.started, true);
+        match dialect {
+            Dialect::Sotw => {
+                self.legacy = (first || self.legacy) && self.names.is_empty() && raw.names.is_empty();
+                self.names = raw.names.iter().cloned().collect();
+            }
+            Dialect::Delta => {
+                self.legacy |= first && raw.subscribe.is_empty() && raw.unsubscribe.is_empty();
+                self.names.extend(raw.subscribe.iter().cloned());
+                self.names.retain(|name| !raw.unsubscribe.contains(name));
+            }
+        }
+    }
+
+    fn take(&mut self, said: &Said, full: bool) {
+        self.version.clone_from(&said.version);
+        if full {
+            self.held.clear();
+        }
+        for item in &said.items {
+            if let Some(label) = &item.label {
+                self.held
+                    .insert(item.name.clone(), (label.clone(), item.version.clone()));
+            }
+        }
+        for name in &said.removed {
+            self.held.remove(name);
+        }
+    }
+}
+
+/// A content as stories and checks name it.
+pub(crate) fn identity(name: &str, label: Option<&str>) -> String {
+    format!("{name}@{}", label.unwrap_or("-"))
+}
+
+/// How a request was understood, in the words of a story.
+pub(crate) const fn word(kind: &ReceiptKind) -> &'static str {
+    match kind {
+        ReceiptKind::First => "first",
+        ReceiptKind::Update => "update",
+        ReceiptKind::Ack { .. } => "ack",
+        ReceiptKind::Nack { .. } => "nack",
+        ReceiptKind::Stale => "stale",
+    }
+}

@@ -1,0 +1,21 @@
+//! Transcripts: what a client says, what the relay answers, line by line, without a socket and in simulated time.
+//!
+//! One story runs through both dialects wherever both have it, so that a divergence cannot hide. The language of the stories
+//! is described in `story`; every story ends by checking that nothing more is said.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on must stop"
+)]
+
+mod client;
+mod origin;
+mod story;
+mod text;
+mod wildcards;
+mod wire;
+mod resending;
+mod settling;

@@ -1,0 +1,268 @@
+//! What a view of the relay knows: the origin's truth, brought into a `Cut` by the same `Changes` that an upstream stream makes.
+//!
+//! Owns what the origin has, what it tells and when. Refuses to know clients.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::xds::{
+    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceParts, State, Target, TypeUrl, Update,
+};
+use prost::Message;
+
+use crate::text::{Spec, type_url};
+use crate::wire::Body;
+
+/// How long the relay waits for an origin that does not say that a name does not exist (E-08).
+const DOES_NOT_EXIST: Duration = Duration::from_secs(15);
+
+/// One origin and what the relay has heard from it.
+pub(crate) struct Origin {
+    truth: BTreeMap<TypeUrl, BTreeMap<String, Truth>>,
+    cut: Cut,
+    wanted: BTreeMap<(TypeUrl, Target), Instant>,
+    silent: BTreeSet<TypeUrl>,
+    /// Types whose wildcard is still coming in.
+    open: BTreeSet<TypeUrl>,
+    /// Whether it speaks SotW: it never says that a name does not exist.
+    sotw: bool,
+}
+
+struct Truth {
+    resource: Arc<Resource>,
+    expiry: Option<Expiry>,
+    aside: bool,
+}
+
+/// Names of one type for which something changed.
+pub(crate) type Changed = (TypeUrl, Vec<Name>);
+
+impl Origin {
+    pub(crate) fn new() -> Self {
+        Self {
+            truth: BTreeMap::new(),
+            cut: Cut::default().with_connected(true),
+            wanted: BTreeMap::new(),
+            silent: BTreeSet::new(),
+            open: BTreeSet::new(),
+            sotw: false,
+        }
+    }
+
+    pub(crate) const fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    /// The relay starts anew: it knows nothing and asks for nothing.
+    pub(crate) fn forget(&mut self) {
+        self.cut = Cut::default().with_connected(self.cut.connected());
+        self.wanted.clear();
+    }
+
+    /// Somebody wants this.
+    pub(crate) fn want(&mut self, type_url: TypeUrl, target: Target, now: Instant) {
+        self.wanted.entry((type_url, target)).or_insert(now);
+    }
+
+    /// One clause of a line: `put cds a@1`, `drop cds a`, `silent cds`, `speaks`, `open cds`, `complete cds`, `forgets cds`,
+    /// `lost`, `back`, `talks sotw`.
+    pub(crate) fn clause(&mut self, words: &[&str], now: Instant) {
+        let (verb, words) = words.split_first().expect("a verb");
+        let topic = words.first().copied();
+        let named = || type_url(topic.expect("a type"));
+        match *verb {
+            "put" => words[1..]
+                .iter()
+                .for_each(|word| self.put(named(), &Spec::parse(word), now)),
+            "drop" => {
+                let all = self.truth.entry(named()).or_default();
+                words[1..]
+                    .iter()
+                    .for_each(|name| assert!(all.remove(*name).is_some(), "there is no `{name}`"));
+            }
+            "silent" => drop(self.silent.insert(named())),
+            "speaks" => self
+                .silent
+                .retain(|silent| topic.is_some_and(|topic| *silent != type_url(topic))),
+            "open" => drop(self.open.insert(named())),
+            "complete" => drop(self.open.remove(&named())),
+            "forgets" => self.wanted.retain(|(wanted, _), _| *wanted != named()),
+            "lost" => self.cut = self.cut.with_connected(false),
+            "back" => self.cut = self.cut.with_connected(true),
+            "talks" => self.sotw = topic == Some("sotw"),
+            other => panic!("an origin does not know `{other}`"),
+        }
+    }
+
+    fn put(&mut self, type_url: TypeUrl, spec: &Spec, now: Instant) {
+        let all = self.truth.entry(type_url.clone()).or_default();
+        let beat = all
+            .get(&spec.name)
+            .and_then(|old| old.expiry)
+            .map_or(0, |expiry| expiry.beat + 1);
+        let truth = Truth {
+            resource: Arc::new(resource(&type_url, spec, now)),
+            expiry: spec.ttl.map(|ttl| Expiry { at: now + ttl, beat }),
+            aside: spec.aside,
+        };
+        all.insert(spec.name.clone(), truth);
+    }
+
+    /// When something happens by itself.
+    pub(crate) fn events(&self) -> Vec<Instant> {
+        let expiries = self.truth.values().flat_map(|all| all.values());
+        let expiries = expiries.filter_map(|truth| Some(truth.expiry?.at));
+        let silences = self
+            .wanted
+            .values()
+            .filter(|_| self.sotw)
+            .map(|since| *since + DOES_NOT_EXIST);
+        expiries.chain(silences).collect()
+    }
+
+    /// Tells the relay, in one message per type and in one cut, what it wants to know and does not know yet.
+    pub(crate) fn tell(&mut self, now: Instant) -> Vec<Changed> {
+        if !self.cut.connected() {
+            return Vec::new();
+        }
+        let types: BTreeSet<TypeUrl> = self.wanted.keys().map(|(type_url, _)| type_url.clone()).collect();
+        let mut changed = Vec::new();
+        for type_url in types.into_iter().filter(|type_url| !self.silent.contains(type_url)) {
+            for changes in [self.covered(&type_url, now), self.named(&type_url, now)]
+                .into_iter()
+                .flatten()
+            {
+                let (cut, names) = self.cut.with(&changes);
+                self.cut = cut;
+                changed.push((type_url.clone(), names));
+            }
+        }
+        changed
+    }
+
+    /// What the wildcard of the type covers, as a difference to what the relay knows.
+    fn covered(&self, type_url: &TypeUrl, now: Instant) -> Option<Changes> {
+        self.wanted.get(&(type_url.clone(), Target::Wildcard))?;
+        let known = self.cut.slot(type_url).and_then(|slot| slot.wildcard.clone());
+        let known = known.unwrap_or_else(|| Arc::new(State::new(type_url.clone())));
+        let members = self
+            .truth
+            .get(type_url)
+            .into_iter()
+            .flatten()
+            .filter(|(_, truth)| !truth.aside);
+        let members: BTreeMap<Name, &Truth> = members.map(|(name, truth)| (name.as_str().into(), truth)).collect();
+        let mut updates = Vec::new();
+        for (name, truth) in &members {
+            updates.extend(self.update(truth, known.known(name), known.expiry(name), now));
+        }
+        for resource in known
+            .resources()
+            .filter(|resource| !members.contains_key(resource.name()))
+        {
+            updates.push(Update::Absent(resource.name().clone(), Reason::Said));
+        }
+        let complete = !self.open.contains(type_url);
+        let message = Changes {
+            type_url: type_url.clone(),
+            wildcard: true,
+            updates,
+            complete: (known.complete() != complete).then_some(complete),
+            answered: Some(true),
+        };
+        Some(message)
+    }
+
+    /// What the names that were asked for come to, as a difference to what the relay knows.
+    fn named(&self, type_url: &TypeUrl, now: Instant) -> Option<Changes> {
+        let slot = self.cut.slot(type_url);
+        let complete = slot
+            .and_then(|slot| slot.wildcard.clone())
+            .filter(|state| state.complete());
+        let mut updates = Vec::new();
+        let mut asked = false;
+        for ((_, target), since) in self.wanted.iter().filter(|((of, _), _)| of == type_url) {
+            let Target::Name(name) = target else { continue };
+            asked = true;
+            let known = slot.and_then(|slot| slot.named.known(name));
+            // Coverage: what a complete wildcard has is not asked for by name.
+            if known.is_none() && complete.as_ref().is_some_and(|state| state.resource(name).is_some()) {
+                continue;
+            }
+            match self.find(type_url, name) {
+                Some(truth) => {
+                    let expiry = slot.and_then(|slot| slot.named.expiry(truth.resource.name()));
+                    updates.extend(self.update(truth, known, expiry, now));
+                }
+                None => updates.extend(self.missing(type_url, name, known, *since, now)),
+            }
+        }
+        // E-07: in SotW an answer for a type without full states says nothing about what it leaves out.
+        asked.then(|| Changes {
+            type_url: type_url.clone(),
+            wildcard: false,
+            updates,
+            complete: None,
+            answered: Some(true),
+        })
+    }
+
+    fn update(&self, truth: &Truth, known: Option<&Known>, old: Option<Expiry>, now: Instant) -> Option<Update> {
+        let resource = &truth.resource;
+        if truth.expiry.is_some_and(|expiry| expiry.at <= now) {
+            let gone = Some(&Known::Absent(Reason::Expired));
+            return (known != gone).then(|| Update::Absent(resource.name().clone(), Reason::Expired));
+        }
+        let same = known == Some(&Known::Present(resource.clone())) && old == truth.expiry;
+        (!same).then(|| Update::Put(resource.clone(), truth.expiry))
+    }
+
+    fn missing(
+        &self,
+        type_url: &TypeUrl,
+        name: &Name,
+        known: Option<&Known>,
+        since: Instant,
+        now: Instant,
+    ) -> Option<Update> {
+        let reason = match known {
+            Some(Known::Absent(_)) => return None,
+            Some(Known::Present(_)) if !self.sotw || type_url.traits().full_state => Reason::Said,
+            Some(Known::Present(_)) => return None,
+            None if !self.sotw => Reason::Said,
+            None if now >= since + DOES_NOT_EXIST => Reason::TimedOut,
+            None => return None,
+        };
+        let canonical = match known {
+            Some(Known::Present(resource)) => resource.name().clone(),
+            Some(Known::Absent(_)) | None => name.clone(),
+        };
+        Some(Update::Absent(canonical, reason))
+    }
+
+    fn find(&self, type_url: &TypeUrl, name: &Name) -> Option<&Truth> {
+        let all = self.truth.get(type_url)?;
+        let aka = |truth: &&Truth| truth.resource.aliases().contains(name);
+        all.get(name.as_str()).or_else(|| all.values().find(aka))
+    }
+}
+
+fn resource(type_url: &TypeUrl, spec: &Spec, now: Instant) -> Resource {
+    let body = Body {
+        name: spec.name.clone(),
+        label: spec.label.clone(),
+    };
+    let mut aliases: Vec<Name> = spec.aliases.iter().map(|alias| alias.as_str().into()).collect();
+    aliases.sort();
+    let parts = ResourceParts {
+        type_url,
+        name: spec.name.as_str().into(),
+        aliases,
+        passed_on: &[],
+        body: &body.encode_to_vec(),
+        endpoints: spec.endpoints.as_deref().map(Name::from),
+        received: now,
+    };
+    Resource::new(parts, 0)
+}

@@ -1,0 +1,224 @@
+//! What is sent although the client may have it: what it names anew, and what it says when it comes back.
+
+use crate::story::{both, delta, sotw};
+
+/// B-15, C-09, L-3: a name that was dropped and named again is sent again, though version and nonce are the same.
+#[test]
+fn dropped_and_named_again() {
+    both(
+        "
+        origin put eds A@1
+        client subscribe eds A
+        client <- eds [A@1], ack
+        client unsubscribe eds A
+        nothing
+        client subscribe eds A
+        client <- eds [A@1], ack
+        ",
+    );
+}
+
+/// B-15: in a full state too.
+#[test]
+fn dropped_and_named_again_in_a_full_state() {
+    both(
+        "
+        origin put lds A@1 B@1
+        client subscribe lds A B
+        client <- lds [A@1 B@1], ack
+        client unsubscribe lds A
+        nothing
+        client subscribe lds A
+        client <- lds sotw [A@1 B@1] | delta [A@1]
+        client ack
+        ",
+    );
+}
+
+/// C-11, K-12, L-4: subscribing to what one is subscribed to means that it was forgotten.
+#[test]
+fn subscribed_twice_is_sent_twice() {
+    delta(
+        "
+        origin put rds A@1
+        client subscribe rds A
+        client <- rds [A@1], ack
+        client sends rds +A
+        client <- rds [A@1], ack
+        client sends rds +A +A
+        client <- rds [A@1]
+        client sends rds +A
+        client <- rds [A@1]
+        client ack
+        ",
+    );
+}
+
+/// C-11: the same for the wildcard.
+#[test]
+fn the_wildcard_subscribed_twice() {
+    delta(
+        "
+        origin put cds a@1 b@1
+        client sends cds +*
+        client <- cds [a@1 b@1], ack
+        client sends cds +*
+        client <- cds [a@1 b@1], ack
+        ",
+    );
+}
+
+/// B-14: only the new name has to be sent, unless the type lists all there is.
+#[test]
+fn one_more_name() {
+    both(
+        "
+        origin put eds a@1 b@1, put lds a@1 b@1
+        client subscribe eds a
+        client <- eds [a@1], ack
+        client subscribe eds b
+        client <- eds [b@1], ack
+        client subscribe lds a
+        client <- lds [a@1], ack
+        client subscribe lds b
+        client <- lds sotw [a@1 b@1] | delta [b@1]
+        client ack
+        ",
+    );
+}
+
+/// B-27, C-15: names that do not exist are remembered and served when they come into being.
+#[test]
+fn a_name_that_comes_into_being() {
+    both(
+        "
+        origin put rds a@1
+        client subscribe rds a later
+        client <- rds sotw [a@1] | delta [a@1] -[later]
+        client ack
+        nothing
+        origin put rds later@1
+        client <- rds [later@1], ack
+        ",
+    );
+}
+
+/// B-25, B-26, K-09, K-10, K-11, L-9: after a restart of the relay the client may have forgotten anything, so it is answered,
+/// although the version is the same as before; a nonce from another stream means nothing.
+#[test]
+fn forgotten_while_away() {
+    sotw(
+        "
+        origin put eds A@1 B@1
+        client sends eds [A B]
+        client <- eds [A@1 B@1]
+        client sends eds [A B] v1 n1 => ack
+        relay restarts
+        client sends eds [A B] v1 n1 => first
+        client <- eds [A@1 B@1]
+        client sends eds [A B] v2 n1 => stale
+        client sends eds [A B] v1 n2 => ack      # v1 is v2: the same content has the same version
+        nothing
+        ",
+    );
+}
+
+/// B-26, K-10: a wildcard is answered on every stream too.
+#[test]
+fn a_wildcard_is_answered_on_every_stream() {
+    sotw(
+        "
+        origin put cds a@1
+        client subscribe cds
+        client <- cds [a@1], ack
+        client reconnects
+        client subscribe cds
+        client <- cds [a@1], ack
+        ",
+    );
+}
+
+/// C-12, C-13, C-14, L-10: what a client brings along is compared; endpoints are sent in any case.
+#[test]
+fn known_versions_are_not_sent_again() {
+    delta(
+        "
+        origin put cds a@1 b@1 c@1, put eds e1@1, put rds r@1
+        client subscribe cds *
+        client <- cds [a@1 b@1 c@1], ack
+        client subscribe eds e1
+        client <- eds [e1@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        client reconnects
+        origin put cds b@2, drop cds c
+        client subscribe cds
+        client <- cds [b@2] -[c], ack
+        client subscribe eds
+        client <- eds [e1@1], ack
+        client subscribe rds
+        nothing
+        client sends cds =a@0 =z@0
+        nothing
+        origin put rds r@2
+        client <- rds [r@2], ack
+        ",
+    );
+}
+
+/// C-12, C-13: what is brought along is knowledge, not interest; what is not asked for, or gone, is taken back.
+#[test]
+fn knowledge_is_not_interest() {
+    delta(
+        "
+        origin put rds a@1 b@1 c@1
+        client sends rds +a =a@foreign =b@foreign =gone@foreign
+        client <- rds [a@1] -[b gone], ack
+        origin put rds b@2
+        nothing
+        second sends rds +c +gone =c@foreign =gone@foreign
+        second <- rds [c@1] -[gone], ack
+        ",
+    );
+}
+
+/// C-13, C-17: a client that comes back and holds exactly what there is gets one empty answer to its wildcard.
+#[test]
+fn nothing_has_changed_while_away() {
+    delta(
+        "
+        origin put cds a@1 b@1
+        client subscribe cds *
+        client <- cds [a@1 b@1], ack
+        relay restarts
+        client subscribe cds
+        client <- cds [], ack
+        origin put cds b@2
+        client <- cds [b@2], ack
+        ",
+    );
+}
+
+/// C-13, K-16, G-20: a relay that knows nothing yet takes nothing from a client that comes back.
+#[test]
+fn coming_back_before_the_relay_knows_anything() {
+    both(
+        "
+        origin put cds a@1 b@1, put rds r@1 s@1
+        client subscribe cds *
+        client <- cds [a@1 b@1], ack
+        client subscribe rds r s
+        client <- rds [r@1 s@1], ack
+        relay restarts
+        origin silent cds, silent rds, drop cds b, drop rds s
+        client subscribe cds
+        client subscribe rds
+        nothing for 5s
+        origin speaks
+        client <- cds sotw [a@1] | delta -[b]
+        client ack cds
+        client <- rds sotw [r@1] | delta -[s]
+        client ack rds
+        ",
+    );
+}

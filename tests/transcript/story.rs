@@ -1,0 +1,353 @@
+//! Runs a story: a few lines of text, one event or one expectation each.
+//!
+//! ```text
+//! origin put cds a@1 b@1:eds, drop rds r   # one message of the control plane; `other` is a second one, for a second view
+//! origin silent cds | speaks | lost | back # it does not answer for a type; it answers again; the relay loses it
+//! client subscribe cds *                   # without names: the legacy empty request; the first one carries what it holds
+//! client unsubscribe cds a
+//! client <- cds [a@1 b@1] -[c], ack        # the next response, exactly; settled at once, or by `client ack [cds]`
+//! client <- cds sotw [a@2] | delta -[b]    # where the dialects differ
+//! client sends cds [a *] v1 n2 => ack      # a SotW request as it is: names, version and nonce of the nth response of the
+//! client sends cds +a -b n2 !              # type; a delta request; `!` adds an error; `=>` checks how it was understood
+//! client status cds Error                  # how the relay sees the client
+//! client ends Unavailable no upstream      # the stream ends with this code, and these words in its message
+//! client reconnects | moves other          # a new stream of the same client; another view
+//! client stalls | reads 1 | reads          # its transport takes nothing, or one response, or whatever comes
+//! nothing for 2s                           # nobody hears anything (300 ms unless told)
+//! wait 2s                                  # time passes
+//! relay restarts                           # and has forgotten all
+//! relay pace 1s                            # a setting, before the first client
+//! sotw client ...                          # a line for one dialect only
+//! ```
+//!
+//! Owns time and the order of things. Refuses to know what is right.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::protocol::{Limits, Settings, Timers};
+use distributary::xds::{Dialect, Types};
+
+use crate::client::{Client, Raw, word};
+use crate::origin::Origin;
+use crate::text::{duration, expected, listed, type_url};
+
+/// Runs the story in both dialects.
+pub(crate) fn both(text: &str) {
+    sotw(text);
+    delta(text);
+}
+
+/// Runs the story with SotW clients.
+pub(crate) fn sotw(text: &str) {
+    Story::new(Dialect::Sotw).run(text);
+}
+
+/// Runs the story with delta clients.
+pub(crate) fn delta(text: &str) {
+    Story::new(Dialect::Delta).run(text);
+}
+
+struct Story {
+    dialect: Dialect,
+    now: Instant,
+    settings: Settings,
+    chunk: usize,
+    origins: BTreeMap<String, Origin>,
+    clients: BTreeMap<String, Client>,
+    log: Vec<String>,
+}
+
+/// How long "nothing" is, unless a story says it.
+const NOTHING: Duration = Duration::from_millis(300);
+/// How long a story's end is watched.
+const AFTERWARDS: Duration = Duration::from_secs(60);
+
+impl Story {
+    fn new(dialect: Dialect) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "where simulated time begins")]
+        let now = Instant::now();
+        Self {
+            dialect,
+            now,
+            settings: Settings {
+                types: Types::default(),
+                limits: Limits::default(),
+                timers: Timers::default(),
+                anonymous: false,
+                relay_id: "relay-1".to_owned(),
+            },
+            chunk: 1 << 20,
+            origins: ["origin", "other"].map(|name| (name.to_owned(), Origin::new())).into(),
+            clients: BTreeMap::new(),
+            log: Vec::new(),
+        }
+    }
+
+    fn run(mut self, text: &str) {
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let line = match line.split_once(' ') {
+                Some(("sotw", rest)) if self.dialect == Dialect::Sotw => rest,
+                Some(("delta", rest)) if self.dialect == Dialect::Delta => rest,
+                Some(("sotw" | "delta", _)) => continue,
+                Some(_) | None => line,
+            };
+            if !line.is_empty() {
+                self.log.push(format!("{number:>3}  {line}"));
+                self.line(line);
+                self.pump();
+            }
+        }
+        self.log.push("the end: nothing more".to_owned());
+        self.nothing(AFTERWARDS);
+    }
+
+    fn line(&mut self, line: &str) {
+        let (subject, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match subject {
+            "origin" | "other" => {
+                let mut words = Vec::new();
+                for clause in rest.split(',') {
+                    words.clear();
+                    words.extend(clause.split_whitespace());
+                    let now = self.now;
+                    self.origins.get_mut(subject).expect("an origin").clause(&words, now);
+                }
+            }
+            "nothing" => self.nothing(rest.strip_prefix("for ").map_or(NOTHING, duration)),
+            "wait" => self.wait(duration(rest)),
+            "relay" => self.relay(&rest.split_whitespace().collect::<Vec<_>>()),
+            name => self.client_line(name, rest),
+        }
+    }
+
+    fn relay(&mut self, words: &[&str]) {
+        let timers = &mut self.settings.timers;
+        match words {
+            ["restarts"] => {
+                self.origins.values_mut().for_each(Origin::forget);
+                self.clients.values_mut().for_each(Client::disconnect);
+            }
+            ["pace", bound] => timers.pace = duration(bound),
+            ["unanswered", bound] => timers.unanswered = duration(bound),
+            ["chunk", bytes] => self.chunk = bytes.parse().expect("a number"),
+            ["anonymous"] => self.settings.anonymous = true,
+            other => panic!("a relay does not know {other:?}"),
+        }
+    }
+
+    fn client_line(&mut self, name: &str, line: &str) {
+        if let Some(rest) = line.strip_prefix("<- ") {
+            return self.expect(name, rest);
+        }
+        let settings = Arc::new(self.settings.clone());
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (verb, words) = words.split_first().expect("a verb");
+        let now = self.now;
+        let client = self.client(name);
+        if *verb != "ends" {
+            assert!(
+                client.ended.is_none(),
+                "the stream of {name} has ended: {:?}",
+                client.ended
+            );
+        }
+        match (*verb, words) {
+            ("subscribe", [topic, names @ ..]) => client.subscribe(&settings, &type_url(topic), names, now),
+            ("unsubscribe", [topic, names @ ..]) => client.unsubscribe(&settings, &type_url(topic), names, now),
+            ("ack" | "nack", topic) => {
+                let topic = topic.first().map(|topic| type_url(topic));
+                client.settle(&settings, topic.as_ref(), *verb == "ack", now);
+            }
+            ("sends", [topic, ..]) => {
+                let rest = line.split_once(topic).expect("a topic").1;
+                let (rest, receipt) = rest
+                    .split_once("=>")
+                    .map_or((rest, None), |(rest, word)| (rest, Some(word.trim())));
+                let topic = type_url(topic);
+                let raw = raw(rest, client, &topic);
+                client.send(&settings, &topic, raw, now);
+                let kind = client.last_receipt.as_ref().map(|receipt| word(&receipt.kind));
+                assert!(receipt.is_none() || kind == receipt, "understood as {kind:?}");
+            }
+            ("status", [topic, status]) => {
+                let topic = type_url(topic);
+                let mut all = client.server.as_ref().expect("a stream").status();
+                let found = all.find_map(|(of, status)| (*of == topic).then(|| format!("{status:?}")));
+                assert_eq!(found.as_deref(), Some(*status));
+            }
+            ("ends", [code, words @ ..]) => {
+                let end = client.ended.take().unwrap_or_else(|| panic!("the stream goes on"));
+                let message = words.join(" ");
+                assert_eq!(format!("{:?}", end.code), *code, "{end}");
+                assert!(end.message.contains(&message), "{end}");
+                client.disconnect();
+            }
+            ("gates", [count]) => {
+                let expired = client.server.as_ref().expect("a stream").expired_gates();
+                assert_eq!(expired.to_string(), *count, "gates that opened by themselves");
+            }
+            ("speaks", [topic]) => client.service = Some(type_url(topic)),
+            ("can", features) => {
+                let node = client.node.get_or_insert_default();
+                node.client_features = features.iter().map(|feature| (*feature).to_owned()).collect();
+            }
+            ("nameless", []) => client.node = None,
+            ("reconnects", []) => client.disconnect(),
+            ("stalls", []) => client.stalled = true,
+            ("reads", []) => client.stalled = false,
+            ("reads", [count]) => {
+                let count = count.parse().expect("a number");
+                client.read(count, self.origins[&client.view].cut(), now);
+            }
+            ("moves", [view]) => {
+                client.view = (*view).to_owned();
+                client.ring_all();
+                let wants = client.wants.clone();
+                let origin = self.origins.get_mut(*view).expect("an origin");
+                wants
+                    .into_iter()
+                    .for_each(|(type_url, target)| origin.want(type_url, target, now));
+            }
+            other => panic!("a client does not know {other:?}"),
+        }
+    }
+
+    fn client(&mut self, name: &str) -> &mut Client {
+        let (dialect, chunk) = (self.dialect, self.chunk);
+        let new = || Client::new(dialect, "origin", chunk);
+        self.clients.entry(name.to_owned()).or_insert_with(new)
+    }
+
+    /// `cds [a@1] -[b]`, or `cds sotw [a@1] | delta -[b]`, with `nothing` for none; then perhaps `, ack` or `, nack`.
+    fn expect(&mut self, name: &str, rest: &str) {
+        let (topic, rest) = rest.split_once(' ').expect("a type and what is said");
+        let (rest, then) = rest
+            .split_once(',')
+            .map_or((rest, None), |(rest, then)| (rest, Some(then.trim())));
+        let mine = match self.dialect {
+            Dialect::Sotw => "sotw ",
+            Dialect::Delta => "delta ",
+        };
+        let wanted = rest
+            .split('|')
+            .find_map(|part| part.trim().strip_prefix(mine))
+            .unwrap_or(rest)
+            .trim();
+        let client = self.client(name);
+        if wanted == "nothing" {
+            assert!(client.inbox.is_empty(), "but {name} heard {}", client.inbox[0]);
+            return;
+        }
+        let topic = type_url(topic);
+        let Some(said) = client.inbox.pop_front() else {
+            panic!("but {name} heard nothing (end: {:?})", client.ended);
+        };
+        let (heard, wanted) = (
+            format!("{:?} {said}", said.type_url),
+            format!("{topic:?} {}", expected(wanted)),
+        );
+        assert_eq!(heard, wanted, "{name} heard (left) and not (right)");
+        self.log.push(format!("       {name} <- {heard}"));
+        if let Some(then) = then {
+            self.client_line(
+                name,
+                &format!("{then} {}", topic.url().trim_start_matches("type.googleapis.com/")),
+            );
+        }
+    }
+
+    fn nothing(&mut self, how_long: Duration) {
+        self.silence();
+        self.wait(how_long);
+        self.silence();
+    }
+
+    fn silence(&mut self) {
+        self.pump();
+        for (name, client) in &self.clients {
+            if let Some(said) = client.inbox.front() {
+                panic!("but {name} heard {:?} {said}", said.type_url);
+            }
+            assert!(
+                client.ended.is_none(),
+                "the stream of {name} has ended: {:?}",
+                client.ended
+            );
+        }
+    }
+
+    fn wait(&mut self, how_long: Duration) {
+        let end = self.now + how_long;
+        loop {
+            self.pump();
+            let timeouts = self
+                .clients
+                .values()
+                .filter_map(|client| client.server.as_ref()?.poll_timeout());
+            let events = self.origins.values().flat_map(|origin| origin.events());
+            match timeouts.chain(events).filter(|at| *at > self.now).min() {
+                Some(at) if at <= end => self.now = at,
+                Some(_) | None => break,
+            }
+        }
+        self.now = end;
+        self.pump();
+    }
+
+    /// Lets everything happen that can happen without time passing.
+    fn pump(&mut self) {
+        for client in self.clients.values_mut() {
+            let origin = self.origins.get_mut(&client.view).expect("an origin");
+            for (type_url, target) in client.take_wants() {
+                origin.want(type_url, target, self.now);
+            }
+        }
+        for (name, origin) in &mut self.origins {
+            let changed = origin.tell(self.now);
+            for client in self.clients.values_mut().filter(|client| client.view == *name) {
+                client.ring(&changed);
+            }
+        }
+        for client in self.clients.values_mut() {
+            client.poll(self.origins[&client.view].cut(), self.now);
+        }
+    }
+}
+
+impl Drop for Story {
+    /// Tells a story that went wrong as far as it went.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{:?}\n{}", self.dialect, self.log.join("\n"));
+        }
+    }
+}
+
+/// A request as a story writes it.
+fn raw(text: &str, client: &Client, topic: &distributary::xds::TypeUrl) -> Raw {
+    let mut raw = Raw::default();
+    let mut text = text.trim();
+    if let Some((list, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        raw.names = listed(&format!("[{list}]")).into_iter().map(str::to_owned).collect();
+        text = rest;
+    }
+    for word in text.split_whitespace() {
+        let number = || word[1..].parse().ok();
+        match word.split_at(1) {
+            ("+", name) => raw.subscribe.push(name.to_owned()),
+            ("-", name) => raw.unsubscribe.push(name.to_owned()),
+            ("=", content) => {
+                let name = content.split('@').next().unwrap_or_default().to_owned();
+                raw.initial.insert(name, client.version_of(topic, content));
+            }
+            ("!", "") => raw.error = Some("it is bad".to_owned()),
+            ("v", text) => raw.version = number().map_or_else(|| text.to_owned(), |n| client.quote(topic, n).1.clone()),
+            ("n", text) => raw.nonce = number().map_or_else(|| text.to_owned(), |n| client.quote(topic, n).0.clone()),
+            _ => panic!("`{word}` is no part of a request"),
+        }
+    }
+    raw
+}

@@ -1,0 +1,108 @@
+//! The words of a story: types, resources, durations.
+//!
+//! Owns their notation. Refuses to know what is done with them.
+
+use std::time::Duration;
+
+use distributary::xds::TypeUrl;
+
+/// The type that a short name stands for; anything with a dot in it is a full name.
+pub(crate) fn type_url(word: &str) -> TypeUrl {
+    let full = match word {
+        "cds" => "envoy.config.cluster.v3.Cluster",
+        "cds_v2" => "envoy.api.v2.Cluster",
+        "ecds" => "envoy.config.core.v3.TypedExtensionConfig",
+        "eds" => "envoy.config.endpoint.v3.ClusterLoadAssignment",
+        "eds_v2" => "envoy.api.v2.ClusterLoadAssignment",
+        "lds" => "envoy.config.listener.v3.Listener",
+        "leds" => "envoy.config.endpoint.v3.LbEndpoint",
+        "rds" => "envoy.config.route.v3.RouteConfiguration",
+        "rtds" => "envoy.service.runtime.v3.Runtime",
+        "sds" => "envoy.extensions.transport_sockets.tls.v3.Secret",
+        "srds" => "envoy.config.route.v3.ScopedRouteConfiguration",
+        "vhds" => "envoy.config.route.v3.VirtualHost",
+        full if full.contains('.') => full,
+        other => panic!("`{other}` is no type"),
+    };
+    TypeUrl::new(full)
+}
+
+/// A resource as a story writes it: `name@label`, then options: `:eds` or `:eds=name` (a cluster that takes its endpoints
+/// from EDS), `:ttl=10s`, `:aka=alias` (repeats), `:aside` (exists, but the wildcard does not cover it).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    pub(crate) label: String,
+    pub(crate) endpoints: Option<String>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) aside: bool,
+}
+
+impl Spec {
+    pub(crate) fn parse(word: &str) -> Self {
+        let (name, rest) = word.split_once('@').unwrap_or_else(|| panic!("`{word}` has no label"));
+        let mut options = rest.split(':');
+        let mut spec = Self {
+            name: name.to_owned(),
+            label: options.next().unwrap_or_default().to_owned(),
+            endpoints: None,
+            ttl: None,
+            aliases: Vec::new(),
+            aside: false,
+        };
+        for option in options {
+            match option.split_once('=').unwrap_or((option, "")) {
+                ("eds", "") => spec.endpoints = Some(name.to_owned()),
+                ("eds", service) => spec.endpoints = Some(service.to_owned()),
+                ("ttl", text) => spec.ttl = Some(duration(text)),
+                ("aka", alias) => spec.aliases.push(alias.to_owned()),
+                ("aside", "") => spec.aside = true,
+                _ => panic!("`{option}` is no option of a resource"),
+            }
+        }
+        spec
+    }
+}
+
+/// `300ms`, `2s`.
+pub(crate) fn duration(word: &str) -> Duration {
+    let (number, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
+    let number = number.parse().unwrap_or_else(|_| panic!("`{word}` is no duration"));
+    match unit {
+        "ms" => Duration::from_millis(number),
+        "s" => Duration::from_secs(number),
+        _ => panic!("`{word}` is no duration"),
+    }
+}
+
+/// The words between brackets.
+pub(crate) fn listed(text: &str) -> Vec<&str> {
+    let inner = text.trim().strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    inner
+        .unwrap_or_else(|| panic!("`{text}` is no list in brackets"))
+        .split_whitespace()
+        .collect()
+}
+
+/// What a response says in the one notation in which expectations are compared: everything sorted.
+pub(crate) fn said(mut items: Vec<String>, mut removed: Vec<String>) -> String {
+    items.sort();
+    removed.sort();
+    let removed = if removed.is_empty() {
+        String::new()
+    } else {
+        format!(" -[{}]", removed.join(" "))
+    };
+    format!("[{}]{removed}", items.join(" "))
+}
+
+/// An expectation `[a@1 b@2] -[c]`, either half of which may be left out, in that notation.
+pub(crate) fn expected(text: &str) -> String {
+    let (items, removed) = match text.split_once("-[") {
+        Some((items, removed)) => (items.trim(), format!("[{removed}")),
+        None => (text.trim(), "[]".to_owned()),
+    };
+    let owned = |text: &str| listed(text).into_iter().map(str::to_owned).collect();
+    said(owned(if items.is_empty() { "[]" } else { items }), owned(&removed))
+}

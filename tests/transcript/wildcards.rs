@@ -1,0 +1,264 @@
+//! Wildcards and names besides: who is subscribed to what, and what leaving it means.
+
+use crate::story::{both, delta, sotw};
+
+/// B-10, B-11, B-14, B-21, B-28, L-1: an empty list means everything only until the first request that names anything;
+/// from then on it means nothing.
+#[test]
+fn the_legacy_wildcard_ends_with_the_first_name() {
+    sotw(
+        "
+        origin put cds c1@1 c2@1 A@1
+        client sends cds []
+        client <- cds [A@1 c1@1 c2@1]
+        client sends cds [] v1 n1 => ack
+        nothing
+        client sends cds [* A] v1 n1
+        client <- cds [A@1 c1@1 c2@1]            # the same full state: A was newly named
+        client sends cds [* A] v2 n2 => ack
+        client sends cds [A] v2 n2
+        nothing
+        origin put cds c1@2
+        nothing
+        client sends cds [] v2 n2
+        nothing
+        origin put cds A@2
+        nothing
+        ",
+    );
+}
+
+/// B-10: as long as every request is empty, all of them mean everything.
+#[test]
+fn the_legacy_wildcard_lasts_as_long_as_nothing_is_named() {
+    sotw(
+        "
+        origin put lds a@1
+        client sends lds []
+        client <- lds [a@1]
+        client sends lds [] v1 n1 => ack
+        client sends lds [] v1 n1 => update
+        nothing
+        origin put lds b@1
+        client <- lds [a@1 b@1], ack
+        ",
+    );
+}
+
+/// B-11: a name that survives the wildcard is still served, alone.
+#[test]
+fn a_name_survives_the_wildcard() {
+    sotw(
+        "
+        origin put cds A@1 c1@1
+        client sends cds [* A]
+        client <- cds [A@1 c1@1], ack
+        client sends cds [A] v1 n1
+        nothing
+        origin put cds A@2
+        client <- cds [A@2], ack
+        ",
+    );
+    delta(
+        "
+        origin put cds A@1 c1@1
+        client subscribe cds * A
+        client <- cds [A@1 c1@1], ack
+        client unsubscribe cds *
+        nothing
+        origin put cds A@2, put cds c1@2
+        client <- cds [A@2], ack
+        ",
+    );
+}
+
+/// B-12, C-07: `*` is a wildcard for any type when it is said; names besides are not served twice.
+#[test]
+fn an_explicit_wildcard_works_for_any_type() {
+    both(
+        "
+        origin put eds a@1 b@1
+        client subscribe eds * a
+        client <- eds [a@1 b@1], ack
+        origin put eds c@1
+        client <- eds [c@1], ack
+        ",
+    );
+}
+
+/// B-13, L-15: an empty first request of a type without wildcards asks for nothing.
+#[test]
+fn an_empty_first_request_for_endpoints_asks_for_nothing() {
+    both(
+        "
+        origin put eds a@1
+        client subscribe eds
+        nothing for 20s
+        client subscribe eds a
+        client <- eds [a@1], ack
+        ",
+    );
+}
+
+/// C-05, C-07, C-10, L-15: `+* -*` says `nothing yet`, and a first request that only takes back asks for nothing either.
+#[test]
+fn a_start_without_subscription() {
+    delta(
+        "
+        origin put cds a@1 b@1
+        client sends cds +* -*
+        nothing for 20s
+        origin put cds a@2
+        nothing
+        other put cds a@1
+        second sends cds -a
+        nothing for 20s
+        second sends cds +b
+        second <- cds [b@1], ack
+        third sends cds +a -a
+        nothing
+        ",
+    );
+}
+
+/// C-04, C-06: later empty lists change nothing, and taking everything back never leads back to the wildcard.
+#[test]
+fn what_is_taken_back_never_becomes_a_wildcard() {
+    delta(
+        "
+        origin put cds a@1 b@1
+        client sends cds
+        client <- cds [a@1 b@1], ack
+        client sends cds
+        nothing
+        client sends cds +a
+        client <- cds [a@1], ack
+        client sends cds -*
+        nothing
+        origin put cds a@2 b@2
+        client <- cds [a@2], ack
+        client sends cds -a
+        client sends cds
+        nothing
+        origin put cds a@3 b@3
+        nothing
+        ",
+    );
+}
+
+/// C-06, C-08, C-09, C-11, K-05, L-2: under a wildcard every name that is given up is answered for, because the client cannot
+/// know whether it is still covered.
+#[test]
+fn names_besides_a_wildcard_are_answered_for_when_they_go() {
+    delta(
+        "
+        origin put cds c1@1 X@1:aside
+        client subscribe cds
+        client <- cds [c1@1], ack
+        client subscribe cds X
+        client <- cds [X@1], ack
+        client subscribe cds c1
+        client <- cds [c1@1], ack
+        client unsubscribe cds c1
+        client <- cds [c1@1], ack
+        client unsubscribe cds X
+        client <- cds -[X], ack
+        client unsubscribe cds *
+        nothing
+        origin put cds c1@2
+        nothing
+        ",
+    );
+}
+
+/// C-08: also while another response is on its way, and for a name that does not exist.
+#[test]
+fn the_answer_to_giving_up_a_name_waits_for_nothing() {
+    delta(
+        "
+        origin put cds c1@1
+        client subscribe cds * c1 ghost
+        client <- cds [c1@1] -[ghost], ack
+        origin put cds c2@1
+        client <- cds [c2@1]
+        client unsubscribe cds c1
+        client <- cds [c1@1]
+        client unsubscribe cds ghost
+        client <- cds -[ghost]
+        client ack
+        ",
+    );
+}
+
+/// C-09: without a wildcard, and for what was never subscribed, nothing is answered.
+#[test]
+fn giving_up_without_a_wildcard_needs_no_answer() {
+    delta(
+        "
+        origin put rds a@1 b@1
+        client subscribe rds a b
+        client <- rds [a@1 b@1], ack
+        client unsubscribe rds a
+        nothing
+        client sends rds -never
+        nothing
+        origin put rds a@2
+        nothing
+        ",
+    );
+}
+
+/// C-09, C-11: giving up the wildcard forgets what came through it alone; asking again brings all of it.
+#[test]
+fn the_wildcard_begins_anew() {
+    delta(
+        "
+        origin put cds a@1 b@1
+        client subscribe cds * a
+        client <- cds [a@1 b@1], ack
+        client sends cds -*
+        nothing
+        client sends cds +*
+        client <- cds [b@1], ack
+        client sends cds +*
+        client <- cds [b@1], ack
+        ",
+    );
+}
+
+/// K-05: that the wildcard does not cover a name any more says nothing about those who asked for it by name.
+#[test]
+fn leaving_the_wildcard_is_not_the_end_of_a_name() {
+    delta(
+        "
+        origin put cds a@1 b@1
+        client subscribe cds * a
+        client <- cds [a@1 b@1], ack
+        second subscribe cds *
+        second <- cds [a@1 b@1], ack
+        origin put cds a@1:aside
+        client <- cds nothing
+        second <- cds -[a], ack
+        origin put cds a@2:aside
+        client <- cds [a@2], ack
+        ",
+    );
+}
+
+/// B-29: a SotW client that has left everything hears nothing, not even the state that would be empty.
+#[test]
+fn nothing_is_said_to_who_wants_nothing() {
+    sotw(
+        "
+        origin put cds a@1, put eds x@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe eds x
+        client <- eds [x@1], ack
+        client unsubscribe cds *
+        client unsubscribe eds x
+        origin drop cds a, put eds x@2
+        nothing for 20s
+        ",
+    );
+}

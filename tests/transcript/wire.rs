@@ -1,0 +1,172 @@
+//! What a client reads off the wire: every response of a story is encoded as the transport encodes it, and decoded again.
+//!
+//! Owns what holds for every response whatever the story is about. Refuses to know stories.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use distributary::proto::envoy::service::discovery::v3 as discovery;
+use distributary::proto::google::protobuf::Any;
+use distributary::protocol::Response;
+use distributary::xds::{Dialect, TypeUrl};
+use prost::Message;
+
+use crate::text::said;
+
+/// A response as the client has read it.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) type_url: TypeUrl,
+    pub(crate) nonce: String,
+    pub(crate) version: String,
+    pub(crate) items: Vec<Item>,
+    pub(crate) removed: Vec<String>,
+}
+
+/// One resource in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) name: String,
+    /// `None`: it came without a body.
+    pub(crate) label: Option<String>,
+    pub(crate) version: String,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wrapped: bool,
+}
+
+/// A body as the origin of a story writes it: like most real ones it has its name in field 1.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(crate) struct Body {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(string, tag = "15")]
+    pub(crate) label: String,
+}
+
+const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+
+/// Encodes and reads one response., B-03, B-04, B-19, C-01, C-18, C-19: what holds for every one of them.
+pub(crate) fn read(response: &Response) -> Said {
+    let url = response.type_url.url();
+    assert!(url.starts_with("type.googleapis.com/"), "A-04: {url}");
+    assert!(!response.nonce.is_empty(), "B-03: a response without a nonce");
+    let version = response.version.to_string();
+    assert!(!version.is_empty(), "B-04: a response without a version");
+    let (items, removed) = match response.dialect {
+        Dialect::Sotw => (read_sotw(response, &version), Vec::new()),
+        Dialect::Delta => read_delta(response, &version),
+    };
+    let mut names = BTreeSet::new();
+    for name in items.iter().map(|item| &item.name).chain(&removed) {
+        assert!(names.insert(name), "B-19, C-19: `{name}` twice in one response");
+    }
+    Said {
+        type_url: response.type_url.clone(),
+        nonce: response.nonce.clone(),
+        version,
+        items,
+        removed,
+    }
+}
+
+fn read_sotw(response: &Response, version: &str) -> Vec<Item> {
+    let head = discovery::DiscoveryResponse {
+        version_info: version.to_owned(),
+        type_url: response.type_url.url().to_owned(),
+        nonce: response.nonce.clone(),
+        ..Default::default()
+    };
+    let message: discovery::DiscoveryResponse = decode(&head, response);
+    let read = |any: Any| {
+        if any.type_url == WRAPPER {
+            let resource = discovery::Resource::decode(any.value).expect("a wrapped resource");
+            return Item {
+                wrapped: true,
+                ..read_resource(resource, response.type_url.url())
+            };
+        }
+        assert_eq!(any.type_url, response.type_url.url(), "A-05");
+        let body = Body::decode(any.value).expect("a body");
+        Item {
+            name: body.name,
+            label: Some(body.label),
+            version: String::new(),
+            aliases: Vec::new(),
+            ttl: None,
+            wrapped: false,
+        }
+    };
+    message.resources.into_iter().map(read).collect()
+}
+
+fn read_delta(response: &Response, version: &str) -> (Vec<Item>, Vec<String>) {
+    let head = discovery::DeltaDiscoveryResponse {
+        system_version_info: version.to_owned(),
+        type_url: response.type_url.url().to_owned(),
+        nonce: response.nonce.clone(),
+        ..Default::default()
+    };
+    let message: discovery::DeltaDiscoveryResponse = decode(&head, response);
+    let items = message.resources.into_iter();
+    let items = items
+        .map(|resource| read_resource(resource, response.type_url.url()))
+        .collect();
+    (items, message.removed_resources)
+}
+
+fn decode<M: Message + Default>(head: &M, response: &Response) -> M {
+    let mut bytes = BytesMut::from(head.encode_to_vec().as_slice());
+    let (pieces, _) = response
+        .batch
+        .encoded(response.chunk, response.dialect, response.type_url.kind());
+    pieces.iter().for_each(|piece: &Bytes| bytes.put_slice(piece));
+    M::decode(bytes.freeze()).expect("a response that can be decoded")
+}
+
+fn read_resource(resource: discovery::Resource, url: &str) -> Item {
+    assert!(!resource.name.is_empty(), "C-18: a resource without a name");
+    let label = resource.resource.map(|any| {
+        assert_eq!(any.type_url, url, "A-05");
+        assert!(
+            !resource.version.is_empty(),
+            "C-18: `{}` without a version",
+            resource.name
+        );
+        let body = Body::decode(any.value).expect("a body");
+        assert_eq!(body.name, resource.name, "the name around the body");
+        body.label
+    });
+    let ttl = resource.ttl.map(|ttl| {
+        Duration::new(
+            ttl.seconds.try_into().expect("a ttl"),
+            ttl.nanos.try_into().expect("a ttl"),
+        )
+    });
+    Item {
+        name: resource.name,
+        label,
+        version: resource.version,
+        aliases: resource.aliases,
+        ttl,
+        wrapped: false,
+    }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.name, self.label.as_deref().unwrap_or("-"))?;
+        self.aliases.iter().try_for_each(|alias| write!(f, ":aka={alias}"))?;
+        self.ttl.map_or(Ok(()), |ttl| write!(f, ":ttl={ttl:?}"))?;
+        if self.wrapped { f.write_str(":wrapped") } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items = self.items.iter().map(ToString::to_string).collect();
+        f.write_str(&said(items, self.removed.clone()))
+    }
+}
