@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Changes, Expiry, Known, Name, Resource, State, TypeUrl};
+use super::{Changes, Expiry, Known, Name, Reason, Resource, State, TypeUrl};
 
 /// The states of all types of one view at one instant.
 #[derive(Clone, Debug, Default)]
@@ -113,11 +113,15 @@ impl Slot {
         }
     }
 
-    /// What is known of a name: the wildcard first, then what was asked for by name.
+    /// What is known of a name: what the wildcard covers, else what was asked for by name. K-05: that the wildcard lost a name
+    /// says nothing about who asked for it by name, unless nobody says anything else about that name.
     #[must_use]
     pub fn known(&self, name: &Name) -> Option<&Known> {
         let covered = self.wildcard.as_ref().and_then(|state| state.known(name));
-        covered.or_else(|| self.named.known(name))
+        match (covered, self.named.known(name)) {
+            (Some(Known::Present(_)), _) | (Some(_), Some(Known::Absent(Reason::TimedOut))) => covered,
+            (_, named) => named,
+        }
     }
 
     /// The resource of this name, if it exists.
@@ -133,7 +137,7 @@ impl Slot {
     #[must_use]
     pub fn expiry(&self, name: &Name) -> Option<Expiry> {
         match &self.wildcard {
-            Some(state) if state.known(name).is_some() => state.expiry(name),
+            Some(state) if state.resource(name).is_some() => state.expiry(name),
             Some(_) | None => self.named.expiry(name),
         }
     }
