@@ -17,7 +17,7 @@ impl Server {
         let calm = self.calm(cut, answers);
         let ripe = calm || self.removals.is_ripe(self.bound(), now);
         let mut removals_wait = false;
-        if let Some(response) = self.poll_additions(cut, answers, ripe, &mut removals_wait, now) {
+        if let Some(response) = self.poll_additions(cut, answers, &mut removals_wait, now) {
             return Some(response);
         }
         if !removals_wait {
@@ -42,7 +42,6 @@ impl Server {
         &mut self,
         cut: &Cut,
         answers: &impl Answers,
-        ripe: bool,
         removals_wait: &mut bool,
         now: Instant,
     ) -> Option<Response> {
@@ -60,7 +59,7 @@ impl Server {
                     continue;
                 }
             }
-            let alone = ripe && self.others_quiet(at, cut);
+            let alone = self.others_quiet(at, cut);
             match self.step(at, cut, answers, alone, now) {
                 Step::Send(response) if waiting && kind.gated() => {
                     self.additions.pass();
