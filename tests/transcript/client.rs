@@ -314,12 +314,16 @@ impl Client {
         if server.poll_timeout().is_some_and(|due| due <= now) {
             self.ended = server.handle_timeout(cut, now);
         }
-        while !self.stalled && self.ended.is_none() {
-            let Some(response) = self
-                .server
-                .as_mut()
-                .and_then(|server| server.poll_response(cut, &self.answers, now))
-            else {
+        if !self.stalled && self.ended.is_none() {
+            self.read(usize::MAX, cut, now);
+        }
+    }
+
+    /// The transport takes up to this many responses.
+    pub(crate) fn read(&mut self, count: usize, cut: &Cut, now: Instant) {
+        for _ in 0..count {
+            let server = self.server.as_mut();
+            let Some(response) = server.and_then(|server| server.poll_response(cut, &self.answers, now)) else {
                 break;
             };
             assert_eq!(response.dialect, self.dialect);

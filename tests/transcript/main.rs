@@ -13,9 +13,9 @@
 
 mod client;
 mod origin;
+mod resending;
+mod settling;
 mod story;
 mod text;
 mod wildcards;
 mod wire;
-mod resending;
-mod settling;

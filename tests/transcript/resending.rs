@@ -199,7 +199,7 @@ fn nothing_has_changed_while_away() {
     );
 }
 
-/// C-13, K-16, G-20: a relay that knows nothing yet takes nothing from a client that comes back.
+/// C-13, D-01, K-16, G-20: a relay that knows nothing yet takes nothing from a client that comes back.
 #[test]
 fn coming_back_before_the_relay_knows_anything() {
     both(
@@ -215,10 +215,11 @@ fn coming_back_before_the_relay_knows_anything() {
         client subscribe rds
         nothing for 5s
         origin speaks
-        client <- cds sotw [a@1] | delta -[b]
+        client <- cds sotw [a@1] | delta []
         client ack cds
         client <- rds sotw [r@1] | delta -[s]
         client ack rds
+        delta client <- cds -[b], ack            # D-01: clusters go last
         ",
     );
 }

@@ -145,8 +145,9 @@ impl Story {
         let settings = Arc::new(self.settings.clone());
         let words: Vec<&str> = line.split_whitespace().collect();
         let (verb, words) = words.split_first().expect("a verb");
-        let now = self.now;
-        let client = self.client(name);
+        let (now, dialect, chunk) = (self.now, self.dialect, self.chunk);
+        let new = || Client::new(dialect, "origin", chunk);
+        let client = self.clients.entry(name.to_owned()).or_insert_with(new);
         if *verb != "ends" {
             assert!(
                 client.ended.is_none(),
@@ -172,23 +173,6 @@ impl Story {
                 let kind = client.last_receipt.as_ref().map(|receipt| word(&receipt.kind));
                 assert!(receipt.is_none() || kind == receipt, "understood as {kind:?}");
             }
-            ("status", [topic, status]) => {
-                let topic = type_url(topic);
-                let mut all = client.server.as_ref().expect("a stream").status();
-                let found = all.find_map(|(of, status)| (*of == topic).then(|| format!("{status:?}")));
-                assert_eq!(found.as_deref(), Some(*status));
-            }
-            ("ends", [code, words @ ..]) => {
-                let end = client.ended.take().unwrap_or_else(|| panic!("the stream goes on"));
-                let message = words.join(" ");
-                assert_eq!(format!("{:?}", end.code), *code, "{end}");
-                assert!(end.message.contains(&message), "{end}");
-                client.disconnect();
-            }
-            ("gates", [count]) => {
-                let expired = client.server.as_ref().expect("a stream").expired_gates();
-                assert_eq!(expired.to_string(), *count, "gates that opened by themselves");
-            }
             ("speaks", [topic]) => client.service = Some(type_url(topic)),
             ("can", features) => {
                 let node = client.node.get_or_insert_default();
@@ -211,14 +195,8 @@ impl Story {
                     .into_iter()
                     .for_each(|(type_url, target)| origin.want(type_url, target, now));
             }
-            other => panic!("a client does not know {other:?}"),
+            _ => check(client, verb, words),
         }
-    }
-
-    fn client(&mut self, name: &str) -> &mut Client {
-        let (dialect, chunk) = (self.dialect, self.chunk);
-        let new = || Client::new(dialect, "origin", chunk);
-        self.clients.entry(name.to_owned()).or_insert_with(new)
     }
 
     /// `cds [a@1] -[b]`, or `cds sotw [a@1] | delta -[b]`, with `nothing` for none; then perhaps `, ack` or `, nack`.
@@ -236,7 +214,10 @@ impl Story {
             .find_map(|part| part.trim().strip_prefix(mine))
             .unwrap_or(rest)
             .trim();
-        let client = self.client(name);
+        let client = self
+            .clients
+            .get_mut(name)
+            .unwrap_or_else(|| panic!("{name} has said nothing"));
         if wanted == "nothing" {
             assert!(client.inbox.is_empty(), "but {name} heard {}", client.inbox[0]);
             return;
@@ -323,6 +304,30 @@ impl Drop for Story {
         if std::thread::panicking() {
             eprintln!("{:?}\n{}", self.dialect, self.log.join("\n"));
         }
+    }
+}
+
+/// How the relay sees a client.
+fn check(client: &mut Client, verb: &str, words: &[&str]) {
+    match (verb, words) {
+        ("status", [topic, status]) => {
+            let topic = type_url(topic);
+            let mut all = client.server.as_ref().expect("a stream").status();
+            let found = all.find_map(|(of, status)| (*of == topic).then(|| format!("{status:?}")));
+            assert_eq!(found.as_deref(), Some(*status));
+        }
+        ("ends", [code, words @ ..]) => {
+            let end = client.ended.take().unwrap_or_else(|| panic!("the stream goes on"));
+            let message = words.join(" ");
+            assert_eq!(format!("{:?}", end.code), *code, "{end}");
+            assert!(end.message.contains(&message), "{end}");
+            client.disconnect();
+        }
+        ("gates", [count]) => {
+            let expired = client.server.as_ref().expect("a stream").expired_gates();
+            assert_eq!(expired.to_string(), *count, "gates that opened by themselves");
+        }
+        other => panic!("a client does not know {other:?}"),
     }
 }
 
