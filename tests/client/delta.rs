@@ -1,0 +1,298 @@
+//! The delta dialect.
+
+use distributary::protocol::Request;
+use distributary::xds::{Dialect, TypeUrl};
+
+use crate::{CDS, EDS, RDS, Upstream, VHDS, delta, ms, resource, seconds};
+
+/// E-20, A-04: the wildcard is asked for by a first request that names nothing, where the type allows it, else by its name.
+#[test]
+fn the_wildcard_is_asked_for_in_the_oldest_way() {
+    let mut upstream = Upstream::new(Dialect::Delta);
+    upstream.want(CDS, "*");
+    upstream.want(EDS, "*");
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["cds", "eds +*"]);
+}
+
+/// E-16, E-02, D-08: the answer goes first and alone, then the change.
+#[test]
+fn an_answer_never_shares_a_request_with_a_change() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.want(RDS, "r");
+    upstream.want(EDS, "b");
+    upstream.hears(delta(EDS, "n1", &["a=1"], &[]));
+    assert_eq!(upstream.sent(), ["eds ack n1", "eds +b", "rds +r"]);
+    assert_eq!(upstream.named(EDS), "a=1");
+}
+
+/// E-02: every response is answered, also where several came before the transport took an answer.
+#[test]
+fn every_delta_response_is_answered() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    for nonce in ["n1", "n2", "n3"] {
+        upstream.hears(delta(EDS, nonce, &[&format!("a={nonce}")], &[]));
+    }
+    assert_eq!(upstream.sent(), ["eds ack n1", "eds ack n2", "eds ack n3"]);
+    assert_eq!(upstream.named(EDS), "a=n3");
+}
+
+/// E-21: while the transport takes nothing, requests do not queue up: what was wanted in between leaves no trace.
+#[test]
+fn the_latest_interest_wins() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    for round in 0..100 {
+        upstream.want(EDS, &format!("x{round}"));
+        upstream.unwant(EDS, &format!("x{round}"));
+    }
+    upstream.want(EDS, "b");
+    assert_eq!(upstream.sent(), ["eds +b"]);
+}
+
+/// E-16, E-17: a name that is wanted anew before the server heard of the end is unsubscribed and subscribed in two requests, and
+/// what comes for the old subscription does not count.
+#[test]
+fn a_name_wanted_anew_is_asked_for_anew() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b"]);
+    upstream.hears(delta(EDS, "n1", &["a=1", "b=1"], &[]));
+    upstream.sent();
+    upstream.unwant(EDS, "a");
+    assert_eq!(upstream.named(EDS), "b=1");
+    upstream.want(EDS, "a");
+    upstream.hears(delta(EDS, "n2", &["a=old"], &[]));
+    assert_eq!(upstream.named(EDS), "b=1");
+    assert_eq!(upstream.sent(), ["eds ack n2", "eds -a", "eds +a"]);
+    upstream.hears(delta(EDS, "n3", &["a=2"], &[]));
+    assert_eq!(upstream.named(EDS), "a=2 b=1");
+}
+
+/// L-14, K-15: the server says that a name does not exist; later it does, without a new request.
+#[test]
+fn missing_then_created() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, RDS, &["ghost"]);
+    upstream.hears(delta(RDS, "n1", &[], &["ghost"]));
+    assert_eq!(upstream.named(RDS), "ghost:Said");
+    upstream.sent();
+    upstream.hears(delta(RDS, "n2", &["ghost=1"], &[]));
+    assert_eq!(upstream.named(RDS), "ghost=1");
+    assert_eq!(upstream.sent(), ["rds ack n2"]);
+}
+
+/// C-16, E-08: a server that never says what is missing is waited for, 15 s from when it was asked.
+#[test]
+fn a_silent_server_is_given_fifteen_seconds() {
+    let mut upstream = Upstream::new(Dialect::Delta);
+    upstream.want(RDS, "ghost");
+    upstream.connect();
+    // The transport takes nothing for a long time: nothing was asked, nothing is missing (L-22b).
+    upstream.pass(ms(20_000));
+    assert_eq!(upstream.named(RDS), "");
+    upstream.sent();
+    upstream.pass(ms(14_999));
+    assert_eq!(upstream.named(RDS), "");
+    upstream.pass(ms(1));
+    assert_eq!(upstream.named(RDS), "ghost:TimedOut");
+}
+
+/// E-08: the time stops with the stream and begins anew on the next; what is held is not waited for.
+#[test]
+fn the_time_to_answer_begins_anew_on_the_next_stream() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, RDS, &["held", "ghost"]);
+    upstream.hears(delta(RDS, "n1", &["held=1"], &[]));
+    upstream.pass(ms(14_000));
+    upstream.disconnect();
+    upstream.pass(ms(60_000));
+    assert_eq!(upstream.named(RDS), "held=1");
+    upstream.connect();
+    upstream.sent();
+    upstream.pass(ms(14_999));
+    assert_eq!(upstream.named(RDS), "held=1");
+    upstream.pass(ms(1));
+    assert_eq!(upstream.named(RDS), "ghost:TimedOut held=1");
+}
+
+/// E-06: what nobody asked for is passed over in silence, and no fault.
+#[test]
+fn what_nobody_asked_for_is_passed_over() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.hears(delta(EDS, "n1", &["a=1", "stranger=1"], &["another"]));
+    assert_eq!(upstream.named(EDS), "a=1");
+    assert_eq!(upstream.sent(), ["eds ack n1"]);
+}
+
+/// E-05: a type that was never asked for on this stream is neither accepted nor refused.
+#[test]
+fn a_type_never_asked_for_is_ignored() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.news();
+    upstream.hears(delta(CDS, "n1", &["c=1"], &[]));
+    assert_eq!(upstream.sent(), [""; 0]);
+    assert_eq!(upstream.news(), 0);
+}
+
+/// K-22, K-09: what comes again with the same content is the same, and nobody hears of it.
+#[test]
+fn equal_content_is_no_news() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.hears(delta(EDS, "n1", &["a=1"], &[]));
+    upstream.sent();
+    upstream.news();
+    let before = upstream.cut.slot(&TypeUrl::new(EDS)).unwrap().named.clone();
+    for round in 0..1000 {
+        upstream.hears(delta(EDS, &format!("m{round}"), &["a=1"], &[]));
+        assert_eq!(upstream.sent(), [format!("eds ack m{round}")]);
+    }
+    assert_eq!(upstream.news(), 0);
+    assert_eq!(before.id(), upstream.cut.slot(&TypeUrl::new(EDS)).unwrap().named.id());
+}
+
+/// C-20, C-21: a virtual host is asked for by what it is called, and answers to its other names.
+#[test]
+fn a_resource_answers_to_its_aliases() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, VHDS, &["rc/host.x", "rc/host.y"]);
+    let mut host = resource(VHDS, "rc/hosts", "1");
+    host.aliases = vec!["rc/host.y".to_owned(), "rc/host.x".to_owned()];
+    let mut response = delta(VHDS, "n1", &[], &[]);
+    response.resources.push(host.clone());
+    upstream.hears(response);
+    assert_eq!(upstream.named(VHDS), "rc/hosts=1");
+    upstream.pass(ms(60_000));
+    assert_eq!(upstream.named(VHDS), "rc/hosts=1", "both names were answered");
+
+    // It loses one: that one is waited for like a name just asked for.
+    host.aliases.pop();
+    let mut response = delta(VHDS, "n2", &[], &[]);
+    response.resources.push(host);
+    upstream.hears(response);
+    upstream.pass(ms(15_000));
+    assert_eq!(upstream.named(VHDS), "rc/host.x:TimedOut rc/hosts=1");
+    // Nobody wants the other any more, so that nothing is left to hold it.
+    upstream.unwant(VHDS, "rc/host.y");
+    assert_eq!(upstream.named(VHDS), "rc/host.x:TimedOut");
+}
+
+/// C-21, E-10: an entry without a body says of a virtual host that it does not exist; it is no heartbeat.
+#[test]
+fn a_virtual_host_without_a_body_does_not_exist() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, VHDS, &["rc/host.x"]);
+    let mut host = resource(VHDS, "rc/host.x", "1");
+    host.aliases = vec!["rc/host.x".to_owned()];
+    host.resource = None;
+    let mut response = delta(VHDS, "n1", &[], &[]);
+    response.resources.push(host);
+    upstream.hears(response);
+    assert_eq!(upstream.named(VHDS), "rc/host.x:Said");
+    assert_eq!(upstream.sent(), ["vhds ack n1"]);
+}
+
+/// L-24, E-11, K-17, E-10: a time to live ends at its deadline, a heartbeat moves it, and both survive the stream.
+#[test]
+fn a_time_to_live() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["x"]);
+    let mut x = resource(EDS, "x", "1");
+    x.ttl = seconds(10);
+    let mut response = delta(EDS, "n1", &[], &[]);
+    response.resources.push(x.clone());
+    upstream.hears(response);
+    let first = upstream
+        .cut
+        .slot(&TypeUrl::new(EDS))
+        .unwrap()
+        .named
+        .expiry(&"x".into())
+        .unwrap();
+    assert_eq!(first.at, upstream.now + ms(10_000));
+
+    upstream.pass(ms(8_000));
+    x.resource = None;
+    let mut response = delta(EDS, "n2", &[], &[]);
+    response.resources.push(x.clone());
+    upstream.hears(response);
+    let second = upstream
+        .cut
+        .slot(&TypeUrl::new(EDS))
+        .unwrap()
+        .named
+        .expiry(&"x".into())
+        .unwrap();
+    assert_eq!(second.at, upstream.now + ms(10_000));
+    assert_ne!(first.beat, second.beat);
+
+    upstream.disconnect();
+    upstream.pass(ms(9_999));
+    assert_eq!(upstream.named(EDS), "x=1");
+    upstream.pass(ms(1));
+    assert_eq!(upstream.named(EDS), "x:Expired");
+}
+
+/// E-11: a receipt without a ttl takes the deadline away; a ttl of zero is the end at once.
+#[test]
+fn a_time_to_live_is_taken_away() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["x"]);
+    let mut response = delta(EDS, "n1", &["x=1"], &[]);
+    response.resources[0].ttl = seconds(10);
+    upstream.hears(response);
+    upstream.hears(delta(EDS, "n2", &["x=1"], &[]));
+    upstream.pass(ms(60_000));
+    assert_eq!(upstream.named(EDS), "x=1");
+    let mut response = delta(EDS, "n3", &["x=1"], &[]);
+    response.resources[0].ttl = seconds(0);
+    upstream.hears(response);
+    assert_eq!(upstream.named(EDS), "x:Expired");
+}
+
+/// K-13: the name under which a cluster takes its endpoints is read when it comes in.
+#[test]
+fn a_cluster_names_its_endpoints() {
+    use distributary::proto::envoy::config::cluster::v3::{Cluster, cluster};
+    use prost::Message;
+    let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
+    let cluster = |name: &str, kind, service: &str| {
+        let cluster = Cluster {
+            name: name.to_owned(),
+            r#type: i32::from(kind),
+            eds_cluster_config: Some(cluster::EdsClusterConfig {
+                service_name: service.to_owned(),
+            }),
+        };
+        let mut resource = resource(CDS, name, "1");
+        resource.resource.as_mut().unwrap().value = cluster.encode_to_vec().into();
+        resource
+    };
+    let mut response = delta(CDS, "n1", &[], &[]);
+    response.resources = vec![
+        cluster("own", cluster::DiscoveryType::Eds, ""),
+        cluster("service", cluster::DiscoveryType::Eds, "s"),
+        cluster("static", cluster::DiscoveryType::Static, "s"),
+    ];
+    upstream.hears(response);
+    let slot = upstream.cut.slot(&TypeUrl::new(CDS)).unwrap().wildcard.clone().unwrap();
+    let endpoints = |name: &str| {
+        slot.resource(&name.into())
+            .unwrap()
+            .endpoints()
+            .map(ToString::to_string)
+    };
+    assert_eq!(endpoints("own").as_deref(), Some("own"));
+    assert_eq!(endpoints("service").as_deref(), Some("s"));
+    assert_eq!(endpoints("static"), None);
+}
+
+/// A-11: a million names go out in requests that every server can read, each name once.
+#[test]
+fn very_many_names_are_asked_for_in_portions() {
+    let mut upstream = Upstream::new(Dialect::Delta);
+    for number in 0..100_000 {
+        upstream.want(EDS, &format!("a-name-of-forty-characters-or-so-{number:08}"));
+    }
+    upstream.connect();
+    let mut asked = 0;
+    let mut requests = 0;
+    while let Some(Request::Delta(request)) = upstream.client.poll_request(upstream.now) {
+        asked += request.resource_names_subscribe.len();
+        requests += 1;
+        assert!(prost::Message::encoded_len(&request) < 2 * 1024 * 1024);
+    }
+    assert_eq!(asked, 100_000);
+    assert!(requests > 1);
+}

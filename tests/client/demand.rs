@@ -1,0 +1,141 @@
+//! What goes to which stream.
+
+use std::sync::Arc;
+
+use distributary::protocol::{Demand, Leg};
+use distributary::xds::{Changes, Cut, Name, Resource, ResourceParts, Target, TypeUrl, Update, Want};
+
+use crate::{CDS, EDS};
+
+struct View {
+    demand: Demand,
+    cut: Cut,
+    now: std::time::Instant,
+}
+
+impl View {
+    fn new() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "resources carry an instant")]
+        let now = std::time::Instant::now();
+        Self {
+            demand: Demand::default(),
+            cut: Cut::default(),
+            now,
+        }
+    }
+
+    fn tell(&mut self, type_url: &str, target: &str, wanted: bool) -> Vec<String> {
+        let want = Want {
+            type_url: TypeUrl::new(type_url),
+            target: match target {
+                "*" => Target::Wildcard,
+                name => Target::Name(Name::from(name)),
+            },
+            wanted,
+        };
+        lines(&self.demand.handle_want(&want, &self.cut))
+    }
+
+    fn want(&mut self, type_url: &str, target: &str) -> Vec<String> {
+        self.tell(type_url, target, true)
+    }
+
+    fn unwant(&mut self, type_url: &str, target: &str) -> Vec<String> {
+        self.tell(type_url, target, false)
+    }
+
+    /// The wildcard of clusters now has these besides, lacks those, and is complete or not.
+    fn wildcard(&mut self, puts: &[(&str, &str)], gone: &[&str], complete: bool) -> Vec<String> {
+        let type_url = TypeUrl::new(CDS);
+        let put = |(name, alias): &(&str, &str)| {
+            let parts = ResourceParts {
+                type_url: &type_url,
+                name: Name::from(*name),
+                aliases: vec![Name::from(*alias)],
+                passed_on: &[],
+                body: name.as_bytes(),
+                endpoints: None,
+                received: self.now,
+            };
+            Update::Put(Arc::new(Resource::new(parts, 0)), None)
+        };
+        let gone = gone.iter().map(|name| Update::Forget(Name::from(*name)));
+        let changes = Changes {
+            type_url: type_url.clone(),
+            wildcard: true,
+            updates: puts.iter().map(put).chain(gone).collect(),
+            complete: Some(complete),
+            answered: None,
+        };
+        self.cut = self.cut.with(&changes).0;
+        lines(&self.demand.handle_cut(&self.cut))
+    }
+}
+
+fn lines(wants: &[(Leg, Want)]) -> Vec<String> {
+    let line = |(leg, want): &(Leg, Want)| {
+        let sign = if want.wanted { '+' } else { '-' };
+        match &want.target {
+            Target::Wildcard => format!("{leg:?} {sign}*"),
+            Target::Name(name) => format!("{leg:?} {sign}{name}"),
+        }
+    };
+    wants.iter().map(line).collect()
+}
+
+const NOTHING: [&str; 0] = [];
+
+/// K-23: names alone live on the main stream.
+#[test]
+fn names_alone() {
+    let mut view = View::new();
+    assert_eq!(view.want(EDS, "a"), ["Main +a"]);
+    assert_eq!(view.want(EDS, "b"), ["Main +b"]);
+    assert_eq!(view.want(EDS, "a"), NOTHING);
+    assert_eq!(view.unwant(EDS, "a"), ["Main -a"]);
+    assert_eq!(view.unwant(EDS, "a"), NOTHING);
+}
+
+/// K-05: beside a wildcard, a name waits until that is complete; only if it lacks the name it is asked for, on the other stream.
+#[test]
+fn a_name_beside_a_wildcard() {
+    let mut view = View::new();
+    assert_eq!(view.want(CDS, "*"), ["Main +*"]);
+    assert_eq!(view.want(CDS, "in"), NOTHING);
+    assert_eq!(view.want(CDS, "out"), NOTHING);
+    assert_eq!(view.wildcard(&[("in", "x")], &[], false), NOTHING);
+    assert_eq!(view.wildcard(&[], &[], true), ["Aside +out"]);
+    assert_eq!(view.want(CDS, "late"), ["Aside +late"]);
+    // The wildcard comes to cover one, by an alias too, and loses it again.
+    assert_eq!(
+        view.wildcard(&[("out", "late")], &[], true),
+        ["Aside -late", "Aside -out"]
+    );
+    assert_eq!(view.wildcard(&[], &["out"], true), ["Aside +late", "Aside +out"]);
+    assert_eq!(view.wildcard(&[("other", "y")], &[], true), NOTHING);
+    assert_eq!(view.unwant(CDS, "in"), NOTHING);
+    assert_eq!(view.unwant(CDS, "out"), ["Aside -out"]);
+}
+
+/// K-05: what comes first has the main stream. Names that were asked for stay until a wildcard covers them.
+#[test]
+fn a_wildcard_beside_names() {
+    let mut view = View::new();
+    assert_eq!(view.want(CDS, "a"), ["Main +a"]);
+    assert_eq!(view.want(CDS, "b"), ["Main +b"]);
+    assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
+    assert_eq!(view.want(CDS, "c"), NOTHING);
+    assert_eq!(view.wildcard(&[("a", "x")], &[], true), ["Main -a", "Main +c"]);
+    // Without the wildcard nothing is covered.
+    assert_eq!(view.unwant(CDS, "*"), ["Aside -*", "Main +a"]);
+}
+
+/// A stream that has a wildcard of a type never named that type, also when the one ends before the other begins.
+#[test]
+fn a_type_keeps_its_stream() {
+    let mut view = View::new();
+    assert_eq!(view.want(CDS, "a"), ["Main +a"]);
+    assert_eq!(view.unwant(CDS, "a"), ["Main -a"]);
+    assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
+    assert_eq!(view.want(EDS, "*"), ["Main +*"], "types are apart");
+}

@@ -1,0 +1,308 @@
+//! The upstream machine as a server sees it: transcripts of what it says and of what the view then knows.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod completeness;
+mod delta;
+mod demand;
+mod faults;
+mod sotw;
+mod stream;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use distributary::proto::envoy::config::core::v3::{ControlPlane, Node};
+use distributary::proto::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
+};
+use distributary::proto::google::protobuf::{Any, Duration as Seconds};
+use distributary::protocol::{Client, ClientSettings, Request};
+use distributary::xds::{Changes, Cut, Dialect, Known, Name, State, Target, TypeUrl, Types, Want};
+use prost::Message;
+
+pub const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+pub const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+pub const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+pub const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
+const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+
+/// A machine, the view that it fills, and the time.
+pub struct Upstream {
+    pub client: Client,
+    pub cut: Cut,
+    pub now: Instant,
+    pub published: Vec<Changes>,
+}
+
+impl Upstream {
+    pub fn new(dialect: Dialect) -> Self {
+        let settings = ClientSettings {
+            types: Types::default(),
+            relay_id: "relay-1".to_owned(),
+            does_not_exist: Duration::from_secs(15),
+            wildcard_quiet: Duration::from_millis(250),
+        };
+        let node = Node {
+            id: "n".to_owned(),
+            ..Node::default()
+        };
+        #[expect(clippy::disallowed_methods, reason = "some instant to begin from; tests add to it")]
+        let now = Instant::now();
+        Self {
+            client: Client::new(Arc::new(settings), dialect, node),
+            cut: Cut::default(),
+            now,
+            published: Vec::new(),
+        }
+    }
+
+    /// A machine on a stream on which these are wanted, with its first requests sent.
+    pub fn streaming(dialect: Dialect, type_url: &str, targets: &[&str]) -> Self {
+        let mut upstream = Self::new(dialect);
+        targets.iter().for_each(|target| upstream.want(type_url, target));
+        upstream.connect();
+        upstream.sent();
+        upstream
+    }
+
+    pub fn want(&mut self, type_url: &str, target: &str) {
+        self.tell(type_url, target, true);
+    }
+
+    pub fn unwant(&mut self, type_url: &str, target: &str) {
+        self.tell(type_url, target, false);
+    }
+
+    fn tell(&mut self, type_url: &str, target: &str, wanted: bool) {
+        let target = match target {
+            "*" => Target::Wildcard,
+            name => Target::Name(Name::from(name)),
+        };
+        let type_url = TypeUrl::new(type_url);
+        let changes = self.client.handle_want(&Want {
+            type_url,
+            target,
+            wanted,
+        });
+        self.publish(changes);
+    }
+
+    pub fn connect(&mut self) {
+        self.client.handle_connected(Duration::from_millis(1));
+    }
+
+    pub fn disconnect(&mut self) {
+        let changes = self.client.handle_disconnected();
+        self.publish(changes);
+    }
+
+    pub fn hears(&mut self, response: DeltaDiscoveryResponse) {
+        let changes = self.client.handle_delta(response, self.now);
+        self.publish(changes);
+    }
+
+    pub fn hears_sotw(&mut self, response: DiscoveryResponse) {
+        let changes = self.client.handle_sotw(response, self.now);
+        self.publish(changes);
+    }
+
+    /// Lets time pass, with everything that happens in it.
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(at) = self.client.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            let changes = self.client.handle_timeout(self.now);
+            self.publish(changes);
+        }
+        self.now = end;
+    }
+
+    fn publish(&mut self, changes: Vec<Changes>) {
+        for change in &changes {
+            self.cut = self.cut.with(change).0;
+        }
+        self.published.extend(changes);
+    }
+
+    /// How many changes were published since the last time.
+    pub fn news(&mut self) -> usize {
+        std::mem::take(&mut self.published).len()
+    }
+
+    /// What goes out now, one line for each request.
+    pub fn sent(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Some(request) = self.client.poll_request(self.now) {
+            lines.push(match &request {
+                Request::Sotw(request) => sotw_line(request),
+                Request::Delta(request) => delta_line(request),
+            });
+        }
+        lines
+    }
+
+    /// What is known by name, in one line: `a=1 b:absent`, and `complete` at the end of a complete wildcard.
+    pub fn named(&self, type_url: &str) -> String {
+        let slot = self.cut.slot(&TypeUrl::new(type_url));
+        slot.map_or_else(String::new, |slot| state_line(&slot.named))
+    }
+
+    pub fn wildcard(&self, type_url: &str) -> String {
+        let slot = self.cut.slot(&TypeUrl::new(type_url));
+        let state = slot.and_then(|slot| slot.wildcard.as_ref());
+        state.map_or_else(String::new, |state| state_line(state))
+    }
+
+    pub fn answered(&self, type_url: &str) -> bool {
+        self.cut.slot(&TypeUrl::new(type_url)).is_some_and(|slot| slot.answered)
+    }
+}
+
+fn state_line(state: &State) -> String {
+    let one = |(name, known): (&Name, &Known)| match known {
+        Known::Absent(reason) => format!("{name}:{reason:?}"),
+        // The tests' bodies end with their content.
+        Known::Present(resource) => {
+            format!(
+                "{name}={}",
+                String::from_utf8_lossy(&resource.body())
+                    .split('=')
+                    .next_back()
+                    .unwrap()
+            )
+        }
+    };
+    let complete = state.complete().then(|| "complete".to_owned());
+    state
+        .entries()
+        .iter()
+        .map(one)
+        .chain(complete)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn short(url: &str) -> String {
+    format!("{:?}", TypeUrl::new(url))
+}
+
+fn delta_line(request: &DeltaDiscoveryRequest) -> String {
+    let mut words = vec![short(&request.type_url)];
+    words.extend(request.resource_names_subscribe.iter().map(|name| format!("+{name}")));
+    words.extend(request.resource_names_unsubscribe.iter().map(|name| format!("-{name}")));
+    words.extend(
+        request
+            .initial_resource_versions
+            .iter()
+            .map(|(name, version)| format!("{name}@{version}")),
+    );
+    words.extend(answer(&request.response_nonce, request.error_detail.is_some()));
+    words.join(" ")
+}
+
+fn sotw_line(request: &DiscoveryRequest) -> String {
+    let names = request.resource_names.join(" ");
+    let mut words = vec![short(&request.type_url), format!("[{names}]")];
+    words.push(format!("v{}", request.version_info));
+    words.extend(answer(&request.response_nonce, request.error_detail.is_some()));
+    words.join(" ")
+}
+
+fn answer(nonce: &str, error: bool) -> Option<String> {
+    match (nonce, error) {
+        ("", false) => None,
+        (nonce, false) => Some(format!("ack {nonce}")),
+        (nonce, true) => Some(format!("nack {nonce}")),
+    }
+}
+
+/// The refusal in the next request that has one.
+pub fn refusal(upstream: &mut Upstream) -> String {
+    while let Some(request) = upstream.client.poll_request(upstream.now) {
+        let error = match request {
+            Request::Sotw(request) => request.error_detail,
+            Request::Delta(request) => request.error_detail,
+        };
+        if let Some(error) = error {
+            return error.message;
+        }
+    }
+    String::new()
+}
+
+/// A body whose string field 1 is the name, followed by its content.
+pub fn body(type_url: &str, name: &str, content: &str) -> Any {
+    let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
+    value.extend(name.as_bytes());
+    let content = format!("={content}");
+    value.extend([0x7a, u8::try_from(content.len()).unwrap()]);
+    value.extend(content.as_bytes());
+    Any {
+        type_url: type_url.to_owned(),
+        value: Bytes::from(value),
+    }
+}
+
+/// A resource called `name` with the content and version `content`.
+pub fn resource(type_url: &str, name: &str, content: &str) -> Resource {
+    Resource {
+        name: name.to_owned(),
+        version: content.to_owned(),
+        resource: Some(body(type_url, name, content)),
+        ..Resource::default()
+    }
+}
+
+/// A delta response: `a=1` in `puts`, names in `removed`.
+pub fn delta(type_url: &str, nonce: &str, puts: &[&str], removed: &[&str]) -> DeltaDiscoveryResponse {
+    let put = |put: &&str| {
+        let (name, content) = put.split_once('=').unwrap();
+        resource(type_url, name, content)
+    };
+    DeltaDiscoveryResponse {
+        type_url: type_url.to_owned(),
+        nonce: nonce.to_owned(),
+        resources: puts.iter().map(put).collect(),
+        removed_resources: removed.iter().map(ToString::to_string).collect(),
+        ..DeltaDiscoveryResponse::default()
+    }
+}
+
+/// A SotW response.
+pub fn sotw(type_url: &str, version: &str, nonce: &str, puts: &[&str]) -> DiscoveryResponse {
+    let put = |put: &&str| {
+        let (name, content) = put.split_once('=').unwrap();
+        body(type_url, name, content)
+    };
+    DiscoveryResponse {
+        type_url: type_url.to_owned(),
+        version_info: version.to_owned(),
+        nonce: nonce.to_owned(),
+        resources: puts.iter().map(put).collect(),
+        ..DiscoveryResponse::default()
+    }
+}
+
+pub fn wrapped(resource: &Resource) -> Any {
+    Any {
+        type_url: WRAPPER.to_owned(),
+        value: Bytes::from(resource.encode_to_vec()),
+    }
+}
+
+pub fn seconds(seconds: i64) -> Option<Seconds> {
+    Some(Seconds { seconds, nanos: 0 })
+}
+
+pub fn relay() -> Option<ControlPlane> {
+    Some(ControlPlane {
+        identifier: "distributary/0.1".to_owned(),
+    })
+}
+
+pub const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}

@@ -1,0 +1,183 @@
+//! The SotW dialect.
+
+use distributary::xds::Dialect;
+
+use crate::{CDS, EDS, LDS, RDS, Upstream, body, delta, ms, resource, seconds, sotw, wrapped};
+
+/// E-02, E-03: answers carry the version, the nonce and all names; so does every further request.
+#[test]
+fn requests_say_everything() {
+    let mut upstream = Upstream::new(Dialect::Sotw);
+    upstream.want(EDS, "a");
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["eds [a] v"]);
+    upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1"]));
+    assert_eq!(upstream.sent(), ["eds [a] v1 ack n1"]);
+    upstream.want(EDS, "b");
+    assert_eq!(upstream.sent(), ["eds [a b] v1 ack n1"]);
+    // Several responses before the transport took anything: the newest is answered, for all (E-21).
+    upstream.hears_sotw(sotw(EDS, "2", "n2", &["a=2"]));
+    upstream.hears_sotw(sotw(EDS, "3", "n3", &["b=3"]));
+    assert_eq!(upstream.sent(), ["eds [a b] v3 ack n3"]);
+    assert_eq!(upstream.named(EDS), "a=2 b=3");
+}
+
+/// L-13, E-07, K-19: of a full-state type what is missing is gone; of other types it is not. The last one gone is a change too.
+#[test]
+fn full_state_versus_partial() {
+    let mut upstream = Upstream::new(Dialect::Sotw);
+    upstream.want(LDS, "*");
+    upstream.want(RDS, "r1");
+    upstream.want(RDS, "r2");
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["lds [] v", "rds [r1 r2] v"]);
+    upstream.hears_sotw(sotw(LDS, "1", "n1", &["l1=1", "l2=1"]));
+    upstream.hears_sotw(sotw(RDS, "1", "n1", &["r1=1", "r2=1"]));
+    assert_eq!(upstream.wildcard(LDS), "l1=1 l2=1 complete");
+    upstream.hears_sotw(sotw(LDS, "2", "n2", &["l1=1"]));
+    upstream.hears_sotw(sotw(RDS, "2", "n2", &["r1=1"]));
+    assert_eq!(upstream.wildcard(LDS), "l1=1 complete");
+    assert_eq!(upstream.named(RDS), "r1=1 r2=1");
+    upstream.hears_sotw(sotw(LDS, "3", "n3", &[]));
+    assert_eq!(upstream.wildcard(LDS), "complete");
+}
+
+/// E-07, K-15: a name that was never received is not proved absent by a full state; it has its 15 s.
+#[test]
+fn a_name_never_received_is_not_proved_absent() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["a", "b"]);
+    upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
+    assert_eq!(upstream.named(CDS), "a=1");
+    upstream.pass(ms(15_000));
+    assert_eq!(upstream.named(CDS), "a=1 b:TimedOut");
+    upstream.hears_sotw(sotw(CDS, "2", "n2", &["b=1"]));
+    assert_eq!(upstream.named(CDS), "a:Said b=1");
+}
+
+/// E-18, E-08: a server that withholds a type until all its names are asked for never answers; the names count as missing after
+/// their time, and come alive when it does answer.
+#[test]
+fn a_server_that_withholds() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
+    upstream.pass(ms(15_000));
+    assert_eq!(upstream.named(EDS), "a:TimedOut");
+    upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1"]));
+    assert_eq!(upstream.named(EDS), "a=1");
+}
+
+/// L-18, G-20: nothing is known before the first answer, whatever time passes; an empty answer is one.
+#[test]
+fn nothing_is_known_before_the_first_answer() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
+    upstream.pass(ms(600_000));
+    assert_eq!((upstream.news(), upstream.wildcard(CDS).as_str()), (0, ""));
+    upstream.hears_sotw(sotw(CDS, "1", "n1", &[]));
+    assert_eq!(upstream.wildcard(CDS), "complete");
+    assert!(upstream.answered(CDS));
+}
+
+/// E-10, A-10: the wrapper is taken off, and its name counts before the body's.
+#[test]
+fn the_wrapper_names_its_resource() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["outer"]);
+    let mut inner = resource(EDS, "inner", "1");
+    inner.name = "outer".to_owned();
+    let mut response = sotw(EDS, "1", "n1", &[]);
+    response.resources.push(wrapped(&inner));
+    upstream.hears_sotw(response);
+    assert_eq!(upstream.named(EDS), "outer=1");
+    assert_eq!(upstream.sent(), ["eds [outer] v1 ack n1"]);
+}
+
+/// E-10, E-11, K-17: a body-less wrapper confirms what is held if the response's version is the one accepted; a response of such
+/// alone says nothing of the rest, not even of a full-state type.
+#[test]
+fn a_heartbeat_deletes_nothing() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
+    let mut beat = resource(CDS, "x", "of-its-own");
+    beat.ttl = seconds(10);
+    let mut response = sotw(CDS, "1", "n1", &["y=1"]);
+    response.resources.push(wrapped(&beat));
+    upstream.hears_sotw(response);
+    assert_eq!(upstream.wildcard(CDS), "x=of-its-own y=1 complete");
+    upstream.pass(ms(8_000));
+    beat.resource = None;
+    let mut response = sotw(CDS, "1", "n2", &[]);
+    response.resources.push(wrapped(&beat));
+    upstream.hears_sotw(response);
+    upstream.pass(ms(9_999));
+    assert_eq!(upstream.wildcard(CDS), "x=of-its-own y=1 complete");
+    upstream.pass(ms(1));
+    assert_eq!(upstream.wildcard(CDS), "y=1 complete");
+}
+
+/// E-10: with another version a body-less wrapper confirms nothing, and is refused.
+#[test]
+fn a_heartbeat_of_another_version_is_refused() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["x"]);
+    upstream.hears_sotw(sotw(EDS, "1", "n1", &["x=1"]));
+    upstream.sent();
+    let mut beat = resource(EDS, "x", "1");
+    beat.resource = None;
+    let mut response = sotw(EDS, "2", "n2", &[]);
+    response.resources.push(wrapped(&beat));
+    upstream.hears_sotw(response);
+    assert_eq!(upstream.sent(), ["eds [x] v1 nack n2"]);
+    assert_eq!(upstream.named(EDS), "x=1");
+}
+
+/// E-19, E-15: a name that is dropped and wanted again before the server heard of it is missing in one request first.
+#[test]
+fn a_name_wanted_anew_is_missing_once() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a", "b"]);
+    upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1", "b=1"]));
+    upstream.sent();
+    upstream.unwant(EDS, "a");
+    upstream.want(EDS, "a");
+    assert_eq!(upstream.sent(), ["eds [b] v1 ack n1", "eds [a b] v1 ack n1"]);
+    upstream.unwant(EDS, "a");
+    upstream.unwant(EDS, "b");
+    assert_eq!(upstream.sent(), ["eds [] v1 ack n1"]);
+}
+
+/// K-16: a wildcard that nobody wants goes on unseen, and is there at once when it is wanted again: never an empty answer to an
+/// older request taken for the new one.
+#[test]
+fn a_wildcard_comes_back() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
+    upstream.want(EDS, "e");
+    upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
+    upstream.sent();
+    upstream.unwant(CDS, "*");
+    upstream.cut = upstream.cut.without_wildcard(&distributary::xds::TypeUrl::new(CDS));
+    upstream.news();
+    upstream.hears_sotw(sotw(CDS, "2", "n2", &["a=2", "b=2"]));
+    assert_eq!(upstream.news(), 0);
+    assert_eq!(upstream.sent(), ["cds [] v2 ack n2"]);
+    upstream.want(CDS, "*");
+    assert_eq!(upstream.wildcard(CDS), "a=2 b=2 complete");
+    assert_eq!(upstream.sent(), [""; 0]);
+}
+
+/// the two forms may stand side by side; the body's type must be the response's.
+#[test]
+fn wrapped_and_bare_side_by_side() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a", "b"]);
+    let mut response = sotw(EDS, "1", "n1", &["a=1"]);
+    response.resources.push(wrapped(&resource(EDS, "b", "1")));
+    upstream.hears_sotw(response);
+    assert_eq!(upstream.named(EDS), "a=1 b=1");
+    let mut response = sotw(EDS, "2", "n2", &["a=2"]);
+    response.resources.push(body(CDS, "b", "2"));
+    upstream.hears_sotw(response);
+    assert_eq!(upstream.named(EDS), "a=2 b=1");
+    assert_eq!(upstream.sent(), ["eds [a b] v1 nack n2"]);
+}
+
+/// the dialect belongs to the stream; a delta response has nothing to say here.
+#[test]
+fn the_types_of_another_dialect_share_nothing() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
+    upstream.hears(delta(RDS, "n1", &["a=1"], &[]));
+    assert_eq!(upstream.named(EDS), "");
+}

@@ -1,0 +1,175 @@
+//! From one stream to the next.
+
+use std::time::Duration;
+
+use distributary::proto::google::protobuf::value::Kind;
+use distributary::protocol::{Backoff, Request, read_node};
+use distributary::xds::Dialect;
+
+use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, sotw};
+
+/// E-01, K-25, K-04: the node is in the first message of each stream alone, with the relay's id and what the relay can read.
+#[test]
+fn the_node_comes_first_and_once() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = Upstream::new(dialect);
+        upstream.want(CDS, "*");
+        upstream.want(EDS, "a");
+        for _ in 0..2 {
+            upstream.connect();
+            let mut nodes = Vec::new();
+            while let Some(request) = upstream.client.poll_request(upstream.now) {
+                nodes.push(match request {
+                    Request::Sotw(request) => request.node,
+                    Request::Delta(request) => request.node,
+                });
+            }
+            let [Some(node), None] = nodes.as_slice() else {
+                unreachable!("one node, first: {nodes:?}");
+            };
+            let read = read_node(node);
+            assert_eq!(read.relays, ["relay-1"]);
+            assert_eq!((&*read.id, read.user_agent.as_str()), ("n", "distributary"));
+            assert!(read.features.wrapper && read.features.ttl && !read.features.endpoint_collections);
+            upstream.disconnect();
+        }
+    }
+}
+
+/// K-25: the ids of the relays before are kept.
+#[test]
+fn a_relay_behind_a_relay() {
+    use distributary::proto::envoy::config::core::v3::Node;
+    use distributary::proto::google::protobuf::{ListValue, Struct, Value};
+    let text = |text: &str| Value {
+        kind: Some(Kind::StringValue(text.to_owned())),
+    };
+    let list = Value {
+        kind: Some(Kind::ListValue(ListValue {
+            values: vec![text("edge")],
+        })),
+    };
+    let node = Node {
+        metadata: Some(Struct {
+            fields: [
+                ("distributary.relays".to_owned(), list),
+                ("TENANT".to_owned(), text("t")),
+            ]
+            .into(),
+        }),
+        ..Node::default()
+    };
+    let settings = distributary::protocol::ClientSettings {
+        types: distributary::xds::Types::default(),
+        relay_id: "zone".to_owned(),
+        does_not_exist: Duration::from_secs(15),
+        wildcard_quiet: ms(250),
+    };
+    let mut upstream = Upstream::new(Dialect::Delta);
+    upstream.client = distributary::protocol::Client::new(settings.into(), Dialect::Delta, node);
+    upstream.want(CDS, "*");
+    upstream.connect();
+    let Some(Request::Delta(request)) = upstream.client.poll_request(upstream.now) else {
+        unreachable!("a first request");
+    };
+    let read = read_node(&request.node.unwrap());
+    assert_eq!(read.relays, ["edge", "zone"]);
+    assert_eq!(read.metadata.get("TENANT").map(String::as_str), Some("t"));
+}
+
+/// E-04, G-19: the stream is lost and nothing changes; the next one begins with the names and the versions held.
+#[test]
+fn a_lost_stream_loses_nothing() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b", "c"]);
+    upstream.hears(delta(EDS, "n1", &["a=1", "b=2"], &["c"]));
+    upstream.sent();
+    assert!(upstream.answered(EDS));
+    upstream.disconnect();
+    assert_eq!(upstream.named(EDS), "a=1 b=2 c:Said");
+    assert!(!upstream.answered(EDS));
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["eds +a +b +c a@1 b@2"]);
+    upstream.hears(delta(EDS, "m1", &["b=3"], &["a"]));
+    assert_eq!(upstream.named(EDS), "a:Said b=3 c:Said");
+    assert!(upstream.answered(EDS));
+    assert_eq!(upstream.sent(), ["eds ack m1"]);
+}
+
+/// E-04: an answer that was due on the lost stream is not given on the next; a SotW stream begins with the version that was
+/// accepted, and without a nonce.
+#[test]
+fn nonces_end_with_their_stream() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
+    upstream.hears_sotw(sotw(EDS, "7", "n1", &["a=1"]));
+    upstream.disconnect();
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["eds [a] v7"]);
+}
+
+/// E-19: types of which nothing is wanted any more are not mentioned on the next stream.
+#[test]
+fn what_is_not_wanted_is_not_mentioned() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = Upstream::streaming(dialect, EDS, &["a"]);
+        upstream.want(LDS, "*");
+        upstream.want(RDS, "r");
+        upstream.sent();
+        upstream.unwant(RDS, "r");
+        upstream.unwant(LDS, "*");
+        upstream.disconnect();
+        upstream.connect();
+        let sent = upstream.sent();
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        assert!(upstream.client.wanted());
+        upstream.unwant(EDS, "a");
+        assert!(!upstream.client.wanted());
+    }
+}
+
+/// G-12: the other dialect calls versions by other names, so none are sent; what is held stays and is only compared.
+#[test]
+fn the_other_dialect_begins_clean() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
+    upstream.hears(delta(CDS, "n1", &["a=1", "b=1"], &[]));
+    upstream.sent();
+    upstream.pass(ms(300));
+    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    upstream.disconnect();
+    upstream.client.handle_dialect(Dialect::Sotw);
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["cds [] v"]);
+    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    upstream.hears_sotw(sotw(CDS, "v", "n1", &["a=1", "c=1"]));
+    assert_eq!(upstream.wildcard(CDS), "a=1 c=1 complete");
+}
+
+/// E-14, L-22c: 1 s, then 1.6 times as long each time, a fifth more or less, two minutes at most; a response begins it anew.
+#[test]
+fn waits_grow() {
+    let mut backoff = Backoff::default();
+    let mut usual = 1.0;
+    for _ in 0..20 {
+        let wait = backoff.clone().handle_failure(0.5).as_secs_f64();
+        assert!((wait - usual).abs() < 0.01, "{wait} is not {usual}");
+        let least = backoff.clone().handle_failure(0.0).as_secs_f64();
+        assert!((least - usual * 0.8).abs() < 0.01);
+        let most = backoff.handle_failure(1.0).as_secs_f64();
+        assert!((most - usual * 1.2).abs() < 0.01);
+        usual = f64::min(usual * 1.6, 120.0);
+    }
+    backoff.handle_response();
+    assert_eq!(backoff.handle_failure(0.5), Duration::from_secs(1));
+}
+
+/// E-15, L-22a: a server that answers once and closes, for ever, is asked no more than once a second; one that closes after a long
+/// time is asked again at once, but not by all at the same instant (K-22).
+#[test]
+fn quick_closes_are_not_answered_quickly() {
+    let mut backoff = Backoff::default();
+    for _ in 0..20 {
+        assert!(backoff.handle_end(ms(5), 0.3) >= Duration::from_secs(1));
+        assert!(backoff.handle_end(ms(5), 1.0) < Duration::from_secs(2));
+    }
+    let wait = backoff.handle_end(Duration::from_secs(1800), 0.5);
+    assert!(wait > Duration::ZERO && wait < ms(300), "{wait:?}");
+}
