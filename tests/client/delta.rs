@@ -206,7 +206,7 @@ fn a_time_to_live() {
     upstream.pass(ms(8_000));
     x.resource = None;
     let mut response = delta(EDS, "n2", &[], &[]);
-    response.resources.push(x.clone());
+    response.resources.push(x);
     upstream.hears(response);
     let second = upstream
         .cut

@@ -22,23 +22,23 @@ use distributary::protocol::{Client, ClientSettings, Request};
 use distributary::xds::{Changes, Cut, Dialect, Known, Name, State, Target, TypeUrl, Types, Want};
 use prost::Message;
 
-pub const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-pub const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-pub const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
-pub const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
-pub const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
+pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub(crate) const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+pub(crate) const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+pub(crate) const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
 const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 
 /// A machine, the view that it fills, and the time.
-pub struct Upstream {
-    pub client: Client,
-    pub cut: Cut,
-    pub now: Instant,
-    pub published: Vec<Changes>,
+pub(crate) struct Upstream {
+    pub(crate) client: Client,
+    pub(crate) cut: Cut,
+    pub(crate) now: Instant,
+    pub(crate) published: Vec<Changes>,
 }
 
 impl Upstream {
-    pub fn new(dialect: Dialect) -> Self {
+    pub(crate) fn new(dialect: Dialect) -> Self {
         let settings = ClientSettings {
             types: Types::default(),
             relay_id: "relay-1".to_owned(),
@@ -60,7 +60,7 @@ impl Upstream {
     }
 
     /// A machine on a stream on which these are wanted, with its first requests sent.
-    pub fn streaming(dialect: Dialect, type_url: &str, targets: &[&str]) -> Self {
+    pub(crate) fn streaming(dialect: Dialect, type_url: &str, targets: &[&str]) -> Self {
         let mut upstream = Self::new(dialect);
         targets.iter().for_each(|target| upstream.want(type_url, target));
         upstream.connect();
@@ -68,11 +68,11 @@ impl Upstream {
         upstream
     }
 
-    pub fn want(&mut self, type_url: &str, target: &str) {
+    pub(crate) fn want(&mut self, type_url: &str, target: &str) {
         self.tell(type_url, target, true);
     }
 
-    pub fn unwant(&mut self, type_url: &str, target: &str) {
+    pub(crate) fn unwant(&mut self, type_url: &str, target: &str) {
         self.tell(type_url, target, false);
     }
 
@@ -90,27 +90,27 @@ impl Upstream {
         self.publish(changes);
     }
 
-    pub fn connect(&mut self) {
+    pub(crate) fn connect(&mut self) {
         self.client.handle_connected(Duration::from_millis(1));
     }
 
-    pub fn disconnect(&mut self) {
+    pub(crate) fn disconnect(&mut self) {
         let changes = self.client.handle_disconnected();
         self.publish(changes);
     }
 
-    pub fn hears(&mut self, response: DeltaDiscoveryResponse) {
+    pub(crate) fn hears(&mut self, response: DeltaDiscoveryResponse) {
         let changes = self.client.handle_delta(response, self.now);
         self.publish(changes);
     }
 
-    pub fn hears_sotw(&mut self, response: DiscoveryResponse) {
+    pub(crate) fn hears_sotw(&mut self, response: DiscoveryResponse) {
         let changes = self.client.handle_sotw(response, self.now);
         self.publish(changes);
     }
 
     /// Lets time pass, with everything that happens in it.
-    pub fn pass(&mut self, time: Duration) {
+    pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(at) = self.client.poll_timeout().filter(|at| *at <= end) {
             self.now = self.now.max(at);
@@ -128,12 +128,12 @@ impl Upstream {
     }
 
     /// How many changes were published since the last time.
-    pub fn news(&mut self) -> usize {
+    pub(crate) fn news(&mut self) -> usize {
         std::mem::take(&mut self.published).len()
     }
 
     /// What goes out now, one line for each request.
-    pub fn sent(&mut self) -> Vec<String> {
+    pub(crate) fn sent(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some(request) = self.client.poll_request(self.now) {
             lines.push(match &request {
@@ -145,18 +145,18 @@ impl Upstream {
     }
 
     /// What is known by name, in one line: `a=1 b:absent`, and `complete` at the end of a complete wildcard.
-    pub fn named(&self, type_url: &str) -> String {
+    pub(crate) fn named(&self, type_url: &str) -> String {
         let slot = self.cut.slot(&TypeUrl::new(type_url));
         slot.map_or_else(String::new, |slot| state_line(&slot.named))
     }
 
-    pub fn wildcard(&self, type_url: &str) -> String {
+    pub(crate) fn wildcard(&self, type_url: &str) -> String {
         let slot = self.cut.slot(&TypeUrl::new(type_url));
         let state = slot.and_then(|slot| slot.wildcard.as_ref());
         state.map_or_else(String::new, |state| state_line(state))
     }
 
-    pub fn answered(&self, type_url: &str) -> bool {
+    pub(crate) fn answered(&self, type_url: &str) -> bool {
         self.cut.slot(&TypeUrl::new(type_url)).is_some_and(|slot| slot.answered)
     }
 }
@@ -220,7 +220,7 @@ fn answer(nonce: &str, error: bool) -> Option<String> {
 }
 
 /// The refusal in the next request that has one.
-pub fn refusal(upstream: &mut Upstream) -> String {
+pub(crate) fn refusal(upstream: &mut Upstream) -> String {
     while let Some(request) = upstream.client.poll_request(upstream.now) {
         let error = match request {
             Request::Sotw(request) => request.error_detail,
@@ -234,7 +234,7 @@ pub fn refusal(upstream: &mut Upstream) -> String {
 }
 
 /// A body whose string field 1 is the name, followed by its content.
-pub fn body(type_url: &str, name: &str, content: &str) -> Any {
+pub(crate) fn body(type_url: &str, name: &str, content: &str) -> Any {
     let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
     value.extend(name.as_bytes());
     let content = format!("={content}");
@@ -247,7 +247,7 @@ pub fn body(type_url: &str, name: &str, content: &str) -> Any {
 }
 
 /// A resource called `name` with the content and version `content`.
-pub fn resource(type_url: &str, name: &str, content: &str) -> Resource {
+pub(crate) fn resource(type_url: &str, name: &str, content: &str) -> Resource {
     Resource {
         name: name.to_owned(),
         version: content.to_owned(),
@@ -257,7 +257,7 @@ pub fn resource(type_url: &str, name: &str, content: &str) -> Resource {
 }
 
 /// A delta response: `a=1` in `puts`, names in `removed`.
-pub fn delta(type_url: &str, nonce: &str, puts: &[&str], removed: &[&str]) -> DeltaDiscoveryResponse {
+pub(crate) fn delta(type_url: &str, nonce: &str, puts: &[&str], removed: &[&str]) -> DeltaDiscoveryResponse {
     let put = |put: &&str| {
         let (name, content) = put.split_once('=').unwrap();
         resource(type_url, name, content)
@@ -272,7 +272,7 @@ pub fn delta(type_url: &str, nonce: &str, puts: &[&str], removed: &[&str]) -> De
 }
 
 /// A SotW response.
-pub fn sotw(type_url: &str, version: &str, nonce: &str, puts: &[&str]) -> DiscoveryResponse {
+pub(crate) fn sotw(type_url: &str, version: &str, nonce: &str, puts: &[&str]) -> DiscoveryResponse {
     let put = |put: &&str| {
         let (name, content) = put.split_once('=').unwrap();
         body(type_url, name, content)
@@ -286,23 +286,23 @@ pub fn sotw(type_url: &str, version: &str, nonce: &str, puts: &[&str]) -> Discov
     }
 }
 
-pub fn wrapped(resource: &Resource) -> Any {
+pub(crate) fn wrapped(resource: &Resource) -> Any {
     Any {
         type_url: WRAPPER.to_owned(),
         value: Bytes::from(resource.encode_to_vec()),
     }
 }
 
-pub fn seconds(seconds: i64) -> Option<Seconds> {
+pub(crate) fn seconds(seconds: i64) -> Option<Seconds> {
     Some(Seconds { seconds, nanos: 0 })
 }
 
-pub fn relay() -> Option<ControlPlane> {
+pub(crate) fn relay() -> Option<ControlPlane> {
     Some(ControlPlane {
         identifier: "distributary/0.1".to_owned(),
     })
 }
 
-pub const fn ms(ms: u64) -> Duration {
+pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
