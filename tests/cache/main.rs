@@ -1,7 +1,11 @@
 //! The cache, from outside: what it tells whom, what it asks upstream for, and what is left afterwards.
 
+mod leases;
 mod library;
+mod memory;
+mod random;
 mod scopes;
+mod threads;
 mod view;
 
 use std::sync::Arc;

@@ -1,0 +1,218 @@
+//! Random sessions against a naive model of who waits for what and what upstream has been told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::random::Random;
+use super::*;
+
+const SEEDS: u64 = 300;
+const STEPS: usize = 300;
+const NAMES: usize = 12;
+const LIMIT: usize = 9;
+
+/// A naive view, and the view.
+struct World {
+    random: Random,
+    view: Arc<View>,
+    now: Instant,
+    seats: BTreeMap<u32, Seat>,
+    /// Who waits for what.
+    wanted: BTreeMap<(TypeUrl, Target), BTreeSet<u32>>,
+    /// What upstream has been told, and since when the writer knows that nobody wants it.
+    told: BTreeMap<(TypeUrl, Target), Option<Instant>>,
+    content: usize,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let settings = Settings {
+            names_per_view: LIMIT,
+            ..settings()
+        };
+        Self {
+            random: Random::new(seed),
+            view: View::new(Class::default(), settings),
+            now: start(),
+            seats: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            told: BTreeMap::new(),
+            content: 0,
+        }
+    }
+
+    fn step(&mut self) {
+        match self.random.below(10) {
+            0 => {
+                let seat = self.view.enter();
+                self.seats.insert(seat.number(), seat);
+            }
+            1 => {
+                if let Some(number) = self.any_seat().filter(|_| self.random.below(3) == 0) {
+                    self.seats.remove(&number);
+                    for waiters in self.wanted.values_mut() {
+                        waiters.remove(&number);
+                    }
+                }
+            }
+            2..=6 => self.want(),
+            7 => self.now += LINGER / 4,
+            8 => self.turn(),
+            _ => self.publish(),
+        }
+        let wanted = self.wanted.values().filter(|waiters| !waiters.is_empty()).count();
+        let summary = self.view.summary();
+        assert_eq!((summary.seats, summary.wanted), (self.seats.len(), wanted));
+        assert!(summary.leased <= 2 * LIMIT);
+    }
+
+    fn any_seat(&mut self) -> Option<u32> {
+        let count = self.seats.len();
+        let at = self.random.below(count.max(1));
+        self.seats.keys().nth(at).copied()
+    }
+
+    fn any_type(&mut self) -> TypeUrl {
+        if self.random.below(2) == 0 { eds() } else { cds() }
+    }
+
+    fn any_target(&mut self) -> (TypeUrl, Target) {
+        let type_url = self.any_type();
+        match self.random.below(NAMES) {
+            0 => (type_url, Target::Wildcard),
+            n => (type_url, Target::Name(Name::from(format!("n{n}")))),
+        }
+    }
+
+    fn want(&mut self) {
+        let Some(number) = self.any_seat() else { return };
+        let (type_url, target) = self.any_target();
+        let wanted = self.random.below(5) < 3;
+        let want = Want {
+            type_url: type_url.clone(),
+            target: target.clone(),
+            wanted,
+        };
+        let others = self.wanted.values().filter(|waiters| !waiters.is_empty()).count();
+        let key = (type_url, target);
+        let waiters = self.wanted.entry(key.clone()).or_default();
+        let room = !wanted || !waiters.is_empty() || others < LIMIT;
+        let Some(answer) = self.seats.get(&number).map(|seat| seat.want(&want)) else {
+            return;
+        };
+        assert!(room || answer.is_err(), "more than the limit");
+        match (wanted, answer) {
+            (true, Ok(())) => {
+                waiters.insert(number);
+                self.told.entry(key).and_modify(|since| *since = None);
+            }
+            (true, Err(full)) => assert_eq!(full.limit, "names_per_view"),
+            (false, answer) => {
+                assert_eq!(answer, Ok(()));
+                waiters.remove(&number);
+            }
+        }
+    }
+
+    /// K-01, K-23: what upstream is told is what is wanted, once, and what nobody has wanted for the linger time.
+    fn turn(&mut self) {
+        let leased = self.view.summary().leased;
+        let pressed = leased > LIMIT;
+        for want in self.view.take_wants(self.now) {
+            let key = (want.type_url.clone(), want.target.clone());
+            let waited_for = self.wanted.get(&key).is_some_and(|waiters| !waiters.is_empty());
+            assert_eq!(want.wanted, waited_for, "{want:?}");
+            if want.wanted {
+                assert_eq!(self.told.insert(key, None), None, "told twice");
+            } else {
+                let since = self.told.remove(&key);
+                assert!(since.is_some(), "never told: {want:?}");
+                let since = since.flatten();
+                assert!(
+                    pressed || since.is_some_and(|since| self.now - since >= LINGER * 8 / 10),
+                    "too soon: {want:?}"
+                );
+                let slot = self.view.cut();
+                let slot = slot.slot(&want.type_url);
+                let known = match &want.target {
+                    Target::Wildcard => slot.is_some_and(|slot| slot.wildcard.is_some()),
+                    Target::Name(name) => slot.is_some_and(|slot| slot.named.known(name).is_some()),
+                };
+                assert!(!known, "what ends is forgotten");
+            }
+        }
+        for (key, waiters) in &self.wanted {
+            match self.told.get_mut(key) {
+                Some(since) if waiters.is_empty() => {
+                    let since = *since.get_or_insert(self.now);
+                    assert!(self.now - since < LINGER * 12 / 10 && !pressed, "too late: {key:?}");
+                }
+                Some(since) => *since = None,
+                None => assert!(waiters.is_empty(), "never told: {key:?}"),
+            }
+        }
+    }
+
+    /// Exactly those hear of a change who wait for one of the names, or for the wildcard if it covers them.
+    fn publish(&mut self) {
+        self.content += 1;
+        let type_url = self.any_type();
+        let wildcard = self.random.below(2) == 0 && self.told.contains_key(&(type_url.clone(), Target::Wildcard));
+        let names: BTreeSet<_> = (0..3)
+            .map(|_| format!("n{}", 1 + self.random.below(NAMES - 1)))
+            .collect();
+        let leased = |name: &String| {
+            self.told
+                .contains_key(&(type_url.clone(), Target::Name(Name::from(name.as_str()))))
+        };
+        let names: Vec<_> = names.into_iter().filter(|name| wildcard || leased(name)).collect();
+        let updates = names.iter().map(|name| put(&type_url, name, &self.content.to_string()));
+        let changes = Changes {
+            wildcard,
+            ..named(&type_url, updates.collect())
+        };
+        for seat in self.seats.values() {
+            let _ = seat.bell().take();
+        }
+        self.view.publish(&[changes]);
+        for (number, seat) in &self.seats {
+            let waits = |target| {
+                let waiters = self.wanted.get(&(type_url.clone(), target));
+                waiters.is_some_and(|waiters| waiters.contains(number))
+            };
+            let mine = names
+                .iter()
+                .filter(|name| waits(Target::Name(Name::from(name.as_str()))));
+            let mine: Vec<_> = mine.map(|name| format!("{type_url:?} {name}")).collect();
+            if mine.is_empty() && wildcard && waits(Target::Wildcard) {
+                assert_eq!(heard(seat), [format!("{type_url:?} wildcard")]);
+            } else {
+                assert_eq!(heard(seat), mine);
+            }
+        }
+    }
+
+    /// Nobody is left: everything goes, and nothing stays behind.
+    fn end(mut self) {
+        self.seats.clear();
+        self.wanted.values_mut().for_each(BTreeSet::clear);
+        self.turn();
+        self.now += LINGER * 2;
+        self.turn();
+        assert!(self.told.is_empty() && self.view.is_idle());
+        assert_eq!(self.view.cut().slots().count(), 0);
+        assert_eq!(self.view.poll_timeout(), None);
+    }
+}
+
+/// K-01, K-23.
+#[test]
+fn leases_are_what_a_naive_model_says() {
+    for seed in 0..SEEDS {
+        let run = std::panic::catch_unwind(|| {
+            let mut world = World::new(seed);
+            (0..STEPS).for_each(|_| world.step());
+            world.end();
+        });
+        assert!(run.is_ok(), "seed {seed}");
+    }
+}

@@ -1,0 +1,90 @@
+//! What subscriptions and changes cost. Run with `cargo test --release --test cache -- --ignored --nocapture memory`.
+
+#![expect(clippy::print_stdout, reason = "figures for people")]
+
+use super::random::Random;
+use super::*;
+
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok());
+    kib.unwrap_or_default() * 1024
+}
+
+/// Prints bytes per subscription, and the time of one change by how many want it and how many there are.
+#[test]
+#[ignore = "prints figures and takes a while"]
+fn subscriptions_and_changes() {
+    let names: Vec<_> = (0..10_000)
+        .map(|n| Name::from(format!("a-name-of-about-forty-bytes-like-many-{n}")))
+        .collect();
+    let settings = Settings {
+        names_per_view: 0,
+        ..settings()
+    };
+    let view = View::new(Class::default(), settings);
+    let mut random = Random::new(1);
+    let wish = |name: &Name| Want {
+        type_url: eds(),
+        target: Target::Name(name.clone()),
+        wanted: true,
+    };
+    let bare: Vec<_> = {
+        let before = resident();
+        let seats: Vec<_> = (0..20_000).map(|_| view.enter()).collect();
+        println!(
+            "{} bytes per seat without interest",
+            (resident() - before) / seats.len()
+        );
+        seats
+    };
+    let warm = view.enter();
+    names.iter().for_each(|name| assert_eq!(warm.want(&wish(name)), Ok(())));
+    let before = resident();
+    let begun = start();
+    let mut count = 0;
+    for seat in &bare {
+        for _ in 0..100 {
+            assert_eq!(seat.want(&wish(&names[random.below(names.len())])), Ok(()));
+            count += 1;
+        }
+    }
+    println!(
+        "{:.1} bytes and {} ns per subscription ({count})",
+        (resident() - before) as f64 / count as f64,
+        begun.elapsed().as_nanos() / count,
+    );
+    let _ = view.take_wants(start());
+    let begun = start();
+    drop(bare);
+    println!(
+        "{} ns per subscription to drop a session",
+        begun.elapsed().as_nanos() / count
+    );
+    drop(warm);
+    changes();
+}
+
+fn changes() {
+    for sessions in [1_000, 18_000] {
+        for wanting in [1, 10, 100] {
+            let view = view();
+            let seats: Vec<_> = (0..sessions)
+                .map(|n| seat(&view, &eds(), if n < wanting { &["it"] } else { &["other"] }))
+                .collect();
+            let content: Vec<_> = (0..1000).map(|n| put(&eds(), "it", &n.to_string())).collect();
+            let begun = start();
+            for update in content {
+                view.publish(&[named(&eds(), vec![update])]);
+                for seat in seats.iter().take(wanting) {
+                    assert_eq!(seat.bell().take().len(), 1);
+                }
+            }
+            println!(
+                "{wanting} of {sessions} want a change: {} ns",
+                begun.elapsed().as_nanos() / 1000
+            );
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Sessions on real threads against one writer: nobody misses a change, and nothing is left at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
+use std::thread::Thread;
+
+use distributary::cache::Driver;
+use distributary::xds::Version;
+
+use super::random::Random;
+use super::*;
+
+const SESSIONS: usize = 8;
+const LIVES: usize = 40;
+const MOVES: usize = 60;
+const NAMES: usize = 50;
+const ROUNDS: usize = 3000;
+const DEADLINE: Duration = Duration::from_secs(10);
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// A session that believes only its bell: it looks at a name when it begins to want it, and then when it rings.
+struct Session {
+    seat: Seat,
+    held: BTreeMap<Name, Option<Version>>,
+    waker: Waker,
+}
+
+fn name(n: usize) -> Name {
+    Name::from(format!("n{n}"))
+}
+
+fn current(view: &View, name: &Name) -> Option<Version> {
+    let cut = view.cut();
+    let slot = cut.slot(&eds())?;
+    slot.resource(name).map(|resource| resource.version())
+}
+
+impl Session {
+    fn new(view: &Arc<View>) -> Self {
+        let unpark = Unpark(std::thread::current());
+        Self {
+            seat: view.enter(),
+            held: BTreeMap::new(),
+            waker: Waker::from(Arc::new(unpark)),
+        }
+    }
+
+    fn turn(&mut self, name: &Name) {
+        let wanted = !self.held.contains_key(name);
+        let want = Want {
+            type_url: eds(),
+            target: Target::Name(name.clone()),
+            wanted,
+        };
+        assert_eq!(self.seat.want(&want), Ok(()));
+        if wanted {
+            self.held.insert(name.clone(), current(self.seat.view(), name));
+        } else {
+            self.held.remove(name);
+        }
+    }
+
+    fn look(&mut self) {
+        for (_, dirty) in self.seat.bell().take() {
+            let cut = self.seat.view().cut();
+            let now = |name: &Name| Some(cut.slot(&eds())?.resource(name)?.version());
+            match dirty {
+                Dirty::All => self.held.iter_mut().for_each(|(name, held)| *held = now(name)),
+                Dirty::Names(names) => {
+                    for name in names {
+                        self.held.entry(name.clone()).and_modify(|held| *held = now(&name));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sleeps until the bell rings. Only a lost wake-up makes this take long.
+    fn sleep(&self) {
+        let mut context = Context::from_waker(&self.waker);
+        let begun = start();
+        while self.seat.bell().poll(Driver::Writer, &mut context).is_pending() {
+            assert!(begun.elapsed() < DEADLINE, "nobody rang");
+            std::thread::park_timeout(DEADLINE);
+        }
+    }
+}
+
+/// Comes and goes many times. The last time it stays, and must hear of the end of every round.
+fn live(view: &Arc<View>, seed: u64, done: &AtomicUsize) {
+    let mut random = Random::new(seed);
+    for life in 1..=LIVES {
+        let mut session = Session::new(view);
+        for _ in 0..MOVES {
+            session.turn(&name(random.below(NAMES)));
+            session.look();
+        }
+        if life < LIVES {
+            continue;
+        }
+        let last = name(NAMES);
+        session.turn(&last);
+        done.fetch_add(1, Ordering::SeqCst);
+        for round in 0..=ROUNDS {
+            let end = resource(&eds(), last.as_str(), &[], round.to_string().as_bytes()).version();
+            while session.held.get(&last) != Some(&Some(end)) {
+                session.sleep();
+                session.look();
+            }
+            done.fetch_add(1, Ordering::SeqCst);
+        }
+        for (name, held) in &session.held {
+            assert_eq!(*held, current(view, name), "{name}");
+        }
+    }
+}
+
+/// The view's one writer. It speaks only of names that it was told of.
+struct Writer {
+    view: Arc<View>,
+    random: Random,
+    now: Instant,
+    told: BTreeSet<Name>,
+}
+
+impl Writer {
+    fn turn(&mut self) {
+        self.now += Duration::from_millis(1);
+        for want in self.view.take_wants(self.now) {
+            let Target::Name(name) = want.target else { continue };
+            let changed = if want.wanted {
+                self.told.insert(name)
+            } else {
+                self.told.remove(&name)
+            };
+            assert!(changed, "told twice");
+        }
+    }
+
+    fn publish(&mut self, content: usize) {
+        let mut updates = Vec::new();
+        for name in &self.told {
+            if self.random.below(4) == 0 && *name != self::name(NAMES) {
+                updates.push(put(&eds(), name.as_str(), &content.to_string()));
+            }
+        }
+        self.view.publish(&[named(&eds(), updates)]);
+    }
+}
+
+#[test]
+fn nobody_misses_a_change_and_nothing_is_left() {
+    let linger = Duration::from_millis(5);
+    let view = View::new(Class::default(), Settings { linger, ..settings() });
+    let done = AtomicUsize::new(0);
+    let mut writer = Writer {
+        view: view.clone(),
+        random: Random::new(0),
+        now: start(),
+        told: BTreeSet::new(),
+    };
+    std::thread::scope(|scope| {
+        let sessions: Vec<_> = (1..=SESSIONS)
+            .map(|seed| {
+                let (view, done) = (&view, &done);
+                scope.spawn(move || live(view, seed as u64, done))
+            })
+            .collect();
+        // A session that fails ends its thread; then this one must end as well.
+        let behind = |rounds: usize| {
+            let failed = sessions.iter().any(|session| session.is_finished());
+            !failed && done.load(Ordering::SeqCst) < SESSIONS * rounds
+        };
+        let mut content = 0;
+        while behind(1) {
+            writer.turn();
+            content += 1;
+            writer.publish(content);
+        }
+        writer.turn();
+        // Two changes with almost no time between them: the second must ring whatever the session is doing about the first.
+        let last = |content: String| named(&eds(), vec![put(&eds(), name(NAMES).as_str(), &content)]);
+        for round in 0..ROUNDS {
+            view.publish(&[last(format!("{round}, begun"))]);
+            (0..writer.random.below(1000)).for_each(|_| std::hint::spin_loop());
+            view.publish(&[last(round.to_string())]);
+            while behind(round + 2) {
+                std::thread::yield_now();
+            }
+        }
+        let end = ROUNDS.to_string();
+        let all = writer.told.iter().map(|name| put(&eds(), name.as_str(), &end));
+        view.publish(&[named(&eds(), all.collect())]);
+    });
+    let summary = view.summary();
+    assert_eq!((summary.seats, summary.wanted), (0, 0));
+    writer.turn();
+    writer.now += linger * 2;
+    writer.turn();
+    assert!(writer.told.is_empty() && view.is_idle());
+    assert_eq!(view.cut().slots().count(), 0);
+}
