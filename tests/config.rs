@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use distributary::config::{Address, Config, Credentials, Endpoint, Flags, Limits, NodePath, Piece, Timers, Transport};
+use distributary::cache::{Classes, Piece, Rule, Selector};
+use distributary::config::{Address, Config, Credentials, Endpoint, Flags, Limits, Timers, Transport};
 use distributary::proto::google::protobuf::value::Kind;
 use distributary::xds::NameRule;
 use serde_json::Value;
@@ -143,22 +144,20 @@ fn the_reference_means_what_it_says() {
     );
     assert!(server.features.fail_on_data_errors && server.features.resource_timer_is_transient_error);
     assert_eq!(server.transport, Transport::Delta);
-    let [class] = config.classes.as_slice() else {
-        panic!("one class")
+    let rule = Rule {
+        matches: vec![
+            (Selector::Cluster, "edge-*".to_owned()),
+            (Selector::Metadata("TIER".to_owned()), "gold".to_owned()),
+        ],
+        key: vec![
+            Selector::Cluster,
+            Selector::Zone,
+            Selector::Metadata("TENANT".to_owned()),
+        ],
+        id: Some(vec![Piece::Text("relay/".to_owned()), Piece::Key(0)]),
+        cluster: Some(vec![Piece::Key(0)]),
     };
-    assert_eq!(
-        class.key,
-        [
-            NodePath::Cluster,
-            NodePath::Zone,
-            NodePath::Metadata("TENANT".to_owned())
-        ]
-    );
-    let id = class.node.id.as_ref().unwrap();
-    assert_eq!(
-        id.0,
-        [Piece::Text("relay/".to_owned()), Piece::Field(NodePath::Cluster)]
-    );
+    assert_eq!(config.classes, Classes::new(vec![rule]));
     assert_eq!(config.types["acme.config.v1.Policy"].name, NameRule::Field(1));
 }
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::presented::Presented;
 use crate::xds::{Class, Node};
 
 /// The rules, in order; the first that matches decides. Without any all clients are one class.
@@ -52,15 +53,6 @@ pub enum Piece {
     Key(usize),
 }
 
-/// What a control plane sees of a class instead of the relay's own node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Presented {
-    /// The id.
-    pub id: Option<String>,
-    /// The cluster.
-    pub cluster: Option<String>,
-}
-
 impl Classes {
     /// These rules, in this order.
     #[must_use]
@@ -98,6 +90,7 @@ impl Classes {
             texts.collect()
         };
         Presented {
+            common: rule.key.iter().cloned().zip(class.key.iter().cloned()).collect(),
             id: rule.id.as_ref().map(text),
             cluster: rule.cluster.as_ref().map(text),
         }
@@ -238,6 +231,11 @@ mod tests {
         assert_eq!(
             (presented.id.as_deref(), presented.cluster),
             (Some("relay/edge-1"), None)
+        );
+        let tenant = Selector::Metadata("TENANT".to_owned());
+        assert_eq!(
+            presented.common,
+            [(Selector::Cluster, "edge-1".to_owned()), (tenant, "t".to_owned())]
         );
         assert_eq!(classes.presented(&Class::default()), Presented::default());
     }

@@ -16,14 +16,16 @@ pub mod view;
 mod leases;
 mod living;
 mod names;
+mod presented;
 mod remembered;
 mod replaced;
 mod seats;
 mod shard;
 
 pub use bell::{Bell, Driver};
-pub use class::{Classes, Piece, Presented, Rule, Selector};
+pub use class::{Classes, Piece, Rule, Selector};
 pub use library::{Library, Uses};
+pub use presented::Presented;
 pub use pressure::Summary;
 pub use scopes::Scopes;
 pub use seat::Seat;

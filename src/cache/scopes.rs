@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-use super::class::{Classes, Presented, Selector};
+use super::class::{Classes, Selector};
+use super::presented::Presented;
 use super::view::{Settings, View};
 use super::{Full, Seat, lock};
 use crate::xds::{Class, Node};

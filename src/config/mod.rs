@@ -15,10 +15,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-pub use class::{ClassRule, Glob, NodePath, NodeTemplate, Piece, Template};
 pub use defaults::{Limits, Timers};
 pub use server::{Credentials, Endpoint, Server, ServerFeatures, Transport};
 
+use crate::cache::Classes;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::xds::Traits;
 
@@ -33,8 +33,8 @@ pub struct Config {
     pub admin: Address,
     /// The control planes in order of priority; at least one.
     pub servers: Vec<Server>,
-    /// Which clients share a view; the first rule that matches wins, and without a match all share one.
-    pub classes: Vec<ClassRule>,
+    /// K-02: which clients share a view.
+    pub classes: Classes,
     /// What a peer may cost.
     pub limits: Limits,
     /// How long things wait.

@@ -13,7 +13,7 @@ const KNOWS: [(&str, &[&str]); 13] = [
     ("cache", &["xds", "proto"]),
     ("shutdown", &[]),
     ("telemetry", &["xds"]),
-    ("config", &["xds", "proto"]),
+    ("config", &["xds", "proto", "cache"]),
     ("wire", &["xds", "proto", "config"]),
     (
         "upstream",

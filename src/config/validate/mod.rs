@@ -28,12 +28,7 @@ pub(super) fn check(file: shape::File, flags: &Flags, origin: &str) -> Result<Co
         listeners,
         admin,
         servers: check.servers(file.upstream, &flags.upstream),
-        classes: file
-            .classes
-            .into_iter()
-            .enumerate()
-            .map(|(index, class)| check.class(index, class))
-            .collect(),
+        classes: check.classes(file.classes),
         limits: check.limits(&file.limits),
         timers: check.timers(&file.timers),
         chunk: check.chunk(file.chunk.as_ref()),

@@ -5,12 +5,23 @@ use std::collections::BTreeMap;
 use serde_saphyr::Spanned;
 
 use super::Check;
+use crate::cache::{Classes, Rule, Selector};
+use crate::config::class::{selector, template};
 use crate::config::shape::{self, Scalar};
-use crate::config::{ClassRule, Glob, NodePath, NodeTemplate, Template};
 use crate::xds::{NameRule, Traits, TypeUrl};
 
 impl Check {
-    pub(super) fn class(&mut self, index: usize, class: shape::Class) -> ClassRule {
+    pub(super) fn classes(&mut self, classes: Vec<shape::Class>) -> Classes {
+        Classes::new(
+            classes
+                .into_iter()
+                .enumerate()
+                .map(|(index, class)| self.class(index, class))
+                .collect(),
+        )
+    }
+
+    fn class(&mut self, index: usize, class: shape::Class) -> Rule {
         let mut matches = Vec::new();
         for (path, pattern) in class.matching {
             let key = format!("classes[{index}].match");
@@ -19,36 +30,36 @@ impl Check {
                 referenced: pattern.referenced,
                 defined: pattern.defined,
             };
-            matches.extend(
-                self.read(&key, Some(&path), NodePath::parse)
-                    .map(|path| (path, Glob(pattern.value))),
-            );
+            matches.extend(self.read(&key, Some(&path), selector).map(|path| (path, pattern.value)));
         }
-        let mut key: Vec<NodePath> = Vec::new();
+        let mut key: Vec<Selector> = Vec::new();
         for written in &class.key {
             let name = format!("classes[{index}].key");
-            let Some(path) = self.read(&name, Some(written), NodePath::parse) else {
+            let Some(field) = self.read(&name, Some(written), selector) else {
                 continue;
             };
-            if key.contains(&path) {
+            if key.contains(&field) {
                 self.at(
                     Some(written.referenced),
                     name,
-                    format!("`{path}` is there twice; remove one"),
+                    format!("`{field}` is there twice; remove one"),
                 );
             }
-            key.push(path);
+            key.push(field);
         }
-        let mut template = |name: &str, written: Option<&Scalar>| {
+        let mut text = |name: &str, written: Option<&Scalar>| {
             self.read(&format!("classes[{index}].node.{name}"), written, |text| {
-                within(Template::parse(text)?, &key)
+                template(text, &key)
             })
         };
-        let node = NodeTemplate {
-            id: template("id", class.node.id.as_ref()),
-            cluster: template("cluster", class.node.cluster.as_ref()),
-        };
-        ClassRule { matches, key, node }
+        let id = text("id", class.node.id.as_ref());
+        let cluster = text("cluster", class.node.cluster.as_ref());
+        Rule {
+            matches,
+            key,
+            id,
+            cluster,
+        }
     }
 
     pub(super) fn types(&mut self, types: Vec<shape::Type>) -> BTreeMap<String, Traits> {
@@ -80,17 +91,6 @@ impl Check {
             }
         }
         found
-    }
-}
-
-/// Clients of one class may differ in what is not in its key, and there is only one node for all of them (K-03).
-fn within(template: Template, key: &[NodePath]) -> Result<Template, String> {
-    let stray = template.fields().find(|field| !key.contains(field)).cloned();
-    match stray {
-        Some(field) => Err(format!(
-            "`{{{field}}}` is not in `key`, so clients that share a view may differ in it; add it there"
-        )),
-        None => Ok(template),
     }
 }
 

@@ -1,0 +1,154 @@
+//! Whom a control plane sees for a class (K-04).
+//!
+//! Owns how the relay's own node and what the clients of a class have in common become one node. Refuses to know streams.
+
+use super::class::Selector;
+use crate::proto::envoy::config::core::v3 as core;
+use crate::proto::google::protobuf::{Struct, Value, value::Kind};
+
+/// What a control plane sees of a class besides the relay's own node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Presented {
+    /// What the clients of the class have in common: the fields of the key and their values.
+    pub common: Vec<(Selector, String)>,
+    /// What the rule says of the id.
+    pub id: Option<String>,
+    /// What the rule says of the cluster.
+    pub cluster: Option<String>,
+}
+
+impl Presented {
+    /// The node for the class: the relay's own, then what the clients have in common, then what the rule says.
+    #[must_use]
+    pub fn over(&self, relay: &core::Node) -> core::Node {
+        let mut node = relay.clone();
+        for (field, value) in &self.common {
+            write(&mut node, field, value);
+        }
+        if let Some(id) = &self.id {
+            node.id.clone_from(id);
+        }
+        if let Some(cluster) = &self.cluster {
+            node.cluster.clone_from(cluster);
+        }
+        node
+    }
+}
+
+fn write(node: &mut core::Node, field: &Selector, value: &str) {
+    let locality = |node: &mut core::Node, part: fn(&mut core::Locality) -> &mut String| {
+        value.clone_into(part(node.locality.get_or_insert_default()));
+    };
+    match field {
+        // Servers refuse a node without an id.
+        Selector::Id if value.is_empty() => {}
+        Selector::Id => value.clone_into(&mut node.id),
+        Selector::Cluster => value.clone_into(&mut node.cluster),
+        Selector::Region => locality(node, |locality| &mut locality.region),
+        Selector::Zone => locality(node, |locality| &mut locality.zone),
+        Selector::SubZone => locality(node, |locality| &mut locality.sub_zone),
+        Selector::UserAgent => value.clone_into(&mut node.user_agent_name),
+        Selector::Metadata(path) => write_member(node.metadata.get_or_insert_default(), path, value),
+    }
+}
+
+/// Writes a member by its dotted path; an empty value is an absent member.
+fn write_member(members: &mut Struct, path: &str, value: &str) {
+    let Some((outer, inner)) = path.split_once('.') else {
+        if value.is_empty() {
+            members.fields.remove(path);
+        } else {
+            let text = Kind::StringValue(value.to_owned());
+            members.fields.insert(path.to_owned(), Value { kind: Some(text) });
+        }
+        return;
+    };
+    let member = members.fields.entry(outer.to_owned()).or_default();
+    if !matches!(member.kind, Some(Kind::StructValue(_))) {
+        member.kind = Some(Kind::StructValue(Struct::default()));
+    }
+    if let Some(Kind::StructValue(below)) = &mut member.kind {
+        write_member(below, inner, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relay() -> core::Node {
+        core::Node {
+            id: "relay-1".to_owned(),
+            cluster: "relays".to_owned(),
+            user_agent_name: "distributary".to_owned(),
+            locality: Some(core::Locality {
+                region: "eu".to_owned(),
+                zone: "eu-1a".to_owned(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+    }
+
+    /// K-04: without anything in common the relay shows itself.
+    #[test]
+    fn a_class_without_a_key_is_the_relay() {
+        assert_eq!(Presented::default().over(&relay()), relay());
+    }
+
+    /// K-03, K-04: the control plane sees what divides the classes, and of the relay the rest.
+    #[test]
+    fn what_clients_have_in_common_replaces_what_the_relay_is() {
+        let common = [
+            (Selector::Cluster, "edge"),
+            (Selector::Zone, "eu-1b"),
+            (Selector::Metadata("TENANT".to_owned()), "gold"),
+            (Selector::Metadata("mesh.name".to_owned()), "m"),
+            (Selector::Metadata("mesh.network".to_owned()), "n"),
+            (Selector::Id, ""),
+        ];
+        let presented = Presented {
+            common: common
+                .into_iter()
+                .map(|(field, value)| (field, value.to_owned()))
+                .collect(),
+            id: None,
+            cluster: None,
+        };
+        let node = presented.over(&relay());
+        assert_eq!((node.id.as_str(), node.cluster.as_str()), ("relay-1", "edge"));
+        assert_eq!(node.user_agent_name, "distributary");
+        let locality = node.locality.unwrap();
+        assert_eq!((locality.region.as_str(), locality.zone.as_str()), ("eu", "eu-1b"));
+        let text = |text: &str| Value {
+            kind: Some(Kind::StringValue(text.to_owned())),
+        };
+        let mesh = Struct {
+            fields: [("name".to_owned(), text("m")), ("network".to_owned(), text("n"))].into(),
+        };
+        let fields = [
+            ("TENANT".to_owned(), text("gold")),
+            (
+                "mesh".to_owned(),
+                Value {
+                    kind: Some(Kind::StructValue(mesh)),
+                },
+            ),
+        ];
+        assert_eq!(node.metadata, Some(Struct { fields: fields.into() }));
+    }
+
+    #[test]
+    fn the_rule_has_the_last_word() {
+        let presented = Presented {
+            common: vec![
+                (Selector::Id, "gateway-7".to_owned()),
+                (Selector::Cluster, "edge".to_owned()),
+            ],
+            id: Some("relay/gateway-7".to_owned()),
+            cluster: None,
+        };
+        let node = presented.over(&relay());
+        assert_eq!((node.id.as_str(), node.cluster.as_str()), ("relay/gateway-7", "edge"));
+    }
+}
