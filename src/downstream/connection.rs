@@ -38,8 +38,8 @@ pub(super) struct Connection {
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a client may take to say it.
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take to answer a keepalive ping.
-const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a client may take to answer a keepalive ping; never longer than the pause between two of them.
+const PING_TIMEOUT_MAX: Duration = Duration::from_secs(20);
 /// What a stream may send before its requests are read, and all streams of a connection together: one that is read slowly
 /// leaves room for the others.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
@@ -82,7 +82,12 @@ impl Connection {
         let connection = http2::Builder::new(streams)
             .timer(TokioTimer::new())
             .keep_alive_interval(settings.timers.keepalive)
-            .keep_alive_timeout(PING_TIMEOUT)
+            .keep_alive_timeout(
+                settings
+                    .timers
+                    .keepalive
+                    .map_or(PING_TIMEOUT_MAX, |every| every.min(PING_TIMEOUT_MAX)),
+            )
             .max_concurrent_streams(settings.limits.streams_per_connection)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)

@@ -8,6 +8,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod calls;
 mod cork;
+mod lifetimes;
 mod services;
 mod support;

@@ -35,9 +35,12 @@ pub(crate) struct Ended {
     pub(crate) message: String,
 }
 
+/// What goes out before the response's headers are waited for.
 pub(crate) enum Half {
     Open,
     Closed,
+    /// One message, and then nothing more.
+    Unary(Bytes),
 }
 
 impl Client {
@@ -60,7 +63,7 @@ impl Client {
         }
     }
 
-    async fn over<S>(socket: S, builder: &h2::client::Builder) -> (Self, JoinHandle<()>)
+    pub(crate) async fn over<S>(socket: S, builder: &h2::client::Builder) -> (Self, JoinHandle<()>)
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
@@ -80,6 +83,13 @@ impl Client {
         self.request("POST", path, &all, Half::Open).await.unwrap()
     }
 
+    /// A call of a method that takes exactly one message.
+    pub(crate) async fn unary(&self, path: &str, request: &impl Message) -> Call {
+        let headers = [("content-type", "application/grpc"), ("te", "trailers")];
+        let half = Half::Unary(message(&request.encode_to_vec()));
+        self.request("POST", path, &headers, half).await.unwrap()
+    }
+
     /// Any request, as soon as the server allows one more.
     pub(crate) async fn request(
         &self,
@@ -95,7 +105,10 @@ impl Client {
         let request = request.body(()).unwrap();
         let answered = async {
             let mut send = self.send.clone().ready().await?;
-            let (response, requests) = send.send_request(request, matches!(half, Half::Closed))?;
+            let (response, mut requests) = send.send_request(request, matches!(half, Half::Closed))?;
+            if let Half::Unary(bytes) = half {
+                requests.send_data(bytes, true)?;
+            }
             let (head, responses) = response.await?.into_parts();
             Ok(Call {
                 head: Response::from_parts(head, ()),

@@ -1,0 +1,338 @@
+//! What is asked of a call before a discovery stream begins, and the small services.
+
+use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use distributary::telemetry::Status;
+use distributary::wire::message;
+use distributary::xds::Dialect;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::StatusCode;
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+
+use crate::support::client::{Call, Half};
+use crate::support::messages::{Subscriber, node, sotw};
+use crate::support::{ADS, Address, CDS, Relay};
+
+const STREAM: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+const GRPC: (&str, &str) = ("content-type", "application/grpc");
+
+fn request() -> DiscoveryRequest {
+    DiscoveryRequest {
+        node: Some(node()),
+        type_url: CDS.to_owned(),
+        ..Default::default()
+    }
+}
+
+async fn body(call: &mut Call) -> String {
+    let mut text = Vec::new();
+    while let Some(part) = call.responses.data().await {
+        text.extend_from_slice(&part.unwrap());
+    }
+    String::from_utf8(text).unwrap()
+}
+
+/// what is not served answers UNIMPLEMENTED, and ADS on the same connection does not notice.
+#[tokio::test]
+async fn unknown_methods_do_not_disturb_discovery() {
+    let relay = Relay::start();
+    relay.put(CDS, &["a"], "first");
+    let client = relay.connect().await;
+    let mut ads = Subscriber::new(client.call(STREAM).await, Dialect::Sotw, CDS);
+    ads.subscribe(&[]);
+    assert_eq!(ads.take().await.bodies, ["first"]);
+    for path in [
+        "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats",
+        "/envoy.service.health.v3.HealthDiscoveryService/StreamHealthCheck",
+        "/envoy.service.route.v3.ScopedRouteDiscoveryService/StreamScopedRoutes",
+        "/envoy.service.discovery.v3.AggregatedDiscoveryService/Nothing",
+        "/nowhere/Nothing",
+        "/",
+    ] {
+        let mut call = client.call(path).await;
+        // LRS clients keep sending reports whatever comes back.
+        call.send_bytes(vec![0; 1000]);
+        let ended = call.end().await;
+        assert_eq!(ended.code, 12, "{path}");
+        assert!(!ended.message.is_empty());
+        assert_eq!(call.head.status(), StatusCode::OK);
+    }
+    relay.put(CDS, &["a"], "second");
+    assert_eq!(ads.take().await.bodies, ["second"]);
+    relay.settles_at(1).await;
+}
+
+/// Wrong or missing content-type is 415, as gRPC asks; a missing `te` is tolerated, a forbidden one is HTTP/2's business.
+#[tokio::test]
+async fn what_is_no_grpc_call_is_answered_in_http() {
+    let relay = Relay::start();
+    let client = relay.connect().await;
+    let html = ("content-type", "text/html");
+    let json = ("content-type", "application/grpc+json");
+    for (verb, headers, status) in [
+        ("GET", &[GRPC][..], StatusCode::METHOD_NOT_ALLOWED),
+        ("POST", &[], StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        ("POST", &[html], StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        ("POST", &[json], StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (
+            "POST",
+            &[("content-type", "application/grpcx")],
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ),
+    ] {
+        let mut call = client.request(verb, STREAM, headers, Half::Closed).await.unwrap();
+        assert_eq!(call.head.status(), status, "{verb} {headers:?}");
+        assert!(body(&mut call).await.contains("gRPC"));
+    }
+    for headers in [
+        &[GRPC][..],
+        &[("content-type", "application/grpc+proto"), ("te", "trailers")],
+    ] {
+        let call = client.request("POST", STREAM, headers, Half::Open).await.unwrap();
+        assert_eq!(call.head.status(), StatusCode::OK, "{headers:?}");
+    }
+    assert_eq!(
+        raw_call(&relay, ("te", "gzip")).await,
+        u32::from(h2::Reason::PROTOCOL_ERROR)
+    );
+    relay.settles_at(0).await;
+}
+
+/// A call in hand-written frames, for what the client's library would not send; gives the code of its reset.
+async fn raw_call(relay: &Relay, (name, value): (&str, &str)) -> u32 {
+    let Address::Tcp(address) = relay.address else {
+        panic!("a TCP listener")
+    };
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", STREAM),
+        (":authority", "relay"),
+        GRPC,
+        (name, value),
+    ];
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        // A literal that is not indexed, with a new name.
+        block.push(0);
+        for text in [name, value] {
+            block.push(u8::try_from(text.len()).unwrap());
+            block.extend(text.as_bytes());
+        }
+    }
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        let length = u8::try_from(payload.len()).unwrap();
+        [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+    };
+    let settings = frame(4, 0, 0, &[]);
+    let headers = frame(1, 4, 1, &block);
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let all = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings, &headers].concat();
+    socket.write_all(&all).await.unwrap();
+    loop {
+        let mut head = [0; 9];
+        socket.read_exact(&mut head).await.unwrap();
+        let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+        socket.read_exact(&mut payload).await.unwrap();
+        if head[3] == 3 {
+            return u32::from_be_bytes(payload.try_into().unwrap());
+        }
+    }
+}
+
+#[tokio::test]
+async fn http_1_is_told_that_grpc_needs_http_2() {
+    let relay = Relay::start();
+    let Address::Tcp(address) = relay.address else {
+        panic!("a TCP listener")
+    };
+    let post = format!(
+        "POST {STREAM} HTTP/1.1\r\nhost: relay\r\ncontent-type: application/grpc\r\ncontent-length: 5\r\n\r\n\0\0\0\0\0"
+    );
+    for (bytes, status) in [(post.as_str(), "HTTP/1.1 505"), ("PRI? no\r\n\r\n", "HTTP/1.1 400")] {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        // In pieces, so that what decides does not come at once.
+        for piece in bytes.as_bytes().chunks(3) {
+            socket.write_all(piece).await.unwrap();
+            socket.flush().await.unwrap();
+        }
+        let mut answer = String::new();
+        tokio::time::timeout(crate::support::PATIENCE, socket.read_to_string(&mut answer))
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(answer.starts_with(status), "{answer}");
+        assert!(
+            !status.ends_with("505") || answer.contains("HTTP/2 with prior knowledge"),
+            "{answer}"
+        );
+    }
+    let settled = || relay.open() == (0, 0);
+    crate::support::until(settled, || "connections stay".to_owned()).await;
+}
+
+/// gzip is accepted; any other encoding is UNIMPLEMENTED and learns what is accepted.
+#[tokio::test]
+async fn compressed_requests() {
+    let relay = Relay::start();
+    relay.put(CDS, &["a"], "body");
+    let client = relay.connect().await;
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    std::io::Write::write_all(&mut packed, &request().encode_to_vec()).unwrap();
+    let mut packed = message(&packed.finish().unwrap()).to_vec();
+    packed[0] = 1;
+
+    let mut call = client.call_with(STREAM, &[("grpc-encoding", "gzip")]).await;
+    call.send_bytes(packed.clone());
+    assert_eq!(sotw(call.next().await.unwrap()).bodies, ["body"]);
+
+    let mut unannounced = client.call(STREAM).await;
+    unannounced.send_bytes(packed);
+    assert_eq!(unannounced.end().await.code, 13);
+
+    for other in ["deflate", "zstd", "snappy"] {
+        let mut call = client.call_with(STREAM, &[("grpc-encoding", other)]).await;
+        assert_eq!(
+            call.head.headers().get("grpc-accept-encoding").unwrap(),
+            "identity,gzip"
+        );
+        let ended = call.end().await;
+        assert_eq!(ended.code, 12);
+        assert!(ended.message.contains(other), "{}", ended.message);
+    }
+    relay.settles_at(1).await;
+}
+
+#[tokio::test]
+async fn the_clients_deadline_holds() {
+    let relay = Relay::start();
+    let client = relay.connect().await;
+    for (timeout, code) in [("0n", 4), ("1u", 4), ("100m", 4), ("1", 3), ("x", 3), ("123456789S", 3)] {
+        let mut call = client.call_with(STREAM, &[("grpc-timeout", timeout)]).await;
+        let ended = call.end().await;
+        assert_eq!(ended.code, code, "{timeout}: {}", ended.message);
+    }
+    let mut call = client.call_with(STREAM, &[("grpc-timeout", "1H")]).await;
+    call.send(&request());
+    relay.put(CDS, &["a"], "body");
+    assert_eq!(sotw(call.next().await.unwrap()).bodies, ["body"]);
+    relay.settles_at(1).await;
+}
+
+/// Messages are found wherever frames are cut.
+#[tokio::test]
+async fn frames_are_cut_anywhere() {
+    let relay = Relay::start();
+    relay.put(CDS, &["a"], "body");
+    let client = relay.connect().await;
+    let bytes = message(&request().encode_to_vec());
+    let named = |type_url: &str| DiscoveryRequest {
+        type_url: type_url.to_owned(),
+        ..request()
+    };
+
+    let mut split = client.call(STREAM).await;
+    for byte in &bytes {
+        split.send_bytes(vec![*byte]);
+    }
+    assert_eq!(sotw(split.next().await.unwrap()).bodies, ["body"]);
+
+    let mut together = client.call(STREAM).await;
+    relay.put("type.googleapis.com/acme.A", &["x"], "other");
+    let other = DiscoveryRequest {
+        resource_names: vec!["x".to_owned()],
+        ..named("type.googleapis.com/acme.A")
+    };
+    let both: Vec<u8> = bytes.iter().copied().chain(message(&other.encode_to_vec())).collect();
+    together.send_bytes(both);
+    let mut got = vec![
+        sotw(together.next().await.unwrap()).bodies,
+        sotw(together.next().await.unwrap()).bodies,
+    ];
+    got.sort();
+    assert_eq!(got, [["body"], ["other"]]);
+
+    for cut in [1, 4, 5, bytes.len() - 1] {
+        let mut broken = client.call(STREAM).await;
+        broken.send_bytes(bytes.slice(..cut));
+        broken.close_half();
+        let ended = broken.end().await;
+        assert_eq!(ended.code, 3, "cut at {cut}");
+        assert!(ended.message.contains("middle of a message"), "{}", ended.message);
+    }
+    relay.settles_at(2).await;
+}
+
+async fn check(relay: &Relay, service: &str) -> Result<i32, i32> {
+    let request = HealthCheckRequest {
+        service: service.to_owned(),
+    };
+    let mut call = relay
+        .connect()
+        .await
+        .unary("/grpc.health.v1.Health/Check", &request)
+        .await;
+    let answer = call.next::<HealthCheckResponse>().await;
+    answer.map(|answer| answer.status).map_err(|ended| ended.code)
+}
+
+#[tokio::test]
+async fn health_is_that_of_the_relay() {
+    let relay = Relay::start();
+    for service in ["", ADS, "envoy.api.v2.ClusterDiscoveryService", "grpc.health.v1.Health"] {
+        assert_eq!(check(&relay, service).await, Ok(1), "{service}");
+    }
+    assert_eq!(check(&relay, "acme.Unknown").await, Err(5));
+
+    let client = relay.connect().await;
+    let mut watches = Vec::new();
+    for (service, first) in [(ADS, 1), ("acme.Unknown", 3)] {
+        let request = HealthCheckRequest {
+            service: service.to_owned(),
+        };
+        let mut call = client.unary("/grpc.health.v1.Health/Watch", &request).await;
+        assert_eq!(call.next::<HealthCheckResponse>().await.unwrap().status, first);
+        assert!(call.is_silent().await, "nothing has changed");
+        watches.push(call);
+    }
+    relay.shared.health.advance(Status::Draining);
+    assert_eq!(watches[0].next::<HealthCheckResponse>().await.unwrap().status, 2);
+    assert_eq!(watches[0].end().await.code, 0);
+    assert_eq!(watches[1].end().await.code, 0);
+    assert_eq!(check(&relay, "").await, Ok(2));
+}
+
+/// however often a client pings, it is not sent away.
+#[tokio::test]
+async fn pings_are_answered() {
+    let relay = Relay::start();
+    let Address::Tcp(address) = relay.address else {
+        panic!("a TCP listener")
+    };
+    let socket = TcpStream::connect(address).await.unwrap();
+    let (send, mut connection) = h2::client::handshake(socket).await.unwrap();
+    let mut pings = connection.ping_pong().unwrap();
+    let connection = crate::support::spawn(async move { connection.await.unwrap() });
+    for _ in 0..200 {
+        tokio::time::timeout(crate::support::PATIENCE, pings.ping(h2::Ping::opaque()))
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    send.ready().await.unwrap();
+    assert!(!connection.is_finished());
+}
+
+/// `call` returns with the response's headers: they do not wait for the first response.
+#[tokio::test]
+async fn headers_come_before_anything_is_known() {
+    let relay = Relay::start();
+    let mut call = relay.connect().await.call(STREAM).await;
+    call.send(&request());
+    assert!(call.is_silent().await);
+    relay.put(CDS, &["a"], "late");
+    assert_eq!(sotw(call.next().await.unwrap()).bodies, ["late"]);
+}

@@ -1,0 +1,315 @@
+//! How streams and connections end: in good order, by age, by silence, and one without the other.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use distributary::wire::Listener;
+use distributary::xds::{Dialect, TypeUrl};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::support::client::Client;
+use crate::support::messages::Subscriber;
+use crate::support::{ADS, Address, CDS, EDS, PATIENCE, Plan, Relay, now, until};
+
+const SHORT: Duration = Duration::from_millis(300);
+
+fn path(dialect: Dialect) -> String {
+    let method = match dialect {
+        Dialect::Sotw => "StreamAggregatedResources",
+        Dialect::Delta => "DeltaAggregatedResources",
+    };
+    format!("/{ADS}/{method}")
+}
+
+async fn subscriber(client: &Client, dialect: Dialect, type_url: &str, name: &str) -> Subscriber {
+    let mut subscriber = Subscriber::new(client.call(&path(dialect)).await, dialect, type_url);
+    subscriber.subscribe(&[name]);
+    subscriber
+}
+
+/// K-26: draining ends streams without an error once they have got something, and never before.
+#[tokio::test]
+async fn a_drain_ends_streams_in_good_order() {
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
+        let relay = Relay::start();
+        relay.put(CDS, &["a"], "body");
+        let client = relay.connect().await;
+        let mut served = subscriber(&client, dialect, CDS, "a").await;
+        let mut waiting = subscriber(&client, dialect, EDS, "late").await;
+        served.take().await;
+        let mut idle = client.call(&path(dialect)).await;
+
+        relay.begin_drain(PATIENCE);
+        assert_eq!(served.call.end().await.code, 0);
+        assert_eq!(idle.end().await.code, 0, "who asked for nothing lacks nothing");
+        assert!(waiting.call.is_silent().await);
+        relay.put(EDS, &["late"], "late");
+        assert_eq!(waiting.next().await.unwrap().bodies, ["late"]);
+        assert_eq!(waiting.call.end().await.code, 0);
+        let refused = async {
+            let Address::Tcp(address) = relay.address else {
+                panic!("a TCP listener")
+            };
+            TcpStream::connect(address).await.is_err()
+        };
+        assert!(refused.await, "a new connection was accepted");
+        relay.settles_at(0).await;
+        assert!(relay.trigger.finished(distributary::shutdown::after(PATIENCE)).await);
+    }
+}
+
+/// The time to drain is a bound: what has not ended by then is cut off.
+#[tokio::test]
+async fn a_drain_is_over_when_its_time_is() {
+    let relay = Relay::start();
+    let client = relay.connect().await;
+    let mut waiting = subscriber(&client, Dialect::Delta, EDS, "never").await;
+    relay.settles_at(1).await;
+    let began = now();
+    relay.begin_drain(SHORT);
+    assert_eq!(waiting.call.end().await.code, -1);
+    assert!(began.elapsed() >= SHORT);
+    relay.settles_at(0).await;
+    assert!(relay.trigger.finished(distributary::shutdown::after(PATIENCE)).await);
+}
+
+/// K-26, G-18: an old stream ends without an error, but never before its first response.
+#[tokio::test]
+async fn old_streams_end() {
+    let relay = Relay::with(|plan: &mut Plan| plan.settings.timers.stream_age = Some(SHORT));
+    relay.put(CDS, &["a"], "body");
+    let client = relay.connect().await;
+    let began = now();
+    let mut served = subscriber(&client, Dialect::Sotw, CDS, "a").await;
+    let mut waiting = subscriber(&client, Dialect::Sotw, EDS, "late").await;
+    served.take().await;
+    assert_eq!(served.call.end().await.code, 0);
+    assert!(began.elapsed() >= SHORT.mul_f64(0.8));
+    until(|| began.elapsed() > SHORT * 2, || "time stands still".to_owned()).await;
+    relay.put(EDS, &["late"], "late");
+    assert_eq!(waiting.next().await.unwrap().bodies, ["late"]);
+    assert_eq!(waiting.call.end().await.code, 0);
+    relay.settles_at(0).await;
+}
+
+/// A client that has closed its half gets its answer and then the end, or learns in time that there is none.
+#[tokio::test]
+async fn half_closed_streams_end() {
+    let relay = Relay::with(|plan: &mut Plan| plan.protocol.timers.unanswered = SHORT);
+    relay.put(CDS, &["a"], "body");
+    let client = relay.connect().await;
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
+        let mut served = subscriber(&client, dialect, CDS, "a").await;
+        served.call.close_half();
+        assert_eq!(served.next().await.unwrap().bodies, ["body"]);
+        assert_eq!(served.call.end().await.code, 0);
+
+        let mut unserved = subscriber(&client, dialect, "type.googleapis.com/acme.A", "ghost").await;
+        unserved.call.close_half();
+        assert_eq!(unserved.call.end().await.code, 14);
+
+        let mut silent = client.call(&path(dialect)).await;
+        silent.close_half();
+        assert_eq!(silent.end().await.code, 0);
+    }
+    relay.settles_at(0).await;
+}
+
+/// A client that does not read one of its streams loses that stream; the others on the connection do not notice.
+#[tokio::test]
+async fn a_stream_that_is_not_read_ends_alone() {
+    let relay = Relay::with(|plan: &mut Plan| plan.settings.timers.write_stall = Some(SHORT));
+    let large = "x".repeat(1 << 20);
+    relay.put(EDS, &["large"], &large);
+    relay.put(CDS, &["a"], "first");
+    let mut builder = h2::client::Builder::new();
+    builder
+        .initial_window_size(64 << 10)
+        .initial_connection_window_size(16 << 20);
+    let (client, _task) = Client::with(&relay.address, &builder).await;
+    let mut other = subscriber(&client, Dialect::Delta, CDS, "a").await;
+    other.take().await;
+    let mut stuck = subscriber(&client, Dialect::Delta, EDS, "large").await;
+    relay.settles_at(1).await;
+    relay.put(CDS, &["a"], "second");
+    assert_eq!(other.take().await.bodies, ["second"]);
+    assert_eq!(stuck.call.end().await.code, -1, "reset");
+
+    // Slow is not stuck: whoever takes a little from time to time gets everything.
+    let mut slow = subscriber(&client, Dialect::Delta, EDS, "large").await;
+    let mut got = 0;
+    while got < large.len() {
+        tokio::time::sleep(SHORT / 3).await;
+        for _ in 0..8 {
+            let Ok(Some(part)) = tokio::time::timeout(SHORT / 30, slow.call.responses.data()).await else {
+                break;
+            };
+            let part = part.unwrap();
+            got += part.len();
+            slow.call.responses.flow_control().release_capacity(part.len()).unwrap();
+        }
+    }
+    relay.settles_at(2).await;
+}
+
+/// A socket that is not read while `stopped` is set.
+struct Stoppable {
+    inner: TcpStream,
+    stopped: Arc<AtomicBool>,
+}
+
+impl AsyncRead for Stoppable {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.inner).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Stoppable {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+async fn stoppable(relay: &Relay) -> (Client, Arc<AtomicBool>) {
+    let Address::Tcp(address) = relay.address else {
+        panic!("a TCP listener")
+    };
+    let stopped = Arc::new(AtomicBool::new(false));
+    let inner = TcpStream::connect(address).await.unwrap();
+    let socket = Stoppable {
+        inner,
+        stopped: stopped.clone(),
+    };
+    let mut builder = h2::client::Builder::new();
+    builder
+        .initial_window_size(1 << 30)
+        .initial_connection_window_size(1 << 30);
+    (Client::over(socket, &builder).await.0, stopped)
+}
+
+/// A client that stops reading its connection is cut off; another one is served meanwhile.
+#[tokio::test]
+async fn a_connection_that_is_not_read_ends() {
+    let relay = Relay::with(|plan: &mut Plan| {
+        plan.settings.timers.write_stall = Some(SHORT);
+        plan.settings.timers.keepalive = None;
+    });
+    relay.put(CDS, &["a"], "small");
+    let (client, stopped) = stoppable(&relay).await;
+    let mut stuck = subscriber(&client, Dialect::Delta, CDS, "a").await;
+    stuck.take().await;
+    stopped.store(true, Ordering::Relaxed);
+    // More than the kernel's buffers on both sides can take.
+    relay.put(EDS, &["large"], &"x".repeat(32 << 20));
+    stuck.type_url = EDS.to_owned();
+    stuck.subscribe(&["large"]);
+    let eds = relay.shared.metrics.of(&TypeUrl::new(EDS));
+    until(|| eds.responses.get() == 1, || "nothing is sent".to_owned()).await;
+
+    let other = relay.connect().await;
+    let mut other = subscriber(&other, Dialect::Delta, CDS, "a").await;
+    assert_eq!(other.take().await.bodies, ["small"]);
+    relay.settles_at(1).await;
+    until(|| relay.open().1 == 1, || "the connection stays".to_owned()).await;
+}
+
+/// A client that has vanished is found out by keepalive, without anything to send to it.
+#[tokio::test]
+async fn a_vanished_client_is_noticed() {
+    let relay = Relay::with(|plan: &mut Plan| plan.settings.timers.keepalive = Some(SHORT));
+    relay.put(CDS, &["a"], "body");
+    let (client, stopped) = stoppable(&relay).await;
+    let mut gone = subscriber(&client, Dialect::Sotw, CDS, "a").await;
+    let other = relay.connect().await;
+    let mut other = subscriber(&other, Dialect::Sotw, CDS, "a").await;
+    gone.take().await;
+    other.take().await;
+    let began = now();
+    stopped.store(true, Ordering::Relaxed);
+    relay.settles_at(1).await;
+    assert!(began.elapsed() < PATIENCE);
+    relay.put(CDS, &["a"], "second");
+    assert_eq!(other.take().await.bodies, ["second"]);
+}
+
+/// A socket that is cut takes its streams along.
+#[tokio::test]
+async fn a_cut_connection_ends_its_streams() {
+    let relay = Relay::start();
+    relay.put(CDS, &["a"], "body");
+    let (client, task) = Client::with(&relay.address, &h2::client::Builder::new()).await;
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
+        subscriber(&client, dialect, CDS, "a").await.take().await;
+    }
+    task.abort();
+    relay.settles_at(0).await;
+    until(|| relay.open() == (0, 0), || "the connection stays".to_owned()).await;
+}
+
+/// A Unix domain socket serves like a port; only a dead one is replaced.
+#[tokio::test]
+async fn unix_sockets() {
+    let folder = std::env::temp_dir().join(format!("distributary-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("relay.sock");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists(), "the dead process leaves its file");
+    let relay = Relay::with(|plan: &mut Plan| plan.unix = Some(path.clone()));
+    relay.put(CDS, &["a"], "body");
+    let client = relay.connect().await;
+    assert_eq!(
+        subscriber(&client, Dialect::Delta, CDS, "a").await.take().await.bodies,
+        ["body"]
+    );
+
+    let taken = Listener::unix(&path).unwrap_err();
+    assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    let file = folder.join("file");
+    std::fs::write(&file, "precious").unwrap();
+    assert_eq!(Listener::unix(&file).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+
+    relay.begin_drain(PATIENCE);
+    until(|| !path.exists(), || "the socket's file stays".to_owned()).await;
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// `requests_per_second`: whoever sends faster is read later; the stream goes on and nothing is lost.
+#[tokio::test]
+async fn fast_requests_are_read_later() {
+    let relay = Relay::with(|plan: &mut Plan| plan.settings.limits.requests_per_second = 20);
+    relay.put(CDS, &["a"], "body");
+    let client = relay.connect().await;
+    let mut fast = Subscriber::new(client.call(&path(Dialect::Delta)).await, Dialect::Delta, CDS);
+    let began = now();
+    fast.subscribe(&["a"]);
+    for _ in 0..25 {
+        fast.unsubscribe(&["a"]);
+        fast.subscribe(&["a"]);
+    }
+    let requests = relay.shared.metrics.of(&TypeUrl::new(CDS)).requests.clone();
+    until(
+        || requests.get() == 51,
+        || format!("{} requests were read", requests.get()),
+    )
+    .await;
+    assert!(began.elapsed() > Duration::from_millis(1400), "{:?}", began.elapsed());
+    assert!(fast.next().await.is_ok());
+    relay.settles_at(1).await;
+}
