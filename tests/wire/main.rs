@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod bad_input;
 mod calls;
 mod cork;
 mod lifetimes;

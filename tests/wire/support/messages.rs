@@ -37,7 +37,6 @@ pub(crate) struct Got {
 pub(crate) fn node() -> Node {
     Node {
         id: "client".to_owned(),
-        cluster: "cluster".to_owned(),
         ..Default::default()
     }
 }
