@@ -75,7 +75,7 @@ impl Connection {
     async fn speak_http2(self, begun: Bytes) {
         let settings = &self.calls.shared.settings;
         let bound = settings.timers.write_stall;
-        let streams = Streams::new(self.drain.clone());
+        let streams = Streams::new(self.drain.clone(), settings.limits.request);
         let (calls, called) = (self.calls.clone(), streams.clone());
         let service = service_fn(move |request| calls.call(request, &called));
         let (cork, io) = Cork::new(self.socket, begun);

@@ -16,9 +16,8 @@ use crate::wire::Deframer;
 
 /// What a client sends on one stream.
 pub(super) struct Requests {
-    /// `None` after its end.
-    body: Option<Incoming>,
-    deframer: Deframer,
+    /// `None` after its end: nothing is held then.
+    open: Option<(Incoming, Deframer)>,
     pace: Pace,
     /// When reading goes on, while it is held up.
     resumes: Option<Instant>,
@@ -40,8 +39,7 @@ pub(super) enum Next {
 impl Requests {
     pub(super) const fn new(body: Incoming, deframer: Deframer, pace: Pace) -> Self {
         Self {
-            body: Some(body),
-            deframer,
+            open: Some((body, deframer)),
             pace,
             resumes: None,
         }
@@ -54,9 +52,6 @@ impl Requests {
 
     /// Pending for ever after the end.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
-        if self.body.is_none() {
-            return Poll::Pending;
-        }
         let next = ready!(self.poll_open(cx, now));
         if !matches!(next, Next::Message(_)) {
             self.stop();
@@ -66,18 +61,21 @@ impl Requests {
 
     /// Reads no further; what still comes is thrown away.
     pub(super) fn stop(&mut self) {
-        self.body = None;
+        self.open = None;
         self.resumes = None;
     }
 
     fn poll_open(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
+        let Some((body, deframer)) = &mut self.open else {
+            return Poll::Pending;
+        };
         let resumes = self.pace.next();
         self.resumes = (resumes > now).then_some(resumes);
         if self.resumes.is_some() {
             return Poll::Pending;
         }
         loop {
-            match self.deframer.message() {
+            match deframer.message() {
                 Ok(Some(message)) => {
                     self.pace.count(now);
                     return Poll::Ready(Next::Message(message));
@@ -85,13 +83,10 @@ impl Requests {
                 Ok(None) => {}
                 Err(status) => return Poll::Ready(Next::Fault(status)),
             }
-            let Some(body) = &mut self.body else {
-                return Poll::Ready(Next::Closed);
-            };
-            match ready!(Pin::new(body).poll_frame(cx)) {
+            match ready!(Pin::new(&mut *body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     if let Ok(chunk) = frame.into_data() {
-                        self.deframer.push(chunk);
+                        deframer.push(chunk);
                     }
                 }
                 Some(Err(error)) => {
@@ -99,7 +94,7 @@ impl Requests {
                     return Poll::Ready(Next::Gone);
                 }
                 None => {
-                    let end = self.deframer.finish();
+                    let end = deframer.finish();
                     return Poll::Ready(end.map_or_else(Next::Fault, |()| Next::Closed));
                 }
             }

@@ -78,7 +78,7 @@ impl Calls {
             return Err(Status::deadline_exceeded("grpc-timeout is zero"));
         }
         let now = clock::now();
-        let deframer = Deframer::new(encoding, settings.limits.request);
+        let deframer = Deframer::new(encoding, settings.limits.request, streams.gathered().clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
         let accounts = Accounts::open(self.shared.metrics.clone(), self.nacks.clone(), method.dialect);

@@ -115,7 +115,8 @@ impl State {
         let cut = self.cut();
         if let Some(end) = self.server.handle_timeout(&cut, now) {
             self.shared.metrics.unanswered.inc();
-            self.end.get_or_insert_with(|| status(end));
+            let status = self.status(end);
+            self.end.get_or_insert(status);
         }
     }
 
@@ -196,12 +197,18 @@ impl State {
                 if self.method.fetch {
                     self.note_fetch(&mut request);
                 }
-                let receipt = self.server.handle_sotw(&request, library, now).map_err(status)?;
+                let receipt = self
+                    .server
+                    .handle_sotw(&request, library, now)
+                    .map_err(|end| self.status(end))?;
                 (receipt, request.response_nonce)
             }
             Dialect::Delta => {
                 let request: DeltaDiscoveryRequest = decode(message)?;
-                let receipt = self.server.handle_delta(&request, library, now).map_err(status)?;
+                let receipt = self
+                    .server
+                    .handle_delta(&request, library, now)
+                    .map_err(|end| self.status(end))?;
                 (receipt, request.response_nonce)
             }
         };
@@ -278,6 +285,13 @@ impl State {
         Status::resource_exhausted(full.to_string())
     }
 
+    fn status(&self, end: End) -> Status {
+        if let Some(limit) = end.limit {
+            self.shared.metrics.refused(limit);
+        }
+        Status::new(Code::from_i32(end.code.number().cast_signed()), end.message)
+    }
+
     fn cut(&self) -> Arc<Cut> {
         self.seat.as_ref().map_or_else(Arc::default, |seat| seat.view().cut())
     }
@@ -311,8 +325,4 @@ fn malformed(message: &[u8]) -> Status {
         "the request of {} bytes is not a protobuf message",
         message.len()
     ))
-}
-
-fn status(end: End) -> Status {
-    Status::new(Code::from_i32(end.code.number().cast_signed()), end.message)
 }

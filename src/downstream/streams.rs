@@ -12,6 +12,7 @@ use hyper::rt::Executor;
 
 use super::driver::Driver;
 use crate::shutdown::Drain;
+use crate::wire::Gathered;
 
 /// Where hyper starts the streams of one connection.
 #[derive(Clone)]
@@ -19,14 +20,26 @@ pub(super) struct Streams {
     /// The driver of the stream that hyper starts next: it asks for a response and starts the stream in one go.
     next: Arc<Mutex<Option<Driver>>>,
     drain: Drain,
+    /// What they hold of unfinished requests.
+    gathered: Arc<Gathered>,
 }
 
+/// A connection may hold unfinished requests of so many times the largest one.
+const UNFINISHED_REQUESTS_MAX: usize = 4;
+
 impl Streams {
-    pub(super) fn new(drain: Drain) -> Self {
+    /// The streams of a connection on which a request has at most `request_bytes_max`.
+    pub(super) fn new(drain: Drain, request_bytes_max: usize) -> Self {
+        let bytes_max = request_bytes_max.saturating_mul(UNFINISHED_REQUESTS_MAX);
         Self {
             next: Arc::default(),
             drain,
+            gathered: Arc::new(Gathered::new(bytes_max)),
         }
+    }
+
+    pub(super) const fn gathered(&self) -> &Arc<Gathered> {
+        &self.gathered
     }
 
     /// The stream for which a response was just made has this driver.

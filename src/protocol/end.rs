@@ -11,6 +11,8 @@ pub struct End {
     pub code: Code,
     /// What was wrong, where, and what to do.
     pub message: String,
+    /// The limit that was exceeded, if it was one: its key.
+    pub limit: Option<&'static str>,
 }
 
 /// gRPC's codes, as far as the relay uses them.
@@ -51,6 +53,7 @@ impl End {
         Self {
             code,
             message: message.into(),
+            limit: None,
         }
     }
 
@@ -62,11 +65,12 @@ impl End {
 
     /// The client reached a limit; `key` is the configuration key that would raise it.
     #[must_use]
-    pub fn limit(key: &str, what: fmt::Arguments<'_>) -> Self {
-        Self::new(
-            Code::ResourceExhausted,
-            format!("{what}: over the relay's limit `limits.{key}`"),
-        )
+    pub fn limit(key: &'static str, what: fmt::Arguments<'_>) -> Self {
+        let message = format!("{what}: over the relay's limit `limits.{key}`");
+        Self {
+            limit: Some(key),
+            ..Self::new(Code::ResourceExhausted, message)
+        }
     }
 }
 

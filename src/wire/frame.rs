@@ -4,12 +4,14 @@
 //! Refuses to know what a message says.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use flate2::bufread::GzDecoder;
 use http::HeaderMap;
 use tonic::Status;
 
+use super::gathered::{Charge, Gathered};
 use super::response::PREFIX_LEN;
 
 /// Reads messages one by one. Holds at most one incomplete message and what came with its beginning.
@@ -21,6 +23,8 @@ pub struct Deframer {
     chunk: Bytes,
     /// The beginning of a message whose end has not come yet, with its prefix.
     partial: BytesMut,
+    /// The beginning, as it is accounted for.
+    charge: Charge,
 }
 
 /// How the client compresses, where it does.
@@ -58,12 +62,13 @@ impl Encoding {
 impl Deframer {
     /// Nothing has been read; a message has at most `bytes_max` bytes, also after decompression.
     #[must_use]
-    pub fn new(encoding: Encoding, bytes_max: usize) -> Self {
+    pub fn new(encoding: Encoding, bytes_max: usize, gathered: Arc<Gathered>) -> Self {
         Self {
             encoding,
             bytes_max,
             chunk: Bytes::new(),
             partial: BytesMut::new(),
+            charge: Charge::new(gathered),
         }
     }
 
@@ -89,10 +94,12 @@ impl Deframer {
         } else {
             self.gather(whole);
             if self.partial.len() < whole {
+                self.account()?;
                 return Ok(None);
             }
             // The memory goes with the message; the next one begins with none.
             let mut message = std::mem::take(&mut self.partial).freeze();
+            self.account()?;
             message.advance(PREFIX_LEN);
             message
         };
@@ -153,6 +160,16 @@ impl Deframer {
         self.partial.extend_from_slice(&self.chunk.split_to(take));
     }
 
+    fn account(&mut self) -> Result<(), Status> {
+        self.charge.set(self.partial.len()).map_err(|all| {
+            Status::resource_exhausted(format!(
+                "the streams of this connection hold {all} bytes of unfinished requests, more than `limits.request` of {} \
+                 bytes allows",
+                self.bytes_max
+            ))
+        })
+    }
+
     fn inflate(&self, message: &[u8]) -> Result<Bytes, Status> {
         let mut inflated = Vec::new();
         GzDecoder::new(message)
@@ -181,7 +198,7 @@ mod tests {
     use crate::wire::message;
 
     fn deframer() -> Deframer {
-        Deframer::new(Encoding::Gzip, 1000)
+        Deframer::new(Encoding::Gzip, 1000, Arc::new(Gathered::new(4000)))
     }
 
     fn gzip(bytes: &[u8]) -> Bytes {
@@ -246,7 +263,7 @@ mod tests {
 
     #[test]
     fn flags_mean_what_they_say() {
-        let mut plain = Deframer::new(Encoding::Identity, 1000);
+        let mut plain = Deframer::new(Encoding::Identity, 1000, Arc::new(Gathered::new(4000)));
         assert_eq!(read(&mut plain, &gzip(b"x")).unwrap_err().code(), tonic::Code::Internal);
         assert_eq!(
             read(&mut deframer(), &[2, 0, 0, 0, 0]).unwrap_err().code(),

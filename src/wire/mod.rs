@@ -5,6 +5,7 @@
 pub mod cork;
 pub mod deadline;
 pub mod frame;
+pub mod gathered;
 pub mod listen;
 pub mod response;
 pub mod rope;
@@ -13,6 +14,7 @@ pub mod scan;
 pub use cork::{Cork, Corked};
 pub use deadline::timeout;
 pub use frame::{Deframer, Encoding};
+pub use gathered::Gathered;
 pub use listen::{Listener, Peer, Socket};
 pub use response::{Answer, encode, message};
 pub use rope::{Progress, Rope};

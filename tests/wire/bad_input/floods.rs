@@ -1,0 +1,238 @@
+//! Too much of something.
+
+use super::*;
+
+/// Long enough for an answer that comes at all.
+const SOON: std::time::Duration = std::time::Duration::from_millis(300);
+
+#[tokio::test]
+async fn a_million_names() {
+    let mut world = World::new().await;
+    let names: Vec<String> = (0..1_000_000).map(|n| format!("n{n}")).collect();
+    for dialect in BOTH {
+        refused(
+            &world,
+            dialect,
+            &encoded(dialect, EDS, names.clone()),
+            8,
+            "limits.names_per_stream",
+        )
+        .await;
+        // Empty names cost least on the wire and most in memory.
+        let empty: Vec<u8> = [0x1a, 0].repeat(8 << 20);
+        refused(&world, dialect, &empty[..16 << 20], 8, "limits.names_per_stream").await;
+    }
+    // One request after the other is no way around.
+    let mut call = world.call(Dialect::Delta).await;
+    for part in names.chunks(150_000).take(2) {
+        call.send(&delta_request(EDS, part.to_vec()));
+    }
+    let ended = call.end().await;
+    assert!(
+        ended.code == 8 && ended.message.contains("limits.names_per_stream"),
+        "{ended:?}"
+    );
+    drop(call);
+    world.is_unharmed().await;
+    assert_eq!(world.relay.view().seats(), 2);
+}
+
+#[tokio::test]
+async fn a_million_initial_versions() {
+    let mut world = World::new().await;
+    let initial_resource_versions: BTreeMap<_, _> = (0..1_000_000).map(|n| (format!("n{n}"), String::new())).collect();
+    let request = DeltaDiscoveryRequest {
+        initial_resource_versions,
+        ..delta_request(CDS, vec!["*".to_owned()])
+    };
+    refused(
+        &world,
+        Dialect::Delta,
+        &request.encode_to_vec(),
+        8,
+        "limits.names_per_stream",
+    )
+    .await;
+    world.is_unharmed().await;
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_types() {
+    let mut world = World::new().await;
+    for dialect in BOTH {
+        let mut call = world.call(dialect).await;
+        for n in 0..100_000 {
+            call.send_bytes(message(&encoded(
+                dialect,
+                &format!("type.googleapis.com/acme.T{n}"),
+                vec!["a".to_owned()],
+            )));
+        }
+        let ended = call.end().await;
+        assert!(
+            ended.code == 8 && ended.message.contains("limits.types_per_stream"),
+            "{ended:?}"
+        );
+    }
+    world.is_unharmed().await;
+}
+
+/// B-22, K-08: whoever rejects everything gets exactly one response for each distinct content.
+#[tokio::test]
+async fn nack_storms() {
+    let mut world = World::new().await;
+    for dialect in BOTH {
+        world.relay.put(EDS, &["bad"], "0");
+        let mut storm = world.subscriber(dialect, EDS).await;
+        storm.subscribe(&["bad"]);
+        for content in 1..=20 {
+            let body = (content - 1).to_string();
+            assert_eq!(storm.next().await.unwrap().bodies, [body], "{dialect:?}");
+            for _ in 0..50 {
+                storm.nack("never");
+            }
+            world.relay.put(EDS, &["bad"], &content.to_string());
+        }
+        assert_eq!(storm.next().await.unwrap().bodies, ["20"], "{dialect:?}");
+        storm.nack("never");
+        assert!(storm.call.is_silent().await, "{dialect:?}");
+        drop(storm);
+        world.is_unharmed().await;
+    }
+    let eds = world.relay.shared.metrics.of(&TypeUrl::new(EDS));
+    assert_eq!(eds.responses.get(), 2 * 21);
+}
+
+/// B-15, K-21: flapping ends in the state that was asked for last, and leaves nothing behind.
+#[tokio::test]
+async fn flapping() {
+    let mut world = World::new().await;
+    world.relay.put(EDS, &["a"], "body");
+    for dialect in BOTH {
+        let mut flapping = world.subscriber(dialect, EDS).await;
+        for _ in 0..300 {
+            flapping.subscribe(&["a"]);
+            flapping.unsubscribe(&["a"]);
+        }
+        flapping.subscribe(&["a"]);
+        assert!(flapping.next().await.is_ok());
+    }
+    world.is_unharmed().await;
+}
+
+/// B-24, L-8: a client that never acknowledges has one response, and then the latest state.
+#[tokio::test]
+async fn a_client_that_never_acknowledges() {
+    let mut world = World::new().await;
+    for dialect in BOTH {
+        world.relay.put(EDS, &["a"], "first");
+        let mut lazy = world.subscriber(dialect, EDS).await;
+        lazy.subscribe(&["a"]);
+        assert_eq!(lazy.next().await.unwrap().bodies, ["first"]);
+        for version in 0..50 {
+            world.relay.put(EDS, &["a"], &version.to_string());
+        }
+        assert!(lazy.call.is_silent().await, "{dialect:?}");
+        lazy.ack();
+        assert_eq!(lazy.take().await.bodies, ["49"], "{dialect:?}");
+    }
+    world.is_unharmed().await;
+}
+
+/// `limits.views`, `limits.names_per_view`: values that clients invent end at a bound that says its name.
+#[tokio::test]
+async fn invented_clusters_and_names() {
+    let mut world = World::with(by_cluster).await;
+    let mut calls = Vec::new();
+    let mut refusals = 0;
+    for n in 0..20 {
+        let invented = Node {
+            cluster: format!("invented{n}"),
+            ..node()
+        };
+        let mut call = world.call(Dialect::Sotw).await;
+        call.send(&DiscoveryRequest {
+            node: Some(invented),
+            ..sotw_request(EDS, vec!["a".to_owned()])
+        });
+        match tokio::time::timeout(std::time::Duration::from_millis(100), call.next_bytes()).await {
+            Ok(ended) => {
+                let ended = ended.unwrap_err();
+                assert!(
+                    ended.code == 8 && ended.message.contains("limits.views of 8"),
+                    "{ended:?}"
+                );
+                refusals += 1;
+            }
+            Err(_) => calls.push(call),
+        }
+    }
+    assert!(world.relay.shared.scopes.all().len() <= 8);
+    assert!(refusals >= 12, "{refusals} of 20 refused");
+    drop(calls);
+
+    let mut call = world.call(Dialect::Delta).await;
+    for part in 0..20 {
+        let names = (0..100).map(|n| format!("{part}-{n}")).collect();
+        call.send(&delta_request(EDS, names));
+    }
+    let ended = call.end().await;
+    assert!(
+        ended.code == 8 && ended.message.contains("limits.names_per_view of 1000"),
+        "{ended:?}"
+    );
+    drop(call);
+    world.is_unharmed().await;
+}
+
+/// `limits.streams_per_connection`: more wait on the client's side, and a client that does not wait is refused.
+#[tokio::test]
+async fn ten_thousand_streams_on_one_connection() {
+    let mut world = World::with(|plan| plan.settings.limits.streams_per_connection = 500).await;
+    let mut calls = Vec::new();
+    for _ in 0..500 {
+        let mut call = world.call(Dialect::Delta).await;
+        call.send(&delta_request(CDS, vec!["bystander".to_owned()]));
+        calls.push(call);
+    }
+    let more = world.client.clone();
+    let more = crate::support::spawn(async move {
+        for _ in 0..9_500 {
+            drop(more.call(path(Dialect::Delta)).await);
+        }
+    });
+    for call in &mut calls {
+        assert!(call.next_bytes().await.is_ok());
+    }
+    assert_eq!(world.relay.open().0, 501);
+    assert!(!more.is_finished());
+    drop(calls);
+    tokio::time::timeout(crate::support::PATIENCE * 2, more)
+        .await
+        .unwrap()
+        .unwrap();
+    world.is_unharmed().await;
+}
+
+/// Unfinished requests: each is within `limits.request`, all of a connection together have a bound of their own.
+#[tokio::test]
+async fn many_unfinished_requests() {
+    let mut world = World::with(|plan| plan.settings.limits.request = 1 << 20).await;
+    let mut calls = Vec::new();
+    for _ in 0..5 {
+        let mut call = world.call(Dialect::Sotw).await;
+        call.send_bytes(vec![0, 0, 0x10, 0, 0]);
+        call.send_bytes(vec![0; (1 << 20) - 100]);
+        calls.push(call);
+    }
+    let mut ends = Vec::new();
+    for call in &mut calls {
+        ends.extend(tokio::time::timeout(SOON, call.next_bytes()).await.ok());
+    }
+    let [Err(ended)] = &ends[..] else {
+        panic!("one of the five is refused: {ends:?}")
+    };
+    assert!(ended.code == 8 && ended.message.contains("limits.request"), "{ended:?}");
+    drop(calls);
+    world.is_unharmed().await;
+}

@@ -1,0 +1,118 @@
+//! Bad input from clients: a clear error or a bound, and nobody else notices.
+
+mod floods;
+mod requests;
+
+use std::collections::BTreeMap;
+
+use distributary::cache::{Classes, Rule, Selector};
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
+use distributary::wire::message;
+use distributary::xds::{Dialect, TypeUrl};
+use prost::Message;
+
+use crate::support::client::{Call, Client, Ended};
+use crate::support::messages::{Subscriber, node, sotw};
+use crate::support::{CDS, EDS, Plan, Relay};
+
+const BOTH: [Dialect; 2] = [Dialect::Sotw, Dialect::Delta];
+
+const fn path(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sotw => "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+        Dialect::Delta => "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+    }
+}
+
+/// A relay with a client that behaves, on whom nothing that others do may show.
+struct World {
+    relay: Relay,
+    bystander: Subscriber,
+    /// On whose connection the mischief happens.
+    client: Client,
+    version: u32,
+}
+
+impl World {
+    async fn new() -> Self {
+        Self::with(|_| ()).await
+    }
+
+    async fn with(plan: impl FnOnce(&mut Plan)) -> Self {
+        let relay = Relay::with(plan);
+        relay.put(CDS, &["bystander"], "0");
+        let call = relay.connect().await.call(path(Dialect::Delta)).await;
+        let mut bystander = Subscriber::new(call, Dialect::Delta, CDS);
+        bystander.subscribe(&["bystander"]);
+        assert_eq!(bystander.take().await.bodies, ["0"]);
+        let client = relay.connect().await;
+        Self {
+            relay,
+            bystander,
+            client,
+            version: 0,
+        }
+    }
+
+    async fn call(&self, dialect: Dialect) -> Call {
+        self.client.call(path(dialect)).await
+    }
+
+    async fn subscriber(&self, dialect: Dialect, type_url: &str) -> Subscriber {
+        Subscriber::new(self.call(dialect).await, dialect, type_url)
+    }
+
+    /// The bystander and the connection are as they were, and nothing of anybody else is left.
+    async fn is_unharmed(&mut self) {
+        self.version += 1;
+        let body = self.version.to_string();
+        self.relay.put(CDS, &["bystander"], &body);
+        assert_eq!(self.bystander.take().await.bodies, [body]);
+        self.relay.settles_at(1).await;
+        assert_eq!(self.relay.open().1, 2, "the connection goes on");
+    }
+}
+
+fn sotw_request(type_url: &str, names: Vec<String>) -> DiscoveryRequest {
+    DiscoveryRequest {
+        node: Some(node()),
+        type_url: type_url.to_owned(),
+        resource_names: names,
+        ..Default::default()
+    }
+}
+
+fn delta_request(type_url: &str, names: Vec<String>) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: type_url.to_owned(),
+        resource_names_subscribe: names,
+        ..Default::default()
+    }
+}
+
+fn encoded(dialect: Dialect, type_url: &str, names: Vec<String>) -> Vec<u8> {
+    match dialect {
+        Dialect::Sotw => sotw_request(type_url, names).encode_to_vec(),
+        Dialect::Delta => delta_request(type_url, names).encode_to_vec(),
+    }
+}
+
+async fn refused(world: &World, dialect: Dialect, request: &[u8], code: i32, word: &str) {
+    let mut call = world.call(dialect).await;
+    call.send_bytes(message(request));
+    let Ended { code: got, message } = call.end().await;
+    assert_eq!(got, code, "{dialect:?}: {message}");
+    assert!(message.contains(word), "{dialect:?}: `{message}` does not say `{word}`");
+}
+
+fn by_cluster(plan: &mut Plan) {
+    plan.classes = Classes::new(vec![Rule {
+        key: vec![Selector::Cluster],
+        ..Rule::default()
+    }]);
+    plan.views = 8;
+    plan.names_per_view = 1000;
+}

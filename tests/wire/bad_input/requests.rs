@@ -1,0 +1,222 @@
+//! Requests that say what they must not.
+
+use super::*;
+
+#[tokio::test]
+async fn garbage_and_truncated_protobuf() {
+    let mut world = World::new().await;
+    for dialect in BOTH {
+        let good = encoded(dialect, CDS, vec!["a".repeat(300)]);
+        refused(&world, dialect, &good[..good.len() - 1], 3, "protobuf").await;
+        refused(&world, dialect, &[0xff; 64], 3, "protobuf").await;
+        // The right wire format, but a name that is no text, and a node that is no node.
+        refused(&world, dialect, &[0x1a, 1, 0xff], 3, "decoded").await;
+        let node_field = if dialect == Dialect::Sotw { 0x12 } else { 0x0a };
+        refused(&world, dialect, &[node_field, 2, 0x0a, 200], 3, "decoded").await;
+    }
+    world.is_unharmed().await;
+}
+
+/// A-03, B-01.
+#[tokio::test]
+async fn requests_that_do_not_say_what_they_must() {
+    let mut world = World::new().await;
+    for dialect in BOTH {
+        refused(
+            &world,
+            dialect,
+            &encoded(dialect, "", Vec::new()),
+            3,
+            "type_url is empty",
+        )
+        .await;
+    }
+    let anonymous = DiscoveryRequest {
+        node: None,
+        ..sotw_request(CDS, Vec::new())
+    }
+    .encode_to_vec();
+    refused(&world, Dialect::Sotw, &anonymous, 3, "node").await;
+    let anonymous = DeltaDiscoveryRequest {
+        node: None,
+        ..delta_request(CDS, Vec::new())
+    }
+    .encode_to_vec();
+    refused(&world, Dialect::Delta, &anonymous, 3, "node").await;
+    for method in ["StreamClusters", "DeltaClusters"] {
+        let mut call = world
+            .client
+            .call(&format!("/envoy.service.cluster.v3.ClusterDiscoveryService/{method}"))
+            .await;
+        let dialect = if method == "DeltaClusters" {
+            Dialect::Delta
+        } else {
+            Dialect::Sotw
+        };
+        call.send_bytes(message(&encoded(dialect, EDS, Vec::new())));
+        let ended = call.end().await;
+        assert_eq!(ended.code, 3);
+        assert!(
+            ended.message.contains("ClusterLoadAssignment") && ended.message.contains("Cluster service"),
+            "{}",
+            ended.message
+        );
+    }
+    world.is_unharmed().await;
+}
+
+/// `limits.request`: refused by its prefix, before anything is gathered.
+#[tokio::test]
+async fn a_request_of_17_mib() {
+    let mut world = World::new().await;
+    for dialect in BOTH {
+        let mut call = world.call(dialect).await;
+        call.send_bytes(vec![0, 1, 0x10, 0, 0]);
+        let ended = call.end().await;
+        assert_eq!(ended.code, 8);
+        assert!(
+            ended.message.contains("limits.request") && ended.message.contains("16777216"),
+            "{}",
+            ended.message
+        );
+        refused(
+            &world,
+            dialect,
+            &encoded(dialect, CDS, vec!["x".repeat(17 << 20)]),
+            8,
+            "limits.request",
+        )
+        .await;
+    }
+    world.is_unharmed().await;
+}
+
+/// F-01: a name is any text but the empty one, and not too long.
+#[tokio::test]
+async fn strange_names() {
+    let mut world = World::new().await;
+    for dialect in BOTH {
+        refused(
+            &world,
+            dialect,
+            &encoded(dialect, EDS, vec!["x".repeat(1 << 20)]),
+            8,
+            "limits.name_bytes",
+        )
+        .await;
+        refused(&world, dialect, &encoded(dialect, EDS, vec![String::new()]), 3, "empty").await;
+        refused(
+            &world,
+            dialect,
+            &encoded(dialect, &"t".repeat(1 << 20), Vec::new()),
+            8,
+            "limits.name_bytes",
+        )
+        .await;
+        let strange = "\0*\u{202e}\n\"'%s\u{1F980}";
+        let mut subscriber = world.subscriber(dialect, EDS).await;
+        subscriber.subscribe(&[strange]);
+        world.relay.put(EDS, &[strange], "found");
+        assert_eq!(subscriber.take().await.bodies, ["found"]);
+    }
+    world.is_unharmed().await;
+}
+
+#[tokio::test]
+async fn a_mebibyte_of_node() {
+    let mut world = World::new().await;
+    let text = Value {
+        kind: Some(Kind::StringValue("x".repeat(1 << 20))),
+    };
+    let metadata = Struct {
+        fields: [("key".to_owned(), text)].into(),
+    };
+    let node = Some(Node {
+        metadata: Some(metadata),
+        ..node()
+    });
+    let request = DiscoveryRequest {
+        node: node.clone(),
+        ..sotw_request(CDS, Vec::new())
+    };
+    refused(&world, Dialect::Sotw, &request.encode_to_vec(), 8, "limits.node_bytes").await;
+    let request = DeltaDiscoveryRequest {
+        node,
+        ..delta_request(CDS, Vec::new())
+    };
+    refused(&world, Dialect::Delta, &request.encode_to_vec(), 8, "limits.node_bytes").await;
+    world.is_unharmed().await;
+}
+
+/// B-05, B-08, B-25, C-03: nonces that are not this stream's are neither ACK nor NACK, and what they subscribe counts.
+#[tokio::test]
+async fn foreign_nonces_and_acks_of_nothing() {
+    let mut world = World::new().await;
+    world.relay.put(EDS, &["a", "b"], "body");
+    for dialect in BOTH {
+        let mut other = world.subscriber(dialect, EDS).await;
+        other.subscribe(&["a"]);
+        let foreign = other.take().await;
+
+        let mut subscriber = world.subscriber(dialect, EDS).await;
+        subscriber.nonce.clone_from(&foreign.nonce);
+        subscriber.version.clone_from(&foreign.version);
+        // Before any response: it is the first request of a stream, whatever it says.
+        subscriber.subscribe(&["a"]);
+        assert_eq!(subscriber.take().await.bodies, ["body"], "{dialect:?}");
+        subscriber.nonce.clone_from(&foreign.nonce);
+        subscriber.nack("not mine");
+        subscriber.subscribe(&["b"]);
+        let got = subscriber.take().await;
+        assert!(!got.bodies.is_empty(), "{dialect:?}");
+        assert_eq!(got.nonce[..8], subscriber.nonce[..8]);
+        assert_ne!(got.nonce[..8], foreign.nonce[..8], "prefixes differ between streams");
+    }
+    let mut ack = world.call(Dialect::Delta).await;
+    let request = DeltaDiscoveryRequest {
+        response_nonce: "00000000-1".to_owned(),
+        ..delta_request(EDS, Vec::new())
+    };
+    ack.send(&request);
+    assert!(ack.is_silent().await);
+    drop(ack);
+    world.is_unharmed().await;
+    let nacks = world.relay.shared.metrics.of(&TypeUrl::new(EDS)).nacks.get();
+    assert_eq!(nacks, 0, "a foreign nonce rejects nothing");
+}
+
+/// B-01: the node of the first request counts.
+#[tokio::test]
+async fn a_node_that_changes() {
+    let mut world = World::with(by_cluster).await;
+    let mut call = world.call(Dialect::Sotw).await;
+    world.relay.put(EDS, &["a"], "of the default class");
+    let first = Node {
+        cluster: "one".to_owned(),
+        ..node()
+    };
+    call.send(&DiscoveryRequest {
+        node: Some(first),
+        ..sotw_request(EDS, vec!["a".to_owned()])
+    });
+    assert!(call.is_silent().await, "another class than that of the empty cluster");
+    let views = world.relay.shared.scopes.all().len();
+    for n in 0..100 {
+        let changed = Node {
+            cluster: format!("other{n}"),
+            ..node()
+        };
+        call.send(&DiscoveryRequest {
+            node: Some(changed),
+            ..sotw_request(EDS, vec!["a".to_owned()])
+        });
+    }
+    assert!(call.is_silent().await);
+    assert_eq!(world.relay.shared.scopes.all().len(), views);
+    drop(call);
+    let mut call = world.call(Dialect::Sotw).await;
+    call.send(&sotw_request(EDS, vec!["a".to_owned()]));
+    assert_eq!(sotw(call.next().await.unwrap()).bodies, ["of the default class"]);
+    drop(call);
+    world.is_unharmed().await;
+}
