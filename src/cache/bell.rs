@@ -11,7 +11,8 @@ use crate::xds::{Dirty, Name, TypeUrl};
 
 /// Rings at most once until somebody looks.
 ///
-/// A session clears it ([`Bell::take`]) *before* it reads the view's cut: what is published in between rings again.
+/// A session clears it ([`Bell::take`]) *before* it reads the view's cut: what is published in between rings again. When it
+/// has compared a type with the cut, and said what there was to say, it says so ([`Bell::looked`]); until then it lags.
 #[derive(Debug, Default)]
 pub struct Bell(Mutex<Inner>);
 
@@ -28,11 +29,19 @@ pub enum Driver {
 struct Inner {
     rung: bool,
     dismissed: bool,
-    /// The generation of the first change that nobody has looked at.
-    since: Option<u64>,
-    dirty: Vec<(TypeUrl, Dirty)>,
+    behind: Vec<Behind>,
     reader: Option<Waker>,
     writer: Option<Waker>,
+}
+
+/// A type of which something changed that the session has not compared with what its client holds.
+#[derive(Debug)]
+struct Behind {
+    type_url: TypeUrl,
+    /// What has changed since the bell was last cleared, and in which generation first.
+    dirty: Option<(Dirty, u64)>,
+    /// The generation of the first change.
+    since: u64,
 }
 
 /// More names of one type than this are not listed: looking at all that a session wants is then as cheap.
@@ -65,8 +74,30 @@ impl Bell {
     pub fn take(&self) -> Vec<(TypeUrl, Dirty)> {
         let mut inner = lock(&self.0);
         inner.rung = false;
-        inner.since = None;
-        std::mem::take(&mut inner.dirty)
+        let taken = inner.behind.iter_mut().filter_map(|behind| {
+            let (dirty, _) = behind.dirty.take()?;
+            Some((behind.type_url.clone(), dirty))
+        });
+        taken.collect()
+    }
+
+    /// Notes of which types the session has dealt with all that it took.
+    pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) {
+        let mut inner = lock(&self.0);
+        inner.behind.retain_mut(|behind| {
+            if !at(&behind.type_url) {
+                return true;
+            }
+            // What rang since then is still to be looked at.
+            behind
+                .dirty
+                .as_ref()
+                .inspect(|(_, first)| behind.since = *first)
+                .is_some()
+        });
+        if inner.behind.is_empty() {
+            inner.behind = Vec::new();
+        }
     }
 
     /// Rings without a change in the view: one driver has something for the other to look at.
@@ -90,10 +121,10 @@ impl Bell {
         lock(&self.0).dismissed
     }
 
-    /// The generation of the oldest change that the session has not looked at.
+    /// The generation of the oldest change that the session has not dealt with.
     #[must_use]
     pub fn since(&self) -> Option<u64> {
-        lock(&self.0).since
+        lock(&self.0).behind.iter().map(|behind| behind.since).min()
     }
 
     /// Notes that these names changed; the caller wakes.
@@ -104,14 +135,14 @@ impl Bell {
         generation: u64,
     ) -> Wakers {
         let mut inner = lock(&self.0);
-        inner.since.get_or_insert(generation);
-        if let Dirty::Names(listed) = inner.of(type_url) {
+        let dirty = inner.dirty(type_url, generation);
+        if let Dirty::Names(listed) = dirty {
             for name in names {
                 if listed.contains(name) {
                     continue;
                 }
                 if listed.len() >= NAMES_MAX {
-                    *inner.of(type_url) = Dirty::All;
+                    *dirty = Dirty::All;
                     break;
                 }
                 listed.push(name.clone());
@@ -123,8 +154,7 @@ impl Bell {
     /// Notes that anything of the type may have changed; the caller wakes.
     pub(super) fn ring_all(&self, type_url: &TypeUrl, generation: u64) -> Wakers {
         let mut inner = lock(&self.0);
-        inner.since.get_or_insert(generation);
-        *inner.of(type_url) = Dirty::All;
+        *inner.dirty(type_url, generation) = Dirty::All;
         inner.ring()
     }
 }
@@ -139,14 +169,19 @@ impl Inner {
     }
 
     /// What is noted of a type. A session has few types: they are bounded by what it subscribes to.
-    fn of(&mut self, type_url: &TypeUrl) -> &mut Dirty {
-        let at = self.dirty.iter().position(|(known, _)| known == type_url);
+    fn dirty(&mut self, type_url: &TypeUrl, generation: u64) -> &mut Dirty {
+        let at = self.behind.iter().position(|behind| behind.type_url == *type_url);
         let at = at.unwrap_or_else(|| {
-            self.dirty.push((type_url.clone(), Dirty::Names(Vec::new())));
-            self.dirty.len() - 1
+            self.behind.push(Behind {
+                type_url: type_url.clone(),
+                dirty: None,
+                since: generation,
+            });
+            self.behind.len() - 1
         });
         #[expect(clippy::indexing_slicing, reason = "the position was found or made just now")]
-        &mut self.dirty[at].1
+        let dirty = &mut self.behind[at].dirty;
+        &mut dirty.get_or_insert_with(|| (Dirty::Names(Vec::new()), generation)).0
     }
 }
 
@@ -200,7 +235,6 @@ mod tests {
         assert_eq!(bell.since(), Some(7));
         assert!(bell.poll(Driver::Writer, &mut Context::from_waker(&writer)).is_ready());
         assert_eq!(bell.take(), [(eds.clone(), Dirty::Names(names.clone()))]);
-        assert_eq!(bell.since(), None);
         assert!(
             bell.poll(Driver::Writer, &mut Context::from_waker(&writer))
                 .is_pending()
@@ -224,6 +258,25 @@ mod tests {
         wake(bell.ring(&cds, std::iter::empty(), 3));
         let taken = bell.take();
         assert_eq!(taken, [(eds, Dirty::All), (cds, Dirty::Names(Vec::new()))]);
+    }
+
+    /// A session lags from the first change that it has not dealt with, type by type.
+    #[test]
+    fn who_has_taken_has_not_yet_dealt_with_it() {
+        let (bell, eds, cds) = (Bell::default(), TypeUrl::new("a.B"), TypeUrl::new("a.C"));
+        let ring = |type_url, generation| wake(bell.ring(type_url, std::iter::empty(), generation));
+        ring(&eds, 1);
+        ring(&cds, 2);
+        assert_eq!(bell.take().len(), 2);
+        ring(&eds, 3);
+        assert_eq!(bell.since(), Some(1));
+        bell.looked(|type_url| *type_url == eds);
+        assert_eq!(bell.since(), Some(2));
+        bell.looked(|_| true);
+        assert_eq!(bell.since(), Some(3), "it rang after the look");
+        assert_eq!(bell.take().len(), 1);
+        bell.looked(|_| true);
+        assert_eq!((bell.since(), bell.take().len()), (None, 0));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Summary {
 }
 
 impl View {
-    /// Who has not looked at the cut for longest, and since which generation.
+    /// Who has not dealt with a change for longest, and since which generation.
     #[must_use]
     pub fn laggards(&self) -> Vec<(u64, u32)> {
         let seats = self.seats.read();
@@ -38,7 +38,7 @@ impl View {
         laggards
     }
 
-    /// How many bytes of old content are in memory since the oldest change that some session has not looked at. It
+    /// How many bytes of old content are in memory since the oldest change that some session has not dealt with. It
     /// includes what the library still keeps of that time, which has a bound of its own.
     #[must_use]
     pub fn pinned(&self) -> usize {
@@ -46,7 +46,7 @@ impl View {
         oldest.map_or(0, |oldest| lock(&self.writer).bytes_since(oldest))
     }
 
-    /// To be called about every second. Where more is pinned than allowed, the session that has not looked for longest is
+    /// To be called about every second. Where more is pinned than allowed, the one that lags longest is
     /// told to end, unless it began to lag only after the last call. Gives whether one was.
     pub fn relieve(&self) -> bool {
         let checked = self.checked.swap(self.generation(), Ordering::Relaxed);

@@ -17,7 +17,7 @@ use super::accounts::Accounts;
 use super::services::{Method, Transport};
 use crate::cache::{Driver, Seat};
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::protocol::{End, Opening, Response, Server};
+use crate::protocol::{self, End, Opening, Response, Server};
 use crate::wire::{Answer, Progress, Rope, Scan, encode};
 use crate::xds::{Cut, Dialect, Known, Name};
 
@@ -170,6 +170,7 @@ impl State {
         let cut = self.cut();
         let response = self.server.poll_response(&cut, &*shared.library, now);
         self.accounts.gates(self.server.expired_gates());
+        self.note_looked(response.as_ref());
         if let Some(response) = response {
             self.written += 1;
             if self.method.fetch {
@@ -185,6 +186,19 @@ impl State {
             return Poll::Ready(Output::End(Status::ok("")));
         }
         Poll::Pending
+    }
+
+    /// A type is dealt with when it has a response, or needs none and waits for no acknowledgement: only the others hold back
+    /// old content.
+    fn note_looked(&self, response: Option<&Response>) {
+        let Some(seat) = &self.seat else { return };
+        seat.bell().looked(|type_url| match response {
+            Some(response) => response.type_url == *type_url,
+            None => {
+                let mut types = self.server.status();
+                !types.any(|(known, status)| known == type_url && status == protocol::Status::Stale)
+            }
+        });
     }
 
     fn try_handle(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
