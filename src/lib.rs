@@ -36,5 +36,6 @@ pub mod proto;
 pub mod protocol;
 pub mod shutdown;
 pub mod telemetry;
+pub mod upstream;
 pub mod wire;
 pub mod xds;

@@ -1,0 +1,139 @@
+//! One HTTP/2 connection to a control plane.
+//!
+//! Owns its liveness. Refuses to know what is said on it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::uri::{PathAndQuery, Uri};
+use http::{HeaderValue, Request, Response, header};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::task::JoinHandle;
+use tonic::body::Body;
+use tonic::codegen::Service;
+
+use super::connect::{self, Connected};
+use super::failure::Failure;
+use super::pulse::{Pulse, Watched};
+use super::target::{Settings, Target};
+use crate::config::Credentials;
+
+/// A connection on which the server has spoken.
+pub(super) struct Channel {
+    sender: SendRequest<Body>,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) round_trip: Duration,
+    pub(super) origin: Uri,
+    driver: Driver,
+}
+
+/// Drives the connection; ends with its owner, however deaf the peer is.
+pub(super) struct Driver(JoinHandle<()>);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How long a server has to begin HTTP/2 after it accepted the connection.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long a server has to answer when it is asked whether it is alive.
+const ALIVE: Duration = Duration::from_secs(20);
+/// Large answers come faster with windows that hold much of them.
+const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 8 * 1024 * 1024;
+
+impl Channel {
+    /// Connects, and waits until the server has said something: what is sent before may never be read (E-08).
+    pub(super) async fn open(target: &Target, settings: &Settings) -> Result<Self, Failure> {
+        let (server, keepalive) = (&target.server, target.keepalive(settings));
+        let Connected { io, round_trip } = connect::connect(&server.endpoint, &server.credentials, keepalive).await?;
+        let pulse = Pulse::new();
+        let io = TokioIo::new(Watched::new(io, pulse.clone()));
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
+        if !keepalive.is_zero() {
+            builder
+                .keep_alive_interval(keepalive)
+                .keep_alive_timeout(ALIVE.min(keepalive))
+                .keep_alive_while_idle(true);
+        }
+        let (sender, connection) = builder.handshake(io).await.map_err(Failure::Http2)?;
+        let (ended, end) = tokio::sync::oneshot::channel();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "drives the connection while the writer waits for other things"
+        )]
+        let driver = Driver(tokio::spawn(async move {
+            // Whoever waits for the end is told; on an open stream the same error comes again.
+            let _ = ended.send(connection.await);
+        }));
+        tokio::select! {
+            () = pulse.first() => {}
+            ended = end => return Err(match ended {
+                Ok(Err(error)) => Failure::Http2(error),
+                Ok(Ok(())) | Err(_) => Failure::Ended,
+            }),
+            () = tokio::time::sleep(SILENCE) => return Err(Failure::Silent(SILENCE)),
+        }
+        Ok(Self {
+            sender,
+            pulse,
+            round_trip,
+            origin: origin(target),
+            driver,
+        })
+    }
+
+    /// The parts: what sends requests, and what must live as long as their answers.
+    pub(super) fn split(self) -> (Sender, Driver) {
+        (Sender(self.sender), self.driver)
+    }
+}
+
+/// What the server is called in requests.
+fn origin(target: &Target) -> Uri {
+    let scheme = match target.server.credentials {
+        Credentials::Insecure => "http",
+        Credentials::Tls { .. } => "https",
+    };
+    let host = connect::host(&target.server.endpoint);
+    let authority = match &target.server.endpoint {
+        crate::config::Endpoint::Tcp { port, .. } if host.contains(':') => format!("[{host}]:{port}"),
+        crate::config::Endpoint::Tcp { port, .. } => format!("{host}:{port}"),
+        crate::config::Endpoint::Unix(_) => host.to_owned(),
+    };
+    let uri = Uri::builder()
+        .scheme(scheme)
+        .authority(authority)
+        .path_and_query(PathAndQuery::from_static("/"));
+    // A host that is no authority was resolved all the same; any name does then.
+    uri.build().unwrap_or_else(|_| Uri::from_static("http://localhost/"))
+}
+
+/// Sends requests on the connection.
+pub(super) struct Sender(SendRequest<Body>);
+
+impl Service<Request<Body>> for Sender {
+    type Response = Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let agent = HeaderValue::from_static(concat!("distributary/", env!("CARGO_PKG_VERSION")));
+        request.headers_mut().insert(header::USER_AGENT, agent);
+        Box::pin(self.0.send_request(request))
+    }
+}

@@ -1,0 +1,144 @@
+//! From an address to a stream of bytes.
+//!
+//! Owns resolving, the order of attempts and the socket's options. Refuses to know HTTP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use rustls_pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::clock::now;
+use super::failure::Failure;
+use super::tls;
+use crate::config::{Credentials, Endpoint};
+
+/// Bytes in both directions, whatever is under them.
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
+
+/// A connection, and how long its transport takes there and back.
+pub(super) struct Connected {
+    pub(super) io: Box<dyn Duplex>,
+    pub(super) round_trip: Duration,
+}
+
+/// After so long the next address is tried as well.
+const STAGGER: Duration = Duration::from_millis(250);
+/// All addresses together have so long.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// Connects to one of the endpoint's addresses, resolved anew each time.
+pub(super) async fn connect(
+    endpoint: &Endpoint,
+    credentials: &Credentials,
+    keepalive: Duration,
+) -> Result<Connected, Failure> {
+    let (io, round_trip): (Box<dyn Duplex>, _) = match endpoint {
+        Endpoint::Tcp { host, port } => {
+            let (stream, round_trip) = tcp(host, *port).await?;
+            // A socket without these options works as well.
+            let _ = options(&stream, keepalive);
+            (Box::new(stream), round_trip)
+        }
+        Endpoint::Unix(path) => {
+            let failed = |source| Failure::Unix {
+                path: path.clone(),
+                source,
+            };
+            (
+                Box::new(UnixStream::connect(path).await.map_err(failed)?),
+                Duration::ZERO,
+            )
+        }
+    };
+    match credentials {
+        Credentials::Insecure => Ok(Connected { io, round_trip }),
+        Credentials::Tls { ca_certificate_file } => {
+            let host = host(endpoint);
+            let name = ServerName::try_from(host.to_owned()).map_err(|error| Failure::Tls {
+                host: host.to_owned(),
+                why: error.to_string(),
+            })?;
+            let connector = tls::connector(host, ca_certificate_file.as_deref()).await?;
+            let handshake = tokio::time::timeout(CONNECT, connector.connect(name, io)).await;
+            let io = handshake
+                .map_err(|_| Failure::Silent(CONNECT))?
+                .map_err(|source| Failure::Handshake {
+                    host: host.to_owned(),
+                    source,
+                })?;
+            Ok(Connected {
+                io: Box::new(io),
+                round_trip,
+            })
+        }
+    }
+}
+
+/// The name that the server goes by.
+pub(super) fn host(endpoint: &Endpoint) -> &str {
+    match endpoint {
+        Endpoint::Tcp { host, .. } => host,
+        Endpoint::Unix(_) => "localhost",
+    }
+}
+
+/// Tries all addresses, each a moment after the one before or when that has failed; the first that answers is taken.
+async fn tcp(host: &str, port: u16) -> Result<(TcpStream, Duration), Failure> {
+    let resolved = tokio::net::lookup_host((host, port)).await;
+    let mut addresses = resolved.map_err(|source| Failure::Resolve {
+        host: host.to_owned(),
+        source,
+    })?;
+    let mut attempts = FuturesUnordered::new();
+    let mut last = Failure::NoAddress(host.to_owned());
+    let give_up = tokio::time::sleep_until((now() + CONNECT).into());
+    tokio::pin!(give_up);
+    let mut next = addresses.next();
+    loop {
+        if let Some(address) = next.take() {
+            attempts.push(attempt(address));
+        } else if attempts.is_empty() {
+            return Err(last);
+        }
+        let stagger = tokio::time::sleep_until((now() + STAGGER).into());
+        tokio::select! {
+            Some((address, tried)) = attempts.next() => match tried {
+                Ok(connected) => return Ok(connected),
+                Err(source) => last = Failure::Connect { address, source },
+            },
+            () = stagger => {}
+            () = &mut give_up => {
+                return Err(Failure::Unreachable { host: host.to_owned(), within: CONNECT });
+            }
+        }
+        next = addresses.next();
+    }
+}
+
+async fn attempt(address: SocketAddr) -> (SocketAddr, io::Result<(TcpStream, Duration)>) {
+    let start: Instant = now();
+    let stream = TcpStream::connect(address).await;
+    (address, stream.map(|stream| (stream, start.elapsed())))
+}
+
+/// A peer that vanished is noticed, also while we have something to say to it.
+fn options(stream: &TcpStream, keepalive: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    if keepalive.is_zero() {
+        return Ok(());
+    }
+    let socket = SockRef::from(stream);
+    let probes = TcpKeepalive::new().with_time(keepalive).with_interval(keepalive);
+    socket.set_tcp_keepalive(&probes)?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(keepalive.saturating_mul(2)))?;
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! One of the two streams of a view: its machine, and its life from attempt to attempt.
+//!
+//! Owns when to connect, and what to say when that fails. Refuses to know the other stream and the view.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use prost::Message;
+use tokio::time::Sleep;
+
+use super::channel::Channel;
+use super::clock::{dice, now};
+use super::failure::Failure;
+use super::live::Live;
+use super::status::{Board, Phase};
+use super::target::{Settings, Target};
+use crate::proto::google::rpc;
+use crate::protocol::{Backoff, Client, Leg as Which, Request, read_delta, read_sotw};
+use crate::xds::{Changes, Dialect};
+
+/// One stream of a view.
+pub(super) struct Leg {
+    pub(super) client: Client,
+    pub(super) board: Board,
+    which: Which,
+    target: Arc<Target>,
+    settings: Arc<Settings>,
+    backoff: Backoff,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Nothing is under way.
+    Rest,
+    Opening(Pin<Box<dyn Future<Output = Result<Channel, Failure>> + Send>>),
+    Live(Box<Live>),
+    /// It ended; until then no attempt is made, whatever is wanted.
+    Waiting(Pin<Box<Sleep>>),
+}
+
+/// So many responses are taken before what they change is published.
+const BURST: usize = 64;
+
+impl Leg {
+    pub(super) fn new(which: Which, client: Client, target: Arc<Target>, settings: Arc<Settings>) -> Self {
+        Self {
+            board: Board::new(client.dialect()),
+            client,
+            which,
+            target,
+            settings,
+            backoff: Backoff::default(),
+            stage: Stage::Rest,
+        }
+    }
+
+    /// Begins, ends and feeds the stream as is wanted; gives what the passing of time changes.
+    pub(super) fn turn(&mut self, changes: &mut Vec<Changes>) {
+        if let Stage::Live(live) = &mut self.stage
+            && let Some(at) = live.partial()
+        {
+            self.client.handle_bytes(at);
+        }
+        changes.extend(self.client.handle_timeout(now()));
+        match (&self.stage, self.client.wanted()) {
+            (Stage::Rest, true) => self.open(),
+            (Stage::Opening(_), false) => self.rest(),
+            // A stream of which nothing is wanted any more is closed; the next one is not opened at once.
+            (Stage::Live(live), false) => {
+                let lived = live.opened.elapsed();
+                self.close(changes);
+                self.wait(self.backoff.clone().handle_end(lived, dice()), None);
+            }
+            (Stage::Rest | Stage::Waiting(_), false)
+            | (Stage::Opening(_) | Stage::Live(_) | Stage::Waiting(_), true) => {}
+        }
+        self.feed();
+    }
+
+    /// Waits for the next thing that happens.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
+        match &mut self.stage {
+            Stage::Rest => return Poll::Pending,
+            Stage::Waiting(sleep) => {
+                ready!(sleep.as_mut().poll(cx));
+                self.rest();
+            }
+            Stage::Opening(channel) => match ready!(channel.as_mut().poll(cx)) {
+                Ok(channel) => self.opened(channel),
+                Err(failure) => self.failed(&failure),
+            },
+            Stage::Live(_) => return self.poll_live(cx, changes),
+        }
+        Poll::Ready(())
+    }
+
+    fn poll_live(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
+        let mut any = false;
+        for _ in 0..BURST {
+            let Stage::Live(live) = &mut self.stage else {
+                break;
+            };
+            let Poll::Ready(response) = live.poll_response(cx) else {
+                break;
+            };
+            any = true;
+            if let Err(failure) = response.and_then(|bytes| self.received(bytes, changes)) {
+                self.ended(&failure, changes);
+            }
+        }
+        if let Stage::Live(live) = &self.stage
+            && live.outbox.poll_hungry(cx).is_ready()
+        {
+            any |= self.feed();
+        }
+        if any { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Hands the next request to the transport, if that takes one. Whether it did.
+    fn feed(&mut self) -> bool {
+        let Stage::Live(live) = &self.stage else {
+            return false;
+        };
+        if !live.outbox.is_hungry() {
+            return false;
+        }
+        let Some(request) = self.client.poll_request(now()) else {
+            return false;
+        };
+        let (bytes, type_url, refusal) = match &request {
+            Request::Sotw(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
+            Request::Delta(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
+        };
+        if let Some(rpc::Status { message, .. }) = refusal {
+            self.target.metrics.nacks.inc();
+            tracing::warn!(
+                server = self.target.uri(),
+                type_url,
+                fault = message,
+                "response refused"
+            );
+        }
+        live.outbox.put(Bytes::from(bytes));
+        true
+    }
+
+    fn received(&mut self, bytes: Bytes, changes: &mut Vec<Changes>) -> Result<(), Failure> {
+        let Stage::Live(live) = &mut self.stage else {
+            return Ok(());
+        };
+        let received = now();
+        let (dialect, first) = (live.dialect, !std::mem::replace(&mut live.answered, true));
+        let size = bytes.len();
+        let new = match dialect {
+            Dialect::Sotw => self.client.handle_sotw(read_sotw(bytes)?, received),
+            Dialect::Delta => self.client.handle_delta(read_delta(bytes)?, received),
+        };
+        self.target.metrics.responses.inc();
+        tracing::debug!(server = self.target.uri(), leg = ?self.which, size, "response");
+        if first {
+            self.backoff.handle_response();
+            self.target.metrics.stream_opened();
+            self.board.enter(Phase::Answering, dialect);
+            tracing::info!(server = self.target.uri(), leg = ?self.which, ?dialect, "control plane answers");
+        }
+        changes.extend(new);
+        Ok(())
+    }
+
+    fn open(&mut self) {
+        let dialect = self.target.dialect();
+        self.client.handle_dialect(dialect);
+        self.board.enter(Phase::Connecting, dialect);
+        let (target, settings) = (self.target.clone(), self.settings.clone());
+        self.stage = Stage::Opening(Box::pin(async move { Channel::open(&target, &settings).await }));
+    }
+
+    fn opened(&mut self, channel: Channel) {
+        let dialect = self.client.dialect();
+        self.client.handle_connected(channel.round_trip);
+        self.board.enter(Phase::Open, dialect);
+        tracing::info!(
+            server = self.target.uri(), leg = ?self.which, ?dialect, round_trip = ?channel.round_trip, "stream opened"
+        );
+        self.stage = Stage::Live(Box::new(Live::begin(channel, dialect, &self.settings)));
+    }
+
+    /// The stream ended, by the server or on the way.
+    fn ended(&mut self, failure: &Failure, changes: &mut Vec<Changes>) {
+        let Stage::Live(live) = &self.stage else {
+            return;
+        };
+        let (dialect, answered, lived) = (live.dialect, live.answered, live.opened.elapsed());
+        self.close(changes);
+        if failure.is_too_many_pings() {
+            self.target.calm_down(&self.settings);
+        }
+        if failure.is_unimplemented() && !answered {
+            if self.target.refused(dialect) {
+                tracing::info!(server = self.target.uri(), leg = ?self.which, "no delta here; trying state of the world");
+                self.rest();
+                return;
+            }
+            self.failed(&Failure::Unimplemented);
+        } else if answered {
+            // G-02: a stream that ends after a response is no failure of the server.
+            let wait = self.backoff.handle_end(lived, dice());
+            tracing::info!(
+                server = self.target.uri(), leg = ?self.which, reason = %failure, ?lived, retry_in = ?wait, "stream ended"
+            );
+            self.wait(wait, Some(failure.to_string()));
+        } else {
+            self.failed(failure);
+        }
+    }
+
+    /// G-02: no connection, or a stream that ended before its first response.
+    fn failed(&mut self, failure: &Failure) {
+        let wait = self.backoff.handle_failure(dice());
+        self.target.metrics.failures.inc();
+        tracing::warn!(
+            server = self.target.uri(), leg = ?self.which, error = %failure, retry_in = ?wait, "control plane not reached"
+        );
+        self.wait(wait, Some(failure.to_string()));
+    }
+
+    fn close(&mut self, changes: &mut Vec<Changes>) {
+        if let Stage::Live(live) = std::mem::replace(&mut self.stage, Stage::Rest) {
+            if live.answered {
+                self.target.metrics.stream_closed();
+            }
+            changes.extend(self.client.handle_disconnected());
+        }
+    }
+
+    fn rest(&mut self) {
+        self.stage = Stage::Rest;
+        self.board.enter(Phase::Idle, self.client.dialect());
+    }
+
+    fn wait(&mut self, time: Duration, error: Option<String>) {
+        let until = now() + time;
+        self.board.wait(until, error);
+        self.stage = Stage::Waiting(Box::pin(tokio::time::sleep_until(until.into())));
+    }
+}
+
+impl Drop for Leg {
+    fn drop(&mut self) {
+        self.close(&mut Vec::new());
+    }
+}

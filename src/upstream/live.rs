@@ -1,0 +1,97 @@
+//! One open ADS stream.
+//!
+//! Owns both directions. Refuses to know what the messages mean.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::uri::PathAndQuery;
+use tonic::client::Grpc;
+use tonic::{Response, Streaming};
+
+use super::channel::{Channel, Driver};
+use super::clock::now;
+use super::codec::Raw;
+use super::failure::Failure;
+use super::outbox::Outbox;
+use super::target::Settings;
+use crate::xds::Dialect;
+
+/// A stream, from its request on.
+pub(super) struct Live {
+    pub(super) dialect: Dialect,
+    pub(super) opened: Instant,
+    /// A response has come.
+    pub(super) answered: bool,
+    pub(super) outbox: Outbox,
+    inbound: Inbound,
+    pulse: std::sync::Arc<super::pulse::Pulse>,
+    /// The last byte that is accounted for.
+    last: Instant,
+    _driver: Driver,
+}
+
+type Reply = Result<Response<Streaming<Bytes>>, tonic::Status>;
+
+enum Inbound {
+    /// The server has not begun to answer; many do so only with their first response.
+    Asked(Pin<Box<dyn Future<Output = Reply> + Send>>),
+    Flowing(Box<Streaming<Bytes>>),
+}
+
+impl Live {
+    pub(super) fn begin(channel: Channel, dialect: Dialect, settings: &Settings) -> Self {
+        let (origin, pulse) = (channel.origin.clone(), channel.pulse.clone());
+        let (sender, driver) = channel.split();
+        let (outbox, requests) = Outbox::new();
+        let mut grpc = Grpc::with_origin(sender, origin).max_decoding_message_size(settings.upstream_message);
+        let path = PathAndQuery::from_static(match dialect {
+            Dialect::Sotw => "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+            Dialect::Delta => "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+        });
+        let ask = async move {
+            grpc.ready()
+                .await
+                .map_err(|error| tonic::Status::from_error(error.into()))?;
+            grpc.streaming(tonic::Request::new(requests), path, Raw).await
+        };
+        Self {
+            dialect,
+            opened: now(),
+            answered: false,
+            outbox,
+            inbound: Inbound::Asked(Box::pin(ask)),
+            pulse,
+            last: now(),
+            _driver: driver,
+        }
+    }
+
+    /// The next response, or why there is none any more.
+    pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Failure>> {
+        if let Inbound::Asked(reply) = &mut self.inbound {
+            let reply = ready!(reply.as_mut().poll(cx)).map_err(Failure::stream)?;
+            self.inbound = Inbound::Flowing(Box::new(reply.into_inner()));
+        }
+        let Inbound::Flowing(stream) = &mut self.inbound else {
+            return Poll::Pending;
+        };
+        let next = ready!(Pin::new(&mut **stream).poll_next(cx));
+        self.last = now();
+        Poll::Ready(match next {
+            Some(Ok(bytes)) => Ok(bytes),
+            Some(Err(status)) => Err(Failure::stream(status)),
+            None => Err(Failure::Ended),
+        })
+    }
+
+    /// When the last part of a message came that is not whole yet, if that is news.
+    pub(super) fn partial(&mut self) -> Option<Instant> {
+        let at = self.pulse.last().filter(|at| *at > self.last)?;
+        self.last = at;
+        Some(at)
+    }
+}

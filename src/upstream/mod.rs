@@ -1,0 +1,22 @@
+//! The shell around the upstream machines: what a view wants goes to a control plane, what that says goes into the view.
+//!
+//! Owns connections, streams and the time between them. Refuses to know clients: it never waits for one.
+
+mod channel;
+mod clock;
+mod codec;
+mod connect;
+mod failure;
+mod leg;
+mod live;
+mod outbox;
+mod pulse;
+mod status;
+mod target;
+mod tls;
+mod writer;
+
+pub use failure::Failure;
+pub use status::{Phase, Status};
+pub use target::{Settings, Target, reach};
+pub use writer::Writer;

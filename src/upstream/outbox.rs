@@ -1,0 +1,81 @@
+//! One place for one request, filled only when the transport takes it.
+//!
+//! Owns the hand-over. E-21: nothing is queued here, and nobody waits: until the transport takes a request, it is not even made.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+/// The writer's end.
+#[derive(Clone, Default)]
+pub(super) struct Outbox(Arc<Mutex<Slot>>);
+
+/// The transport's end: the stream of requests.
+pub(super) struct Requests(Outbox);
+
+#[derive(Default)]
+struct Slot {
+    request: Option<Bytes>,
+    /// The transport wants a request and waits to be woken.
+    transport: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Outbox {
+    pub(super) fn new() -> (Self, Requests) {
+        let outbox = Self::default();
+        (outbox.clone(), Requests(outbox))
+    }
+
+    /// Whether the transport takes a request now; else the writer is woken when it does.
+    pub(super) fn poll_hungry(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut slot = self.lock();
+        if slot.request.is_none() && slot.transport.is_some() {
+            return Poll::Ready(());
+        }
+        slot.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Whether the transport takes a request now.
+    pub(super) fn is_hungry(&self) -> bool {
+        let slot = self.lock();
+        slot.request.is_none() && slot.transport.is_some()
+    }
+
+    /// Hands a request over.
+    pub(super) fn put(&self, request: Bytes) {
+        let mut slot = self.lock();
+        slot.request = Some(request);
+        let transport = slot.transport.take();
+        drop(slot);
+        if let Some(transport) = transport {
+            transport.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stream for Requests {
+    type Item = Bytes;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut slot = self.0.lock();
+        if let Some(request) = slot.request.take() {
+            return Poll::Ready(Some(request));
+        }
+        slot.transport = Some(cx.waker().clone());
+        let writer = slot.writer.take();
+        drop(slot);
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+        Poll::Pending
+    }
+}

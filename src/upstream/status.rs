@@ -1,0 +1,84 @@
+//! How it stands between the relay and one control plane, for people.
+//!
+//! Owns the present state in words. Refuses to decide anything.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::clock::now;
+use crate::xds::Dialect;
+
+/// One stream, as an operator sees it.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Since when.
+    pub since: Instant,
+    /// The dialect it speaks, or will try next.
+    pub dialect: Dialect,
+    /// What went wrong last, until a response shows that it is over.
+    pub error: Option<String>,
+    /// When the next attempt is made, if one is waited for.
+    pub next_attempt: Option<Instant>,
+}
+
+/// What a stream is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing is wanted of it.
+    Idle,
+    /// It is being connected.
+    Connecting,
+    /// It is open, and the server has not answered yet.
+    Open,
+    /// The server answers.
+    Answering,
+    /// It ended, and the next attempt is waited for.
+    Waiting,
+}
+
+/// Where a stream's status is written and read.
+#[derive(Clone, Debug)]
+pub(super) struct Board(Arc<Mutex<Status>>);
+
+impl Board {
+    pub(super) fn new(dialect: Dialect) -> Self {
+        Self(Arc::new(Mutex::new(Status {
+            phase: Phase::Idle,
+            since: now(),
+            dialect,
+            error: None,
+            next_attempt: None,
+        })))
+    }
+
+    pub(super) fn read(&self) -> Status {
+        self.lock().clone()
+    }
+
+    pub(super) fn enter(&self, phase: Phase, dialect: Dialect) {
+        let mut status = self.lock();
+        status.phase = phase;
+        status.since = now();
+        status.dialect = dialect;
+        status.next_attempt = None;
+        if phase == Phase::Answering {
+            status.error = None;
+        }
+    }
+
+    pub(super) fn wait(&self, until: Instant, error: Option<String>) {
+        let mut status = self.lock();
+        status.phase = Phase::Waiting;
+        status.since = now();
+        status.next_attempt = Some(until);
+        if error.is_some() {
+            status.error = error;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Status> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

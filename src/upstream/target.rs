@@ -1,0 +1,99 @@
+//! One control plane, as all views see it.
+//!
+//! Owns what was learned of it while the relay runs. Refuses to hold connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::channel::Channel;
+use super::clock::{dice, now};
+use crate::config::{Server, Transport};
+use crate::protocol::{Backoff, ClientSettings};
+use crate::telemetry::UpstreamMetrics;
+use crate::xds::Dialect;
+
+/// A control plane.
+#[derive(Debug)]
+pub struct Target {
+    pub(super) server: Server,
+    pub(super) metrics: Arc<UpstreamMetrics>,
+    /// It said that it does not know the delta method.
+    only_sotw: AtomicBool,
+    /// It said that we ask too often whether it is alive: how many times the interval was doubled.
+    calmer: AtomicU32,
+}
+
+/// What all streams to control planes have in common.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// For the machines.
+    pub client: Arc<ClientSettings>,
+    /// The largest response that is read, in bytes (`limits.upstream_message`).
+    pub upstream_message: usize,
+    /// How often a silent connection is asked whether it is alive (`timers.keepalive`); zero: never.
+    pub keepalive: Duration,
+}
+
+/// A server that does not like to be asked is asked no less often than this.
+const KEEPALIVE_MOST: Duration = Duration::from_secs(600);
+
+impl Target {
+    /// A control plane of which nothing is known yet.
+    #[must_use]
+    pub fn new(server: Server, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            metrics,
+            only_sotw: AtomicBool::new(false),
+            calmer: AtomicU32::new(0),
+        })
+    }
+
+    /// Its URI as it was written.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        &self.server.uri
+    }
+
+    /// The dialect to speak to it.
+    pub(super) fn dialect(&self) -> Dialect {
+        match self.server.transport {
+            Transport::Delta if !self.only_sotw.load(Ordering::Relaxed) => Dialect::Delta,
+            Transport::Delta | Transport::Sotw => Dialect::Sotw,
+        }
+    }
+
+    /// It does not know this dialect. Whether there is another one to try at once.
+    pub(super) fn refused(&self, dialect: Dialect) -> bool {
+        let other = dialect == Dialect::Delta && self.server.transport == Transport::Delta;
+        self.only_sotw.store(other, Ordering::Relaxed);
+        other
+    }
+
+    /// It closed the connection because we asked too often whether it is alive: we ask half as often from now on.
+    pub(super) fn calm_down(&self, settings: &Settings) {
+        if self.keepalive(settings) < KEEPALIVE_MOST {
+            self.calmer.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn keepalive(&self, settings: &Settings) -> Duration {
+        let times = 1_u32 << self.calmer.load(Ordering::Relaxed).min(16);
+        settings
+            .keepalive
+            .saturating_mul(times)
+            .min(settings.keepalive.max(KEEPALIVE_MOST))
+    }
+}
+
+/// Tries until the control plane could be connected to once.
+pub async fn reach(target: Arc<Target>, settings: Arc<Settings>) {
+    let mut backoff = Backoff::default();
+    while let Err(failure) = Channel::open(&target, &settings).await {
+        let wait = backoff.handle_failure(dice());
+        tracing::warn!(server = target.uri(), error = %failure, retry_in = ?wait, "control plane not reached");
+        tokio::time::sleep_until((now() + wait).into()).await;
+    }
+    tracing::info!(server = target.uri(), "control plane reached");
+}

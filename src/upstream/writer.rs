@@ -1,0 +1,122 @@
+//! The one writer of a view.
+//!
+//! Owns the two streams to the view's control plane and the order of what happens. Refuses to know who reads the view.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::clock::now;
+use super::leg::Leg;
+use super::status::Status;
+use super::target::{Settings, Target};
+use crate::cache::View;
+use crate::proto::envoy::config::core::v3::Node;
+use crate::protocol::{Client, Demand, Leg as Which};
+use crate::xds::{Changes, Want};
+
+/// Keeps a view in step with its control plane.
+///
+/// Its turn is always the same: what is wanted goes to the machines, what changed goes into the view, what the machines say
+/// goes to the transport; then it waits until something happens.
+pub struct Writer {
+    view: Arc<View>,
+    demand: Demand,
+    main: Leg,
+    aside: Leg,
+}
+
+impl Writer {
+    /// The writer of a view, for which the relay says towards the control plane that it is `node`.
+    #[must_use]
+    pub fn new(view: Arc<View>, node: &Node, target: &Arc<Target>, settings: &Arc<Settings>) -> Self {
+        let leg = |which| {
+            let client = Client::new(settings.client.clone(), target.dialect(), node.clone());
+            Leg::new(which, client, target.clone(), settings.clone())
+        };
+        Self {
+            view,
+            demand: Demand::default(),
+            main: leg(Which::Main),
+            aside: leg(Which::Aside),
+        }
+    }
+
+    /// How it stands with both streams, whenever that is asked.
+    pub fn statuses(&self) -> impl Fn() -> [Status; 2] + Send + Sync + 'static {
+        let boards = [self.main.board.clone(), self.aside.board.clone()];
+        move || boards.each_ref().map(|board| board.read())
+    }
+
+    /// Works until the view is closed.
+    pub async fn run(mut self) {
+        let mut changes = Vec::new();
+        while !self.view.is_closed() {
+            self.turn(&mut changes);
+            self.next(&mut changes).await;
+            // A server that never stops talking leaves the thread to others as well.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn turn(&mut self, changes: &mut Vec<Changes>) {
+        let wants = self.view.take_wants(now());
+        let cut = self.view.cut();
+        for want in wants {
+            let told = self.demand.handle_want(&want, &cut);
+            self.tell(told, changes);
+        }
+        loop {
+            self.main.turn(changes);
+            self.aside.turn(changes);
+            if changes.is_empty() {
+                return;
+            }
+            self.view.publish(changes);
+            changes.clear();
+            let told = self.demand.handle_cut(&self.view.cut());
+            self.tell(told, changes);
+        }
+    }
+
+    fn tell(&mut self, told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
+        for (which, want) in told {
+            let leg = match which {
+                Which::Main => &mut self.main,
+                Which::Aside => &mut self.aside,
+            };
+            changes.extend(leg.client.handle_want(&want));
+        }
+    }
+
+    async fn next(&mut self, changes: &mut Vec<Changes>) {
+        let deadline = self.deadline();
+        let timer = async {
+            match deadline {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (view, main, aside) = (&self.view, &mut self.main, &mut self.aside);
+        let mut interest = pin!(view.changed());
+        let mut timer = pin!(timer);
+        poll_fn(|cx: &mut Context<'_>| {
+            let mut any = main.poll(cx, changes).is_ready();
+            any |= aside.poll(cx, changes).is_ready();
+            any |= interest.as_mut().poll(cx).is_ready() || timer.as_mut().poll(cx).is_ready();
+            if any { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let all = [
+            self.view.poll_timeout(),
+            self.main.client.poll_timeout(),
+            self.aside.client.poll_timeout(),
+        ];
+        all.into_iter().flatten().min()
+    }
+}
