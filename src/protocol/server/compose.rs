@@ -183,16 +183,15 @@ impl Subscription {
     }
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
-    pub(super) fn paced(&mut self, pace: Duration, slot: &Slot, answers: &impl Answers, now: Instant) -> bool {
+    pub(super) fn paced(&mut self, pace: Duration, slot: &Slot, now: Instant) -> bool {
         self.held_back = None;
         let hurry = self.first || self.again || self.rest.is_some() || !self.owed.is_empty();
         if pace.is_zero() || hurry {
             return false;
         }
         let ends = self.sent.map(|sent| sent + pace).filter(|ends| now < *ends);
-        if ends.is_some() && self.pending(slot, answers) {
-            self.held_back = ends;
-        }
+        // Removals and heartbeats are held back as well as changes.
+        self.held_back = ends.filter(|_| !self.quiet(slot));
         ends.is_some()
     }
 

@@ -98,8 +98,8 @@ impl Server {
         let Some(slot) = cut.slot(&subscription.type_url) else {
             return Step::Idle;
         };
-        if subscription.paced(pace, slot, answers, now) {
-            return if subscription.held_back.is_some() {
+        if subscription.paced(pace, slot, now) {
+            return if subscription.pending(slot, answers) {
                 Step::Blocked
             } else {
                 Step::Idle
