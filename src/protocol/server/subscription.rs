@@ -162,9 +162,7 @@ impl Subscription {
         self.seen = Seen::default();
         self.first = wanted;
         self.again = false;
-        if self.rest.take().is_some() {
-            self.dirty = Glance::All;
-        }
+        self.recall();
         if !wanted {
             self.owed.retain(|name| self.names.contains(name));
         }
@@ -180,6 +178,10 @@ impl Subscription {
     /// B-15: dropping a name forgets that it was sent.
     pub(super) fn drop_name(&mut self, name: &Name) {
         let Some(held) = self.names.remove(name) else { return };
+        let canonical = held.content().map_or(name, |content| content.name());
+        if self.is_to_come(canonical) || self.is_to_come(name) {
+            self.recall();
+        }
         self.owed.remove(name);
         self.beats.remove(name);
         if let Glance::Names(names) = &mut self.dirty {
@@ -199,6 +201,32 @@ impl Subscription {
             .is_some_and(|covered| held.is(covered.version()));
         if self.dialect == Dialect::Delta || !sure {
             self.owed.insert(name.clone());
+        }
+    }
+
+    /// Whether a name is in a chunk that is not sent yet.
+    fn is_to_come(&self, name: &Name) -> bool {
+        let Some(Rest { batch, next, .. }) = &self.rest else {
+            return false;
+        };
+        (*next..batch.chunks()).any(|chunk| {
+            let items = batch.items_of(chunk);
+            let listed = items.binary_search_by(|item| item.resource.name().cmp(name));
+            listed.is_ok() || batch.removed_of(chunk).binary_search(name).is_ok()
+        })
+    }
+
+    /// Drops the chunks that are not sent yet: what is still wanted of them is owed, because it was noted as held already.
+    fn recall(&mut self) {
+        let Some(Rest { batch, next, .. }) = self.rest.take() else {
+            return;
+        };
+        for chunk in next..batch.chunks() {
+            let items = batch.items_of(chunk).iter();
+            let items = items.filter_map(|item| self.wanted(item.resource.name(), item.resource.aliases()));
+            let removed = batch.removed_of(chunk).iter().filter_map(|name| self.wanted(name, &[]));
+            let owed: Vec<Name> = items.chain(removed).cloned().collect();
+            self.owed.extend(owed);
         }
     }
 
