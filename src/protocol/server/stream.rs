@@ -123,12 +123,8 @@ impl Server {
         now: Instant,
     ) -> Result<Receipt, End> {
         self.greet(request.node.as_ref())?;
-        self.check_names(
-            request
-                .resource_names_subscribe
-                .iter()
-                .chain(request.initial_resource_versions.keys()),
-        )?;
+        self.check_names(request.resource_names_subscribe.iter())?;
+        self.check_names(request.initial_resource_versions.keys())?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, now)?;
         let kind = subscription.handle_delta(request, answers, nonces, now);
