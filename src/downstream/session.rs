@@ -311,8 +311,7 @@ impl State {
     }
 
     fn encode(&mut self, response: &Response) -> Rope {
-        let kind = response.type_url.kind();
-        let (pieces, fresh) = response.batch.encoded(response.chunk, response.dialect, kind);
+        let (pieces, fresh) = response.batch.encoded(response.chunk, response.dialect);
         let version = response.version.to_string();
         let v2_delta = (self.method.transport, response.dialect) == (Transport::V2, Dialect::Delta);
         let answer = Answer {

@@ -2,6 +2,7 @@
 //!
 //! Owns the cut into chunks and the shared bytes. Refuses to know nonces and who is sent what.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::resource::put_field;
-use super::{Kind, Name, Resource, Version};
+use super::{Name, Resource, Version};
 
 /// The two dialects of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +60,7 @@ impl Item {
 pub struct Batch {
     items: Vec<Item>,
     removed: Vec<Name>,
+    missing: BTreeSet<Name>,
     chunks: Vec<Chunk>,
 }
 
@@ -100,7 +102,19 @@ impl Batch {
             bytes += size;
         }
         chunks.push(part(start, count + removed.len()));
-        Self { items, removed, chunks }
+        Self {
+            items,
+            removed,
+            missing: BTreeSet::new(),
+            chunks,
+        }
+    }
+
+    /// Of the removed names, those of virtual hosts that never were: C-21, of them the client is told by a resource without a
+    /// body, while one that it holds is removed like any other.
+    #[must_use]
+    pub fn with_missing(self, missing: BTreeSet<Name>) -> Self {
+        Self { missing, ..self }
     }
 
     /// All its resources.
@@ -155,7 +169,7 @@ impl Batch {
 
     /// The chunk's `resources` and `removed_resources` fields, and whether they were encoded by this very call.
     #[must_use]
-    pub fn encoded(&self, chunk: usize, dialect: Dialect, kind: Kind) -> (Arc<[Bytes]>, bool) {
+    pub fn encoded(&self, chunk: usize, dialect: Dialect) -> (Arc<[Bytes]>, bool) {
         let Some(cell) = self.chunks.get(chunk).map(|chunk| match dialect {
             Dialect::Sotw => &chunk.sotw,
             Dialect::Delta => &chunk.delta,
@@ -165,12 +179,12 @@ impl Batch {
         let mut fresh = false;
         let pieces = cell.get_or_init(|| {
             fresh = true;
-            self.encode(chunk, dialect, kind)
+            self.encode(chunk, dialect)
         });
         (pieces.clone(), fresh)
     }
 
-    fn encode(&self, chunk: usize, dialect: Dialect, kind: Kind) -> Arc<[Bytes]> {
+    fn encode(&self, chunk: usize, dialect: Dialect) -> Arc<[Bytes]> {
         let mut rope = Rope::default();
         for item in self.items_of(chunk) {
             rope.item(item, dialect);
@@ -178,8 +192,7 @@ impl Batch {
         if dialect == Dialect::Delta {
             let mut tail = BytesMut::new();
             for name in self.removed_of(chunk) {
-                // C-21: of a virtual host that does not exist the client is told by a resource without a body.
-                if kind == Kind::Vhds {
+                if self.missing.contains(name) {
                     tail.put_slice(&Resource::missing_host(name));
                 } else {
                     put_field(&mut tail, REMOVED_RESOURCES, name.as_str().as_bytes());

@@ -15,6 +15,8 @@ use crate::xds::{Answers, Batch, Dialect, Form, Held, Item, Kind, Known, Name, R
 struct Plan {
     items: BTreeMap<Name, Item>,
     removed: BTreeSet<Name>,
+    /// Those of them that never were.
+    missing: BTreeSet<Name>,
     /// What the client holds afterwards under names that it asked for.
     holds: Vec<(Name, Held)>,
     /// Owed names that this response answers, or that need no answer.
@@ -212,6 +214,10 @@ impl Subscription {
         if self.dialect == Dialect::Sotw {
             return;
         }
+        // C-21: a virtual host that never was is told apart from one that the client holds.
+        if self.traits().kind == Kind::Vhds && self.names.get(name).is_some_and(|held| !held.perhaps()) {
+            plan.missing.insert(name.clone());
+        }
         // C-20: who asked by an alias holds the resource under its own name.
         if let Some(content) = self.held(name).content()
             && self.wanted(content.name(), &[]).is_none()
@@ -245,6 +251,7 @@ impl Subscription {
         let Plan {
             items,
             mut removed,
+            missing,
             holds,
             answered,
             later,
@@ -291,7 +298,8 @@ impl Subscription {
         if unreadable && removed.is_empty() {
             return Composed::Not(Step::Idle);
         }
-        let batch = Arc::new(Batch::new(items, removed.into_iter().collect(), answers.chunk()));
+        let batch = Batch::new(items, removed.into_iter().collect(), answers.chunk());
+        let batch = Arc::new(batch.with_missing(missing));
         Composed::Batch {
             batch,
             since,
