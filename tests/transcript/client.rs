@@ -8,11 +8,13 @@ use std::time::Instant;
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
-use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, Settings};
+use distributary::protocol::{End, Opening, RELAYS, Receipt, ReceiptKind, Server, Settings};
 use distributary::xds::{Cut, Dialect, Dirty, Name, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;
+use crate::topic::{Raw, Topic, identity};
 use crate::wire::{self, Said};
 
 /// One client, its stream, and the relay's machine at the other end of it.
@@ -21,11 +23,14 @@ pub(crate) struct Client {
     pub(crate) view: String,
     pub(crate) service: Option<TypeUrl>,
     pub(crate) node: Option<Node>,
+    repeats_node: bool,
     pub(crate) inbox: VecDeque<Said>,
     pub(crate) ended: Option<End>,
     pub(crate) last_receipt: Option<Receipt>,
     /// Whether its transport takes nothing now.
     pub(crate) stalled: bool,
+    /// Whether the shell around the relay's machine has a reason to look at it.
+    pub(crate) awake: bool,
     pub(crate) server: Option<Server>,
     pub(crate) wants: BTreeSet<(TypeUrl, Target)>,
     answers: Unshared,
@@ -33,37 +38,6 @@ pub(crate) struct Client {
     topics: BTreeMap<TypeUrl, Topic>,
     /// Versions and contents seen: B-04 demands that equal versions mean equal contents.
     versions: BTreeMap<(TypeUrl, String), String>,
-}
-
-/// One type on a client.
-#[derive(Default)]
-struct Topic {
-    /// Whether something was said on this stream.
-    started: bool,
-    names: BTreeSet<String>,
-    /// Whether it subscribed with an empty first request.
-    legacy: bool,
-    /// The last accepted version.
-    version: String,
-    /// The newest nonce on this stream.
-    nonce: String,
-    /// What it holds: name to label and version.
-    held: BTreeMap<String, (String, String)>,
-    unsettled: VecDeque<Said>,
-    /// All responses of all streams, for requests that quote one of them.
-    history: Vec<(String, String)>,
-}
-
-/// A request in the terms of a story.
-#[derive(Default)]
-pub(crate) struct Raw {
-    pub(crate) names: Vec<String>,
-    pub(crate) subscribe: Vec<String>,
-    pub(crate) unsubscribe: Vec<String>,
-    pub(crate) initial: BTreeMap<String, String>,
-    pub(crate) version: String,
-    pub(crate) nonce: String,
-    pub(crate) error: Option<String>,
 }
 
 impl Client {
@@ -78,10 +52,12 @@ impl Client {
                 cluster: id("stories"),
                 ..Default::default()
             }),
+            repeats_node: false,
             inbox: VecDeque::new(),
             ended: None,
             last_receipt: None,
             stalled: false,
+            awake: false,
             server: None,
             wants: BTreeSet::new(),
             answers: Unshared { chunk },
@@ -120,6 +96,25 @@ impl Client {
                 },
             )
         })
+    }
+
+    /// Its requests have come through these relays.
+    pub(crate) fn came_through(&mut self, relays: &[&str]) {
+        let text = |text: &&str| Value {
+            kind: Some(Kind::StringValue((*text).to_owned())),
+        };
+        let values = relays.iter().map(text).collect();
+        let list = Value {
+            kind: Some(Kind::ListValue(ListValue { values })),
+        };
+        let fields = [(RELAYS.to_owned(), list)].into();
+        self.node.get_or_insert_default().metadata = Some(Struct { fields });
+    }
+
+    /// From now on it says with every request that it is somebody else.
+    pub(crate) fn rename(&mut self, id: &str) {
+        self.node.get_or_insert_default().id = id.to_owned();
+        self.repeats_node = true;
     }
 
     /// Subscribes: the first request of a type on a stream carries all that the client knows.
@@ -198,13 +193,15 @@ impl Client {
 
     /// Sends a request as it is.
     pub(crate) fn send(&mut self, settings: &Arc<Settings>, type_url: &TypeUrl, raw: Raw, now: Instant) {
-        let topic = self.topics.entry(type_url.clone()).or_default();
+        let meant = self.service.as_ref().unwrap_or(type_url).clone();
+        let topic = self.topics.entry(meant).or_default();
         topic.note(&raw, self.dialect);
         if !raw.nonce.is_empty() {
             topic.unsettled.retain(|said| said.nonce != raw.nonce);
         }
         // B-01: the node comes with the first request only.
-        let node = if self.server.is_none() { self.node.clone() } else { None };
+        let says_node = self.server.is_none() || self.repeats_node;
+        let node = self.node.clone().filter(|_| says_node);
         let error_detail = raw.error.map(|message| Detail {
             code: 13,
             message,
@@ -244,6 +241,7 @@ impl Client {
                 server.handle_delta(&request, &answers, now)
             }
         };
+        self.awake = true;
         match receipt {
             Ok(receipt) => self.last_receipt = Some(receipt),
             Err(end) => self.ended = Some(end),
@@ -285,14 +283,15 @@ impl Client {
         begun
     }
 
-    /// Rings the bell, as the view does for those who want one of the names.
+    /// Rings the bell, as the view does for those who want one of the names or the wildcard.
     pub(crate) fn ring(&mut self, changed: &[Changed]) {
         let Some(server) = &mut self.server else { return };
         for (type_url, names) in changed {
             let mine = |name: &&Name| self.wants.contains(&(type_url.clone(), Target::Name((*name).clone())));
-            let names: Vec<Name> = names.iter().filter(mine).cloned().collect();
-            if !names.is_empty() {
-                server.handle_dirty(type_url, Dirty::Names(names));
+            let mine: Vec<Name> = names.iter().filter(mine).cloned().collect();
+            self.awake |= !mine.is_empty() || self.wants.contains(&(type_url.clone(), Target::Wildcard));
+            if !mine.is_empty() {
+                server.handle_dirty(type_url, Dirty::Names(mine));
             }
         }
     }
@@ -303,19 +302,22 @@ impl Client {
         for type_url in self.topics.keys() {
             server.handle_dirty(type_url, Dirty::All);
         }
+        self.awake = true;
     }
 
-    /// What the relay does now: timers that are due, then all responses that the transport takes.
+    /// What the relay does now: a timer that is due, then all responses that the transport takes. Like a real shell this one
+    /// does not look without a reason.
     pub(crate) fn poll(&mut self, cut: &Cut, now: Instant) {
-        let Some(server) = &mut self.server else { return };
-        if self.ended.is_some() {
+        let Some(server) = self.server.as_mut().filter(|_| self.ended.is_none()) else {
             return;
-        }
+        };
         if server.poll_timeout().is_some_and(|due| due <= now) {
+            self.awake = true;
             self.ended = server.handle_timeout(cut, now);
         }
-        if !self.stalled && self.ended.is_none() {
+        if self.awake && !self.stalled && self.ended.is_none() {
             self.read(usize::MAX, cut, now);
+            self.awake = false;
         }
     }
 
@@ -373,6 +375,10 @@ impl Client {
             .filter(|item| item.label.is_some() && !item.version.is_empty());
         seen.extend(bodies.map(|item| (item.version.clone(), identity(&item.name, item.label.as_deref()))));
         for (version, content) in seen {
+            let twin = |((of, other), what): (&(TypeUrl, String), &String)| {
+                *of == said.type_url && *what == content && *other != version
+            };
+            assert!(!self.versions.iter().any(twin), "K-09: {content} under two versions");
             let old = self
                 .versions
                 .insert((said.type_url.clone(), version.clone()), content.clone());
@@ -383,55 +389,6 @@ impl Client {
         }
         self.inbox.push_back(said);
     }
-}
-
-impl Topic {
-    /// A request that changes nothing.
-    fn request(&self) -> Raw {
-        Raw {
-            names: self.names.iter().cloned().collect(),
-            version: self.version.clone(),
-            nonce: self.nonce.clone(),
-            ..Raw::default()
-        }
-    }
-
-    /// What a request subscribes to from here on.
-    fn note(&mut self, raw: &Raw, dialect: Dialect) {
-        let first = !std::mem::replace(&mut self.started, true);
-        match dialect {
-            Dialect::Sotw => {
-                self.legacy = (first || self.legacy) && self.names.is_empty() && raw.names.is_empty();
-                self.names = raw.names.iter().cloned().collect();
-            }
-            Dialect::Delta => {
-                self.legacy |= first && raw.subscribe.is_empty() && raw.unsubscribe.is_empty();
-                self.names.extend(raw.subscribe.iter().cloned());
-                self.names.retain(|name| !raw.unsubscribe.contains(name));
-            }
-        }
-    }
-
-    fn take(&mut self, said: &Said, full: bool) {
-        self.version.clone_from(&said.version);
-        if full {
-            self.held.clear();
-        }
-        for item in &said.items {
-            if let Some(label) = &item.label {
-                self.held
-                    .insert(item.name.clone(), (label.clone(), item.version.clone()));
-            }
-        }
-        for name in &said.removed {
-            self.held.remove(name);
-        }
-    }
-}
-
-/// A content as stories and checks name it.
-pub(crate) fn identity(name: &str, label: Option<&str>) -> String {
-    format!("{name}@{}", label.unwrap_or("-"))
 }
 
 /// How a request was understood, in the words of a story.

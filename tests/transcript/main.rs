@@ -11,11 +11,18 @@
     reason = "a test that cannot go on must stop"
 )]
 
+mod absence;
+mod chunks;
 mod client;
+mod full_state;
+mod limits;
+mod order;
 mod origin;
 mod resending;
 mod settling;
 mod story;
 mod text;
+mod topic;
+mod views;
 mod wildcards;
 mod wire;

@@ -135,6 +135,9 @@ impl Origin {
             {
                 let (cut, names) = self.cut.with(&changes);
                 self.cut = cut;
+                if changes.updates.is_empty() && changes.complete.is_none() {
+                    continue;
+                }
                 changed.push((type_url.clone(), names));
             }
         }
@@ -155,13 +158,14 @@ impl Origin {
         let members: BTreeMap<Name, &Truth> = members.map(|(name, truth)| (name.as_str().into(), truth)).collect();
         let mut updates = Vec::new();
         for (name, truth) in &members {
-            updates.extend(self.update(truth, known.known(name), known.expiry(name), now));
+            updates.extend(update(truth, true, known.known(name), known.expiry(name), now));
         }
         for resource in known
             .resources()
             .filter(|resource| !members.contains_key(resource.name()))
         {
-            updates.push(Update::Absent(resource.name().clone(), Reason::Said));
+            // K-05: what leaves the wildcard is not covered by it any more, and nothing else is known of it.
+            updates.push(Update::Forget(resource.name().clone()));
         }
         let complete = !self.open.contains(type_url);
         let message = Changes {
@@ -193,7 +197,7 @@ impl Origin {
             match self.find(type_url, name) {
                 Some(truth) => {
                     let expiry = slot.and_then(|slot| slot.named.expiry(truth.resource.name()));
-                    updates.extend(self.update(truth, known, expiry, now));
+                    updates.extend(update(truth, false, known, expiry, now));
                 }
                 None => updates.extend(self.missing(type_url, name, known, *since, now)),
             }
@@ -208,16 +212,6 @@ impl Origin {
         })
     }
 
-    fn update(&self, truth: &Truth, known: Option<&Known>, old: Option<Expiry>, now: Instant) -> Option<Update> {
-        let resource = &truth.resource;
-        if truth.expiry.is_some_and(|expiry| expiry.at <= now) {
-            let gone = Some(&Known::Absent(Reason::Expired));
-            return (known != gone).then(|| Update::Absent(resource.name().clone(), Reason::Expired));
-        }
-        let same = known == Some(&Known::Present(resource.clone())) && old == truth.expiry;
-        (!same).then(|| Update::Put(resource.clone(), truth.expiry))
-    }
-
     fn missing(
         &self,
         type_url: &TypeUrl,
@@ -225,20 +219,22 @@ impl Origin {
         known: Option<&Known>,
         since: Instant,
         now: Instant,
-    ) -> Option<Update> {
+    ) -> Vec<Update> {
         let reason = match known {
-            Some(Known::Absent(_)) => return None,
+            Some(Known::Absent(_)) => return Vec::new(),
             Some(Known::Present(_)) if !self.sotw || type_url.traits().full_state => Reason::Said,
-            Some(Known::Present(_)) => return None,
+            Some(Known::Present(_)) => return Vec::new(),
             None if !self.sotw => Reason::Said,
             None if now >= since + DOES_NOT_EXIST => Reason::TimedOut,
-            None => return None,
+            None => return Vec::new(),
         };
-        let canonical = match known {
-            Some(Known::Present(resource)) => resource.name().clone(),
-            Some(Known::Absent(_)) | None => name.clone(),
-        };
-        Some(Update::Absent(canonical, reason))
+        let mut updates = vec![Update::Absent(name.clone(), reason)];
+        if let Some(Known::Present(resource)) = known
+            && resource.name() != name
+        {
+            updates.insert(0, Update::Forget(resource.name().clone()));
+        }
+        updates
     }
 
     fn find(&self, type_url: &TypeUrl, name: &Name) -> Option<&Truth> {
@@ -246,6 +242,24 @@ impl Origin {
         let aka = |truth: &&Truth| truth.resource.aliases().contains(name);
         all.get(name.as_str()).or_else(|| all.values().find(aka))
     }
+}
+
+fn update(truth: &Truth, wildcard: bool, known: Option<&Known>, old: Option<Expiry>, now: Instant) -> Option<Update> {
+    let resource = &truth.resource;
+    if truth.expiry.is_some_and(|expiry| expiry.at <= now) {
+        let gone = match known {
+            Some(Known::Absent(Reason::Expired)) => return None,
+            None if wildcard => return None,
+            Some(_) | None => resource.name().clone(),
+        };
+        return Some(if wildcard {
+            Update::Forget(gone)
+        } else {
+            Update::Absent(gone, Reason::Expired)
+        });
+    }
+    let same = known == Some(&Known::Present(resource.clone())) && old == truth.expiry;
+    (!same).then(|| Update::Put(resource.clone(), truth.expiry))
 }
 
 fn resource(type_url: &TypeUrl, spec: &Spec, now: Instant) -> Resource {

@@ -11,6 +11,9 @@
 //! client sends cds +a -b n2 !              # type; a delta request; `!` adds an error; `=>` checks how it was understood
 //! client status cds Error                  # how the relay sees the client
 //! client ends Unavailable no upstream      # the stream ends with this code, and these words in its message
+//! client gates 1 | is node-id               # how many gates opened by themselves; who the relay takes it for
+//! client can FEATURE... | speaks eds        # before its first request: node features, a stream of one service; or
+//! client nameless | via relay-1 | renames x # no node, relays on the way; then another node with every request
 //! client reconnects | moves other          # a new stream of the same client; another view
 //! client stalls | reads 1 | reads          # its transport takes nothing, or one response, or whatever comes
 //! nothing for 2s                           # nobody hears anything (300 ms unless told)
@@ -26,12 +29,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::protocol::{Limits, Settings, Timers};
+use distributary::protocol::{Limits, Server, Settings, Timers};
 use distributary::xds::{Dialect, Types};
 
-use crate::client::{Client, Raw, word};
+use crate::client::{Client, word};
 use crate::origin::Origin;
 use crate::text::{duration, expected, listed, type_url};
+use crate::topic::Raw;
 
 /// Runs the story in both dialects.
 pub(crate) fn both(text: &str) {
@@ -133,6 +137,13 @@ impl Story {
             ["pace", bound] => timers.pace = duration(bound),
             ["unanswered", bound] => timers.unanswered = duration(bound),
             ["chunk", bytes] => self.chunk = bytes.parse().expect("a number"),
+            ["limit", "name_bytes", max] => self.settings.limits.name_bytes = max.parse().expect("a number"),
+            ["limit", "names_per_stream", max] => {
+                self.settings.limits.names_per_stream = max.parse().expect("a number")
+            }
+            ["limit", "types_per_stream", max] => {
+                self.settings.limits.types_per_stream = max.parse().expect("a number")
+            }
             ["anonymous"] => self.settings.anonymous = true,
             other => panic!("a relay does not know {other:?}"),
         }
@@ -179,6 +190,8 @@ impl Story {
                 node.client_features = features.iter().map(|feature| (*feature).to_owned()).collect();
             }
             ("nameless", []) => client.node = None,
+            ("via", relays) => client.came_through(relays),
+            ("renames", [id]) => client.rename(id),
             ("reconnects", []) => client.disconnect(),
             ("stalls", []) => client.stalled = true,
             ("reads", []) => client.stalled = false,
@@ -326,6 +339,10 @@ fn check(client: &mut Client, verb: &str, words: &[&str]) {
         ("gates", [count]) => {
             let expired = client.server.as_ref().expect("a stream").expired_gates();
             assert_eq!(expired.to_string(), *count, "gates that opened by themselves");
+        }
+        ("is", [id]) => {
+            let node = client.server.as_ref().and_then(Server::node).expect("a node");
+            assert_eq!(&*node.id, *id);
         }
         other => panic!("a client does not know {other:?}"),
     }

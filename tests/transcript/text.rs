@@ -21,7 +21,7 @@ pub(crate) fn type_url(word: &str) -> TypeUrl {
         "sds" => "envoy.extensions.transport_sockets.tls.v3.Secret",
         "srds" => "envoy.config.route.v3.ScopedRouteConfiguration",
         "vhds" => "envoy.config.route.v3.VirtualHost",
-        full if full.contains('.') => full,
+        full if full.contains('.') || full == "none" => full,
         other => panic!("`{other}` is no type"),
     };
     TypeUrl::new(full)
@@ -79,10 +79,8 @@ pub(crate) fn duration(word: &str) -> Duration {
 /// The words between brackets.
 pub(crate) fn listed(text: &str) -> Vec<&str> {
     let inner = text.trim().strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    inner
-        .unwrap_or_else(|| panic!("`{text}` is no list in brackets"))
-        .split_whitespace()
-        .collect()
+    let inner = inner.unwrap_or_else(|| panic!("`{text}` is no list in brackets"));
+    inner.split_whitespace().map(|word| word.trim_matches('\'')).collect()
 }
 
 /// What a response says in the one notation in which expectations are compared: everything sorted.

@@ -1,0 +1,220 @@
+//! What does not exist, what nobody knows yet, and what happens when the upstream is away.
+
+use crate::story::{both, delta, sotw};
+
+/// C-15, C-16, K-15, K-16, L-14: a name that does not exist is answered for once per subscription; the subscription stays.
+#[test]
+fn missing_and_then_created() {
+    both(
+        "
+        client subscribe rds ghost
+        client <- rds sotw nothing | delta -[ghost]
+        delta client ack
+        nothing
+        delta client subscribe rds ghost
+        delta client <- rds -[ghost], ack
+        origin put rds ghost@1
+        client <- rds [ghost@1], ack
+        ",
+    );
+}
+
+/// C-16, K-15, L-14: an upstream that never says so has 15 s.
+#[test]
+fn missing_says_nobody() {
+    delta(
+        "
+        origin talks sotw
+        client subscribe rds ghost
+        nothing for 14s
+        wait 1s
+        client <- rds -[ghost], ack
+        origin put rds ghost@1
+        client <- rds [ghost@1], ack
+        ",
+    );
+}
+
+/// G-18, G-19, L-17: when the upstream is away, who holds something hears nothing; who could get nothing at all is sent elsewhere
+/// before it takes that for an answer; what is known is served.
+#[test]
+fn the_upstream_is_away() {
+    both(
+        "
+        origin put eds A@1 B@1
+        holder subscribe eds A
+        holder <- eds [A@1], ack
+        origin lost
+        nothing for 60s
+        second subscribe eds B
+        nothing for 7s
+        wait 1s
+        second ends Unavailable no upstream
+        third subscribe eds A B
+        third <- eds [A@1], ack
+        nothing for 20s
+        origin back
+        third <- eds [B@1], ack
+        second subscribe eds B
+        second <- eds [B@1], ack
+        ",
+    );
+}
+
+/// G-18: a SotW client would take silence for `does not exist`, so it is sent elsewhere also where the upstream is merely silent.
+#[test]
+fn the_upstream_is_silent() {
+    sotw(
+        "
+        origin silent cds
+        client subscribe cds
+        nothing for 7s
+        wait 1s
+        client ends Unavailable no upstream
+        ",
+    );
+}
+
+/// G-19, K-22: an upstream that was away and says the same as before is not heard downstream.
+#[test]
+fn the_upstream_comes_back() {
+    both(
+        "
+        origin put cds a@1, put rds r@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        origin lost
+        nothing for 60s
+        origin back, put cds a@1, put rds r@1
+        nothing
+        origin lost, put cds a@2
+        nothing for 60s
+        origin back
+        client <- cds [a@2], ack
+        ",
+    );
+}
+
+/// K-23: what one client has made known is there for the next one at once.
+#[test]
+fn known_names_are_served_at_once() {
+    both(
+        "
+        origin put eds A@1
+        first subscribe eds A
+        first <- eds [A@1], ack
+        origin silent eds
+        second subscribe eds A
+        second <- eds [A@1], ack
+        ",
+    );
+}
+
+/// K-17, K-18, L-24: the remaining life is passed on, never the original; a heartbeat goes to who understands it; and at the end the
+/// resource goes.
+#[test]
+fn time_to_live() {
+    both(
+        "
+        origin put rds x@1:ttl=10s
+        client can xds.config.supports-resource-ttl xds.config.resource-in-sotw
+        plain subscribe rds x
+        plain <- rds [x@1], ack
+        wait 4s
+        client subscribe rds x
+        client <- rds sotw [x@1:ttl=6s:wrapped] | delta [x@1:ttl=6s]
+        client ack
+        wait 4s
+        origin put rds x@1:ttl=10s
+        client <- rds sotw [x@1:ttl=10s:wrapped] | delta [x@-:ttl=10s]
+        client ack
+        plain <- rds nothing
+        nothing for 9s
+        wait 1s
+        delta client <- rds -[x], ack
+        delta plain <- rds -[x], ack
+        nothing
+        ",
+    );
+}
+
+/// K-17, K-18, L-24: in a full state a heartbeat is the whole of it again, each resource with its body.
+#[test]
+fn time_to_live_in_a_full_state() {
+    both(
+        "
+        origin put cds x@1:ttl=10s y@1
+        client can xds.config.supports-resource-ttl xds.config.resource-in-sotw
+        client subscribe cds *
+        client <- cds sotw [x@1:ttl=10s:wrapped y@1] | delta [x@1:ttl=10s y@1]
+        client ack
+        wait 8s
+        origin put cds x@1:ttl=10s
+        client <- cds sotw [x@1:ttl=10s:wrapped y@1] | delta [x@-:ttl=10s]
+        client ack
+        nothing for 9s
+        wait 1s
+        client <- cds sotw [y@1] | delta -[x]
+        client ack
+        ",
+    );
+}
+
+/// K-18, M-04: no time to live for endpoints in SotW, and none for who does not read it.
+#[test]
+fn no_time_to_live_for_who_cannot_read_it() {
+    both(
+        "
+        origin put eds x@1:ttl=10s
+        client can xds.config.supports-resource-ttl xds.config.resource-in-sotw
+        client subscribe eds x
+        client <- eds sotw [x@1] | delta [x@1:ttl=10s]
+        client ack
+        half can xds.config.supports-resource-ttl
+        half subscribe eds x
+        half <- eds sotw [x@1] | delta [x@1:ttl=10s]
+        half ack
+        none subscribe eds x
+        none <- eds [x@1], ack
+        origin put eds x@1:ttl=10s
+        delta client <- eds [x@-:ttl=10s], ack
+        delta half <- eds [x@-:ttl=10s], ack
+        wait 10s
+        delta client <- eds -[x], ack
+        delta half <- eds -[x], ack
+        delta none <- eds -[x], ack
+        nothing
+        ",
+    );
+}
+
+/// B-21: changes of one type keep their distance if the operator wants it; first answers and what is asked for do not wait, and
+/// nothing is forgotten meanwhile.
+#[test]
+fn pace() {
+    both(
+        "
+        relay pace 1s
+        origin put rds a@1 b@1, put cds x@1 y@1
+        client subscribe rds a
+        client <- rds [a@1], ack
+        client subscribe rds b
+        client <- rds [b@1], ack
+        origin put rds a@2
+        nothing
+        origin put rds a@3
+        wait 1s
+        client <- rds [a@3], ack
+        wait 500ms
+        client subscribe cds *
+        client <- cds [x@1 y@1], ack
+        origin drop cds y
+        nothing
+        wait 1s
+        client <- cds sotw [x@1] | delta -[y]
+        client ack
+        ",
+    );
+}

@@ -1,0 +1,108 @@
+//! Large answers: parts of one change, and what happens between two of them.
+
+use crate::story::{both, delta, sotw};
+
+fn clusters(count: usize, item: impl Fn(usize) -> String) -> String {
+    (1..=count).map(item).collect::<Vec<_>>().join("")
+}
+
+/// C-26, L-29: the chunks of a large delta are on their way together: an Envoy acknowledges none of them before the endpoints are there.
+#[test]
+fn chunks_do_not_wait_for_each_other() {
+    let story = "relay chunk 1\n".to_owned()
+        + &format!("origin put cds{}\n", clusters(20, |n| format!(" c{n:02}@1:eds")))
+        + &format!("origin put eds{}\n", clusters(20, |n| format!(" c{n:02}@1")))
+        + "client subscribe cds *\n"
+        + &clusters(20, |n| format!("client <- cds [c{n:02}@1]\n"))
+        + &format!("client subscribe eds{}\n", clusters(20, |n| format!(" c{n:02}")))
+        + &clusters(20, |n| format!("client <- eds [c{n:02}@1]\n"))
+        + "client ack\n";
+    delta(&story);
+}
+
+/// B-24, C-26: in SotW the parts of a large answer follow each other, one at a time.
+#[test]
+fn parts_follow_each_other() {
+    sotw(
+        "
+        relay chunk 1
+        origin put eds a@1 b@1 c@1
+        client subscribe eds a b c
+        client <- eds [a@1]
+        nothing
+        client ack
+        client <- eds [b@1], ack
+        client <- eds [c@1], ack
+        ",
+    );
+}
+
+/// B-15, B-29, C-26: what is given up while parts of an answer are still to come does not come any more, and nothing is lost of the
+/// rest.
+#[test]
+fn interest_changes_between_two_parts() {
+    both(
+        "
+        relay chunk 1
+        origin put eds a@1 b@1 c@1
+        client stalls
+        client subscribe eds a b c
+        client reads 1
+        client <- eds [a@1]
+        client unsubscribe eds b
+        client reads                             # in SotW the request that gave up b has accepted a
+        client <- eds [c@1]
+        client ack
+        nothing
+        client subscribe eds b
+        client <- eds [b@1], ack
+        ",
+    );
+    both(
+        "
+        relay chunk 1
+        origin put eds a@1 b@1 c@1
+        client stalls
+        client subscribe eds a b
+        client reads 1
+        client <- eds [a@1]
+        client unsubscribe eds a b
+        client reads
+        nothing
+        client subscribe eds c
+        client <- eds [c@1], ack
+        ",
+    );
+}
+
+/// B-14, C-07, C-26: a wildcard that begins or ends between two parts loses nothing of what was asked for by name.
+#[test]
+fn a_wildcard_changes_between_two_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put eds a@1 b@1
+        client stalls
+        client subscribe eds a b
+        client reads 1
+        client <- eds [a@1], ack
+        client subscribe eds *
+        client reads
+        client <- eds [b@1], ack
+        client <- eds nothing
+        ",
+    );
+    delta(
+        "
+        relay chunk 1
+        origin put eds a@1 b@1 c@1
+        client stalls
+        client subscribe eds a c *
+        client reads 1
+        client <- eds [a@1], ack
+        client unsubscribe eds *
+        client reads
+        client <- eds [c@1], ack
+        ",
+    );
+}

@@ -1,0 +1,276 @@
+//! Types whose SotW answers list all there is: what is missing in one is deleted, so nothing is ever left out of ignorance.
+
+use crate::story::{both, delta, sotw};
+
+/// B-16, B-17, B-18, C-15, K-16, K-19, L-13: listeners that go are missing in the next full state; of a route that goes a SotW
+/// client hears nothing. The last listener leaves an empty state.
+#[test]
+fn what_goes_is_said_where_it_can_be_said() {
+    both(
+        "
+        origin put lds l1@1 l2@1, put rds r1@1 r2@1
+        client subscribe lds *
+        client <- lds [l1@1 l2@1], ack
+        client subscribe rds r1 r2
+        client <- rds [r1@1 r2@1], ack
+        origin drop lds l2, drop rds r2
+        delta client <- rds -[r2], ack
+        client <- lds sotw [l1@1] | delta -[l2]
+        client ack
+        origin drop lds l1
+        client <- lds sotw [] | delta -[l1]
+        client ack
+        ",
+    );
+}
+
+/// B-18, K-15, K-19, L-13: from an upstream that speaks SotW a route that is left out is not gone, for nobody.
+#[test]
+fn a_route_that_is_left_out_is_not_gone() {
+    both(
+        "
+        origin talks sotw, put lds l1@1 l2@1, put rds r1@1 r2@1
+        client subscribe lds *
+        client <- lds [l1@1 l2@1], ack
+        client subscribe rds r1 r2
+        client <- rds [r1@1 r2@1], ack
+        origin drop lds l2, drop rds r2
+        client <- lds sotw [l1@1] | delta -[l2]
+        client ack
+        nothing for 20s
+        ",
+    );
+}
+
+/// B-16: every full state lists everything, changed or not; scoped routes are such a type as well.
+#[test]
+fn a_full_state_lists_everything() {
+    for topic in ["cds", "lds", "srds"] {
+        both(&format!(
+            "
+            origin put {topic} a@1 b@1 c@1
+            client subscribe {topic} a b c
+            client <- {topic} [a@1 b@1 c@1], ack
+            origin put {topic} b@2
+            client <- {topic} sotw [a@1 b@2 c@1] | delta [b@2]
+            client ack
+            origin drop {topic} c
+            client <- {topic} sotw [a@1 b@2] | delta -[c]
+            client ack
+            ",
+        ));
+    }
+}
+
+/// B-18: other types say only what is new.
+#[test]
+fn a_partial_answer_says_what_is_new() {
+    for topic in ["eds", "rds", "sds", "rtds", "ecds", "example.Unknown"] {
+        both(&format!(
+            "
+            origin put {topic} a@1 b@1
+            client subscribe {topic} a b
+            client <- {topic} [a@1 b@1], ack
+            origin put {topic} b@2
+            client <- {topic} [b@2], ack
+            ",
+        ));
+    }
+}
+
+/// B-20, C-17, G-20, L-18: nothing is said before the upstream has answered; then the state, even an empty one.
+#[test]
+fn a_cold_start() {
+    both(
+        "
+        origin silent cds
+        client subscribe cds
+        nothing for 5s
+        origin put cds a@1, speaks
+        client <- cds [a@1], ack
+        ",
+    );
+    both(
+        "
+        origin silent cds
+        client subscribe cds
+        nothing for 5s
+        origin speaks
+        client <- cds [], ack
+        origin put cds a@1
+        client <- cds [a@1], ack
+        ",
+    );
+}
+
+/// G-20, K-16: as long as a wildcard is still coming in, a full state waits, and a delta takes nothing away.
+#[test]
+fn a_wildcard_that_is_still_coming_in() {
+    both(
+        "
+        origin open cds, put cds a@1
+        client subscribe cds
+        client <- cds sotw nothing | delta [a@1]
+        delta client ack
+        origin put cds b@1
+        client <- cds sotw nothing | delta [b@1]
+        delta client ack
+        origin complete cds
+        sotw client <- cds [a@1 b@1], ack
+        nothing
+        origin drop cds a
+        client <- cds sotw [b@1] | delta -[a]
+        client ack
+        ",
+    );
+}
+
+/// B-27, G-20, K-16: a name that is still unknown does not hold back a full state of which the client cannot hold that name.
+#[test]
+fn an_unknown_name_that_the_client_cannot_hold() {
+    both(
+        "
+        origin talks sotw, put lds a@1
+        client subscribe lds a ghost
+        client <- lds [a@1], ack
+        nothing for 5s
+        origin put lds ghost@1
+        client <- lds sotw [a@1 ghost@1] | delta [ghost@1]
+        client ack
+        ",
+    );
+}
+
+/// G-20, K-16: but it does where the client may hold it from before; at the bound, what a healthy upstream has answered past counts
+/// as absent.
+#[test]
+fn an_unknown_name_that_the_client_may_hold() {
+    sotw(
+        "
+        origin talks sotw, put lds a@1
+        client sends lds [a old] vbefore
+        nothing for 7s
+        wait 1s
+        client <- lds [a@1], ack
+        origin put lds old@1
+        client <- lds [a@1 old@1], ack
+        ",
+    );
+}
+
+/// K-15, K-16: that nobody answered in time takes nothing away from who holds it.
+#[test]
+fn silence_takes_nothing_away() {
+    both(
+        "
+        origin put rds a@1
+        client subscribe rds a
+        client <- rds [a@1], ack
+        relay restarts
+        origin talks sotw, drop rds a
+        client subscribe rds
+        sotw wait 8s
+        sotw nothing
+        delta nothing for 20s
+        ",
+    );
+}
+
+/// B-19, C-19: a resource that a wildcard covers and that was asked for by name and by an alias is there once.
+#[test]
+fn nothing_is_listed_twice() {
+    both(
+        "
+        origin put cds a@1:aka=nick b@1
+        client can xds.config.resource-in-sotw
+        client subscribe cds * a nick
+        client <- cds sotw [a@1 b@1] | delta [a@1:aka=nick b@1]
+        client ack
+        origin put cds a@2:aka=nick
+        client <- cds sotw [a@2 b@1] | delta [a@2:aka=nick]
+        client ack
+        ",
+    );
+}
+
+/// C-20: who asks by an alias gets the resource under its own name, and hears when it goes.
+#[test]
+fn asked_for_by_an_alias() {
+    delta(
+        "
+        origin put rds r@1:aka=nick
+        client subscribe rds nick
+        client <- rds [r@1:aka=nick], ack
+        origin put rds r@2:aka=nick
+        client <- rds [r@2:aka=nick], ack
+        origin drop rds r
+        client <- rds -[nick r], ack
+        ",
+    );
+}
+
+/// B-30, M-07: what is only addressable in the wrapper message goes to those who say that they can read it, in any spelling.
+#[test]
+fn the_wrapper_only_for_those_who_read_it() {
+    for feature in [
+        "xds.config.resource-in-sotw",
+        "xds.config.supports-resource-in-sotw",
+        "envoy.config.resource-in-sotw",
+    ] {
+        sotw(&format!(
+            "
+            origin put leds e@1
+            client can {feature}
+            client subscribe leds e
+            client <- leds [e@1:wrapped], ack
+            ",
+        ));
+    }
+    sotw(
+        "
+        origin put leds e@1
+        client subscribe leds e
+        nothing for 20s
+        ",
+    );
+}
+
+/// C-20, C-21, C-28: of a virtual host that does not exist the client is told by a resource without a body; one that it holds
+/// and that goes is removed by name.
+#[test]
+fn virtual_hosts() {
+    delta(
+        "
+        origin put vhds rc/vh1@1:aka=rc/host.x
+        client subscribe vhds
+        client <- vhds [rc/vh1@1:aka=rc/host.x], ack
+        client subscribe vhds rc/host.x
+        client <- vhds [rc/vh1@1:aka=rc/host.x], ack
+        client subscribe vhds rc/nowhere
+        client <- vhds [rc/nowhere@-:aka=rc/nowhere], ack
+        origin put vhds rc/nowhere@1
+        client <- vhds [rc/nowhere@1], ack
+        origin drop vhds rc/nowhere
+        client <- vhds -[rc/nowhere], ack
+        origin drop vhds rc/vh1
+        client <- vhds -[rc/vh1], ack
+        client <- vhds -[rc/host.x], ack
+        ",
+    );
+}
+
+/// C-27: the end of an extension is passed on when the upstream says so, and not invented.
+#[test]
+fn extensions() {
+    delta(
+        "
+        origin put ecds e@1
+        client subscribe ecds e
+        client <- ecds [e@1], ack
+        origin lost
+        nothing for 20s
+        origin back, drop ecds e
+        client <- ecds -[e], ack
+        ",
+    );
+}

@@ -1,0 +1,231 @@
+//! What a stream may not do, and what it may do without harm.
+
+use crate::story::{both, delta, sotw};
+
+/// A-03: which type is meant where none is named, and where another one is.
+#[test]
+fn the_type_of_a_request() {
+    both(
+        "
+        origin put eds a@1
+        client speaks eds
+        sotw client sends none [a]
+        delta client sends none +a
+        client <- eds [a@1], ack
+        sotw client sends cds [a]
+        delta client sends cds +a
+        client ends InvalidArgument on a stream of the envoy.config.endpoint.v3.ClusterLoadAssignment service
+        second sends none []
+        second ends InvalidArgument type_url is empty
+        ",
+    );
+}
+
+/// A-04, A-09: a type is what stands after the last slash; any type is carried.
+#[test]
+fn any_type_is_carried() {
+    both(
+        "
+        origin put example.made.up.Type a@1
+        client subscribe example.made.up.Type a
+        client <- example.made.up.Type [a@1], ack
+        ",
+    );
+}
+
+/// B-01: a stream begins with a node, unless the operator lets clients be anonymous.
+#[test]
+fn a_stream_begins_with_a_node() {
+    both(
+        "
+        client nameless
+        client subscribe cds
+        client ends InvalidArgument must carry a node
+        ",
+    );
+    both(
+        "
+        relay anonymous
+        origin put cds a@1
+        client nameless
+        client subscribe cds
+        client <- cds [a@1], ack
+        ",
+    );
+}
+
+/// B-01: the first node counts.
+#[test]
+fn the_first_node_counts() {
+    both(
+        "
+        origin put cds a@1
+        client subscribe cds
+        client <- cds [a@1]
+        client renames itself
+        client ack
+        client is client
+        ",
+    );
+}
+
+/// K-25: a stream that has come through this very relay is refused.
+#[test]
+fn a_loop_is_refused() {
+    both(
+        "
+        client via relay-0 relay-1
+        client subscribe cds
+        client ends FailedPrecondition has already come through relay `relay-1`
+        second via relay-0
+        origin put cds a@1
+        second subscribe cds
+        second <- cds [a@1], ack
+        ",
+    );
+}
+
+/// B-02: limits are refused with the name of the key that raises them.
+#[test]
+fn limits_are_named() {
+    both(
+        "
+        relay limit name_bytes 10
+        client subscribe cds abcdefghijk
+        client ends ResourceExhausted limits.name_bytes
+        ",
+    );
+    both(
+        "
+        relay limit types_per_stream 1
+        origin put cds a@1
+        client subscribe cds a
+        client <- cds [a@1], ack
+        client subscribe eds a
+        client ends ResourceExhausted limits.types_per_stream
+        ",
+    );
+    both(
+        "
+        relay limit names_per_stream 2
+        origin put cds a@1 b@1
+        client subscribe cds a b
+        client <- cds [a@1 b@1], ack
+        client subscribe eds a
+        client ends ResourceExhausted limits.names_per_stream
+        second subscribe cds a b c
+        second ends ResourceExhausted limits.names_per_stream
+        ",
+    );
+    both(
+        "
+        sotw client sends cds ['']
+        delta client sends cds +
+        client ends InvalidArgument empty resource name
+        ",
+    );
+}
+
+/// C-12: a client that brings a version for each of its names is not over the limit of names.
+#[test]
+fn versions_are_not_names() {
+    delta(
+        "
+        relay limit names_per_stream 3
+        origin put rds a@1 b@1 c@1
+        client subscribe rds a b c
+        client <- rds [a@1 b@1 c@1], ack
+        client reconnects
+        client subscribe rds
+        nothing
+        origin put rds a@2
+        client <- rds [a@2], ack
+        ",
+    );
+}
+
+/// F-01: a name is any bytes that are text.
+#[test]
+fn names_are_opaque() {
+    both(
+        "
+        origin put rds a\0b@1 ü/?x@1
+        client subscribe rds a\0b ü/?x
+        client <- rds [a\0b@1 ü/?x@1], ack
+        ",
+    );
+}
+
+/// B-08, C-03, K-11: nonces that were never given, and those of another stream, settle nothing.
+#[test]
+fn foreign_nonces() {
+    both(
+        "
+        origin put rds a@1
+        sotw client sends rds [a] nnever => first
+        delta client sends rds +a nnever => first
+        client <- rds [a@1]
+        sotw client sends rds [a] n00000000-1 => stale
+        delta client sends rds n00000000-1 => stale
+        sotw client sends rds [a] n5eed0001-2 ! => stale
+        delta client sends rds n5eed0001-2 ! => stale
+        client status rds Stale
+        client ack
+        client status rds Synced
+        ",
+    );
+}
+
+/// B-14, B-15, C-11: flapping is answered each time, and leaves nothing behind.
+#[test]
+fn flapping() {
+    let mut story = String::from("origin put eds a@1 b@1\nclient subscribe eds b\nclient <- eds [b@1], ack\n");
+    for _ in 0..50 {
+        story.push_str("client subscribe eds a\nclient <- eds [a@1], ack\nclient unsubscribe eds a\n");
+    }
+    both(&story);
+}
+
+/// B-24, K-21: a client that reads nothing costs nothing, and gets the latest.
+#[test]
+fn a_client_that_stops_reading() {
+    both(
+        "
+        origin put cds a@1, put rds r@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        client stalls
+        origin put cds a@2 b@1, put rds r@2
+        origin drop cds b, put rds r@3
+        origin put cds a@3
+        nothing for 60s
+        client reads
+        client <- cds [a@3]
+        client <- rds [r@3]
+        client ack
+        ",
+    );
+}
+
+/// B-12: the same name many times in one request is one name.
+#[test]
+fn repeated_names() {
+    sotw(
+        "
+        origin put eds a@1
+        client sends eds [a a a]
+        client <- eds [a@1], ack
+        ",
+    );
+    delta(
+        "
+        origin put eds a@1
+        client sends eds +a +a +a
+        client <- eds [a@1], ack
+        client sends eds -a -a
+        nothing
+        ",
+    );
+}

@@ -1,0 +1,379 @@
+//! Order between types: clusters and endpoints before what points to them, removals last.
+
+use crate::story::both;
+
+/// D-01, D-02: what can go at once goes in one order, whatever the order of the requests.
+#[test]
+fn one_order_for_all_types() {
+    both(
+        "
+        origin put cds a@1, put eds a@1, put lds a@1, put rds a@1, put srds a@1, put sds a@1, put rtds a@1, put ecds a@1
+        origin put leds a@1
+        client can xds.config.resource-in-sotw
+        client subscribe ecds a
+        client <- ecds [a@1], ack
+        client stalls
+        client subscribe rtds a
+        client subscribe sds a
+        client subscribe srds a
+        client subscribe rds a
+        client subscribe lds a
+        client subscribe leds a
+        client subscribe eds a
+        client subscribe cds a
+        origin put ecds a@2
+        client reads
+        client <- cds [a@1]
+        client <- eds [a@1]
+        client <- leds sotw [a@1:wrapped] | delta [a@1]
+        client <- lds [a@1]
+        client <- rds [a@1]
+        client <- srds [a@1]
+        client <- sds [a@1]
+        client <- rtds [a@1]
+        client <- ecds [a@2]
+        client ack
+        ",
+    );
+}
+
+/// D-05, K-12, K-13, L-11, M-01: a changed cluster waits for its endpoints again, even the same ones; so they follow at once, and do
+/// not wait for the acknowledgement of the cluster.
+#[test]
+fn a_changed_cluster_is_followed_by_its_endpoints() {
+    both(
+        "
+        origin put cds s@1 x@1:eds y@1:eds=service, put eds x@1 service@1
+        client subscribe cds *
+        client <- cds [s@1 x@1 y@1], ack
+        client subscribe eds x service
+        client <- eds [service@1 x@1], ack
+        origin put cds x@2:eds
+        client <- cds sotw [s@1 x@2 y@1] | delta [x@2]
+        client <- eds [x@1]
+        client ack
+        nothing
+        origin put cds y@2:eds=service
+        client <- cds sotw [s@1 x@2 y@2] | delta [y@2]
+        client <- eds [service@1]
+        client ack
+        nothing
+        origin put cds s@2
+        client <- cds sotw [s@2 x@2 y@2] | delta [s@2]
+        client ack
+        nothing for 5s
+        ",
+    );
+}
+
+/// K-13: a cluster that the client rejected and gets again, repaired, is followed by its endpoints, too.
+#[test]
+fn endpoints_follow_a_repaired_cluster() {
+    both(
+        "
+        origin put cds x@1:eds, put eds x@1
+        client subscribe cds *
+        client <- cds [x@1], ack
+        client subscribe eds x
+        client <- eds [x@1], ack
+        origin put cds x@bad:eds
+        client <- cds [x@bad]
+        client <- eds [x@1], ack
+        client nack cds
+        nothing for 5s
+        origin put cds x@good:eds
+        client <- cds [x@good]
+        client <- eds [x@1]
+        client ack
+        ",
+    );
+}
+
+/// K-14, L-12: endpoints that were answered before the clusters of a new stream are sent once more after them.
+#[test]
+fn endpoints_before_clusters_on_a_new_stream() {
+    both(
+        "
+        origin put cds x@1:eds, put eds x@1
+        client subscribe cds *
+        client <- cds [x@1], ack
+        client subscribe eds x
+        client <- eds [x@1], ack
+        client reconnects
+        origin put cds x@2:eds
+        client subscribe eds
+        client <- eds [x@1]
+        client subscribe cds
+        client <- cds [x@2]
+        sotw client ack eds
+        client <- eds [x@1]
+        client ack
+        nothing for 5s
+        ",
+    );
+}
+
+/// D-03, D-04, L-27: a route never overtakes its cluster, also when a newer change of the cluster hides the older one.
+#[test]
+fn a_route_waits_for_its_cluster() {
+    both(
+        "
+        origin put cds c0@1, put rds r@c0
+        client subscribe cds *
+        client <- cds [c0@1], ack
+        client subscribe rds r
+        client <- rds [r@c0], ack
+        origin put cds c0@2
+        client <- cds [c0@2]
+        origin put cds c1@1
+        origin put rds r@c1
+        origin put cds c1@2
+        nothing for 1s
+        client ack
+        client <- cds sotw [c0@2 c1@2] | delta [c1@2]
+        client <- rds [r@c1]
+        client ack
+        client gates 0
+        ",
+    );
+}
+
+/// D-03, L-27: a cluster never goes before the route that used it is settled, also when the route changes again.
+#[test]
+fn a_cluster_stays_until_no_route_needs_it() {
+    both(
+        "
+        origin put cds c0@1 c1@1, put rds r@c1
+        client subscribe cds *
+        client <- cds [c0@1 c1@1], ack
+        client subscribe rds r
+        client <- rds [r@c1], ack
+        origin put rds r@c0
+        client <- rds [r@c0]
+        origin drop cds c1
+        origin put rds r@c0-again
+        nothing for 500ms
+        client ack
+        client <- rds [r@c0-again]
+        nothing for 500ms
+        client ack
+        client <- cds sotw [c0@1] | delta -[c1]
+        client ack
+        client gates 0
+        ",
+    );
+}
+
+/// D-01, D-03, B-17: one message that moves a route to another cluster: the new cluster, the route, and only then the old one goes.
+#[test]
+fn make_before_break() {
+    both(
+        "
+        origin put cds old@1:eds, put eds old@1, put rds r@old
+        client subscribe cds *
+        client <- cds [old@1], ack
+        client subscribe eds old
+        client <- eds [old@1], ack
+        client subscribe rds r
+        client <- rds [r@old], ack
+        origin put cds new@1, put rds r@new, drop cds old, drop eds old
+        client <- cds sotw [new@1 old@1] | delta [new@1]
+        client <- rds [r@new]
+        nothing
+        client ack cds
+        nothing
+        client ack rds
+        delta client <- eds -[old], ack
+        client <- cds sotw [new@1] | delta -[old]
+        client ack
+        client gates 0
+        ",
+    );
+}
+
+/// D-01, L-27: a rejected route is settled as well: the cluster does not stay for ever.
+#[test]
+fn a_rejected_route_holds_nothing_back() {
+    both(
+        "
+        origin put cds c0@1 c1@1, put rds r@c1
+        client subscribe cds *
+        client <- cds [c0@1 c1@1], ack
+        client subscribe rds r
+        client <- rds [r@c1], ack
+        origin put rds r@bad, drop cds c1
+        client <- rds [r@bad]
+        nothing for 1s
+        client nack rds
+        client <- cds sotw [c0@1] | delta -[c1]
+        client ack
+        client gates 0
+        ",
+    );
+}
+
+/// D-04: after new clusters what points to them waits until their endpoints are sent, if the client is about to ask for them.
+#[test]
+fn listeners_wait_for_the_endpoints_of_new_clusters() {
+    both(
+        "
+        origin put cds x@1:eds, put eds x@1, put lds l@1
+        client stalls
+        client subscribe cds *
+        client subscribe lds *
+        client reads
+        client <- cds [x@1]
+        nothing for 1s
+        client subscribe eds x
+        client <- eds [x@1]
+        client <- lds [l@1]
+        client ack
+        client gates 0
+        ",
+    );
+}
+
+/// D-04, D-08: every gate has a bound, and opening by itself is counted: a client may acknowledge as late as it likes.
+#[test]
+fn a_gate_opens_by_itself() {
+    both(
+        "
+        origin put cds x@1:eds, put eds x@1, put lds l@1, put rds r@1
+        client stalls
+        client subscribe cds *
+        client subscribe lds *
+        client subscribe rds r
+        client reads
+        client <- cds [x@1]
+        nothing for 1s
+        wait 1s
+        client <- lds [l@1]
+        client <- rds [r@1]
+        client ack
+        ",
+    );
+    both(
+        "
+        origin put cds c0@1, put rds r@c0
+        client subscribe cds *
+        client <- cds [c0@1], ack
+        client subscribe rds r
+        client <- rds [r@c0], ack
+        origin put cds c0@2
+        client <- cds [c0@2]
+        origin put cds c1@1, put rds r@c1
+        nothing for 1s
+        wait 1s
+        client <- rds [r@c1]
+        client gates 1
+        client ack
+        client <- cds sotw [c0@2 c1@1] | delta [c1@1]
+        client ack
+        ",
+    );
+}
+
+/// D-03: a removal does not wait longer than the bound for a route that is never settled.
+#[test]
+fn a_removal_goes_in_the_end() {
+    both(
+        "
+        origin put cds c0@1 c1@1, put rds r@c1
+        client subscribe cds *
+        client <- cds [c0@1 c1@1], ack
+        client subscribe rds r
+        client <- rds [r@c1], ack
+        origin put rds r@c0, drop cds c1
+        client <- rds [r@c0]
+        nothing for 1s
+        wait 1s
+        client <- cds sotw [c0@1] | delta -[c1]
+        client gates 1
+        client ack
+        ",
+    );
+}
+
+/// D-01, L-27: gates ignore what is unknown, absent or rejected.
+#[test]
+fn gates_ignore_what_cannot_come() {
+    both(
+        "
+        origin put cds x@1:eds, put lds l@1, silent eds
+        client subscribe cds *
+        client <- cds [x@1]
+        client subscribe eds x
+        client ack cds
+        client subscribe lds *
+        client <- lds [l@1], ack
+        second subscribe cds *
+        second <- cds [x@1], nack
+        second subscribe lds *
+        second <- lds [l@1], ack
+        third subscribe cds ghost *
+        third <- cds sotw [x@1] | delta [x@1] -[ghost]
+        third ack
+        third subscribe lds *
+        third <- lds [l@1], ack
+        ",
+    );
+}
+
+/// D-06: a stream of one service knows nothing of other types.
+#[test]
+fn a_stream_of_one_service_has_no_order() {
+    both(
+        "
+        origin put cds c@1, put rds r@1
+        clusters speaks cds
+        clusters subscribe cds *
+        clusters <- cds [c@1]
+        routes speaks rds
+        routes subscribe rds r
+        routes <- rds [r@1], ack
+        origin drop cds c, put rds r@2
+        routes <- rds [r@2], ack
+        clusters ack
+        clusters <- cds sotw [] | delta -[c]
+        clusters ack
+        ",
+    );
+}
+
+/// D-02: clusters and endpoints of the second version of the API belong together as well.
+#[test]
+fn the_second_version_keeps_the_order() {
+    both(
+        "
+        origin put cds_v2 x@1:eds, put eds_v2 x@1
+        client subscribe cds_v2 *
+        client <- cds_v2 [x@1], ack
+        client subscribe eds_v2 x
+        client <- eds_v2 [x@1], ack
+        origin put cds_v2 x@2:eds
+        client <- cds_v2 [x@2]
+        client <- eds_v2 [x@1]
+        client ack
+        ",
+    );
+}
+
+/// C-26, K-20: a message that removes one and brings another is one response, where nothing else depends on it.
+#[test]
+fn a_swap_is_one_response() {
+    both(
+        "
+        origin put lds a@1, put rds r@1
+        client subscribe lds *
+        client <- lds [a@1], ack
+        origin put lds b@1, drop lds a
+        client <- lds sotw [b@1] | delta [b@1] -[a]
+        client ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        origin put lds a@1, drop lds b
+        client <- lds sotw [a@1] | delta [a@1] -[b]
+        client ack
+        ",
+    );
+}

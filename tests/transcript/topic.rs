@@ -1,0 +1,89 @@
+//! One type on a client of a story: what it has asked for and what it holds.
+//!
+//! Owns the client's memory. Refuses to know the relay.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use distributary::xds::Dialect;
+
+use crate::wire::Said;
+
+/// One type on a client.
+#[derive(Default)]
+pub(crate) struct Topic {
+    /// Whether something was said on this stream.
+    pub(crate) started: bool,
+    pub(crate) names: BTreeSet<String>,
+    /// Whether it subscribed with an empty first request.
+    pub(crate) legacy: bool,
+    /// The last accepted version.
+    pub(crate) version: String,
+    /// The newest nonce on this stream.
+    pub(crate) nonce: String,
+    /// What it holds: name to label and version.
+    pub(crate) held: BTreeMap<String, (String, String)>,
+    pub(crate) unsettled: VecDeque<Said>,
+    /// All responses of all streams, for requests that quote one of them.
+    pub(crate) history: Vec<(String, String)>,
+}
+
+/// A request in the terms of a story.
+#[derive(Default)]
+pub(crate) struct Raw {
+    pub(crate) names: Vec<String>,
+    pub(crate) subscribe: Vec<String>,
+    pub(crate) unsubscribe: Vec<String>,
+    pub(crate) initial: BTreeMap<String, String>,
+    pub(crate) version: String,
+    pub(crate) nonce: String,
+    pub(crate) error: Option<String>,
+}
+
+impl Topic {
+    /// A request that changes nothing.
+    pub(crate) fn request(&self) -> Raw {
+        Raw {
+            names: self.names.iter().cloned().collect(),
+            version: self.version.clone(),
+            nonce: self.nonce.clone(),
+            ..Raw::default()
+        }
+    }
+
+    /// What a request subscribes to from here on.
+    pub(crate) fn note(&mut self, raw: &Raw, dialect: Dialect) {
+        let first = !std::mem::replace(&mut self.started, true);
+        match dialect {
+            Dialect::Sotw => {
+                self.legacy = (first || self.legacy) && self.names.is_empty() && raw.names.is_empty();
+                self.names = raw.names.iter().cloned().collect();
+            }
+            Dialect::Delta => {
+                self.legacy |= first && raw.subscribe.is_empty() && raw.unsubscribe.is_empty();
+                self.names.extend(raw.subscribe.iter().cloned());
+                self.names.retain(|name| !raw.unsubscribe.contains(name));
+            }
+        }
+    }
+
+    pub(crate) fn take(&mut self, said: &Said, full: bool) {
+        self.version.clone_from(&said.version);
+        if full {
+            self.held.clear();
+        }
+        for item in &said.items {
+            if let Some(label) = &item.label {
+                self.held
+                    .insert(item.name.clone(), (label.clone(), item.version.clone()));
+            }
+        }
+        for name in &said.removed {
+            self.held.remove(name);
+        }
+    }
+}
+
+/// A content as stories and checks name it.
+pub(crate) fn identity(name: &str, label: Option<&str>) -> String {
+    format!("{name}@{}", label.unwrap_or("-"))
+}

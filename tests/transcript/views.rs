@@ -1,0 +1,147 @@
+//! Several views: clients that must not share, and a client that moves from one view to another.
+
+use crate::story::{both, delta};
+
+/// B-04, K-02, K-09, L-23: equal names and equal versions of two upstreams are two contents; neither client ever gets the other's.
+#[test]
+fn views_never_mix() {
+    both(
+        "
+        origin put lds l@1, put rds r@for-first
+        other put lds l@1, put rds r@for-second
+        second moves other
+        first subscribe lds *
+        first <- lds [l@1], ack
+        second subscribe lds *
+        second <- lds [l@1], ack
+        second subscribe rds r
+        second <- rds [r@for-second], ack
+        first subscribe rds r
+        first <- rds [r@for-first], ack
+        other put rds r@more
+        second <- rds [r@more], ack
+        second reconnects
+        first reconnects
+        second subscribe rds
+        second <- rds sotw [r@more] | delta nothing
+        sotw second ack
+        first subscribe rds
+        first <- rds sotw [r@for-first] | delta nothing
+        sotw first ack
+        ",
+    );
+}
+
+/// K-09, K-22: equal content of another view is the same content.
+#[test]
+fn moving_between_equal_views_is_not_heard() {
+    both(
+        "
+        origin put cds a@1 b@1, put rds r@1
+        other put cds a@1 b@1, put rds r@1
+        client subscribe cds *
+        client <- cds [a@1 b@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        client moves other
+        nothing
+        origin put cds a@2
+        nothing
+        other put cds a@2
+        client <- cds sotw [a@2 b@1] | delta [a@2]
+        client ack
+        ",
+    );
+}
+
+/// C-13, L-28: what changed, or was on its way, or was rejected, and is not there in the other view, is removed.
+#[test]
+fn removed_while_moving() {
+    both(
+        "
+        origin put cds x@1 y@1, put rds x@1 y@1
+        other put cds y@1, put rds y@1
+        client subscribe cds *
+        client <- cds [x@1 y@1], ack
+        client subscribe rds x y
+        client <- rds [x@1 y@1], ack
+        client stalls
+        origin put cds x@2, put rds x@2
+        client moves other
+        client reads
+        delta client <- rds -[x], ack
+        client <- cds sotw [y@1] | delta -[x]
+        client ack
+        ",
+    );
+    for settle in ["ack", "nack"] {
+        delta(&format!(
+            "
+            origin put rds x@1 y@1
+            other put rds y@1
+            client subscribe rds x y
+            client <- rds [x@1 y@1], ack
+            origin put rds x@2
+            client <- rds [x@2]
+            client moves other
+            nothing
+            client {settle}
+            client <- rds -[x], ack
+            ",
+        ));
+        both(&format!(
+            "
+            origin put cds x@1 y@1
+            other put cds y@1
+            client subscribe cds *
+            client <- cds [x@1 y@1], ack
+            origin put cds x@2
+            client <- cds sotw [x@2 y@1] | delta [x@2]
+            client moves other
+            nothing
+            client {settle}
+            client <- cds sotw [y@1] | delta -[x]
+            client ack
+            ",
+        ));
+    }
+}
+
+/// G-20, K-16, L-28: a view that does not know yet takes nothing away.
+#[test]
+fn moving_to_a_view_that_knows_nothing() {
+    both(
+        "
+        origin put cds x@1 y@1, put rds r@1
+        other put cds y@1, silent cds, silent rds
+        client subscribe cds *
+        client <- cds [x@1 y@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        client moves other
+        nothing for 20s
+        other speaks cds
+        client <- cds sotw [y@1] | delta -[x]
+        client ack
+        other put rds r@2, speaks
+        client <- rds [r@2], ack
+        ",
+    );
+}
+
+/// B-01, D-07: many streams of one node live side by side.
+#[test]
+fn streams_of_one_node() {
+    both(
+        "
+        origin put lds a@1 b@1
+        first subscribe lds a
+        first <- lds [a@1], ack
+        second subscribe lds b
+        second <- lds [b@1], ack
+        origin put lds a@2 b@2
+        first <- lds [a@2], ack
+        second <- lds [b@2], ack
+        ",
+    );
+}
