@@ -1,11 +1,20 @@
 //! The wiring: from a checked configuration to running parts. It owns what is connected to what, and nothing else.
 
+mod plan;
+
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
 
 use crate::admin::{Admin, AdminError, Shown};
-use crate::config::Config;
-use crate::shutdown::{self, StopSignals};
+use crate::cache::{Library, Scopes, View};
+use crate::config::{Address, Config};
+use crate::downstream::{self, Shared};
+use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
+use crate::upstream::{self, Target, Writer};
+use crate::wire::Listener;
 
 /// Why the relay does not run.
 #[derive(Debug, thiserror::Error)]
@@ -13,34 +22,129 @@ pub enum AppError {
     /// The admin address is not there.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// A listener cannot be bound.
+    #[error("listeners: cannot listen on {address}: {source}; choose another with --listen")]
+    Listen {
+        /// As it was configured.
+        address: Address,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The signals cannot be heard.
     #[error("cannot listen for SIGTERM: {0}")]
     Signals(std::io::Error),
 }
+
+/// How often views are looked after: who lags too far behind, what nobody uses, what is shown.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// Runs the relay until it is told to stop.
 pub async fn run(config: Config) -> Result<(), AppError> {
     let mut signals = StopSignals::listen().map_err(AppError::Signals)?;
     let metrics = Metrics::new(config.types.keys().map(String::as_str));
     let health = Arc::new(Health::new());
-    let admin = Admin::start(
-        &config.admin,
-        Shown {
-            metrics,
-            health: Arc::clone(&health),
-        },
-    )?;
+    let shown = Shown {
+        metrics: metrics.clone(),
+        health: health.clone(),
+    };
+    let admin = Admin::start(&config.admin, shown)?;
     tracing::info!(address = %admin.address(), "admin address");
+
+    let scopes = Arc::new(Scopes::new(
+        config.classes.clone(),
+        plan::views(&config),
+        config.limits.views,
+    ));
+    let library = Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk));
+    let shared = Arc::new(Shared {
+        scopes: scopes.clone(),
+        library: library.clone(),
+        settings: plan::downstream(&config),
+        metrics: metrics.clone(),
+        health: health.clone(),
+        identifier: format!("distributary/{}", config.node.id),
+    });
     let (trigger, drain) = shutdown::drain();
-    signals.next().await;
+    listen(&config, &shared, &drain).await?;
+
+    tokio::select! {
+        () = signals.next() => {}
+        () = feed(&config, &scopes, &metrics, &health) => {}
+        () = look_after(&scopes, &library, &metrics) => {}
+    }
     tracing::info!(within = ?config.timers.drain, "draining");
     health.advance(Status::Draining);
     let deadline = shutdown::after(config.timers.drain);
     trigger.begin(deadline);
-    drop(drain);
+    drop((drain, shared));
     tokio::select! {
         finished = trigger.finished(deadline) => tracing::info!(finished, "stopped"),
         () = signals.next() => tracing::warn!("stopped at once by a second signal"),
     }
     Ok(())
+}
+
+/// Binds all listeners before the first client is served.
+async fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), AppError> {
+    let mut bound = Vec::new();
+    for address in &config.listeners {
+        let listener = match address {
+            Address::Socket(socket) => Listener::tcp(*socket),
+            Address::Unix(path) => Listener::unix(path),
+        };
+        let listener = listener.map_err(|source| AppError::Listen {
+            address: address.clone(),
+            source,
+        })?;
+        let shown = listener
+            .tcp_address()
+            .map_or_else(|| address.to_string(), |bound| bound.to_string());
+        tracing::info!(address = shown, "listening for clients");
+        bound.push(listener);
+    }
+    for listener in bound {
+        spawn(downstream::serve(listener, shared.clone(), drain.clone()));
+    }
+    Ok(())
+}
+
+/// Gives every new view its writer.
+async fn feed(config: &Config, scopes: &Scopes, metrics: &Metrics, health: &Arc<Health>) {
+    let Some(server) = config.servers.first() else { return };
+    let settings = Arc::new(plan::upstream(config));
+    let target = Target::new(server.clone(), metrics.upstream(&server.uri));
+    let (reached, health) = (upstream::reach(target.clone(), settings.clone()), health.clone());
+    spawn(async move {
+        reached.await;
+        health.advance(Status::Ready);
+    });
+    loop {
+        for view in scopes.take_created() {
+            let node = scopes.presented(view.class()).over(&config.node);
+            spawn(Writer::new(view, &node, &target, &settings).run());
+        }
+        scopes.changed().await;
+    }
+}
+
+/// Looks after the views, and shows what they hold.
+async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let now = ticks.tick().await;
+        scopes.sweep(now.into_std());
+        library.purge();
+        show(&scopes.all(), metrics);
+    }
+}
+
+fn show(views: &[Arc<View>], metrics: &Metrics) {
+    metrics.views.set(i64::try_from(views.len()).unwrap_or(i64::MAX));
+    metrics.show_cache(views.iter().flat_map(|view| view.summary().types));
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the wiring")]
+fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(task));
 }

@@ -177,6 +177,15 @@ impl View {
         self.finish(replaced, cut, &rings);
     }
 
+    /// The writer says whether the server can be reached. Nobody is told: it only decides how long to hope (G-18).
+    pub fn publish_connected(&self, connected: bool) {
+        let _writer = lock(&self.writer);
+        let cut = self.cut.load();
+        if cut.connected() != connected {
+            self.cut.store(Arc::new(cut.with_connected(connected)));
+        }
+    }
+
     /// Ends the view: its writer is told.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);

@@ -98,11 +98,7 @@ impl Metrics {
     /// What is counted for a type.
     #[must_use]
     pub fn of(&self, type_url: &TypeUrl) -> Arc<TypeMetrics> {
-        let label = match (type_url.short(), self.configured.get(type_url.full_name())) {
-            (Some(short), _) => short,
-            (None, Some(configured)) => configured,
-            (None, None) => "other",
-        };
+        let label = self.label(type_url);
         let mut types = self.types.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = types.get(label) {
             return Arc::clone(found);
@@ -123,6 +119,30 @@ impl Metrics {
     /// Counts a peer that was refused; `limit` is the key of the limit that it exceeded.
     pub fn refused(&self, limit: &'static str) {
         self.families.refused(limit).inc();
+    }
+
+    /// Shows what is held: the resources of each type in each view, and their bytes.
+    pub fn show_cache(&self, held: impl Iterator<Item = (TypeUrl, usize, usize)>) {
+        let mut sums: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for (type_url, resources, bytes) in held {
+            drop(self.of(&type_url));
+            let sum = sums.entry(self.label(&type_url).to_owned()).or_default();
+            *sum = (sum.0.saturating_add(resources), sum.1.saturating_add(bytes));
+        }
+        let shown = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        for (label, of_type) in &*self.types.lock().unwrap_or_else(PoisonError::into_inner) {
+            let (resources, bytes) = sums.get(label).copied().unwrap_or_default();
+            of_type.cache_resources.set(shown(resources));
+            of_type.cache_bytes.set(shown(bytes));
+        }
+    }
+
+    fn label<'a>(&'a self, type_url: &TypeUrl) -> &'a str {
+        match (type_url.short(), self.configured.get(type_url.full_name())) {
+            (Some(short), _) => short,
+            (None, Some(configured)) => configured,
+            (None, None) => "other",
+        }
     }
 
     /// All metrics in the text format.

@@ -80,6 +80,11 @@ impl Leg {
         self.feed();
     }
 
+    /// Whether the server is there for all that is wanted of it.
+    pub(super) fn serves(&self) -> bool {
+        matches!(self.stage, Stage::Live(_)) || !self.client.wanted()
+    }
+
     /// Waits for the next thing that happens.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
         match &mut self.stage {

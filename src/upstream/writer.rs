@@ -72,6 +72,7 @@ impl Writer {
             self.main.turn(changes);
             self.aside.turn(changes);
             if changes.is_empty() {
+                self.view.publish_connected(self.main.serves() && self.aside.serves());
                 return;
             }
             self.view.publish(changes);

@@ -1,0 +1,91 @@
+//! From what the operator wrote to what each part takes.
+//!
+//! Owns the translation. Refuses to decide anything: every default and every check stands in `config`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cache::Settings as ViewSettings;
+use crate::config::Config;
+use crate::protocol::ClientSettings;
+use crate::xds::Types;
+use crate::{downstream, protocol, upstream};
+
+/// What stands for "for ever" where a duration is added to a point in time.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// The bytes of answers that are kept for sessions that come to the same point later.
+pub(super) const LIBRARY_BYTES: u64 = 64 * 1024 * 1024;
+
+pub(super) fn types(config: &Config) -> Types {
+    Types::with(config.types.clone())
+}
+
+pub(super) fn downstream(config: &Config) -> downstream::Settings {
+    let (limits, timers) = (&config.limits, &config.timers);
+    let protocol = protocol::Settings {
+        types: types(config),
+        limits: protocol::Limits {
+            types_per_stream: limits.types_per_stream,
+            names_per_stream: limits.names_per_stream,
+            name_bytes: limits.name_bytes,
+        },
+        timers: protocol::Timers {
+            order_gate: timers.order_gate,
+            unanswered: set(timers.unanswered).unwrap_or(FOR_EVER),
+            pace: timers.pace,
+        },
+        anonymous: config.anonymous,
+        relay_id: config.node.id.clone(),
+    };
+    downstream::Settings {
+        protocol: Arc::new(protocol),
+        transport_v2: config.transport_v2,
+        limits: downstream::Limits {
+            streams_per_connection: narrow(unbounded(limits.streams_per_connection)),
+            request: unbounded(limits.request),
+            node_bytes: limits.node_bytes,
+            requests_per_second: narrow(limits.requests_per_second),
+        },
+        timers: downstream::Timers {
+            write_stall: set(timers.write_stall),
+            keepalive: set(timers.keepalive),
+            stream_age: set(timers.stream_age),
+        },
+    }
+}
+
+pub(super) fn upstream(config: &Config) -> upstream::Settings {
+    upstream::Settings {
+        client: Arc::new(ClientSettings {
+            types: types(config),
+            relay_id: config.node.id.clone(),
+            does_not_exist: set(config.timers.does_not_exist).unwrap_or(FOR_EVER),
+            wildcard_quiet: config.timers.wildcard_quiet,
+        }),
+        upstream_message: unbounded(config.limits.upstream_message),
+        keepalive: config.timers.keepalive,
+    }
+}
+
+pub(super) const fn views(config: &Config) -> ViewSettings {
+    ViewSettings {
+        linger: config.timers.linger,
+        names_per_view: config.limits.names_per_view,
+        pinned_bytes_per_view: config.limits.pinned_bytes_per_view,
+    }
+}
+
+/// 0 switches a timer off.
+fn set(duration: Duration) -> Option<Duration> {
+    (!duration.is_zero()).then_some(duration)
+}
+
+/// 0 switches a limit off.
+const fn unbounded(limit: usize) -> usize {
+    if limit == 0 { usize::MAX } else { limit }
+}
+
+fn narrow(limit: usize) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
+}
