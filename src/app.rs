@@ -65,7 +65,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         identifier: format!("distributary/{}", config.node.id),
     });
     let (trigger, drain) = shutdown::drain();
-    listen(&config, &shared, &drain).await?;
+    listen(&config, &shared, &drain)?;
 
     tokio::select! {
         () = signals.next() => {}
@@ -85,7 +85,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 }
 
 /// Binds all listeners before the first client is served.
-async fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), AppError> {
+fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), AppError> {
     let mut bound = Vec::new();
     for address in &config.listeners {
         let listener = match address {
