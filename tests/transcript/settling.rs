@@ -190,7 +190,7 @@ fn a_spontaneous_change_settles_nothing() {
     );
 }
 
-/// B-22, C-25, K-08, L-26: the whole of a rejected response is held back until one of its members changes or goes; then all of
+/// B-22, C-25, K-08, L-26, M-02: the whole of a rejected response is held back until one of its members changes or goes; then all of
 /// them are owed again, in one response.
 #[test]
 fn rejected_and_repaired() {

@@ -32,6 +32,26 @@ fn views_never_mix() {
     );
 }
 
+/// K-24: that a name does not exist for one class says nothing to another.
+#[test]
+fn absence_is_not_shared() {
+    both(
+        "
+        other put rds r@1
+        second moves other
+        first subscribe rds r
+        first <- rds sotw nothing | delta -[r]
+        delta first ack
+        second subscribe rds r
+        second <- rds [r@1], ack
+        other drop rds r
+        delta second <- rds -[r], ack
+        origin put rds r@2
+        first <- rds [r@2], ack
+        ",
+    );
+}
+
 /// K-09, K-22: equal content of another view is the same content.
 #[test]
 fn moving_between_equal_views_is_not_heard() {

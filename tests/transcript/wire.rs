@@ -48,7 +48,7 @@ pub(crate) struct Body {
 
 const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 
-/// Encodes and reads one response., B-03, B-04, B-19, C-01, C-18, C-19: what holds for every one of them.
+/// Encodes and reads one response., B-03, B-04, B-19, C-01, C-18, C-19: what holds for every one of them.
 pub(crate) fn read(response: &Response) -> Said {
     let url = response.type_url.url();
     assert!(url.starts_with("type.googleapis.com/"), "A-04: {url}");
@@ -80,6 +80,7 @@ fn read_sotw(response: &Response, version: &str) -> Vec<Item> {
         ..Default::default()
     };
     let message: discovery::DiscoveryResponse = decode(&head, response);
+    assert!(!message.canary && message.resource_errors.is_empty(), "A-15");
     let read = |any: Any| {
         if any.type_url == WRAPPER {
             let resource = discovery::Resource::decode(any.value).expect("a wrapped resource");
@@ -110,6 +111,8 @@ fn read_delta(response: &Response, version: &str) -> (Vec<Item>, Vec<String>) {
         ..Default::default()
     };
     let message: discovery::DeltaDiscoveryResponse = decode(&head, response);
+    let unread = message.removed_resource_names.is_empty() && message.resource_errors.is_empty();
+    assert!(unread, "A-15");
     let items = message.resources.into_iter();
     let items = items
         .map(|resource| read_resource(resource, response.type_url.url()))
