@@ -111,6 +111,12 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
 /// Gives every new view its writer.
 async fn feed(config: &Config, scopes: &Scopes, metrics: &Metrics, health: &Arc<Health>) {
     let Some(server) = config.servers.first() else { return };
+    if config.servers.len() > 1 {
+        tracing::warn!(
+            server = server.uri,
+            "there is no falling back to other servers yet: only the first is used"
+        );
+    }
     let settings = Arc::new(plan::upstream(config));
     let target = Target::new(server.clone(), metrics.upstream(&server.uri));
     let (reached, health) = (upstream::reach(target.clone(), settings.clone()), health.clone());

@@ -345,13 +345,17 @@ fn what_is_said_of_servers() {
 }
 
 #[test]
-fn one_server_for_now() {
+fn servers_keep_their_order() {
     let text = "upstream: {xds_servers: [{server_uri: a:1}, {server_uri: b:1}]}";
-    let advice = "more than one server: falling back to another is not supported yet; leave only the first";
-    assert_eq!(
-        parse(text).unwrap_err(),
-        format!("relay.yaml: upstream.xds_servers: {advice}")
-    );
+    let uris: Vec<String> = good(text).servers.into_iter().map(|server| server.uri).collect();
+    assert_eq!(uris, ["a:1", "b:1"]);
+    let flags = Flags {
+        upstream: vec!["c:1".to_owned(), "d:1".to_owned()],
+        ..Flags::default()
+    };
+    let config = Config::parse(text, "relay.yaml", &flags).unwrap();
+    assert_eq!(config.servers.len(), 2);
+    assert_eq!(config.servers[0].uri, "c:1");
 }
 
 #[test]

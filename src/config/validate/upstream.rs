@@ -21,18 +21,6 @@ impl Check {
             let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
             self.at(None, "upstream.xds_servers", advice.to_owned());
         }
-        if servers.len() > 1 {
-            let advice = "more than one server: falling back to another is not supported yet; leave only the first";
-            self.at(
-                None,
-                if flags.is_empty() {
-                    "upstream.xds_servers"
-                } else {
-                    "--upstream"
-                },
-                advice.to_owned(),
-            );
-        }
         servers
     }
 
