@@ -86,7 +86,7 @@ impl Difference {
         &self.changed
     }
 
-    /// What is the same and was confirmed by a heartbeat (K-17).
+    /// What is the same and was confirmed by a heartbeat, or lost its time to live (K-17).
     #[must_use]
     pub fn beats(&self) -> &[Arc<Resource>] {
         &self.beats
@@ -151,14 +151,12 @@ impl Difference {
 }
 
 fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {
-    if to.expiries().is_empty() {
+    if from.expiries().is_empty() && to.expiries().is_empty() {
         return Vec::new();
     }
     let mut beats = Vec::new();
     for item in from.expiries().diff(to.expiries()) {
-        let (DiffItem::Add(name, _) | DiffItem::Update { new: (name, _), .. }) = item else {
-            continue;
-        };
+        let (DiffItem::Add(name, _) | DiffItem::Update { new: (name, _), .. } | DiffItem::Remove(name, _)) = item;
         if let (Some(old), Some(new)) = (from.resource(name), to.resource(name))
             && old.version() == new.version()
         {

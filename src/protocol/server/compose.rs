@@ -269,14 +269,15 @@ impl Subscription {
         self.features.ttl && !(sotw && (!self.features.wrapper || self.traits().kind == Kind::Eds))
     }
 
-    /// Notes that the client was told of the last heartbeats of these resources.
+    /// Notes that the client was told of the last heartbeats of these resources, or that they have none.
     pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: &Slot) {
         if !self.reads_ttl() {
             return;
         }
         for name in items.keys() {
-            if let Some(expiry) = slot.expiry(name) {
-                self.beats.insert(name.clone(), expiry.beat);
+            match slot.expiry(name) {
+                Some(expiry) => drop(self.beats.insert(name.clone(), expiry.beat)),
+                None => drop(self.beats.remove(name)),
             }
         }
     }

@@ -95,8 +95,8 @@ impl Subscription {
                         named.changed = true;
                         named.since = named.since.into_iter().chain([resource.received()]).min();
                     }
-                    let expiry = slot.expiry(resource.name()).filter(|_| self.reads_ttl());
-                    named.beat |= expiry.is_some_and(|expiry| self.beats.get(resource.name()) != Some(&expiry.beat));
+                    let beat = slot.expiry(resource.name()).map(|expiry| expiry.beat);
+                    named.beat |= self.reads_ttl() && self.beats.get(resource.name()).copied() != beat;
                     named.holds.push((name.clone(), Held::Content(resource.clone())));
                     named.listed.insert(resource.name().clone(), resource.clone());
                 }
@@ -155,6 +155,7 @@ impl Subscription {
         self.note_beats(&items, slot);
         let batch = Batch::new(items.into_values().collect(), Vec::new(), usize::MAX);
         let set = batch.sum();
+        self.beats.retain(|name, _| items.contains_key(name));
         (Arc::new(batch), set)
     }
 

@@ -46,7 +46,7 @@ impl Subscription {
     /// Whether this client is like all others at the same point, so that one encoded answer serves them all.
     fn plain(&self, state: &State) -> bool {
         let alike = self.names.is_empty() && self.owed.is_empty() && self.parked.is_empty() && !self.again;
-        let private = self.wrapped() || self.reads_ttl() && !state.expiries().is_empty();
+        let private = self.wrapped() || self.reads_ttl() && !(state.expiries().is_empty() && self.beats.is_empty());
         self.wildcard && alike && !private
     }
 
@@ -220,7 +220,15 @@ impl Subscription {
         }
         // C-20: who asked by an alias holds the resource under its own name.
         if let Some(content) = self.held(name).content()
-            && self.wanted(content.name(), &[]).is_none()
+            && content.name() != name
+            && matches!(
+                self.current(content.name(), slot),
+                Current::Unwanted | Current::Uncovered
+            )
+            && !self
+                .names
+                .iter()
+                .any(|(other, _)| slot.resource(other).is_some_and(|it| it.name() == content.name()))
         {
             plan.removed.insert(content.name().clone());
         }
@@ -228,20 +236,19 @@ impl Subscription {
         plan.holds.push((name.clone(), Held::Nothing));
     }
 
-    /// K-17: a heartbeat goes only to a client that holds that very content; never for virtual hosts (C-21).
+    /// K-17: a heartbeat goes only to a client that holds that very content; never for virtual hosts (C-21). E-11: that there is
+    /// no time to live any more is said by the resource itself.
     fn plan_beat(&self, resource: &Arc<Resource>, slot: &Slot, now: Instant, plan: &mut Plan) {
-        let Some(expiry) = slot.expiry(resource.name()).filter(|_| self.reads_ttl()) else {
+        let beat = slot.expiry(resource.name()).map(|expiry| expiry.beat);
+        if !self.reads_ttl() || self.beats.get(resource.name()).copied() == beat || self.refuses(resource) {
             return;
-        };
-        if self.traits().kind == Kind::Vhds || self.beats.get(resource.name()) == Some(&expiry.beat) {
+        }
+        let heartbeat = beat.is_some() && self.dialect == Dialect::Delta;
+        if heartbeat && self.traits().kind == Kind::Vhds {
             return;
         }
         let item = self.item(resource, slot, now);
-        let form = if self.dialect == Dialect::Delta {
-            Form::Heartbeat
-        } else {
-            item.form
-        };
+        let form = if heartbeat { Form::Heartbeat } else { item.form };
         plan.items
             .entry(resource.name().clone())
             .or_insert(Item { form, ..item });
