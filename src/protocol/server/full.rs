@@ -43,7 +43,10 @@ impl Subscription {
             return Composed::Not(Step::Idle);
         };
         let forced = self.again || self.owed.iter().any(|name| slot.resource(name).is_some());
-        let gone = difference.removed().is_some() || named.removed;
+        // K-05: what the wildcard lost and the client asked for by name stays.
+        let stays = |name: &Name| named.listed.contains_key(name);
+        let lost = difference.removed().filter(|extra| !extra.names().keys().all(stays));
+        let gone = lost.is_some() || named.removed;
         let beats = !difference.beats().is_empty() && self.reads_ttl() || named.beat;
         let additions = forced || self.first || beats || named.changed || !difference.changed().is_empty();
         let unknown = |name: &&Name| self.names.contains(name) && slot.known(name).is_none();
@@ -59,7 +62,7 @@ impl Subscription {
             return Composed::Not(Step::Idle);
         }
         // Removals last: until the other types have no use for them, what goes is still listed (D-03).
-        let kept = if allowed.removals { None } else { difference.removed() };
+        let kept = if allowed.removals { None } else { lost };
         let going = if allowed.removals { &[][..] } else { &named.going };
         let (batch, set) = self.full_batch(slot, state, kept.cloned(), &named.listed, going, answers, allowed.now);
         let since = difference.oldest().into_iter().chain(named.since).min();
@@ -147,15 +150,15 @@ impl Subscription {
         let besides = kept
             .iter()
             .flat_map(|extra| extra.names().values().filter_map(Held::content));
-        for resource in covered.chain(besides).chain(listed.values()).chain(going) {
+        for resource in covered.chain(listed.values()).chain(besides).chain(going) {
             items
                 .entry(resource.name().clone())
                 .or_insert_with(|| self.item(resource, slot, now));
         }
+        self.beats.retain(|name, _| items.contains_key(name));
         self.note_beats(&items, slot);
         let batch = Batch::new(items.into_values().collect(), Vec::new(), usize::MAX);
         let set = batch.sum();
-        self.beats.retain(|name, _| items.contains_key(name));
         (Arc::new(batch), set)
     }
 
