@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use super::compose::{Allowed, Composed, Step};
 use super::subscription::{Current, Glance, Subscription};
-use crate::xds::{Answers, Batch, Dialect, Form, Held, Item, Kind, Known, Name, Reason, Resource, Seen, Slot, State};
+use crate::xds::{
+    Answers, Batch, Dialect, Extra, Form, Held, Item, Kind, Known, Name, Reason, Resource, Seen, Slot, State,
+};
 
 /// What a response will say and what is left for later.
 #[derive(Default)]
@@ -102,9 +104,12 @@ impl Subscription {
         let Some(state) = slot.wildcard.as_ref().filter(|_| self.wildcard) else {
             // C-13: what the client remembers and does not ask for is reported as removed.
             if let Some(extra) = self.seen.extra.as_ref().filter(|_| delta && !self.wildcard) {
-                plan.removed
-                    .extend(extra.names().keys().filter(|name| !self.names.contains(name)).cloned());
-                plan.seen = Some(Seen::default());
+                let (goes, waits) = self.goes(extra, slot);
+                plan.removed.extend(goes);
+                plan.seen = Some(Seen {
+                    state: None,
+                    extra: waits,
+                });
             }
             return;
         };
@@ -114,10 +119,10 @@ impl Subscription {
         }
         let difference = answers.difference(&self.seen, state);
         let gone = difference.removed().filter(|_| delta);
-        let others = |name: &&Name| !self.names.contains(name);
-        let goes: Vec<&Name> = match gone {
-            Some(extra) if state.complete() => extra.names().keys().filter(others).collect(),
-            Some(_) | None => Vec::new(),
+        let (goes, waits) = match gone {
+            Some(extra) if state.complete() => self.goes(extra, slot),
+            Some(extra) => (Vec::new(), Some(extra.clone())),
+            None => (Vec::new(), None),
         };
         if allowed.asked_only && !self.again {
             plan.blocked = difference
@@ -139,16 +144,41 @@ impl Subscription {
             self.plan_beat(resource, slot, allowed.now, plan);
         }
         plan.since = difference.oldest();
-        if allowed.removals {
-            plan.removed.extend(goes.into_iter().cloned());
+        let kept = if allowed.removals {
+            plan.removed.extend(goes);
+            waits
         } else {
             plan.removals_wait = !goes.is_empty();
-        }
-        let kept = gone.filter(|_| !(allowed.removals && state.complete())).cloned();
+            gone.cloned()
+        };
         plan.seen = Some(Seen {
             state: Some(state.clone()),
             extra: kept,
         });
+    }
+
+    /// Of what a client holds and no state has: what can be taken from it now, and what it perhaps asked for by another name
+    /// (C-20), as long as such a name is unknown (G-20).
+    fn goes(&self, extra: &Arc<Extra>, slot: &Slot) -> (Vec<Name>, Option<Arc<Extra>>) {
+        let held = self
+            .names
+            .iter()
+            .filter_map(|(asked, held)| Some((asked, held.content()?.name())));
+        let by_alias: BTreeSet<&Name> = held
+            .filter(|(asked, name)| asked != name)
+            .map(|(_, name)| name)
+            .collect();
+        let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name);
+        let unsure = self.names.iter().any(|(name, _)| slot.known(name).is_none());
+        let (waits, goes): (BTreeMap<_, _>, BTreeMap<_, _>) = extra
+            .names()
+            .iter()
+            .filter(|(name, _)| others(name))
+            .partition(|(_, held)| unsure && held.content().is_none());
+        let waits = waits.into_iter().map(|(name, held)| (name.clone(), held.clone()));
+        let waits: BTreeMap<Name, Held> = waits.collect();
+        let extra = (!waits.is_empty()).then(|| Arc::new(Extra::new(waits)));
+        (goes.into_keys().cloned().collect(), extra)
     }
 
     fn plan_names(&self, slot: &Slot, allowed: Allowed, plan: &mut Plan) {
@@ -183,7 +213,7 @@ impl Subscription {
             // K-16: that nobody answered in time is no ground to take away what a client holds.
             Current::Known(Known::Absent(Reason::TimedOut)) if self.held(name).perhaps() => {}
             // C-08, C-15: what does not exist is answered for, once per subscription.
-            Current::Uncovered | Current::Known(Known::Absent(_)) => self.plan_removal(name, plan),
+            Current::Uncovered | Current::Known(Known::Absent(_)) => self.plan_removal(name, slot, plan),
         }
         plan.answered.insert(name.clone());
     }
@@ -205,12 +235,12 @@ impl Subscription {
             Current::Known(Known::Absent(_)) if !held.perhaps() || self.dialect == Dialect::Sotw => {}
             Current::Known(Known::Absent(_)) if self.parked.iter().any(|parked| parked.refused(name) == Some(None)) => {
             }
-            Current::Known(Known::Absent(_)) if allowed.removals => self.plan_removal(name, plan),
+            Current::Known(Known::Absent(_)) if allowed.removals => self.plan_removal(name, slot, plan),
             Current::Known(Known::Absent(_)) => drop(plan.later.insert(name.clone())),
         }
     }
 
-    fn plan_removal(&self, name: &Name, plan: &mut Plan) {
+    fn plan_removal(&self, name: &Name, slot: &Slot, plan: &mut Plan) {
         if self.dialect == Dialect::Sotw {
             return;
         }
@@ -285,6 +315,7 @@ impl Subscription {
         }
         self.parked.retain(|parked| !parked.spent());
         self.note_beats(&items, slot);
+        self.beats.retain(|name, _| !removed.contains(name));
         let whole = self.wildcard && self.seen.state.as_ref().is_some_and(|state| state.complete());
         let empty_answer = self.first && whole && !allowed.asked_only;
         if items.is_empty() && removed.is_empty() && !empty_answer {

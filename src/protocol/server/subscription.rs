@@ -200,7 +200,12 @@ impl Subscription {
             .content()
             .is_some_and(|covered| held.is(covered.version()));
         if self.dialect == Dialect::Delta || !sure {
-            self.owed.insert(name.clone());
+            // C-20: who asked by an alias holds the resource under its own name.
+            let own = held
+                .content()
+                .map(|content| content.name())
+                .filter(|own| !self.names.contains(own));
+            self.owed.extend(own.into_iter().chain([name]).cloned());
         }
     }
 
