@@ -203,6 +203,12 @@ fn asked_for_by_an_alias() {
         client <- rds [r@1:aka=nick], ack
         origin put rds r@2:aka=nick
         client <- rds [r@2:aka=nick], ack
+        client subscribe rds other
+        client <- rds -[other], ack
+        origin put rds r@3:aka=nick:aka=other
+        client <- rds [r@3:aka=nick:aka=other], ack
+        origin put rds r@4:aka=nick
+        client <- rds [r@4:aka=nick] -[other], ack
         origin drop rds r
         client <- rds -[nick r], ack
         ",
@@ -253,8 +259,7 @@ fn virtual_hosts() {
         origin drop vhds rc/nowhere
         client <- vhds -[rc/nowhere], ack
         origin drop vhds rc/vh1
-        client <- vhds -[rc/vh1], ack
-        client <- vhds -[rc/host.x], ack
+        client <- vhds -[rc/host.x rc/vh1], ack
         ",
     );
 }

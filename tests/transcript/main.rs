@@ -15,6 +15,7 @@ mod absence;
 mod chunks;
 mod client;
 mod full_state;
+mod life;
 mod limits;
 mod order;
 mod origin;

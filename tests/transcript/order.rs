@@ -1,6 +1,6 @@
 //! Order between types: clusters and endpoints before what points to them, removals last.
 
-use crate::story::both;
+use crate::story::{both, delta};
 
 /// D-01, D-02: what can go at once goes in one order, whatever the order of the requests.
 #[test]
@@ -373,6 +373,52 @@ fn a_swap_is_one_response() {
         client <- rds [r@1], ack
         origin put lds a@1, drop lds b
         client <- lds sotw [a@1] | delta [a@1] -[b]
+        client ack
+        ",
+    );
+}
+
+/// D-01, B-21, M-08: what comes back before it went was never gone.
+#[test]
+fn back_before_it_went() {
+    both(
+        "
+        origin put cds c0@1 c1@1, put rds r@c1
+        client subscribe cds *
+        client <- cds [c0@1 c1@1], ack
+        client subscribe rds r
+        client <- rds [r@c1], ack
+        origin put rds r@c0, put cds c2@1, drop cds c1
+        client <- cds sotw [c0@1 c1@1 c2@1] | delta [c2@1]
+        client <- rds [r@c0]
+        client ack cds
+        origin put cds c1@1
+        nothing
+        client ack rds
+        nothing for 5s
+        origin put rds r@c1, drop cds c0
+        client <- rds [r@c1]
+        origin put cds c0@2
+        client <- cds sotw [c0@2 c1@1 c2@1] | delta [c0@2]
+        client ack cds
+        client ack rds
+        ",
+    );
+}
+
+/// C-15, C-28, K-13: endpoints that do not exist are said to be gone again after their cluster has changed: that ends the waiting.
+#[test]
+fn a_changed_cluster_without_endpoints() {
+    delta(
+        "
+        origin put cds x@1:eds
+        client subscribe cds *
+        client <- cds [x@1], ack
+        client subscribe eds x
+        client <- eds -[x], ack
+        origin put cds x@2:eds
+        client <- cds [x@2]
+        client <- eds -[x]
         client ack
         ",
     );

@@ -129,16 +129,15 @@ impl Origin {
         let types: BTreeSet<TypeUrl> = self.wanted.keys().map(|(type_url, _)| type_url.clone()).collect();
         let mut changed = Vec::new();
         for type_url in types.into_iter().filter(|type_url| !self.silent.contains(type_url)) {
-            for changes in [self.covered(&type_url, now), self.named(&type_url, now)]
-                .into_iter()
-                .flatten()
-            {
+            for part in [Self::covered, Self::named] {
+                let Some(changes) = part(self, &type_url, now) else {
+                    continue;
+                };
                 let (cut, names) = self.cut.with(&changes);
                 self.cut = cut;
-                if changes.updates.is_empty() && changes.complete.is_none() {
-                    continue;
+                if !changes.updates.is_empty() || changes.complete.is_some() {
+                    changed.push((type_url.clone(), names));
                 }
-                changed.push((type_url.clone(), names));
             }
         }
         changed
@@ -231,6 +230,7 @@ impl Origin {
         let mut updates = vec![Update::Absent(name.clone(), reason)];
         if let Some(Known::Present(resource)) = known
             && resource.name() != name
+            && self.find(type_url, resource.name()).is_none()
         {
             updates.insert(0, Update::Forget(resource.name().clone()));
         }

@@ -223,3 +223,50 @@ fn coming_back_before_the_relay_knows_anything() {
         ",
     );
 }
+
+/// C-13, C-20, G-20: who asked by an alias remembers the resource under its own name, and keeps it while the relay does not know the
+/// alias yet.
+#[test]
+fn an_alias_that_is_not_known_yet() {
+    delta(
+        "
+        origin put rds a@1:aka=nick b@1
+        client sends rds +nick +b
+        client <- rds [a@1:aka=nick b@1], ack
+        relay restarts
+        origin silent rds
+        client sends rds +nick +b =a@1 =b@1 =gone@1
+        nothing
+        origin speaks
+        client <- rds [a@1:aka=nick] -[gone], ack
+        origin put rds a@2:aka=nick
+        client <- rds [a@2:aka=nick], ack
+        ",
+    );
+    delta(
+        "
+        origin talks sotw, put rds b@1
+        client sends rds +nick +b =a@old =b@old =gone@old
+        client <- rds [b@1], ack
+        nothing for 10s
+        origin put rds a@1:aka=nick
+        client <- rds [a@1:aka=nick] -[gone], ack
+        ",
+    );
+    delta(
+        "
+        origin talks sotw, put rds a@1:aka=nick
+        client sends rds +nick +ghost
+        client <- rds [a@1:aka=nick], ack
+        nothing for 14s
+        wait 1s
+        client <- rds -[ghost], ack
+        relay restarts
+        client sends rds +nick +ghost =a@old =gone@old
+        client <- rds [a@1:aka=nick], ack
+        nothing for 14s
+        wait 1s
+        client <- rds -[ghost gone], ack
+        ",
+    );
+}

@@ -264,6 +264,69 @@ fn neighbours_of_a_rejection_go_on() {
     );
 }
 
+/// B-22: a rejected change that is taken back.
+#[test]
+fn rejected_and_rolled_back() {
+    both(
+        "
+        origin put cds a@1 b@1
+        client subscribe cds *
+        client <- cds [a@1 b@1], ack
+        origin put cds a@bad
+        client <- cds sotw [a@bad b@1] | delta [a@bad]
+        client nack
+        nothing for 2s
+        origin put cds a@1
+        client <- cds sotw [a@1 b@1] | delta [a@1]
+        client ack
+        client status cds Synced
+        ",
+    );
+}
+
+/// B-22, C-25: a rejected removal is not repeated, and does not stand in the way of what comes back.
+#[test]
+fn a_rejected_removal() {
+    delta(
+        "
+        origin put rds a@1, put cds b@1
+        client subscribe rds a
+        client <- rds [a@1], ack
+        client subscribe cds *
+        client <- cds [b@1], ack
+        origin drop rds a
+        client <- rds -[a], nack
+        origin drop cds b
+        client <- cds -[b], nack
+        nothing for 5s
+        origin put rds a@1, put cds b@1
+        client <- cds [b@1], ack
+        client <- rds [a@1], ack
+        client status rds Synced
+        client status cds Synced
+        ",
+    );
+}
+
+/// B-08, B-09: a stale request that names more of a type that lists everything.
+#[test]
+fn a_request_that_crossed_a_full_state() {
+    sotw(
+        "
+        origin put lds A@1 B@1
+        client sends lds [A]
+        client <- lds [A@1]
+        client sends lds [A] v1 n1 => ack
+        origin put lds A@2
+        client <- lds [A@2]
+        client sends lds [A B] v1 n1 => stale
+        nothing
+        client sends lds [A B] v2 n2 => ack
+        client <- lds [A@2 B@1], ack
+        ",
+    );
+}
+
 /// B-22: a client that rejects everything gets each content once.
 #[test]
 fn a_storm_of_rejections() {

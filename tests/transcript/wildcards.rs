@@ -226,10 +226,10 @@ fn the_wildcard_begins_anew() {
     );
 }
 
-/// K-05: that the wildcard does not cover a name any more says nothing about those who asked for it by name.
+/// B-21, K-05: that the wildcard does not cover a name any more says nothing about those who asked for it by name.
 #[test]
 fn leaving_the_wildcard_is_not_the_end_of_a_name() {
-    delta(
+    both(
         "
         origin put cds a@1 b@1
         client subscribe cds * a
@@ -238,9 +238,50 @@ fn leaving_the_wildcard_is_not_the_end_of_a_name() {
         second <- cds [a@1 b@1], ack
         origin put cds a@1:aside
         client <- cds nothing
-        second <- cds -[a], ack
+        second <- cds sotw [b@1] | delta -[a]
+        second ack
         origin put cds a@2:aside
-        client <- cds [a@2], ack
+        client <- cds sotw [a@2 b@1] | delta [a@2]
+        client ack
+        ",
+    );
+}
+
+/// B-16, D-03, K-05: what leaves the wildcard and changes is listed as it is now, also while what goes is still listed.
+#[test]
+fn leaving_the_wildcard_with_new_content() {
+    both(
+        "
+        origin put cds a@1 b@1, put rds r@1
+        client subscribe cds * a
+        client <- cds [a@1 b@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        client stalls
+        origin put cds a@2:aside, put rds r@2, drop cds b
+        nothing
+        client reads
+        client <- cds sotw [a@2 b@1] | delta [a@2]
+        client <- rds [r@2]
+        client ack
+        client <- cds sotw [a@2] | delta -[b]
+        client ack
+        ",
+    );
+}
+
+/// C-20, K-05: the same for who asked by an alias; and giving up an alias is answered for the resource behind it.
+#[test]
+fn leaving_the_wildcard_is_not_the_end_of_an_alias() {
+    delta(
+        "
+        origin put cds a@1:aka=nick b@1
+        client subscribe cds * nick
+        client <- cds [a@1:aka=nick b@1], ack
+        origin put cds a@1:aka=nick:aside
+        nothing
+        client unsubscribe cds nick
+        client <- cds -[a nick], ack
         ",
     );
 }

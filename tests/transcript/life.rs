@@ -1,0 +1,140 @@
+//! Time to live: resources that end by themselves, and the heartbeats that keep them.
+
+use crate::story::{both, delta};
+
+/// K-17, K-18, L-24: the remaining life is passed on, never the original; a heartbeat goes to who understands it; and at the end the
+/// resource goes.
+#[test]
+fn time_to_live() {
+    both(
+        "
+        origin put rds x@1:ttl=10s
+        client can xds.config.supports-resource-ttl xds.config.resource-in-sotw
+        plain subscribe rds x
+        plain <- rds [x@1], ack
+        wait 4s
+        client subscribe rds x
+        client <- rds sotw [x@1:ttl=6s:wrapped] | delta [x@1:ttl=6s]
+        client ack
+        wait 4s
+        origin put rds x@1:ttl=10s
+        client <- rds sotw [x@1:ttl=10s:wrapped] | delta [x@-:ttl=10s]
+        client ack
+        plain <- rds nothing
+        nothing for 9s
+        wait 1s
+        delta client <- rds -[x], ack
+        delta plain <- rds -[x], ack
+        nothing
+        ",
+    );
+}
+
+/// K-17, K-18, L-24: in a full state a heartbeat is the whole of it again, each resource with its body.
+#[test]
+fn time_to_live_in_a_full_state() {
+    both(
+        "
+        origin put cds x@1:ttl=10s y@1
+        client can xds.config.supports-resource-ttl xds.config.resource-in-sotw
+        client subscribe cds *
+        client <- cds sotw [x@1:ttl=10s:wrapped y@1] | delta [x@1:ttl=10s y@1]
+        client ack
+        wait 8s
+        origin put cds x@1:ttl=10s
+        client <- cds sotw [x@1:ttl=10s:wrapped y@1] | delta [x@-:ttl=10s]
+        client ack
+        nothing for 9s
+        wait 1s
+        client <- cds sotw [y@1] | delta -[x]
+        client ack
+        ",
+    );
+}
+
+/// K-18, M-04: no time to live for endpoints in SotW, and none for who does not read it.
+#[test]
+fn no_time_to_live_for_who_cannot_read_it() {
+    both(
+        "
+        origin put eds x@1:ttl=10s
+        client can xds.config.supports-resource-ttl xds.config.resource-in-sotw
+        client subscribe eds x
+        client <- eds sotw [x@1] | delta [x@1:ttl=10s]
+        client ack
+        half can xds.config.supports-resource-ttl
+        half subscribe eds x
+        half <- eds sotw [x@1] | delta [x@1:ttl=10s]
+        half ack
+        none subscribe eds x
+        none <- eds [x@1], ack
+        origin put eds x@1:ttl=10s
+        delta client <- eds [x@-:ttl=10s], ack
+        delta half <- eds [x@-:ttl=10s], ack
+        wait 10s
+        delta client <- eds -[x], ack
+        delta half <- eds -[x], ack
+        delta none <- eds -[x], ack
+        nothing
+        ",
+    );
+}
+
+/// E-11, K-17: a resource that loses its time to live is sent once more, because a client would let it die.
+#[test]
+fn no_more_time_to_live() {
+    both(
+        "
+        origin put rds x@1:ttl=10s, put cds y@1:ttl=10s
+        client can xds.config.supports-resource-ttl xds.config.resource-in-sotw
+        client subscribe rds x
+        client <- rds sotw [x@1:ttl=10s:wrapped] | delta [x@1:ttl=10s]
+        client ack
+        client subscribe cds *
+        client <- cds sotw [y@1:ttl=10s:wrapped] | delta [y@1:ttl=10s]
+        client ack
+        plain subscribe rds x
+        plain <- rds [x@1], ack
+        plain subscribe cds *
+        plain <- cds [y@1], ack
+        origin put rds x@1, put cds y@1
+        client <- cds [y@1], ack
+        client <- rds [x@1], ack
+        nothing for 20s
+        origin put rds x@1:ttl=10s, put cds y@1:ttl=10s
+        client <- cds sotw [y@1:ttl=10s:wrapped] | delta [y@-:ttl=10s]
+        client ack
+        client <- rds sotw [x@1:ttl=10s:wrapped] | delta [x@-:ttl=10s]
+        client ack
+        wait 10s
+        sotw client <- cds [], ack
+        sotw plain <- cds [], ack
+        delta client <- rds -[x], ack
+        delta plain <- rds -[x], ack
+        delta client <- cds -[y], ack
+        delta plain <- cds -[y], ack
+        ",
+    );
+}
+
+/// K-17, B-22: no heartbeat for what the client has rejected.
+#[test]
+fn no_heartbeat_for_what_was_rejected() {
+    for (topic, name) in [("rds", "x"), ("cds", "*")] {
+        delta(&format!(
+            "
+            origin put {topic} x@1:ttl=10s
+            client can xds.config.supports-resource-ttl
+            client subscribe {topic} {name}
+            client <- {topic} [x@1:ttl=10s], nack
+            wait 5s
+            origin put {topic} x@1:ttl=10s
+            nothing
+            origin put {topic} x@2:ttl=10s
+            client <- {topic} [x@2:ttl=10s], ack
+            wait 10s
+            client <- {topic} -[x], ack
+            ",
+        ));
+    }
+}
