@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::nacks::Nacks;
+use tonic::Status;
+
+use super::log::Log;
 use crate::protocol::{Receipt, ReceiptKind};
 use crate::telemetry::{Metrics, TypeMetrics};
 use crate::xds::{Dialect, Node, TypeUrl};
@@ -13,17 +15,17 @@ use crate::xds::{Dialect, Node, TypeUrl};
 /// The counters of one stream, which counts among the open ones as long as this lives.
 pub(super) struct Accounts {
     metrics: Arc<Metrics>,
-    nacks: Arc<Nacks>,
+    log: Arc<Log>,
     dialect: Dialect,
     types: Vec<(TypeUrl, Arc<TypeMetrics>)>,
     expired_gates: u64,
 }
 
 impl Accounts {
-    pub(super) fn open(metrics: Arc<Metrics>, nacks: Arc<Nacks>, dialect: Dialect) -> Self {
+    pub(super) fn open(metrics: Arc<Metrics>, log: Arc<Log>, dialect: Dialect) -> Self {
         let accounts = Self {
             metrics,
-            nacks,
+            log,
             dialect,
             types: Vec::new(),
             expired_gates: 0,
@@ -48,7 +50,7 @@ impl Accounts {
             ReceiptKind::Nack { message } => {
                 counters.nacks.inc();
                 if let Some(node) = node {
-                    self.nacks.log(node, &receipt.type_url, nonce, message, now);
+                    self.log.nack(node, &receipt.type_url, nonce, message, now);
                 }
             }
             ReceiptKind::Stale => drop(counters.stale_nonces.inc()),
@@ -61,6 +63,11 @@ impl Accounts {
         counters.responses.inc();
         counters.response_bytes.inc_by(bytes as u64);
         counters.encoded_bodies.inc_by(u64::from(fresh));
+    }
+
+    /// The relay ends the stream.
+    pub(super) fn end(&self, node: Option<&Arc<Node>>, status: &Status, now: Instant) {
+        self.log.end(node.map(|node| &**node), status, now);
     }
 
     /// So many gates of the stream have opened by themselves.

@@ -11,7 +11,7 @@ mod clock;
 mod connection;
 mod driver;
 mod health;
-mod nacks;
+mod log;
 mod pace;
 mod requests;
 mod serve;

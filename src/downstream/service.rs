@@ -19,7 +19,7 @@ use super::accounts::Accounts;
 use super::body::{Body, trailers};
 use super::driver::Driver;
 use super::health::Checks;
-use super::nacks::Nacks;
+use super::log::Log;
 use super::pace::Pace;
 use super::requests::Requests;
 use super::services::{self, Unknown};
@@ -32,7 +32,7 @@ use crate::wire::{Deframer, Encoding, timeout};
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
     pub(super) shared: Arc<Shared>,
-    nacks: Arc<Nacks>,
+    log: Arc<Log>,
     health: ConcurrencyLimit<HealthServer<Checks>>,
 }
 
@@ -48,7 +48,7 @@ impl Calls {
         let checks = Checks::new(shared.health.clone(), shared.settings.transport_v2);
         Self {
             shared,
-            nacks: Arc::default(),
+            log: Arc::default(),
             health: ServiceBuilder::new()
                 .concurrency_limit(SMALL_CALLS_MAX)
                 .service(HealthServer::new(checks)),
@@ -81,7 +81,7 @@ impl Calls {
         let deframer = Deframer::new(encoding, settings.limits.request, streams.gathered().clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
-        let accounts = Accounts::open(self.shared.metrics.clone(), self.nacks.clone(), method.dialect);
+        let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), method.dialect);
         let session = Arc::new(Session::new(self.shared.clone(), accounts, method));
         streams.drive(Driver::new(session.clone(), requests, settings, timeout, now));
 

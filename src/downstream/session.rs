@@ -160,15 +160,19 @@ impl State {
 
     /// What to say next, when the transport can take it.
     pub(super) fn poll_output(&mut self, now: Instant) -> Poll<Output> {
-        if let Some(end) = self.end.take() {
+        let output = self.output(now);
+        if let Poll::Ready(Output::End(status)) = &output {
+            self.accounts.end(self.server.node(), status, now);
+        }
+        output
+    }
+
+    fn output(&mut self, now: Instant) -> Poll<Output> {
+        if let Err(end) = self.end.take().map_or_else(|| self.say_wants(), Err) {
             return Poll::Ready(Output::End(end));
         }
-        if let Err(end) = self.say_wants() {
-            return Poll::Ready(Output::End(end));
-        }
-        let shared = self.shared.clone();
         let cut = self.cut();
-        let response = self.server.poll_response(&cut, &*shared.library, now);
+        let response = self.server.poll_response(&cut, &*self.shared.library, now);
         self.accounts.gates(self.server.expired_gates());
         self.note_looked(response.as_ref());
         if let Some(response) = response {

@@ -4,7 +4,6 @@
 //! without its connection. Refuses to know what they do.
 
 use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
@@ -63,12 +62,13 @@ fn start(task: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(task));
 }
 
-/// Ends when the response has ended, or when the driver gives up: dropping the stream then resets it.
-async fn run(stream: impl Future<Output = ()>, mut driver: Driver, mut drain: Drain) {
-    let mut stream = pin!(stream);
-    let mut draining = pin!(drain.draining());
+/// Ends when the response has ended, or when the driver gives up: dropping the stream then resets it. Boxes, because a future
+/// that is pinned inside of another one takes its place twice.
+fn run(stream: impl Future<Output = ()>, mut driver: Driver, mut drain: Drain) -> impl Future<Output = ()> {
+    let mut stream = Box::pin(stream);
+    let mut draining = Box::pin(async move { drain.draining().await });
     let mut drained = false;
-    poll_fn(|cx| {
+    poll_fn(move |cx| {
         if !drained && draining.as_mut().poll(cx).is_ready() {
             drained = true;
             driver.drain();
@@ -78,5 +78,4 @@ async fn run(stream: impl Future<Output = ()>, mut driver: Driver, mut drain: Dr
         }
         driver.poll_timers(cx)
     })
-    .await;
 }

@@ -10,6 +10,7 @@
 
 mod bad_input;
 mod calls;
+mod churn;
 mod cork;
 mod lifetimes;
 mod services;

@@ -1,15 +1,25 @@
-//! The log of what clients reject.
+//! What is written about clients.
 //!
-//! Owns one line for each rejection, and that a storm of them does not drown the log. Refuses to act on them (K-07).
+//! Owns one line for each rejection and each stream that ends with an error, and that a storm of them does not drown the
+//! log. Refuses to act on them (K-07).
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tonic::{Code, Status};
+
 use crate::xds::{Node, TypeUrl};
 
-/// Writes about rejections, at most [`LINES_MAX`] lines in a second.
+/// The lines of one listener's clients.
 #[derive(Debug, Default)]
-pub(super) struct Nacks(Mutex<Second>);
+pub(super) struct Log {
+    nacks: Lines,
+    ends: Lines,
+}
+
+/// Lines of one kind: at most [`LINES_MAX`] in a second.
+#[derive(Debug, Default)]
+struct Lines(Mutex<Second>);
 
 #[derive(Debug, Default)]
 struct Second {
@@ -22,15 +32,30 @@ const LINES_MAX: u32 = 20;
 /// Clients write whole lists of faults.
 const MESSAGE_CHARS_MAX: usize = 1000;
 
-impl Nacks {
+impl Log {
     /// A client has rejected a response.
-    pub(super) fn log(&self, node: &Node, type_url: &TypeUrl, nonce: &str, message: &str, now: Instant) {
-        let Some(suppressed) = self.admit(now) else { return };
+    pub(super) fn nack(&self, node: &Node, type_url: &TypeUrl, nonce: &str, message: &str, now: Instant) {
+        let Some(suppressed) = self.nacks.admit(now) else {
+            return;
+        };
         let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
         let nonce: String = nonce.chars().take(40).collect();
         tracing::warn!(node = %node.id, r#type = %type_url, nonce, suppressed, "a client rejected a response: {message}");
     }
 
+    /// The relay ends a stream.
+    pub(super) fn end(&self, node: Option<&Node>, status: &Status, now: Instant) {
+        let node = node.map_or("", |node| &*node.id);
+        if status.code() == Code::Ok {
+            return tracing::debug!(node, "a stream has ended");
+        }
+        if let Some(suppressed) = self.ends.admit(now) {
+            tracing::info!(node, code = ?status.code(), suppressed, "a stream has ended: {}", status.message());
+        }
+    }
+}
+
+impl Lines {
     /// Whether there may be a line now; then how many there were not since the last one.
     fn admit(&self, now: Instant) -> Option<u64> {
         let mut second = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,13 +83,11 @@ mod tests {
     fn a_storm_is_counted_instead_of_written() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let start = Instant::now();
-        let nacks = Nacks::default();
-        let lines = (0..1000).filter(|_| nacks.admit(start).is_some()).count();
-        assert_eq!(lines, LINES_MAX as usize);
-        assert_eq!(
-            nacks.admit(start + Duration::from_secs(1)),
-            Some(1000 - u64::from(LINES_MAX))
-        );
-        assert_eq!(nacks.admit(start + Duration::from_secs(1)), Some(0));
+        let lines = Lines::default();
+        let written = (0..1000).filter(|_| lines.admit(start).is_some()).count();
+        assert_eq!(written, LINES_MAX as usize);
+        let later = start + Duration::from_secs(1);
+        assert_eq!(lines.admit(later), Some(1000 - u64::from(LINES_MAX)));
+        assert_eq!(lines.admit(later), Some(0));
     }
 }
