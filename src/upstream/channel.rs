@@ -3,7 +3,7 @@
 //! Owns its liveness. Refuses to know what is said on it.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,8 +11,10 @@ use http::uri::{PathAndQuery, Uri};
 use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::task::JoinHandle;
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tonic::body::Body;
 use tonic::codegen::Service;
 
@@ -28,15 +30,34 @@ pub(super) struct Channel {
     pub(super) pulse: Arc<Pulse>,
     pub(super) round_trip: Duration,
     pub(super) origin: Uri,
-    driver: Driver,
+    hold: Hold,
 }
 
-/// Drives the connection; ends with its owner, however deaf the peer is.
-pub(super) struct Driver(JoinHandle<()>);
+/// What runs a connection.
+#[derive(Clone, Default)]
+struct Driver(Arc<Mutex<JoinSet<()>>>);
 
-impl Drop for Driver {
+impl Driver {
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<F> Executor<F> for Driver
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        self.tasks().spawn(async move { drop(task.await) });
+    }
+}
+
+/// The owner's hold on a connection: it ends with this, and the socket with it, however deaf the peer is.
+pub(super) struct Hold(Driver);
+
+impl Drop for Hold {
     fn drop(&mut self) {
-        self.0.abort();
+        self.0.tasks().abort_all();
     }
 }
 
@@ -53,9 +74,10 @@ impl Channel {
     pub(super) async fn open(target: &Target, settings: &Settings) -> Result<Self, Failure> {
         let (server, keepalive) = (&target.server, target.keepalive(settings));
         let Connected { io, round_trip } = connect::connect(&server.endpoint, &server.credentials, keepalive).await?;
-        let pulse = Pulse::new();
+        let pulse = Arc::new(Pulse::default());
         let io = TokioIo::new(Watched::new(io, pulse.clone()));
-        let mut builder = Builder::new(TokioExecutor::new());
+        let hold = Hold(Driver::default());
+        let mut builder = Builder::new(hold.0.clone());
         builder
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
@@ -67,17 +89,15 @@ impl Channel {
                 .keep_alive_while_idle(true);
         }
         let (sender, connection) = builder.handshake(io).await.map_err(Failure::Http2)?;
-        let (ended, end) = tokio::sync::oneshot::channel();
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "drives the connection while the writer waits for other things"
-        )]
-        let driver = Driver(tokio::spawn(async move {
-            // Whoever waits for the end is told; on an open stream the same error comes again.
+        let (ended, end) = oneshot::channel();
+        hold.0.execute(async move {
+            // Nobody listens any more when the owner has gone.
             let _ = ended.send(connection.await);
-        }));
+        });
         tokio::select! {
-            () = pulse.first() => {}
+            http2 = pulse.first() => if !http2 {
+                return Err(Failure::Foreign);
+            },
             ended = end => return Err(match ended {
                 Ok(Err(error)) => Failure::Http2(error),
                 Ok(Ok(())) | Err(_) => Failure::Ended,
@@ -89,13 +109,13 @@ impl Channel {
             pulse,
             round_trip,
             origin: origin(target),
-            driver,
+            hold,
         })
     }
 
     /// The parts: what sends requests, and what must live as long as their answers.
-    pub(super) fn split(self) -> (Sender, Driver) {
-        (Sender(self.sender), self.driver)
+    pub(super) fn split(self) -> (Sender, Hold) {
+        (Sender(self.sender), self.hold)
     }
 }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 
+use super::frames::Farewell;
+
 /// Why there is no stream.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -76,8 +78,14 @@ pub enum Failure {
         source: io::Error,
     },
     /// The server does not speak HTTP/2.
-    #[error("no HTTP/2 on the connection: {0}; is it a gRPC port, and is TLS needed or not?")]
+    #[error("no HTTP/2 on the connection: {}; is it a gRPC port, and is TLS needed or not?", chain(.0))]
     Http2(hyper::Error),
+    /// The server closed the connection and said why.
+    #[error("the server closed the connection with HTTP/2 error code {} {:?}", .0.code, .0.words)]
+    GoneAway(Farewell),
+    /// The server speaks something else.
+    #[error("what the server says is not HTTP/2; is it a gRPC port, and is TLS needed or not?")]
+    Foreign,
     /// The server accepted the connection and said nothing.
     #[error(
         "the server accepted the connection and said nothing for {0:?}; is it a gRPC port, and is TLS needed or not?"
@@ -108,19 +116,23 @@ impl Failure {
     }
 
     /// Whether the server closed the connection because we asked too often whether it is alive.
-    pub(super) fn is_too_many_pings(&self) -> bool {
-        let Self::Stream(status) = self else {
-            return false;
-        };
-        let mut cause: Option<&(dyn Error + 'static)> = Some(&**status);
-        while let Some(error) = cause {
-            if let Some(error) = error.downcast_ref::<h2::Error>() {
-                return error.is_go_away() && error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM);
-            }
-            cause = error.source();
-        }
-        false
+    pub(super) const fn is_too_many_pings(&self) -> bool {
+        matches!(self, Self::GoneAway(farewell) if farewell.is_too_many_pings())
     }
+}
+
+/// An error with all its causes, each said once.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            let _ = write!(text, ": {more}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// The status in one sentence, with the limit of ours that it hit.
@@ -128,6 +140,9 @@ fn words(status: &Status) -> String {
     let mut text = format!("the stream ended: {}", status.code());
     if !status.message().is_empty() {
         let _ = write!(text, ": {}", status.message());
+    }
+    if let Some(cause) = status.source() {
+        let _ = write!(text, ": {}", chain(cause));
     }
     if status.code() == Code::OutOfRange && status.message().contains("message length too large") {
         text.push_str("; the limit is `limits.upstream_message`");

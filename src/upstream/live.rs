@@ -2,6 +2,7 @@
 //!
 //! Owns both directions. Refuses to know what the messages mean.
 
+use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
@@ -12,7 +13,7 @@ use http::uri::PathAndQuery;
 use tonic::client::Grpc;
 use tonic::{Response, Streaming};
 
-use super::channel::{Channel, Driver};
+use super::channel::{Channel, Hold};
 use super::clock::now;
 use super::codec::Raw;
 use super::failure::Failure;
@@ -31,7 +32,7 @@ pub(super) struct Live {
     pulse: std::sync::Arc<super::pulse::Pulse>,
     /// The last byte that is accounted for.
     last: Instant,
-    _driver: Driver,
+    _hold: Hold,
 }
 
 type Reply = Result<Response<Streaming<Bytes>>, tonic::Status>;
@@ -45,7 +46,7 @@ enum Inbound {
 impl Live {
     pub(super) fn begin(channel: Channel, dialect: Dialect, settings: &Settings) -> Self {
         let (origin, pulse) = (channel.origin.clone(), channel.pulse.clone());
-        let (sender, driver) = channel.split();
+        let (sender, hold) = channel.split();
         let (outbox, requests) = Outbox::new();
         let mut grpc = Grpc::with_origin(sender, origin).max_decoding_message_size(settings.upstream_message);
         let path = PathAndQuery::from_static(match dialect {
@@ -66,32 +67,49 @@ impl Live {
             inbound: Inbound::Asked(Box::pin(ask)),
             pulse,
             last: now(),
-            _driver: driver,
+            _hold: hold,
         }
     }
 
     /// The next response, or why there is none any more.
     pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Failure>> {
         if let Inbound::Asked(reply) = &mut self.inbound {
-            let reply = ready!(reply.as_mut().poll(cx)).map_err(Failure::stream)?;
-            self.inbound = Inbound::Flowing(Box::new(reply.into_inner()));
+            match ready!(reply.as_mut().poll(cx)) {
+                Ok(reply) => self.inbound = Inbound::Flowing(Box::new(reply.into_inner())),
+                Err(status) => return Poll::Ready(Err(self.failure(status))),
+            }
         }
         let Inbound::Flowing(stream) = &mut self.inbound else {
             return Poll::Pending;
         };
-        let next = ready!(Pin::new(&mut **stream).poll_next(cx));
-        self.last = now();
-        Poll::Ready(match next {
-            Some(Ok(bytes)) => Ok(bytes),
-            Some(Err(status)) => Err(Failure::stream(status)),
+        Poll::Ready(match ready!(Pin::new(&mut **stream).poll_next(cx)) {
+            Some(Ok(bytes)) => {
+                self.last = now();
+                Ok(bytes)
+            }
+            Some(Err(status)) => Err(self.failure(status)),
             None => Err(Failure::Ended),
         })
     }
 
+    fn failure(&self, status: tonic::Status) -> Failure {
+        // What the server itself says of the stream has no cause; what the transport says may have one in its farewell.
+        match self.pulse.farewell().filter(|_| status.source().is_some()) {
+            Some(farewell) => Failure::GoneAway(farewell),
+            None => Failure::stream(status),
+        }
+    }
+
     /// When the last part of a message came that is not whole yet, if that is news.
     pub(super) fn partial(&mut self) -> Option<Instant> {
-        let at = self.pulse.last().filter(|at| *at > self.last)?;
+        let at = self.pulse.data().filter(|at| *at > self.last)?;
         self.last = at;
         Some(at)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.outbox.close();
     }
 }

@@ -7,6 +7,7 @@ mod clock;
 mod codec;
 mod connect;
 mod failure;
+mod frames;
 mod leg;
 mod live;
 mod outbox;
@@ -17,6 +18,7 @@ mod tls;
 mod writer;
 
 pub use failure::Failure;
+pub use frames::Farewell;
 pub use status::{Phase, Status};
 pub use target::{Settings, Target, reach};
 pub use writer::Writer;

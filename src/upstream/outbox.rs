@@ -22,6 +22,7 @@ struct Slot {
     /// The transport wants a request and waits to be woken.
     transport: Option<Waker>,
     writer: Option<Waker>,
+    closed: bool,
 }
 
 impl Outbox {
@@ -57,6 +58,17 @@ impl Outbox {
         }
     }
 
+    /// There are no more requests: the stream ends from our side.
+    pub(super) fn close(&self) {
+        let mut slot = self.lock();
+        slot.closed = true;
+        let transport = slot.transport.take();
+        drop(slot);
+        if let Some(transport) = transport {
+            transport.wake();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Slot> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,6 +81,9 @@ impl Stream for Requests {
         let mut slot = self.0.lock();
         if let Some(request) = slot.request.take() {
             return Poll::Ready(Some(request));
+        }
+        if slot.closed {
+            return Poll::Ready(None);
         }
         slot.transport = Some(cx.waker().clone());
         let writer = slot.writer.take();

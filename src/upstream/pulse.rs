@@ -1,55 +1,74 @@
-//! When bytes came on a connection.
+//! What is noticed of the bytes on a connection.
 //!
-//! Owns the first and the last time. Refuses to know what they were.
+//! Owns when parts of messages came, how the server began and why it went. Refuses to know what it said.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
 use super::clock::now;
+use super::frames::{Farewell, Frames};
 
-/// What was last heard of a peer.
-#[derive(Debug)]
+/// What was noticed of a server.
+#[derive(Debug, Default)]
 pub(super) struct Pulse {
-    start: Instant,
-    /// Nanoseconds from `start`; 0: nothing was heard yet.
-    last: AtomicU64,
+    noticed: Mutex<Noticed>,
     first: Notify,
 }
 
-impl Pulse {
-    pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            start: now(),
-            last: AtomicU64::new(0),
-            first: Notify::new(),
-        })
-    }
+#[derive(Debug, Default)]
+struct Noticed {
+    frames: Frames,
+    /// It said something.
+    heard: bool,
+    foreign: bool,
+    data: Option<Instant>,
+    farewell: Option<Farewell>,
+}
 
-    /// Waits for the first byte.
-    pub(super) async fn first(&self) {
-        if self.last().is_none() {
+impl Pulse {
+    /// Waits for the first words. Whether they may be HTTP/2.
+    pub(super) async fn first(&self) -> bool {
+        if !self.lock().heard {
             self.first.notified().await;
         }
+        !self.lock().foreign
     }
 
-    /// When the last byte came.
-    pub(super) fn last(&self) -> Option<Instant> {
-        let nanos = self.last.load(Ordering::Relaxed);
-        (nanos > 0).then(|| self.start + Duration::from_nanos(nanos))
+    /// When the last part of a message came.
+    pub(super) fn data(&self) -> Option<Instant> {
+        self.lock().data
     }
 
-    fn beat(&self) {
-        let nanos = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        if self.last.swap(nanos.max(1), Ordering::Relaxed) == 0 {
+    /// Why the server went away, if it said so.
+    pub(super) fn farewell(&self) -> Option<Farewell> {
+        self.lock().farewell.clone()
+    }
+
+    fn beat(&self, bytes: &[u8]) {
+        let mut noticed = self.lock();
+        let new = noticed.frames.read(bytes);
+        noticed.foreign |= new.foreign;
+        if new.data {
+            noticed.data = Some(now());
+        }
+        if new.farewell.is_some() {
+            noticed.farewell = new.farewell;
+        }
+        let first = !std::mem::replace(&mut noticed.heard, true);
+        drop(noticed);
+        if first {
             self.first.notify_one();
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Noticed> {
+        self.noticed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -69,8 +88,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, into))?;
-        if into.filled().len() > before {
-            self.pulse.beat();
+        if let Some(read @ [_, ..]) = into.filled().get(before..) {
+            self.pulse.beat(read);
         }
         Poll::Ready(Ok(()))
     }

@@ -1,0 +1,208 @@
+//! Answers that are wrong, too large, too many, or none.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
+use distributary::proto::google::protobuf::Any;
+use distributary::upstream::Phase;
+
+use crate::plane::Plane;
+use crate::{CDS, EDS, Relay, delta, ms, now};
+
+/// E-12, E-13, A-05, C-19: whatever is wrong with one resource, the refusal names it and the fault, and the others are used.
+#[tokio::test]
+async fn faults_are_named() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a"), (EDS, "b"), (EDS, "good")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    let wrong_type = {
+        let mut response = delta(EDS, "n1", &["good=1", "a=1"], &[]);
+        response.resources[1].resource.as_mut().unwrap().type_url = CDS.to_owned();
+        response
+    };
+    let nameless = {
+        let mut response = delta(EDS, "n3", &["good=3", "a=1"], &[]);
+        response.resources[1].name.clear();
+        response.resources[1].resource.as_mut().unwrap().value = Bytes::new();
+        response
+    };
+    let cases = [
+        (
+            wrong_type,
+            "resource \"a\" has the type \"envoy.config.cluster.v3.Cluster\"",
+            "good=1",
+        ),
+        (
+            delta(EDS, "n2", &["good=2", "a=1", "a=2"], &[]),
+            "resource \"a\" is in the response more than once",
+            "good=2",
+        ),
+        (nameless, "entry 1 of resources has no name", "good=3"),
+        (
+            delta(EDS, "n4", &["good=4", "b=1"], &["b"]),
+            "resource \"b\" is both in resources and in removed_resources",
+            "good=4",
+        ),
+    ];
+    for (response, fault, known) in cases {
+        call.send(&response);
+        relay.knows(EDS, known).await;
+        let refusal = call.delta().await;
+        assert_eq!(refusal.response_nonce, response.nonce);
+        let message = refusal.error_detail.expect("a refusal").message;
+        assert!(message.contains(fault), "{message}");
+    }
+    assert_eq!(relay.metrics.nacks.get(), 4);
+    call.send(&delta(EDS, "n5", &["a=5"], &[]));
+    relay.knows(EDS, "a=5 good=4").await;
+    assert_eq!(call.delta().await.error_detail, None);
+}
+
+/// E-13: garbage in one resource is refused by the response's nonce.
+#[tokio::test]
+async fn garbage_in_a_resource() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    let mut bytes = prost::Message::encode_to_vec(&delta(EDS, "n1", &["a=1"], &[]));
+    bytes.extend([0x12, 0x04, 0xff, 0xff, 0xff, 0xff]);
+    call.send_bytes(&bytes);
+    relay.knows(EDS, "a=1").await;
+    let refusal = call.delta().await;
+    assert_eq!(refusal.response_nonce, "n1");
+    assert!(refusal.error_detail.unwrap().message.contains("entry 1 of resources"));
+}
+
+/// A message that is nothing at all ends the stream; what was known stays, and the next stream repairs (G-19).
+#[tokio::test]
+async fn garbage_all_over() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    call.send_bytes(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
+    let status = relay.status("the end", |status| status.phase == Phase::Waiting).await;
+    assert!(status.error.unwrap().contains("not readable"));
+    assert_eq!(relay.known(EDS), "a=1");
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=2"], &[]));
+    relay.knows(EDS, "a=2").await;
+}
+
+/// Something that is no gRPC frame at all.
+#[tokio::test]
+async fn no_grpc() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    call.send_raw(Bytes::from_static(b"<html>It works!</html>"));
+    let status = relay.status("the end", |status| status.phase == Phase::Waiting).await;
+    assert!(status.error.is_some());
+    plane.call().await;
+}
+
+/// answers of 64 MiB are taken, and a small resource in one does not keep it in memory.
+#[tokio::test]
+async fn a_very_large_answer() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "large0"), (EDS, "small")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    let large = |number: usize| Resource {
+        name: format!("large{number}"),
+        resource: Some(Any {
+            type_url: EDS.to_owned(),
+            value: Bytes::from(vec![b'='; 1024 * 1024]),
+        }),
+        ..Resource::default()
+    };
+    let mut response: DeltaDiscoveryResponse = delta(EDS, "n1", &["small=1"], &[]);
+    response.resources.extend((0..63).map(large));
+    call.send(&response);
+    relay.knows(EDS, "large0= small=1").await;
+    let slot = relay
+        .view
+        .cut()
+        .slot(&distributary::xds::TypeUrl::new(EDS))
+        .unwrap()
+        .clone();
+    assert!(slot.named.bytes() < 3 * 1024 * 1024, "only what was asked for is kept");
+    assert_eq!(call.delta().await.response_nonce, "n1");
+}
+
+/// one that is larger than allowed ends the stream, and the words name the limit's key.
+#[tokio::test]
+async fn an_answer_beyond_the_limit() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| plan.upstream_message = 100_000);
+    let mut call = plane.call().await;
+    call.delta().await;
+    let mut frame = BytesMut::new();
+    frame.put_u8(0);
+    frame.put_u32(100_001);
+    frame.put_bytes(0, 1000);
+    call.send_raw(frame.freeze());
+    let status = relay.status("the end", |status| status.phase == Phase::Waiting).await;
+    let error = status.error.unwrap();
+    assert!(
+        error.contains("100001") && error.contains("`limits.upstream_message`"),
+        "{error}"
+    );
+    // It never answered, so it counts as a failure (G-02).
+    assert_eq!(relay.metrics.failures.get(), 1);
+}
+
+/// K-22: a server that sends the same again and again changes nothing, wakes nobody, and is read on.
+#[tokio::test]
+async fn the_same_again_and_again() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    let generation = relay.view.generation();
+    for round in 0..20_000 {
+        call.send(&delta(EDS, &format!("n{round}"), &["a=1"], &[]));
+    }
+    while call.delta().await.response_nonce != "n19999" {}
+    assert_eq!(relay.view.generation(), generation);
+    call.send(&delta(EDS, "last", &["a=2"], &[]));
+    relay.knows(EDS, "a=2").await;
+}
+
+/// B-03: empty and repeated nonces do no harm.
+#[tokio::test]
+async fn nonces_that_are_none() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    for (nonce, put) in [("", "a=1"), ("n", "a=2"), ("n", "a=3"), ("", "a=4")] {
+        call.send(&delta(EDS, nonce, &[put], &[]));
+        relay.knows(EDS, put).await;
+    }
+    assert_eq!(call.delta().await.response_nonce, "n");
+}
+
+/// E-08, C-16: a server that says nothing has its time, from when it could read the request; the stream stays.
+#[tokio::test]
+async fn silence() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(EDS, "a"), (CDS, "*")], |plan| {
+        plan.does_not_exist = ms(300)
+    });
+    let mut call = plane.call().await;
+    let start = now();
+    relay.knows(EDS, "a:TimedOut").await;
+    assert!(start.elapsed() >= ms(250));
+    // G-20: nothing is said of what only the server can know.
+    assert_eq!(relay.known(CDS), "");
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    assert!(plane.has_call().is_none());
+}

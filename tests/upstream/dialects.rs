@@ -1,0 +1,187 @@
+//! What goes over the wire, in both dialects and on both streams.
+
+use distributary::config::Transport;
+use distributary::upstream::Phase;
+use distributary::xds::Dialect;
+use tonic::Code;
+
+use crate::plane::Plane;
+use crate::{CDS, EDS, Relay, delta, ms, now, sotw};
+
+const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+const SOTW: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+
+/// A-01, E-01, E-02, K-25: the first request has the node; a response reaches the view and is acknowledged.
+#[tokio::test]
+async fn delta_is_the_default() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    assert_eq!(call.path, DELTA);
+    let header = |name: &str| {
+        call.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert_eq!(
+        (header("te"), header("content-type")),
+        ("trailers".to_owned(), "application/grpc".to_owned())
+    );
+    assert!(header("user-agent").starts_with("distributary/"));
+    let first = call.delta().await;
+    assert_eq!(
+        (first.type_url.as_str(), first.resource_names_subscribe),
+        (EDS, vec!["a".to_owned()])
+    );
+    let node = first.node.unwrap();
+    assert_eq!(node.id, "relay");
+    assert!(node.metadata.unwrap().fields.contains_key("distributary.relays"));
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    let ack = call.delta().await;
+    assert_eq!(
+        (ack.response_nonce.as_str(), ack.node, ack.error_detail),
+        ("n1", None, None)
+    );
+    let status = relay
+        .status("an answer", |status| status.phase == Phase::Answering)
+        .await;
+    assert_eq!((status.dialect, status.error), (Dialect::Delta, None));
+    assert_eq!(relay.metrics.responses.get(), 1);
+}
+
+/// a server entry can ask for state of the world.
+#[tokio::test]
+async fn sotw_where_configured() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(CDS, "*")], |plan| {
+        plan.server.transport = Transport::Sotw
+    });
+    let mut call = plane.call().await;
+    assert_eq!(call.path, SOTW);
+    assert!(call.sotw().await.resource_names.is_empty());
+    call.send(&sotw(CDS, "1", "n1", &["a=1", "b=1"]));
+    relay.knows(CDS, "a=1 b=1 complete").await;
+    assert_eq!(call.sotw().await.version_info, "1");
+    call.send(&sotw(CDS, "2", "n2", &["b=2"]));
+    relay.knows(CDS, "b=2 complete").await;
+}
+
+/// A server that does not know the delta method is asked in state of the world, at once, and from then on.
+#[tokio::test]
+async fn sotw_where_delta_is_unknown() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let call = plane.call().await;
+    assert_eq!(call.path, DELTA);
+    let start = now();
+    call.finish(Code::Unimplemented, "unknown method");
+    let mut call = plane.call().await;
+    assert_eq!(call.path, SOTW);
+    assert!(start.elapsed() < ms(700), "no back-off between the two");
+    call.sotw().await;
+    call.send(&sotw(EDS, "1", "n1", &["a=1"]));
+    relay.knows(EDS, "a=1").await;
+    call.finish(Code::Ok, "");
+    let mut call = plane.call().await;
+    assert_eq!(call.path, SOTW);
+    assert_eq!(call.sotw().await.version_info, "1");
+    assert_eq!(relay.metrics.failures.get(), 0);
+}
+
+/// A server that knows neither method is an error in words, with a back-off.
+#[tokio::test]
+async fn neither_method() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    for path in [DELTA, SOTW] {
+        let call = plane.call().await;
+        assert_eq!(call.path, path);
+        call.finish(Code::Unimplemented, "unknown service");
+    }
+    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    assert!(
+        status
+            .error
+            .unwrap()
+            .contains("neither DeltaAggregatedResources nor StreamAggregatedResources")
+    );
+    assert!(status.next_attempt.unwrap() > now());
+    let start = now();
+    assert_eq!(plane.call().await.path, DELTA);
+    assert!(start.elapsed() > ms(700));
+    assert_eq!(relay.metrics.failures.get(), 1);
+    assert_eq!(relay.known(EDS), "");
+}
+
+/// K-05: a name that a complete wildcard lacks is asked for on a second stream, which ends when nobody wants it.
+#[tokio::test]
+async fn the_aside() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(CDS, "*")]);
+    let mut main = plane.call().await;
+    assert!(main.delta().await.resource_names_subscribe.is_empty());
+    relay.want(CDS, "a", true);
+    relay.want(CDS, "besides", true);
+    main.send(&delta(CDS, "n1", &["a=1"], &[]));
+    relay.knows(CDS, "a=1 complete").await;
+    let mut aside = plane.call().await;
+    let request = aside.delta().await;
+    assert_eq!(request.resource_names_subscribe, ["besides"]);
+    assert!(request.node.is_some());
+    aside.send(&delta(CDS, "n1", &["besides=1"], &[]));
+    relay.knows(CDS, "a=1 besides=1 complete").await;
+    // The wildcard comes to cover it: it is not asked for any more, and nothing else of the second stream is wanted.
+    main.send(&delta(CDS, "n2", &["besides=2"], &[]));
+    relay.knows(CDS, "a=1 besides=2 complete").await;
+    aside.gone().await;
+    main.send(&delta(CDS, "n3", &["a=2"], &[]));
+    relay.knows(CDS, "a=2 besides=2 complete").await;
+}
+
+/// E-21: a server that does not read is read from all the same, and hears the latest when it reads again.
+#[tokio::test]
+async fn reading_never_waits_for_writing() {
+    let mut builder = h2::server::Builder::new();
+    builder.initial_window_size(200);
+    let mut plane = Plane::with(builder).await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    for round in 0..2000 {
+        call.send(&delta(EDS, &format!("n{round}"), &[&format!("a={round}")], &[]));
+    }
+    relay.knows(EDS, "a=1999").await;
+    for name in ["x", "y", "z"] {
+        relay.want(EDS, name, true);
+    }
+    let mut names = Vec::new();
+    let mut answers = 0;
+    while names.len() < 4 {
+        let request = call.delta().await;
+        answers += usize::from(!request.response_nonce.is_empty());
+        names.extend(request.resource_names_subscribe);
+    }
+    names.sort();
+    assert_eq!(names, ["a", "x", "y", "z"]);
+    assert!(answers < 400, "{answers} answers waited in a queue");
+}
+
+/// E-19: a stream of which nothing is wanted any more is closed, and opened again when something is.
+#[tokio::test]
+async fn no_interest_no_stream() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    relay.want(EDS, "a", false);
+    call.gone().await;
+    relay.want(EDS, "b", true);
+    let mut call = plane.call().await;
+    assert_eq!(call.delta().await.resource_names_subscribe, ["b"]);
+    drop(relay);
+    call.gone().await;
+}

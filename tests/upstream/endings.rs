@@ -1,0 +1,176 @@
+//! How streams and connections end, and what follows.
+
+use bytes::{BufMut, BytesMut};
+use distributary::upstream::Phase;
+use h2::Reason;
+use prost::Message;
+use tonic::Code;
+
+use crate::plane::Plane;
+use crate::{CDS, EDS, Relay, delta, ms, now};
+
+/// G-19, E-04: the connection breaks; the view stays as it is, and the next stream declares what is held.
+#[tokio::test]
+async fn a_broken_connection() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a"), (EDS, "b")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &["b"]));
+    relay.knows(EDS, "a=1 b:Said").await;
+    call.go_away(Reason::INTERNAL_ERROR).await;
+    let mut call = plane.call().await;
+    assert_eq!(relay.known(EDS), "a=1 b:Said");
+    let request = call.delta().await;
+    assert_eq!(request.resource_names_subscribe, ["a", "b"]);
+    assert_eq!(
+        request.initial_resource_versions.get("a").map(String::as_str),
+        Some("1")
+    );
+    assert_eq!(relay.metrics.failures.get(), 0, "it had answered (G-02)");
+}
+
+/// GOAWAY in the middle of an answer: the part does not count, and the next stream brings the whole.
+#[tokio::test]
+async fn go_away_in_the_middle_of_an_answer() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(CDS, "*")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    let message = delta(CDS, "n1", &["a=1", "b=1"], &[]).encode_to_vec();
+    let mut part = BytesMut::new();
+    part.put_u8(0);
+    part.put_u32(u32::try_from(message.len()).unwrap());
+    part.put_slice(&message[..message.len() / 2]);
+    call.send_raw(part.freeze());
+    call.go_away(Reason::NO_ERROR).await;
+    let mut call = plane.call().await;
+    assert_eq!(relay.known(CDS), "");
+    call.delta().await;
+    call.send_bytes(&message);
+    relay.knows(CDS, "a=1 b=1 complete").await;
+}
+
+/// A polite GOAWAY lets the stream run on until the server ends it.
+#[tokio::test]
+async fn a_polite_go_away() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    call.drain().await;
+    call.send(&delta(EDS, "n2", &["a=2"], &[]));
+    relay.knows(EDS, "a=2").await;
+    call.finish(Code::Unavailable, "max age");
+    let mut call = plane.call().await;
+    assert_eq!(
+        call.delta()
+            .await
+            .initial_resource_versions
+            .get("a")
+            .map(String::as_str),
+        Some("2")
+    );
+}
+
+/// E-14, L-22c: closed before any response: a failure, with growing waits and words for the operator.
+#[tokio::test]
+async fn closed_before_any_response() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut last = now();
+    for (round, least) in [0, 800, 1280].into_iter().enumerate() {
+        let call = plane.call().await;
+        assert!(
+            last.elapsed() >= ms(least),
+            "attempt {round} after {:?}",
+            last.elapsed()
+        );
+        last = now();
+        call.finish(Code::Unavailable, "no capacity");
+        let attempts = u64::try_from(round).unwrap() + 1;
+        relay
+            .status("a failure", |status| {
+                status.phase == Phase::Waiting && relay.metrics.failures.get() == attempts
+            })
+            .await;
+    }
+    let status = relay.status("words", |status| status.error.is_some()).await;
+    assert!(status.error.unwrap().contains("no capacity"));
+    assert_eq!(relay.known(EDS), "");
+}
+
+/// E-15, L-22a, G-02: closed after one response, again and again: no failure, but no more than once a second, and nothing lost.
+#[tokio::test]
+async fn closed_after_one_response() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut last = None;
+    for _ in 0..3 {
+        let mut call = plane.call().await;
+        assert!(last.is_none_or(|last: std::time::Instant| last.elapsed() >= ms(990)));
+        call.delta().await;
+        call.send(&delta(EDS, "n1", &["a=1"], &[]));
+        relay.knows(EDS, "a=1").await;
+        last = Some(now());
+        call.finish(Code::Ok, "");
+        relay.status("a pause", |status| status.phase == Phase::Waiting).await;
+        assert_eq!(relay.known(EDS), "a=1");
+    }
+    assert_eq!(relay.metrics.failures.get(), 0);
+}
+
+/// UNAUTHENTICATED is an error in words, tried again later.
+#[tokio::test]
+async fn unauthenticated() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    plane.call().await.finish(Code::Unauthenticated, "who are you?");
+    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let error = status.error.unwrap();
+    assert!(
+        error.contains("who are you?") && error.contains("credentials"),
+        "{error}"
+    );
+    plane.call().await;
+}
+
+/// A peer that is gone without a word is noticed by HTTP/2 keepalive; what is known stays.
+#[tokio::test]
+async fn half_open() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| plan.keepalive = ms(200));
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    call.freeze().await;
+    let mut call = plane.call().await;
+    assert_eq!(relay.known(EDS), "a=1");
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=2"], &[]));
+    relay.knows(EDS, "a=2").await;
+}
+
+/// A-12, seen from the other side: a server that says we ask too often whether it is alive is asked half as often.
+#[tokio::test]
+async fn too_many_pings() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| plan.keepalive = ms(500));
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    call.go_away(Reason::ENHANCE_YOUR_CALM).await;
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=2"], &[]));
+    relay.knows(EDS, "a=2").await;
+    let start = now();
+    call.freeze().await;
+    // One interval of silence, one of waiting for the answer: both are twice as long now.
+    relay.status("the end", |status| status.phase == Phase::Waiting).await;
+    assert!(start.elapsed() >= ms(1500), "{:?}", start.elapsed());
+}

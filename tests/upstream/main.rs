@@ -1,0 +1,252 @@
+//! The upstream half on real sockets: a view, its writer, and a control plane that misbehaves.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod answers;
+mod dialects;
+mod endings;
+mod plane;
+mod reaching;
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use distributary::cache::{self, Driver, Seat, View};
+use distributary::config::{Credentials, Endpoint, Server, ServerFeatures, Transport};
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
+use distributary::proto::google::protobuf::Any;
+use distributary::protocol::ClientSettings;
+use distributary::telemetry::{Metrics, UpstreamMetrics};
+use distributary::upstream::{Settings, Status, Target, Writer};
+use distributary::xds::{Class, Cut, Known, Name, State, Target as Wanted, TypeUrl, Types, Want};
+use tokio::task::JoinHandle;
+
+use plane::{Plane, soon};
+
+pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+
+/// A view with its writer, and one session that wants things.
+pub(crate) struct Relay {
+    pub(crate) view: Arc<View>,
+    pub(crate) metrics: Arc<UpstreamMetrics>,
+    seat: Seat,
+    status: Box<dyn Fn() -> [Status; 2] + Send + Sync>,
+    task: JoinHandle<()>,
+}
+
+/// What a test changes before the relay starts.
+pub(crate) struct Plan {
+    pub(crate) server: Server,
+    pub(crate) does_not_exist: Duration,
+    pub(crate) upstream_message: usize,
+    pub(crate) keepalive: Duration,
+}
+
+impl Relay {
+    /// A relay of this plane, that wants these.
+    pub(crate) fn of(plane: &Plane, wanted: &[(&str, &str)]) -> Self {
+        Self::with(plane.address, wanted, |_| ())
+    }
+
+    pub(crate) fn with(address: SocketAddr, wanted: &[(&str, &str)], change: impl FnOnce(&mut Plan)) -> Self {
+        let mut plan = Plan {
+            server: Server {
+                uri: address.to_string(),
+                endpoint: Endpoint::Tcp {
+                    host: address.ip().to_string(),
+                    port: address.port(),
+                },
+                credentials: Credentials::Insecure,
+                features: ServerFeatures::default(),
+                transport: Transport::Delta,
+            },
+            does_not_exist: Duration::from_secs(15),
+            upstream_message: 64 * 1024 * 1024,
+            keepalive: Duration::from_secs(30),
+        };
+        change(&mut plan);
+        let settings = Arc::new(Settings {
+            client: Arc::new(ClientSettings {
+                types: Types::default(),
+                relay_id: "relay-1".to_owned(),
+                does_not_exist: plan.does_not_exist,
+                wildcard_quiet: Duration::from_millis(250),
+            }),
+            upstream_message: plan.upstream_message,
+            keepalive: plan.keepalive,
+        });
+        let bounds = cache::Settings {
+            linger: Duration::from_millis(50),
+            names_per_view: 0,
+            pinned_bytes_per_view: 0,
+        };
+        let view = View::new(Class::default(), bounds);
+        let seat = view.enter();
+        let metrics = Metrics::new([]).upstream("cp");
+        let target = Target::new(plan.server, metrics.clone());
+        let node = Node {
+            id: "relay".to_owned(),
+            ..Node::default()
+        };
+        let writer = Writer::new(view.clone(), &node, &target, &settings);
+        let status = Box::new(writer.statuses());
+        #[expect(clippy::disallowed_methods, reason = "the writer runs beside the test")]
+        let task = tokio::spawn(writer.run());
+        let relay = Self {
+            view,
+            metrics,
+            seat,
+            status,
+            task,
+        };
+        wanted
+            .iter()
+            .for_each(|(type_url, target)| relay.want(type_url, target, true));
+        relay
+    }
+
+    pub(crate) fn want(&self, type_url: &str, target: &str, wanted: bool) {
+        let want = Want {
+            type_url: TypeUrl::new(type_url),
+            target: match target {
+                "*" => Wanted::Wildcard,
+                name => Wanted::Name(Name::from(name)),
+            },
+            wanted,
+        };
+        self.seat.want(&want).unwrap();
+    }
+
+    /// Waits until the view knows this of the type: `a=1 b:Said`, of a wildcard with `complete` at the end.
+    pub(crate) async fn knows(&self, type_url: &str, expected: &str) {
+        let type_url = TypeUrl::new(type_url);
+        let mut last = String::new();
+        let found = tokio::time::timeout(plane::PATIENCE, async {
+            loop {
+                let _ = self.seat.bell().take();
+                last = known(&self.view.cut(), &type_url);
+                if last == expected {
+                    return;
+                }
+                poll_fn(|cx| self.seat.bell().poll(Driver::Reader, cx)).await;
+            }
+        });
+        assert!(found.await.is_ok(), "the view knows `{last}`, not `{expected}`");
+    }
+
+    pub(crate) fn known(&self, type_url: &str) -> String {
+        known(&self.view.cut(), &TypeUrl::new(type_url))
+    }
+
+    /// Waits until the main stream's status is so; gives it.
+    pub(crate) async fn status(&self, what: &str, right: impl Fn(&Status) -> bool) -> Status {
+        let wait = async {
+            loop {
+                let [status, _] = (self.status)();
+                if right(&status) {
+                    return status;
+                }
+                // A status is written for people; nothing rings when it changes.
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        soon(what, wait).await
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn known(cut: &Cut, type_url: &TypeUrl) -> String {
+    let Some(slot) = cut.slot(type_url) else {
+        return String::new();
+    };
+    let wildcard = slot.wildcard.iter().flat_map(|state| words(state));
+    let named = words(&slot.named);
+    let complete = slot.wildcard.as_ref().is_some_and(|state| state.complete());
+    let mut all: Vec<String> = wildcard.chain(named).collect();
+    all.extend(complete.then(|| "complete".to_owned()));
+    all.join(" ")
+}
+
+fn words(state: &State) -> Vec<String> {
+    let one = |(name, known): (&Name, &Known)| match known {
+        Known::Absent(reason) => format!("{name}:{reason:?}"),
+        Known::Present(resource) => {
+            let body = resource.body();
+            let text = String::from_utf8_lossy(&body).into_owned();
+            format!("{name}={}", text.rsplit('=').next().unwrap_or_default())
+        }
+    };
+    state.entries().iter().map(one).collect()
+}
+
+/// A body whose string field 1 is the name, followed by its content.
+pub(crate) fn body(type_url: &str, name: &str, content: &str) -> Any {
+    let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
+    value.extend(name.as_bytes());
+    value.extend([0x7a, u8::try_from(content.len() + 1).unwrap(), b'=']);
+    value.extend(content.as_bytes());
+    Any {
+        type_url: type_url.to_owned(),
+        value: Bytes::from(value),
+    }
+}
+
+/// A delta response: `a=1` in `puts`, names in `removed`.
+pub(crate) fn delta(type_url: &str, nonce: &str, puts: &[&str], removed: &[&str]) -> DeltaDiscoveryResponse {
+    let put = |put: &&str| {
+        let (name, content) = put.split_once('=').unwrap();
+        Resource {
+            name: name.to_owned(),
+            version: content.to_owned(),
+            resource: Some(body(type_url, name, content)),
+            ..Resource::default()
+        }
+    };
+    DeltaDiscoveryResponse {
+        type_url: type_url.to_owned(),
+        nonce: nonce.to_owned(),
+        resources: puts.iter().map(put).collect(),
+        removed_resources: removed.iter().map(ToString::to_string).collect(),
+        ..DeltaDiscoveryResponse::default()
+    }
+}
+
+/// A SotW response.
+pub(crate) fn sotw(type_url: &str, version: &str, nonce: &str, puts: &[&str]) -> DiscoveryResponse {
+    let put = |put: &&str| {
+        let (name, content) = put.split_once('=').unwrap();
+        body(type_url, name, content)
+    };
+    DiscoveryResponse {
+        type_url: type_url.to_owned(),
+        version_info: version.to_owned(),
+        nonce: nonce.to_owned(),
+        resources: puts.iter().map(put).collect(),
+        ..DiscoveryResponse::default()
+    }
+}
+
+/// The time now.
+#[expect(clippy::disallowed_methods, reason = "tests measure real time here")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+pub(crate) const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}

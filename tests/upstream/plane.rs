@@ -1,0 +1,256 @@
+//! A control plane that does what a test tells it to, on a real socket.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, Response};
+use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// How long anything may take before a test fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for something, but not for ever.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("{what} did not happen within {PATIENCE:?}"),
+    }
+}
+
+/// A listener that hands every call to the test.
+pub(crate) struct Plane {
+    pub(crate) address: SocketAddr,
+    calls: mpsc::Receiver<Call>,
+    task: JoinHandle<()>,
+}
+
+/// One stream of a client.
+pub(crate) struct Call {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    requests: RecvStream,
+    buffer: BytesMut,
+    respond: SendResponse<Bytes>,
+    responses: Option<SendStream<Bytes>>,
+    connection: mpsc::Sender<Order>,
+}
+
+/// What the connection under a call shall do.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// Say that it goes away, and go.
+    GoAway(Reason),
+    /// Take no more calls, and end when the present ones have.
+    Drain,
+    /// Be deaf and dumb, with the socket open.
+    Freeze,
+}
+
+impl Plane {
+    pub(crate) async fn start() -> Self {
+        Self::with(h2::server::Builder::new()).await
+    }
+
+    /// A plane with its own idea of HTTP/2.
+    pub(crate) async fn with(builder: h2::server::Builder) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::tcp(listener, builder)
+    }
+
+    /// A plane at this listener.
+    pub(crate) fn tcp(listener: TcpListener, builder: h2::server::Builder) -> Self {
+        let address = listener.local_addr().unwrap();
+        let listener = Arc::new(listener);
+        Self::on(address, builder, move || {
+            let listener = listener.clone();
+            async move { listener.accept().await.unwrap().0 }
+        })
+    }
+
+    pub(crate) fn unix(path: &std::path::Path) -> Self {
+        let listener = Arc::new(UnixListener::bind(path).unwrap());
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        Self::on(nowhere, h2::server::Builder::new(), move || {
+            let listener = listener.clone();
+            async move { listener.accept().await.unwrap().0 }
+        })
+    }
+
+    /// A plane on whatever `accept` gives.
+    pub(crate) fn on<S, A, F>(address: SocketAddr, builder: h2::server::Builder, mut accept: A) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        A: FnMut() -> F + Send + 'static,
+        F: Future<Output = S> + Send,
+    {
+        let (sender, calls) = mpsc::channel(16);
+        #[expect(clippy::disallowed_methods, reason = "a server runs beside its client")]
+        let task = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            loop {
+                let io = accept().await;
+                connections.spawn(serve(io, builder.clone(), sender.clone()));
+            }
+        });
+        Self { address, calls, task }
+    }
+
+    /// The next call.
+    pub(crate) async fn call(&mut self) -> Call {
+        soon("a call", self.calls.recv()).await.unwrap()
+    }
+
+    /// Whether a call is there already.
+    pub(crate) fn has_call(&mut self) -> Option<Call> {
+        self.calls.try_recv().ok()
+    }
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve<S>(io: S, builder: h2::server::Builder, calls: mpsc::Sender<Call>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Ok(mut connection) = builder.handshake::<_, Bytes>(io).await else {
+        return;
+    };
+    let (sender, mut orders) = mpsc::channel(4);
+    loop {
+        tokio::select! {
+            order = orders.recv() => match order {
+                Some(Order::GoAway(reason)) => connection.abrupt_shutdown(reason),
+                Some(Order::Drain) => connection.graceful_shutdown(),
+                Some(Order::Freeze) => std::future::pending().await,
+                None => {}
+            },
+            accepted = connection.accept() => {
+                let Some(Ok((request, respond))) = accepted else {
+                    return;
+                };
+                let (parts, requests) = request.into_parts();
+                let call = Call {
+                    path: parts.uri.path().to_owned(),
+                    headers: parts.headers,
+                    requests,
+                    buffer: BytesMut::new(),
+                    respond,
+                    responses: None,
+                    connection: sender.clone(),
+                };
+                if calls.send(call).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Call {
+    /// The next request.
+    pub(crate) async fn request<M: Message + Default>(&mut self) -> M {
+        soon("a request", self.try_request())
+            .await
+            .expect("the client closed the stream")
+    }
+
+    /// The next request, if the client has not closed the stream.
+    pub(crate) async fn try_request<M: Message + Default>(&mut self) -> Option<M> {
+        loop {
+            if let Some(size) = self.buffer.get(1..5).map(|mut size| size.get_u32() as usize)
+                && self.buffer.len() >= 5 + size
+            {
+                self.buffer.advance(5);
+                return Some(M::decode(self.buffer.split_to(size)).unwrap());
+            }
+            let data = self.requests.data().await?.ok()?;
+            self.requests.flow_control().release_capacity(data.len()).unwrap();
+            self.buffer.extend_from_slice(&data);
+        }
+    }
+
+    pub(crate) async fn delta(&mut self) -> DeltaDiscoveryRequest {
+        self.request().await
+    }
+
+    pub(crate) async fn sotw(&mut self) -> DiscoveryRequest {
+        self.request().await
+    }
+
+    /// Waits until the client is gone.
+    pub(crate) async fn gone(&mut self) {
+        soon("the end of the stream", async {
+            while self.try_request::<DeltaDiscoveryRequest>().await.is_some() {}
+        })
+        .await;
+    }
+
+    pub(crate) fn send(&mut self, message: &impl Message) {
+        self.send_bytes(&message.encode_to_vec());
+    }
+
+    /// Sends a message of these bytes.
+    pub(crate) fn send_bytes(&mut self, message: &[u8]) {
+        let mut frame = BytesMut::with_capacity(message.len() + 5);
+        frame.put_u8(0);
+        frame.put_u32(u32::try_from(message.len()).unwrap());
+        frame.put_slice(message);
+        self.send_raw(frame.freeze());
+    }
+
+    /// Sends these bytes as they are.
+    pub(crate) fn send_raw(&mut self, bytes: Bytes) {
+        self.begin();
+        // What cannot be sent any more is the client's decision, which the test then looks at.
+        let _ = self.responses.as_mut().unwrap().send_data(bytes, false);
+    }
+
+    fn begin(&mut self) {
+        if self.responses.is_none() {
+            let head = Response::builder().header("content-type", "application/grpc");
+            self.responses = Some(self.respond.send_response(head.body(()).unwrap(), false).unwrap());
+        }
+    }
+
+    /// Ends the stream with a gRPC status.
+    pub(crate) fn finish(mut self, code: tonic::Code, message: &str) {
+        let code = (code as i32).to_string();
+        if let Some(mut responses) = self.responses.take() {
+            let mut trailers = HeaderMap::new();
+            trailers.insert("grpc-status", code.parse().unwrap());
+            trailers.insert("grpc-message", message.parse().unwrap());
+            let _ = responses.send_trailers(trailers);
+        } else {
+            let head = Response::builder()
+                .header("content-type", "application/grpc")
+                .header("grpc-status", code)
+                .header("grpc-message", message);
+            let _ = self.respond.send_response(head.body(()).unwrap(), true);
+        }
+    }
+
+    pub(crate) async fn go_away(&self, reason: Reason) {
+        self.connection.send(Order::GoAway(reason)).await.unwrap();
+    }
+
+    pub(crate) async fn drain(&self) {
+        self.connection.send(Order::Drain).await.unwrap();
+    }
+
+    pub(crate) async fn freeze(&self) {
+        self.connection.send(Order::Freeze).await.unwrap();
+    }
+}

@@ -1,0 +1,193 @@
+//! How a control plane is reached.
+
+use std::sync::Arc;
+
+use distributary::config::{Credentials, Endpoint};
+use distributary::upstream::Phase;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls_pki_types::PrivateKeyDer;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::plane::{Plane, soon};
+use crate::{EDS, Relay, delta, ms, now};
+
+/// All addresses of a name are tried: this plane is at one of them only.
+#[tokio::test]
+async fn a_name_with_several_addresses() {
+    let mut plane = Plane::start().await;
+    let port = plane.address.port();
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+        plan.server.endpoint = Endpoint::Tcp {
+            host: "localhost".to_owned(),
+            port,
+        };
+    });
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+}
+
+/// A Unix socket.
+#[tokio::test]
+async fn a_unix_socket() {
+    let path = std::env::temp_dir().join(format!("distributary-upstream-{}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let mut plane = Plane::unix(&path);
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+        plan.server.endpoint = Endpoint::Unix(path.clone())
+    });
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// Nobody listens: an error in words, and another attempt later, which finds the plane.
+#[tokio::test]
+async fn a_plane_that_comes_later() {
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let relay = Relay::with(port, &[(EDS, "a")], |_| ());
+    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    assert!(status.error.unwrap().contains(&format!("cannot connect to {port}")));
+    let listener = TcpListener::bind(port).await.unwrap();
+    let mut plane = Plane::tcp(listener, h2::server::Builder::new());
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    let status = relay
+        .status("an answer", |status| status.phase == Phase::Answering)
+        .await;
+    assert_eq!(status.error, None);
+}
+
+/// L-22b, E-08: the server accepts the connection and begins HTTP/2 only much later: until then nothing counts as missing.
+#[tokio::test]
+async fn a_late_handshake() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let relay = Relay::with(address, &[(EDS, "a")], |plan| plan.does_not_exist = ms(400));
+    let (socket, _) = soon("a connection", listener.accept()).await.unwrap();
+    // Three times as long as a server that could read the request would have.
+    tokio::time::sleep(ms(1200)).await;
+    assert_eq!(relay.known(EDS), "");
+    let mut socket = Some(socket);
+    let start = now();
+    let mut plane = Plane::on(address, h2::server::Builder::new(), move || {
+        let socket = socket.take();
+        async move {
+            match socket {
+                Some(socket) => socket,
+                None => std::future::pending().await,
+            }
+        }
+    });
+    let mut call = plane.call().await;
+    call.delta().await;
+    relay.knows(EDS, "a:TimedOut").await;
+    assert!(start.elapsed() >= ms(400));
+}
+
+/// TLS with a given authority: trusted, or not.
+#[tokio::test]
+async fn tls_with_a_given_authority() {
+    let authority = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let other = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    for (trusted, right) in [(&authority, true), (&other, false)] {
+        let path = std::env::temp_dir().join(format!("distributary-upstream-{}-{right}.pem", std::process::id()));
+        std::fs::write(&path, trusted.cert.pem()).unwrap();
+        let (mut plane, port) = tls_plane(&authority).await;
+        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+            plan.server.endpoint = Endpoint::Tcp {
+                host: "localhost".to_owned(),
+                port,
+            };
+            plan.server.credentials = Credentials::Tls {
+                ca_certificate_file: Some(path.clone()),
+            };
+        });
+        if right {
+            let mut call = plane.call().await;
+            call.delta().await;
+            call.send(&delta(EDS, "n1", &["a=1"], &[]));
+            relay.knows(EDS, "a=1").await;
+        } else {
+            let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+            let error = status.error.unwrap();
+            assert!(error.contains("TLS handshake with localhost failed"), "{error}");
+            assert!(plane.has_call().is_none());
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// An authority file that is not there is an error in words.
+#[tokio::test]
+async fn no_authority_file() {
+    let (plane, _) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+        plan.server.credentials = Credentials::Tls {
+            ca_certificate_file: Some("/nowhere/ca.pem".into()),
+        };
+    });
+    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    assert!(
+        status
+            .error
+            .unwrap()
+            .contains("cannot read the authorities in /nowhere/ca.pem")
+    );
+}
+
+/// A plaintext client at a TLS port, and a TLS client at a plaintext port: both are told what may be wrong.
+#[tokio::test]
+async fn tls_on_one_side_only() {
+    let (plane, _) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let error = status.error.unwrap();
+    assert!(
+        error.contains("TLS needed or not") || error.contains("without an error"),
+        "{error}"
+    );
+
+    let plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+        plan.server.credentials = Credentials::Tls {
+            ca_certificate_file: None,
+        };
+    });
+    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let error = status.error.unwrap();
+    assert!(error.contains("is it a TLS port"), "{error}");
+}
+
+async fn tls_plane(identity: &CertifiedKey<rcgen::KeyPair>) -> (Plane, u16) {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let key = PrivateKeyDer::try_from(identity.signing_key.serialize_der()).unwrap();
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![identity.cert.der().clone()], key)
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = Arc::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let address = listener.local_addr().unwrap();
+    let plane = Plane::on(address, h2::server::Builder::new(), move || {
+        let (acceptor, listener) = (acceptor.clone(), listener.clone());
+        async move {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                if let Ok(stream) = acceptor.accept(socket).await {
+                    return stream;
+                }
+            }
+        }
+    });
+    (plane, address.port())
+}
