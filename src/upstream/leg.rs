@@ -209,7 +209,11 @@ impl Leg {
                 self.rest();
                 return;
             }
-            self.failed(&Failure::Unimplemented);
+            self.failed(if self.target.tried_both() {
+                &Failure::Unimplemented
+            } else {
+                failure
+            });
         } else if answered {
             // G-02: a stream that ends after a response is no failure of the server.
             let wait = self.backoff.handle_end(lived, dice());

@@ -71,6 +71,11 @@ impl Target {
         other
     }
 
+    /// Whether the one dialect is tried after the other.
+    pub(super) fn tried_both(&self) -> bool {
+        self.server.transport == Transport::Delta
+    }
+
     /// It closed the connection because we asked too often whether it is alive: we ask half as often from now on.
     pub(super) fn calm_down(&self, settings: &Settings) {
         if self.keepalive(settings) < KEEPALIVE_MOST {
