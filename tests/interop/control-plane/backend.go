@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+
+	"google.golang.org/grpc"
+	health "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+)
+
+type backendStarted struct {
+	Backend string `json:"backend"`
+	HTTP    int    `json:"http"`
+	GRPC    int    `json:"grpc"`
+}
+
+// named answers every call with its name, in a header.
+type named struct {
+	health.UnimplementedHealthServer
+	name string
+}
+
+func (n named) Check(ctx context.Context, _ *health.HealthCheckRequest) (*health.HealthCheckResponse, error) {
+	if err := grpc.SetHeader(ctx, metadata.Pairs("backend", n.name)); err != nil {
+		return nil, err
+	}
+	return &health.HealthCheckResponse{Status: health.HealthCheckResponse_SERVING}, nil
+}
+
+func (n named) ServeHTTP(response http.ResponseWriter, _ *http.Request) {
+	response.Header().Set("backend", n.name)
+	_, _ = response.Write([]byte(n.name + "\n"))
+}
+
+func backend(names []string) error {
+	for _, name := range names {
+		plain, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		rpc, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		services := grpc.NewServer()
+		health.RegisterHealthServer(services, named{name: name})
+		go report(func() error { return http.Serve(plain, named{name: name}) })
+		go report(func() error { return services.Serve(rpc) })
+		say(backendStarted{name, port(plain), port(rpc)})
+	}
+	untilInputEnds()
+	return nil
+}
+
+func port(socket net.Listener) int {
+	return socket.Addr().(*net.TCPAddr).Port
+}
+
+func report(serve func() error) {
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, "control-plane: backend:", err)
+	}
+}

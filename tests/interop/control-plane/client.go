@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	health "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	_ "google.golang.org/grpc/xds" // The xds:/// resolver and its balancers.
+)
+
+type answer struct {
+	Target  string `json:"target"`
+	Backend string `json:"backend,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+const (
+	callEvery   = 10 * time.Millisecond
+	callTimeout = 20 * time.Second
+)
+
+// client calls every target all the time and says who answered.
+func client(targets []string) error {
+	for _, target := range targets {
+		channel, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return err
+		}
+		defer channel.Close()
+		go func() {
+			stub := health.NewHealthClient(channel)
+			for started := false; ; time.Sleep(callEvery) {
+				// Waiting for the first configuration is not a failure; later nothing may have to wait.
+				next := call(stub, target, !started)
+				started = started || next.Error == ""
+				say(next)
+			}
+		}()
+	}
+	untilInputEnds()
+	return nil
+}
+
+func call(stub health.HealthClient, target string, wait bool) answer {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	var header metadata.MD
+	_, err := stub.Check(ctx, &health.HealthCheckRequest{}, grpc.Header(&header), grpc.WaitForReady(wait))
+	if err != nil {
+		return answer{Target: target, Error: err.Error()}
+	}
+	return answer{Target: target, Backend: strings.Join(header.Get("backend"), ",")}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+)
+
+// event tells the suite what a client of this control plane did.
+type event struct {
+	Event       string   `json:"event"`
+	Dialect     string   `json:"dialect"`
+	Stream      int64    `json:"stream"`
+	Type        string   `json:"type,omitempty"`
+	Names       []string `json:"names,omitempty"`
+	Unsubscribe []string `json:"unsubscribe,omitempty"`
+	Version     string   `json:"version,omitempty"`
+	Nonce       string   `json:"nonce,omitempty"`
+	Rejected    string   `json:"rejected,omitempty"`
+}
+
+func callbacks(store *store) server.Callbacks {
+	wanted := func(typeURL string, names []string) {
+		// Not within the callback: it runs on the stream that the change would have to be sent on.
+		go func() {
+			if err := store.wanted(typeURL, names); err != nil {
+				fmt.Fprintln(os.Stderr, "control-plane: lazy resource:", err)
+			}
+		}()
+	}
+	return server.CallbackFuncs{
+		StreamOpenFunc: func(_ context.Context, stream int64, typeURL string) error {
+			say(event{Event: "open", Dialect: "sotw", Stream: stream, Type: typeURL})
+			return nil
+		},
+		DeltaStreamOpenFunc: func(_ context.Context, stream int64, typeURL string) error {
+			say(event{Event: "open", Dialect: "delta", Stream: stream, Type: typeURL})
+			return nil
+		},
+		StreamClosedFunc: func(stream int64, _ *core.Node) {
+			say(event{Event: "closed", Dialect: "sotw", Stream: stream})
+		},
+		DeltaStreamClosedFunc: func(stream int64, _ *core.Node) {
+			say(event{Event: "closed", Dialect: "delta", Stream: stream})
+		},
+		StreamRequestFunc: func(stream int64, request *discovery.DiscoveryRequest) error {
+			say(event{
+				Event: "request", Dialect: "sotw", Stream: stream, Type: request.GetTypeUrl(), Names: request.GetResourceNames(),
+				Version: request.GetVersionInfo(), Nonce: request.GetResponseNonce(), Rejected: request.GetErrorDetail().GetMessage(),
+			})
+			wanted(request.GetTypeUrl(), request.GetResourceNames())
+			return nil
+		},
+		StreamDeltaRequestFunc: func(stream int64, request *discovery.DeltaDiscoveryRequest) error {
+			say(event{
+				Event: "request", Dialect: "delta", Stream: stream, Type: request.GetTypeUrl(),
+				Names: request.GetResourceNamesSubscribe(), Unsubscribe: request.GetResourceNamesUnsubscribe(),
+				Nonce: request.GetResponseNonce(), Rejected: request.GetErrorDetail().GetMessage(),
+			})
+			wanted(request.GetTypeUrl(), request.GetResourceNamesSubscribe())
+			return nil
+		},
+		StreamResponseFunc: func(_ context.Context, stream int64, _ *discovery.DiscoveryRequest, response *discovery.DiscoveryResponse) {
+			say(event{
+				Event: "response", Dialect: "sotw", Stream: stream, Type: response.GetTypeUrl(),
+				Version: response.GetVersionInfo(), Nonce: response.GetNonce(),
+			})
+		},
+		StreamDeltaResponseFunc: func(stream int64, _ *discovery.DeltaDiscoveryRequest, response *discovery.DeltaDiscoveryResponse) {
+			sent := make([]string, 0, len(response.GetResources()))
+			for _, resource := range response.GetResources() {
+				sent = append(sent, resource.GetName())
+			}
+			say(event{
+				Event: "response", Dialect: "delta", Stream: stream, Type: response.GetTypeUrl(),
+				Names: sent, Unsubscribe: response.GetRemovedResources(), Nonce: response.GetNonce(),
+			})
+		},
+	}
+}

@@ -1,0 +1,57 @@
+// Command control-plane is everything in the interop suite that is written in Go:
+//
+//	control-plane serve [--cache snapshot|linear] [--listen ADDRESS]   a control plane on go-control-plane
+//	control-plane backend NAME...                                      HTTP and gRPC servers that answer with their name
+//	control-plane client TARGET...                                     a grpc-go client that calls xds:/// targets without end
+//	control-plane certificate NAME                                     a fresh self-signed certificate and its key
+//
+// Each mode speaks JSON, one object per line, on standard output. A mode that runs on ends when its standard
+// input does, so none outlives the suite.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "control-plane:", err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	if len(arguments) == 0 {
+		return fmt.Errorf("which mode? serve, backend, client or certificate")
+	}
+	switch mode, rest := arguments[0], arguments[1:]; mode {
+	case "serve":
+		return serve(rest)
+	case "backend":
+		return backend(rest)
+	case "client":
+		return client(rest)
+	case "certificate":
+		return certificate(rest)
+	default:
+		return fmt.Errorf("no mode %q: serve, backend, client or certificate", mode)
+	}
+}
+
+var output sync.Mutex
+
+// say writes one line of JSON to standard output.
+func say(message any) {
+	output.Lock()
+	defer output.Unlock()
+	_ = json.NewEncoder(os.Stdout).Encode(message)
+}
+
+// untilInputEnds returns when standard input is closed.
+func untilInputEnds() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+
+	cluster "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpoint "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	extension "github.com/envoyproxy/go-control-plane/envoy/service/extension/v3"
+	listener "github.com/envoyproxy/go-control-plane/envoy/service/listener/v3"
+	route "github.com/envoyproxy/go-control-plane/envoy/service/route/v3"
+	runtime "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	secret "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"google.golang.org/grpc"
+)
+
+// command is one line of standard input. Its parts are applied together: one snapshot, or, with linear caches,
+// additions from clusters to routes and then removals the other way round.
+type command struct {
+	ID int `json:"id"`
+	// Put holds resources as JSON objects with an "@type".
+	Put []json.RawMessage `json:"put"`
+	// Lazy resources exist only from the moment that a client asks for them by name.
+	Lazy []json.RawMessage `json:"lazy"`
+	// Remove holds pairs of type URL and name.
+	Remove [][2]string `json:"remove"`
+}
+
+type reply struct {
+	Reply int    `json:"reply"`
+	Error string `json:"error"`
+}
+
+type listening struct {
+	Listening string `json:"listening"`
+}
+
+func serve(arguments []string) error {
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	kind := flags.String("cache", "snapshot", "snapshot (one per fleet, ADS mode) or linear (one cache per type, behind a mux)")
+	address := flags.String("listen", "127.0.0.1:0", "address of the gRPC server")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	store, err := newStore(*kind)
+	if err != nil {
+		return err
+	}
+	socket, err := net.Listen("tcp", *address)
+	if err != nil {
+		return err
+	}
+	services := grpc.NewServer()
+	register(services, server.NewServer(context.Background(), store.cache, callbacks(store)))
+	go func() {
+		if err := services.Serve(socket); err != nil {
+			fmt.Fprintln(os.Stderr, "control-plane:", err)
+		}
+	}()
+	say(listening{Listening: socket.Addr().String()})
+
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var next command
+		answer := reply{}
+		err := json.Unmarshal(lines.Bytes(), &next)
+		if err == nil {
+			err = store.apply(next)
+		}
+		if err != nil {
+			answer.Error = err.Error()
+		}
+		answer.Reply = next.ID
+		say(answer)
+	}
+	services.Stop()
+	return lines.Err()
+}
+
+func register(services *grpc.Server, xds server.Server) {
+	discovery.RegisterAggregatedDiscoveryServiceServer(services, xds)
+	cluster.RegisterClusterDiscoveryServiceServer(services, xds)
+	endpoint.RegisterEndpointDiscoveryServiceServer(services, xds)
+	listener.RegisterListenerDiscoveryServiceServer(services, xds)
+	route.RegisterRouteDiscoveryServiceServer(services, xds)
+	route.RegisterScopedRoutesDiscoveryServiceServer(services, xds)
+	route.RegisterVirtualHostDiscoveryServiceServer(services, xds)
+	secret.RegisterSecretDiscoveryServiceServer(services, xds)
+	runtime.RegisterRuntimeDiscoveryServiceServer(services, xds)
+	extension.RegisterExtensionConfigDiscoveryServiceServer(services, xds)
+}

@@ -1,0 +1,1 @@
+"""The programs that take part in a scenario: control plane, relay, Envoy, gRPC clients, traffic."""

@@ -1,0 +1,62 @@
+"""The Go program: a real control plane (go-control-plane) and the servers that answer with their name."""
+
+import json
+import subprocess
+
+from .process import Failed, Talker
+from .resources import TYPES
+
+
+class ControlPlane(Talker):
+    """go-control-plane with its snapshot cache or its linear caches."""
+
+    def __init__(self, program, logs, cache, address="127.0.0.1:0"):
+        super().__init__("control-plane", [program, "serve", "--cache", cache, "--listen", address], logs)
+        self.commands = 0
+        self.address = self.wait_for("its address", lambda line: "listening" in line)["listening"]
+
+    def apply(self, put=(), remove=(), lazy=()):
+        """Publishes resources and takes others away ([("cds", name), ...]), as one change."""
+        self.commands += 1
+        number = self.commands
+        self.tell({
+            "id": number, "put": list(put), "lazy": list(lazy),
+            "remove": [[TYPES[short], name] for short, name in remove],
+        })
+        answer = self.wait_for(f"an answer to command {number}", lambda line: line.get("reply") == number)
+        if answer["error"]:
+            raise Failed(f"the control plane refused a resource: {answer['error']}")
+
+    def requests(self, short=None):
+        """The requests that it got so far, of one type or of all."""
+        with self.news:
+            return [line for line in self.lines
+                    if line.get("event") == "request" and (short is None or line.get("type") == TYPES[short])]
+
+    def rejections(self):
+        """What its clients said about configuration that they did not take."""
+        return [request["rejected"] for request in self.requests() if request.get("rejected")]
+
+    def wait_for_request(self, short, name, start=0):
+        """Waits until somebody asks for a resource by its name."""
+        return self.wait_for(
+            f"a request for {short} {name}",
+            lambda line: line.get("event") == "request" and line.get("type") == TYPES[short] and name in line.get("names", ()),
+            start,
+        )
+
+
+class Backends(Talker):
+    """Servers for HTTP and gRPC; each answers with its own name."""
+
+    def __init__(self, program, logs, names):
+        super().__init__("backends", [program, "backend", *names], logs)
+        started = [self.wait_for(f"backend {name}", lambda line, name=name: line.get("backend") == name) for name in names]
+        self.http = {one["backend"]: one["http"] for one in started}
+        self.grpc = {one["backend"]: one["grpc"] for one in started}
+
+
+def certificate(program, name):
+    """A fresh self-signed certificate for a name: {"certificate": PEM, "key": PEM}."""
+    made = subprocess.run([program, "certificate", name], check=True, capture_output=True, text=True, timeout=30)
+    return json.loads(made.stdout)

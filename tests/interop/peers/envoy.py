@@ -1,0 +1,94 @@
+"""A real Envoy, in any of the four ways in which it can speak xDS."""
+
+import json
+import urllib.request
+from dataclasses import dataclass
+
+from .process import Process, eventually
+from .resources import ADS, address
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How an Envoy asks: all types on one stream or one stream per type, state of the world or delta."""
+
+    name: str
+    api_type: str
+    aggregated: bool
+
+    def api_config(self):
+        return {"api_type": self.api_type, "transport_api_version": "V3",
+                "grpc_services": [{"envoy_grpc": {"cluster_name": "xds"}}]}
+
+    def source(self):
+        """Where resources of this dialect say that further resources come from."""
+        return ADS if self.aggregated else {"api_config_source": self.api_config(), "resource_api_version": "V3"}
+
+
+ADS_SOTW = Dialect("ads-sotw", "GRPC", True)
+ADS_DELTA = Dialect("ads-delta", "DELTA_GRPC", True)
+STREAMS_SOTW = Dialect("streams-sotw", "GRPC", False)
+STREAMS_DELTA = Dialect("streams-delta", "DELTA_GRPC", False)
+AGGREGATED = (ADS_SOTW, ADS_DELTA)
+EVERY = (ADS_SOTW, ADS_DELTA, STREAMS_SOTW, STREAMS_DELTA)
+
+
+class Envoy(Process):
+    """An Envoy that gets everything but its bootstrap from an xDS server."""
+
+    def __init__(self, program, logs, dialect, server, node="envoy", layers=()):
+        files = logs / f"{node}.yaml", logs / f"{node}.admin"
+        files[0].write_text(json.dumps(bootstrap(dialect, server, node, layers)))
+        files[1].unlink(missing_ok=True)
+        super().__init__(node, [
+            program, "-c", files[0], "--admin-address-path", files[1], "--disable-hot-restart",
+            "--concurrency", "1", "-l", "info", "--drain-time-s", "1",
+        ], logs)
+        self.admin = eventually(f"{node}'s admin address", lambda: files[1].exists() and files[1].read_text())
+
+    def ready(self, within=20.0):
+        """Waits until the first configuration of every type is in use."""
+        eventually(f"{self.name} is ready", lambda: self.alive() and self.get("/ready", "").startswith("LIVE"), within)
+        return self
+
+    def get(self, path, otherwise=None):
+        try:
+            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=10) as answer:
+                return answer.read().decode()
+        except OSError:
+            if otherwise is None:
+                raise
+            return otherwise
+
+    def stat(self, name):
+        """A counter or gauge, 0 if it does not exist (yet)."""
+        for line in self.get(f"/stats?filter=^{name.replace('.', '[.]')}$").splitlines():
+            return int(line.rpartition(" ")[2])
+        return 0
+
+    def clusters(self, state="active"):
+        """Clusters by name that came over CDS and are active, or still warming."""
+        dump = json.loads(self.get(f"/config_dump?resource=dynamic_{state}_clusters"))
+        return {entry["cluster"]["name"]: entry["cluster"] for entry in dump.get("configs", ()) if "cluster" in entry}
+
+
+def bootstrap(dialect, server, node, layers):
+    host, _, port = server.rpartition(":")
+    assert host == "127.0.0.1"
+    options = {"@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+               "explicit_http_config": {"http2_protocol_options": {}}}
+    xds = {"name": "xds", "type": "STATIC", "connect_timeout": "5s",
+           "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
+           "load_assignment": {"cluster_name": "xds", "endpoints": [
+               {"lb_endpoints": [{"endpoint": {"address": address(int(port))}}]}]}}
+    dynamic = {"cds_config": dialect.source(), "lds_config": dialect.source()}
+    if dialect.aggregated:
+        # M-02: with this the node comes on the first request of a stream only.
+        dynamic["ads_config"] = {**dialect.api_config(), "set_node_on_first_message_only": True}
+    boot = {"node": {"id": node, "cluster": "interop"}, "admin": {"address": address(0)},
+            "static_resources": {"clusters": [xds]}, "dynamic_resources": dynamic}
+    if layers:
+        boot["layered_runtime"] = {"layers": [
+            *({"name": layer, "rtds_layer": {"name": layer, "rtds_config": dialect.source()}} for layer in layers),
+            {"name": "admin", "admin_layer": {}}]}
+    return boot

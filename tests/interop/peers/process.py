@@ -1,0 +1,104 @@
+"""Child processes, ports and waiting: everything here has a deadline, and every child is ended by its id."""
+
+import json
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+DEADLINE = 20.0
+POLL = 0.02
+
+
+class Failed(Exception):
+    """Something that a scenario expects did not happen."""
+
+
+def free_port():
+    """A port of the loopback interface that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def eventually(what, check, within=DEADLINE):
+    """Waits until check() returns something true, and returns it."""
+    deadline = time.monotonic() + within
+    while True:
+        found = check()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise Failed(f"not within {within:g} s: {what}")
+        time.sleep(POLL)
+
+
+class Process:
+    """A child whose standard error goes to a file of its own."""
+
+    def __init__(self, name, command, logs: Path, environment=None):
+        self.name = name
+        self.log = logs / f"{name}.log"
+        with self.log.open("ab") as errors:
+            self.child = subprocess.Popen(
+                [str(part) for part in command],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
+            )
+        self.lines = []
+        self.news = threading.Condition()
+        self.reader = threading.Thread(target=self._read, name=f"read {name}", daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.child.stdout:
+            heard = self.hear(line)
+            with self.news:
+                self.lines.append(heard)
+                self.news.notify_all()
+        with self.news:
+            self.news.notify_all()
+
+    def hear(self, line):
+        """What a line of standard output means; peers that speak JSON override this."""
+        return line
+
+    def wait_for(self, what, wanted, start=0, within=DEADLINE):
+        """Waits for a line of standard output that wanted() accepts, among those from index start on."""
+        deadline = time.monotonic() + within
+        with self.news:
+            while True:
+                for line in self.lines[start:]:
+                    if wanted(line):
+                        return line
+                start = len(self.lines)
+                if not self.alive():
+                    raise Failed(f"{self.name} ended with {self.child.poll()} instead of: {what} (see {self.log})")
+                if not self.news.wait(min(0.2, max(0.0, deadline - time.monotonic()))) and time.monotonic() > deadline:
+                    raise Failed(f"{self.name}, not within {within:g} s: {what}")
+
+    def alive(self):
+        return self.child.poll() is None
+
+    def stop(self):
+        """Asks the child to end, and after a while makes it."""
+        if self.alive():
+            self.child.terminate()
+            try:
+                self.child.wait(10)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+        self.child.wait()
+        self.child.stdin.close()
+        self.reader.join(5)
+
+
+class Talker(Process):
+    """A child that speaks JSON, one object per line."""
+
+    def hear(self, line):
+        return json.loads(line)
+
+    def tell(self, message):
+        self.child.stdin.write(json.dumps(message) + "\n")
+        self.child.stdin.flush()

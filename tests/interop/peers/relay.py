@@ -1,0 +1,49 @@
+"""The program under test."""
+
+import urllib.request
+
+from .process import Process, eventually, free_port
+
+
+class Relay(Process):
+    """`distributary serve` between the control plane and everybody else."""
+
+    def __init__(self, program, logs, upstream, address=None, transport=None, ready=True):
+        self.address = address or f"127.0.0.1:{free_port()}"
+        self.admin = f"127.0.0.1:{free_port()}"
+        command = [program, "serve"]
+        if transport:
+            command += ["--config", self.configuration(logs, upstream, transport)]
+        else:
+            command += ["--listen", self.address, "--upstream", f"http://{upstream}", "--admin", self.admin]
+        super().__init__("relay", command, logs)
+        if ready:
+            self.ready()
+
+    def configuration(self, logs, upstream, transport):
+        file = logs / "relay.yaml"
+        file.write_text(
+            f"listeners: [{{ address: '{self.address}' }}]\n"
+            f"admin: {{ address: '{self.admin}' }}\n"
+            f"upstream:\n  xds_servers:\n"
+            f"    - {{ server_uri: 'http://{upstream}', channel_creds: [{{ type: insecure }}], transport: {transport} }}\n"
+        )
+        return file
+
+    def ready(self):
+        eventually("the relay is ready", lambda: self.alive() and self.status("/ready") == 200)
+        return self
+
+    def status(self, path):
+        """The HTTP status of a page of the admin address, 0 if nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=5) as answer:
+                return answer.status
+        except urllib.error.HTTPError as refused:
+            return refused.code
+        except OSError:
+            return 0
+
+    def metrics(self):
+        with urllib.request.urlopen(f"http://{self.admin}/metrics", timeout=5) as answer:
+            return answer.read().decode()

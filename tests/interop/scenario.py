@@ -1,0 +1,46 @@
+"""How a scenario declares itself, and the list of all that did."""
+
+from dataclasses import dataclass, replace
+from typing import Callable
+
+from peers.envoy import Dialect
+
+CACHES = ("snapshot", "linear")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one scenario: the dialect of its Envoy, if it has one, and what stands upstream."""
+
+    story: Callable
+    rules: str
+    dialect: Dialect | None
+    cache: str
+    upstream: str | None
+    relay_only: str | None
+
+    @property
+    def name(self):
+        parts = [self.story.__name__, self.dialect and self.dialect.name, self.cache, self.upstream and f"upstream-{self.upstream}"]
+        return "/".join(part for part in parts if part)
+
+    def play(self, world):
+        self.story(world, self.dialect) if self.dialect else self.story(world)
+
+
+RUNS = []
+
+
+def scenario(rules, dialects=(None,), caches=CACHES, upstreams=(None,), relay_only=None, where=""):
+    """Registers a story for every combination. `rules` names what it proves; `relay_only` says why the control plane
+    alone cannot pass, in those combinations whose names contain `where`."""
+
+    def register(story):
+        for dialect in dialects:
+            for cache in caches:
+                for upstream in upstreams:
+                    run = Run(story, rules, dialect, cache, upstream, None)
+                    RUNS.append(replace(run, relay_only=relay_only) if where in run.name else run)
+        return story
+
+    return register

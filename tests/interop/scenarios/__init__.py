@@ -1,0 +1,1 @@
+"""Stories: each function is one, and each file is about one kind of peer or trouble."""

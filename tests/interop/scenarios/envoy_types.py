@@ -1,0 +1,153 @@
+"""The other resource types, one after the other, each steering real traffic."""
+
+import ssl
+
+from peers import resources as make
+from peers.control_plane import certificate
+from peers.envoy import ADS_DELTA, ADS_SOTW, AGGREGATED, EVERY, STREAMS_DELTA
+from peers.process import eventually
+from peers.traffic import ask
+from scenario import scenario
+
+
+def clusters(world, source, names="ab"):
+    """A cluster for each backend, of the same name."""
+    return [part for name in names
+            for part in (make.cluster(name, source), make.endpoints(name, world.backends.http[name]))]
+
+
+@scenario("A-T1 SDS", EVERY)
+def secrets(world, dialect):
+    """A listener's certificate comes over SDS and is exchanged while connections are made."""
+    source = dialect.source()
+    tls = {"name": "tls", "typed_config": {
+        "@type": make.PREFIX + "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+        "common_tls_context": {"tls_certificate_sds_secret_configs": [{"name": "web", "sds_config": source}]}}}
+    pairs = [certificate(world.programs.go, f"{name}.test") for name in ("first", "second")]
+    world.control_plane.apply(put=[
+        *clusters(world, source), make.routes("main", make.to("a")), make.secret("web", pairs[0]),
+        make.listener("web", world.port, make.rds("main", source), transport_socket=tls),
+    ])
+    world.through_relay().envoy(dialect).ready()
+
+    def shown():
+        try:
+            return ssl.get_server_certificate(("127.0.0.1", world.port), timeout=5).strip()
+        except OSError:
+            return None
+
+    eventually("the first certificate is shown", lambda: shown() == pairs[0]["certificate"].strip())
+    world.control_plane.apply(put=[make.secret("web", pairs[1])])
+    eventually("the second certificate is shown", lambda: shown() == pairs[1]["certificate"].strip())
+
+
+@scenario("A-T1 SRDS, B-16, D-01", AGGREGATED, where="sotw/linear",
+          relay_only="a linear cache sends only the scope that changed, and Envoy takes the others as deleted")
+def scoped_routes(world, dialect):
+    """The header decides on the scope; scopes come, move and go."""
+    source = dialect.source()
+    world.control_plane.apply(put=[
+        *clusters(world, source), make.routes("to-a", make.to("a")), make.routes("to-b", make.to("b")),
+        make.scope("one", "one", "to-a"), make.scope("two", "two", "to-b"),
+        make.listener("web", world.port, make.scoped("tenant", source)),
+    ])
+    world.through_relay().envoy(dialect).ready()
+    one, two = (world.traffic(headers={"tenant": tenant}) for tenant in ("one", "two"))
+    one.reaches("a")
+    two.reaches("b")
+    world.control_plane.apply(put=[make.scope("three", "three", "to-b")])
+    eventually("scope three", lambda: ask(world.port, headers={"tenant": "three"})[0] == "b")
+    world.control_plane.apply(put=[make.scope("one", "one", "to-b")])
+    one.reaches("b")
+    world.control_plane.apply(remove=[("srds", "three")])
+    eventually("scope three is gone", lambda: ask(world.port, headers={"tenant": "three"})[1])
+    two.reaches("b")
+
+
+@scenario("A-T1 RTDS", AGGREGATED)
+def runtime(world, dialect):
+    """A runtime value moves traffic from one cluster to the other and back."""
+    source = dialect.source()
+    share = {"runtime_fraction": {"runtime_key": "to.b", "default_value": {"numerator": 0}}}
+    world.control_plane.apply(put=[
+        *clusters(world, source), make.routes("main", make.to("b", **share), make.to("a")),
+        make.listener("web", world.port, make.rds("main", source)), make.runtime("shares", **{"to.b": 0}),
+    ])
+    world.through_relay().envoy(dialect, layers=["shares"]).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    world.control_plane.apply(put=[make.runtime("shares", **{"to.b": 100})])
+    traffic.reaches("b")
+    world.control_plane.apply(put=[make.runtime("shares", **{"to.b": 0})])
+    traffic.reaches("a")
+
+
+@scenario("A-T1 ECDS, C-27", AGGREGATED)
+def extension_config(world, dialect):
+    """A filter's configuration comes over ECDS and is exchanged under traffic."""
+    source = dialect.source()
+    mutation = make.FILTERS + "header_mutation.v3.HeaderMutation"
+    marker = {"name": "marker", "config_discovery": {"config_source": source, "type_urls": [mutation]}}
+
+    def marking(value):
+        append = {"header": {"key": "marked", "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+        return {"@type": make.TYPES["ecds"], "name": "marker", "typed_config": {
+            "@type": mutation, "mutations": {"response_mutations": [{"append": append}]}}}
+
+    world.control_plane.apply(put=[
+        *clusters(world, source), make.routes("main", make.to("a")), marking("early"),
+        make.listener("web", world.port, make.rds("main", source), filters=(marker, make.ROUTER)),
+    ])
+    world.through_relay().envoy(dialect).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    for value in ("early", "late"):
+        world.control_plane.apply(put=[marking(value)])
+        eventually(f"answers are marked {value}", lambda: ask(world.port)[2].get("marked") == value)
+    traffic.reaches("a")
+
+
+@scenario("A-T1 CDS on demand, M-03, C-06", (ADS_SOTW, ADS_DELTA, STREAMS_DELTA), caches=("linear",))
+def clusters_on_demand(world, dialect):
+    """A request names a cluster that Envoy does not know; Envoy asks for it, and the request waits meanwhile."""
+    source, http = dialect.source(), world.backends.http
+    demand = {"name": "on-demand", "typed_config": {
+        "@type": make.FILTERS + "on_demand.v3.OnDemand", "odcds": {"source": source, "timeout": "10s"}}}
+    by_header = {"match": {"prefix": "/"}, "route": {"cluster_header": "cluster"}}
+    world.control_plane.apply(
+        put=[*clusters(world, source, "a"), make.routes("main", by_header),
+             make.listener("web", world.port, make.rds("main", source), filters=(demand, make.ROUTER))],
+        lazy=clusters(world, source, "bc"),
+    )
+    world.through_relay().envoy(dialect).ready()
+    known = world.traffic(headers={"cluster": "a"})
+    known.reaches("a")
+    for name in "bc":
+        world.traffic(headers={"cluster": name}).reaches(name)
+    world.control_plane.apply(put=[make.endpoints("b", http["c"]), make.endpoints("c", http["b"])])
+    world.traffics[1].reaches("c")
+    world.traffics[2].reaches("b")
+    known.reaches("a")
+
+
+@scenario("A-T1 VHDS, C-21, M-03", (ADS_DELTA, STREAMS_DELTA), caches=("linear",))
+def virtual_hosts(world, dialect):
+    """Virtual hosts come by themselves, on demand when a request names one, and change."""
+    source = dialect.source()
+    demand = {"name": "on-demand", "typed_config": {"@type": make.FILTERS + "on_demand.v3.OnDemand"}}
+
+    def host(domain, target):
+        return {"@type": make.TYPES["vhds"], "name": f"main/{domain}", "domains": [domain], "routes": [make.to(target)]}
+
+    hostless = {"@type": make.TYPES["rds"], "name": "main", "vhds": {"config_source": source}}
+    world.control_plane.apply(
+        put=[*clusters(world, source, "abc"), hostless, host("known.test", "a"),
+             make.listener("web", world.port, make.rds("main", source), filters=(demand, make.ROUTER))],
+        lazy=[host("later.test", "b")],
+    )
+    world.through_relay().envoy(dialect).ready()
+    known = world.traffic(headers={"host": "known.test"})
+    known.reaches("a")
+    world.traffic(headers={"host": "later.test"}).reaches("b")
+    world.control_plane.apply(put=[host("known.test", "c")])
+    known.reaches("c")

@@ -1,0 +1,100 @@
+"""Runs the scenarios, prints a line for each, and fails if any failed. `run` prepares what this needs."""
+
+import argparse
+import importlib
+import shutil
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from peers.process import Failed
+from scenario import RUNS
+from world import World
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Programs:
+    go: Path
+    relay: Path
+    envoy: Path
+
+
+def main():
+    options = arguments()
+    for file in sorted((HERE / "scenarios").glob("[a-z]*.py")):
+        importlib.import_module(f"scenarios.{file.stem}")
+    chosen = [run for run in RUNS if not options.only or any(part in run.name for part in options.only)]
+    if options.list:
+        print("\n".join(f"{run.name}  ({run.rules})" for run in chosen))
+        return 0
+    # A signal must still end the children: turn it into an exception that unwinds.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    shutil.rmtree(options.logs, ignore_errors=True)
+    began, passed, failed = time.monotonic(), 0, []
+    for run in chosen:
+        if options.direct and (run.relay_only or run.upstream):
+            print(f"left out {run.name}: {run.relay_only or 'it is about the relay'}", flush=True)
+            continue
+        problem, seconds = play(run, options)
+        if problem:
+            failed.append(run.name)
+            print(f"FAILED   {run.name} ({seconds:.1f} s): {problem}\n         logs: {logs_of(run, options)}", flush=True)
+        else:
+            passed += 1
+            print(f"passed   {run.name} ({seconds:.1f} s)", flush=True)
+    print(f"{time.monotonic() - began:.0f} s. {passed} passed, {len(failed)} failed")
+    return 1 if failed or not passed else 0
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="tests/interop/run", description="The relay among real xDS clients and servers.")
+    parser.add_argument("only", nargs="*", help="run only the scenarios whose name contains one of these")
+    parser.add_argument("--direct", action="store_true", help="clients talk to the control plane: is it the relay, or the peer?")
+    parser.add_argument("--list", action="store_true", help="print the scenarios and the rules that they prove")
+    parser.add_argument("--go", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--relay", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--envoy", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--logs", type=Path, required=True, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def logs_of(run, options):
+    return options.logs / run.name.replace("/", ".")
+
+
+def play(run, options):
+    """Plays one run: (what went wrong or None, seconds)."""
+    logs = logs_of(run, options)
+    logs.mkdir(parents=True)
+    programs = Programs(options.go, options.relay, options.envoy)
+    began = time.monotonic()
+    world, problem = World(programs, logs, run.cache, options.direct, run.upstream), None
+    try:
+        world.begin()
+        run.play(world)
+        world.finish()
+    except Failed as failure:
+        problem = str(failure)
+    except Exception:
+        problem = traceback.format_exc()
+    finally:
+        keep(world, logs)
+        world.close()
+    return problem, time.monotonic() - began
+
+
+def keep(world, logs):
+    """What the control plane saw, for reading afterwards."""
+    if not world.control_plane:
+        return
+    with (logs / "control-plane.events").open("w") as file:
+        file.writelines(f"{line}\n" for line in world.control_plane.lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""One scenario's world: its peers, and the promise that none of them outlives it."""
+
+from contextlib import ExitStack
+
+from peers import control_plane, envoy, grpc_clients, traffic
+from peers.process import Failed, free_port
+from peers.relay import Relay
+
+
+class World:
+    """Peers start on demand. `xds` is the address that clients are pointed at: the relay, or with --direct the
+    control plane itself, which tells whether a failure is the relay's or a peer's."""
+
+    def __init__(self, programs, logs, cache, direct, upstream=None):
+        self.programs, self.logs, self.cache, self.direct, self.upstream = programs, logs, cache, direct, upstream
+        self.peers = ExitStack()
+        self.traffics = []
+        self.relay = None
+        self.port = free_port()
+        self.control_plane = self.backends = self.xds = None
+
+    def begin(self):
+        """Starts what every scenario has: a control plane without resources, and three backends."""
+        self.control_plane = self.start(control_plane.ControlPlane(self.programs.go, self.logs, self.cache))
+        self.backends = self.start(control_plane.Backends(self.programs.go, self.logs, ["a", "b", "c"]))
+        self.xds = self.control_plane.address
+
+    def start(self, peer):
+        self.peers.callback(peer.stop)
+        return peer
+
+    def through_relay(self):
+        """Starts the relay, unless clients talk to the control plane directly. Clients come after this."""
+        if not self.direct:
+            self.relay = self.start(Relay(self.programs.relay, self.logs, self.control_plane.address, transport=self.upstream))
+            self.xds = self.relay.address
+        return self
+
+    def envoy(self, dialect, node="envoy", layers=()):
+        return self.start(envoy.Envoy(self.programs.envoy, self.logs, dialect, self.xds, node, layers))
+
+    def grpc_go(self, *targets):
+        return self.start(grpc_clients.grpc_go(self.programs.go, self.logs, self.xds, targets))
+
+    def grpc_python(self, *targets):
+        return self.start(grpc_clients.grpc_python(self.logs, self.xds, targets))
+
+    def traffic(self, path="/", headers=None, port=None):
+        """HTTP traffic through the proxy from now on."""
+        return self.watch(self.start(traffic.Http(port or self.port, path, headers)))
+
+    def watch(self, record):
+        """At the end of the scenario this record must be free of failures."""
+        self.traffics.append(record)
+        return record
+
+    def unbroken(self):
+        for record in self.traffics:
+            record.unbroken()
+
+    def accepted_upstream(self):
+        """K-07: what one client rejects is that client's affair, so no NACK ever reaches the control plane."""
+        if not self.direct and (rejections := self.control_plane.rejections()):
+            raise Failed(f"the control plane got a NACK: {rejections[0]}")
+
+    def finish(self):
+        self.unbroken()
+        self.accepted_upstream()
+        if self.relay and not self.relay.alive():
+            raise Failed(f"the relay ended with {self.relay.child.poll()}")
+
+    def close(self):
+        self.peers.close()
