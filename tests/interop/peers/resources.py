@@ -34,12 +34,12 @@ def address(port):
     return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
 
 
-def listener(name, port, routing, filters=(ROUTER,), transport_socket=None):
+def listener(name, port, routing, filters=(ROUTER,), transport_socket=None, **more):
     """An HTTP listener; routing is one of rds(), scoped() or an inline route configuration."""
     chain = {"filters": [{"name": "http", "typed_config": manager(routing, filters)}]}
     if transport_socket:
         chain["transport_socket"] = transport_socket
-    return {"@type": TYPES["lds"], "name": name, "address": address(port), "filter_chains": [chain]}
+    return {"@type": TYPES["lds"], "name": name, "address": address(port), "filter_chains": [chain], **more}
 
 
 def api_listener(name, routing):

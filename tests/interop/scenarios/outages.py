@@ -6,7 +6,7 @@ from peers.envoy import AGGREGATED
 from peers.process import free_port
 from peers.relay import Relay
 from scenario import scenario
-from scenarios.envoy_http import proxy
+from scenarios.envoy_http import proxy, single_cluster
 
 RELAY = "it is about the relay"
 
@@ -14,13 +14,6 @@ RELAY = "it is about the relay"
 def successor(world):
     """A control plane at the address of the one that was stopped, without resources yet."""
     return world.start(ControlPlane(world.programs.go, world.logs, world.cache, world.control_plane.address))
-
-
-def plain(world, dialect, backend):
-    """What proxy() publishes, with the endpoints at another backend."""
-    source = dialect.source()
-    return [make.cluster("x", source), make.endpoints("x", world.backends.http[backend]),
-            make.listener("web", world.port, make.rds("main", source)), make.routes("main", make.to("x"))]
 
 
 @scenario("G-19, E-04, K-22", AGGREGATED, relay_only=RELAY)
@@ -31,7 +24,7 @@ def control_plane_restarts(world, dialect):
     world.control_plane.stop()
     traffic.reaches("a")
     world.control_plane = successor(world)
-    world.control_plane.apply(put=plain(world, dialect, "b"))
+    world.control_plane.apply(put=single_cluster(world, dialect, "b"))
     traffic.reaches("b")
     assert envoy.stat("cluster_manager.cds.update_success") == before, "equal clusters were sent again"
 
@@ -58,6 +51,6 @@ def everything_starts_backwards(world, dialect):
     envoy = world.envoy(dialect)
     world.relay = world.start(Relay(world.programs.relay, world.logs, world.control_plane.address, address, ready=False))
     world.control_plane = successor(world)
-    world.control_plane.apply(put=plain(world, dialect, "a"))
+    world.control_plane.apply(put=single_cluster(world, dialect, "a"))
     envoy.ready(within=40)
     world.traffic().reaches("a")
