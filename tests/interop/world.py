@@ -14,7 +14,8 @@ class World:
     def __init__(self, programs, logs, cache, direct, upstream=None):
         self.programs, self.logs, self.cache, self.direct, self.upstream = programs, logs, cache, direct, upstream
         self.peers = ExitStack()
-        self.traffics = []
+        self.traffics, self.clients = [], []
+        self.tolerant = False
         self.relay = None
         self.port = free_port()
         self.control_plane = self.backends = self.xds = None
@@ -32,18 +33,32 @@ class World:
     def through_relay(self):
         """Starts the relay, unless clients talk to the control plane directly. Clients come after this."""
         if not self.direct:
-            self.relay = self.start(Relay(self.programs.relay, self.logs, self.control_plane.address, transport=self.upstream))
-            self.xds = self.relay.address
+            self.start_relay(self.xds)
         return self
 
+    def start_relay(self, upstream, **more):
+        """Starts a relay in front of that address, and points clients at it."""
+        name = "relay" if self.relay is None else "another-relay"
+        self.relay = self.start(Relay(self.programs.relay, self.logs, upstream, name=name, transport=self.upstream, **more))
+        self.xds = self.relay.address
+        return self.relay
+
     def envoy(self, dialect, node="envoy", layers=()):
-        return self.start(envoy.Envoy(self.programs.envoy, self.logs, dialect, self.xds, node, layers))
+        return self.client(envoy.Envoy(self.programs.envoy, self.logs, dialect, self.xds, node, layers))
 
     def grpc_go(self, *targets):
-        return self.start(grpc_clients.grpc_go(self.programs.go, self.logs, self.xds, targets))
+        return self.client(grpc_clients.GrpcGo(self.programs.go, self.logs, self.xds, targets))
 
     def grpc_python(self, *targets):
-        return self.start(grpc_clients.grpc_python(self.logs, self.xds, targets))
+        return self.client(grpc_clients.GrpcPython(self.logs, self.xds, targets))
+
+    def client(self, peer):
+        self.clients.append(peer)
+        return self.start(peer)
+
+    def expect_rejections(self):
+        """Clients of this scenario may reject configuration; in all others that is a failure."""
+        self.tolerant = True
 
     def traffic(self, path="/", headers=None, port=None):
         """HTTP traffic through the proxy from now on."""
@@ -63,9 +78,15 @@ class World:
         if not self.direct and (rejections := self.control_plane.rejections()):
             raise Failed(f"the control plane got a NACK: {rejections[0]}")
 
+    def accepted_downstream(self):
+        for client in self.clients:
+            if client.alive() and not self.tolerant and (rejected := client.rejected()):
+                raise Failed(f"{client.name} rejected configuration: {rejected}")
+
     def finish(self):
         self.unbroken()
         self.accepted_upstream()
+        self.accepted_downstream()
         if self.relay and not self.relay.alive():
             raise Failed(f"the relay ended with {self.relay.child.poll()}")
 

@@ -38,14 +38,10 @@ type reply struct {
 	Error string `json:"error"`
 }
 
-type listening struct {
-	Listening string `json:"listening"`
-}
-
 func serve(arguments []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	kind := flags.String("cache", "snapshot", "snapshot (one per fleet, ADS mode) or linear (one cache per type, behind a mux)")
-	address := flags.String("listen", "127.0.0.1:0", "address of the gRPC server")
+	address := flags.String("listen", "", "address of the gRPC server; it opens with the first command, so that no client sees less")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -53,19 +49,11 @@ func serve(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	socket, err := net.Listen("tcp", *address)
-	if err != nil {
-		return err
-	}
 	services := grpc.NewServer()
 	register(services, server.NewServer(context.Background(), store.cache, callbacks(store)))
-	go func() {
-		if err := services.Serve(socket); err != nil {
-			fmt.Fprintln(os.Stderr, "control-plane:", err)
-		}
-	}()
-	say(listening{Listening: socket.Addr().String()})
+	defer services.Stop()
 
+	listening := false
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -75,14 +63,30 @@ func serve(arguments []string) error {
 		if err == nil {
 			err = store.apply(next)
 		}
+		if err == nil && !listening {
+			err = listen(services, *address)
+			listening = true
+		}
 		if err != nil {
 			answer.Error = err.Error()
 		}
 		answer.Reply = next.ID
 		say(answer)
 	}
-	services.Stop()
 	return lines.Err()
+}
+
+func listen(services *grpc.Server, address string) error {
+	socket, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := services.Serve(socket); err != nil {
+			fmt.Fprintln(os.Stderr, "control-plane:", err)
+		}
+	}()
+	return nil
 }
 
 func register(services *grpc.Server, xds server.Server) {

@@ -3,17 +3,17 @@
 import json
 import subprocess
 
-from .process import Failed, Talker
+from .process import Failed, Talker, free_port
 from .resources import TYPES
 
 
 class ControlPlane(Talker):
-    """go-control-plane with its snapshot cache or its linear caches."""
+    """go-control-plane with its snapshot cache or its linear caches. It listens once it has its first resources."""
 
-    def __init__(self, program, logs, cache, address="127.0.0.1:0"):
-        super().__init__("control-plane", [program, "serve", "--cache", cache, "--listen", address], logs)
+    def __init__(self, program, logs, cache, address=None):
+        self.address = address or f"127.0.0.1:{free_port()}"
+        super().__init__("control-plane", [program, "serve", "--cache", cache, "--listen", self.address], logs)
         self.commands = 0
-        self.address = self.wait_for("its address", lambda line: "listening" in line)["listening"]
 
     def apply(self, put=(), remove=(), lazy=()):
         """Publishes resources and takes others away ([("cds", name), ...]), as one change."""

@@ -66,6 +66,11 @@ class Envoy(Process):
             return int(line.rpartition(" ")[2])
         return 0
 
+    def rejected(self):
+        """Every kind of update that it rejected, with how often."""
+        lines = self.get("/stats?filter=update_rejected$").splitlines()
+        return [line for line in lines if not line.endswith(": 0")]
+
     def clusters(self, state="active"):
         """Clusters by name that came over CDS and are active, or still warming."""
         dump = json.loads(self.get(f"/config_dump?resource=dynamic_{state}_clusters"))

@@ -17,7 +17,7 @@ class GrpcClient(Talker):
         bootstrap = {"node": {"id": name, "cluster": "interop"},
                      "xds_servers": [{"server_uri": server, "channel_creds": [{"type": "insecure"}],
                                       "server_features": ["xds_v3"]}]}
-        environment = {**os.environ, "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap)}
+        environment = {**os.environ, "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap), "GRPC_GO_LOG_SEVERITY_LEVEL": "warning"}
         environment.pop("GRPC_XDS_BOOTSTRAP", None)
         super().__init__(name, [*command, *targets], logs, environment)
 
@@ -27,9 +27,21 @@ class GrpcClient(Talker):
         return call
 
 
-def grpc_go(program, logs, server, targets):
-    return GrpcClient("grpc-go", [program, "client"], logs, server, targets)
+    def rejected(self):
+        """What it logged about configuration that it did not take."""
+        return [line for line in self.log.read_text().splitlines() if "NACK" in line]
 
 
-def grpc_python(logs, server, targets):
-    return GrpcClient("grpc-python", [sys.executable, Path(__file__).with_name("grpcio_client.py")], logs, server, targets)
+class GrpcGo(GrpcClient):
+    def __init__(self, program, logs, server, targets):
+        super().__init__("grpc-go", [program, "client"], logs, server, targets)
+
+    def lost_streams(self):
+        """Streams to the xDS server that ended with UNAVAILABLE."""
+        return [line for line in self.log.read_text().splitlines() if "ADS stream closed" in line and "Unavailable" in line]
+
+
+class GrpcPython(GrpcClient):
+    def __init__(self, logs, server, targets):
+        program = Path(__file__).with_name("grpcio_client.py")
+        super().__init__("grpc-python", [sys.executable, program], logs, server, targets)

@@ -80,12 +80,12 @@ class Process:
     def alive(self):
         return self.child.poll() is None
 
-    def stop(self):
+    def stop(self, within=10.0):
         """Asks the child to end, and after a while makes it."""
         if self.alive():
             self.child.terminate()
             try:
-                self.child.wait(10)
+                self.child.wait(within)
             except subprocess.TimeoutExpired:
                 self.child.kill()
         self.child.wait()

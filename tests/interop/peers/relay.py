@@ -1,14 +1,15 @@
 """The program under test."""
 
+import urllib.error
 import urllib.request
 
-from .process import Process, eventually, free_port
+from .process import Failed, Process, eventually, free_port
 
 
 class Relay(Process):
     """`distributary serve` between the control plane and everybody else."""
 
-    def __init__(self, program, logs, upstream, address=None, transport=None, ready=True):
+    def __init__(self, program, logs, upstream, name="relay", address=None, transport=None, ready=True):
         self.address = address or f"127.0.0.1:{free_port()}"
         self.admin = f"127.0.0.1:{free_port()}"
         command = [program, "serve"]
@@ -16,7 +17,7 @@ class Relay(Process):
             command += ["--config", self.configuration(logs, upstream, transport)]
         else:
             command += ["--listen", self.address, "--upstream", f"http://{upstream}", "--admin", self.admin]
-        super().__init__("relay", command, logs)
+        super().__init__(name, command, logs)
         if ready:
             self.ready()
 
@@ -29,6 +30,12 @@ class Relay(Process):
             f"    - {{ server_uri: 'http://{upstream}', channel_creds: [{{ type: insecure }}], transport: {transport} }}\n"
         )
         return file
+
+    def drain(self):
+        """K-26: asked to end, it does so by itself, cleanly."""
+        self.stop(within=25)
+        if self.child.returncode:
+            raise Failed(f"the relay ended with {self.child.returncode} after SIGTERM")
 
     def ready(self):
         eventually("the relay is ready", lambda: self.alive() and self.status("/ready") == 200)

@@ -12,6 +12,7 @@ LOOPS = "go-control-plane sends a rejected resource again at once, without end"
 @scenario("B-22, K-07, K-08, L-6, L-16", EVERY, relay_only=LOOPS, where="sotw/snapshot")
 def bad_cluster(world, dialect):
     """A cluster that Envoy rejects comes once, others keep changing, and its repair gets through."""
+    world.expect_rejections()
     envoy, traffic = proxy(world, dialect)
     source, http = dialect.source(), world.backends.http
     bad = make.cluster("z", source, timeout="0s")
@@ -34,6 +35,7 @@ def bad_cluster(world, dialect):
 @scenario("C-25, L-26", AGGREGATED, relay_only=f"{LOOPS}, or forgets what else it held")
 def bad_endpoints(world, dialect):
     """Good and bad endpoints in one response: the good ones are not forgotten when the bad ones are repaired."""
+    world.expect_rejections()
     envoy, traffic = proxy(world, dialect)
     source, http = dialect.source(), world.backends.http
     world.control_plane.apply(put=[make.cluster("z", source), make.endpoints("z", http["b"])])
@@ -56,6 +58,7 @@ def bad_endpoints(world, dialect):
 def one_of_two_rejects(world, dialect):
     """Two Envoys on one machine cannot both bind one port: the first runs the listener, the second rejects it. It
     gets it once, and once more when it changes, and meanwhile follows in everything else."""
+    world.expect_rejections()
     rejected, source = "listener_manager.lds.update_rejected", dialect.source()
     web = single_cluster(world, dialect, "a", enable_reuse_port=False)
     world.control_plane.apply(put=web)

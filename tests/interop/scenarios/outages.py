@@ -3,10 +3,10 @@
 from peers import resources as make
 from peers.control_plane import ControlPlane
 from peers.envoy import AGGREGATED
-from peers.process import free_port
-from peers.relay import Relay
+from peers.process import eventually, free_port
 from scenario import scenario
 from scenarios.envoy_http import proxy, single_cluster
+from scenarios.grpc_traffic import service
 
 RELAY = "it is about the relay"
 
@@ -29,15 +29,15 @@ def control_plane_restarts(world, dialect):
     assert envoy.stat("cluster_manager.cds.update_success") == before, "equal clusters were sent again"
 
 
-@scenario("K-09, K-14, L-12, L-18, G-20", AGGREGATED, relay_only=RELAY)
+@scenario("K-09, K-14, K-26, L-12, L-18, G-20", AGGREGATED, relay_only=RELAY)
 def relay_restarts(world, dialect):
     """Envoy comes back to an empty relay at the same address; clusters and endpoints arrive in any order."""
     envoy, traffic = proxy(world, dialect)
     address = world.relay.address
-    world.relay.stop()
+    world.relay.drain()
     traffic.reaches("a")
     world.control_plane.apply(put=[make.endpoints("x", world.backends.http["b"]), make.cluster("x", dialect.source(), "4s")])
-    world.relay = world.start(Relay(world.programs.relay, world.logs, world.control_plane.address, address))
+    world.start_relay(world.control_plane.address, address=address)
     traffic.reaches("b")
     assert envoy.clusters()["x"]["connect_timeout"] == "4s"
 
@@ -47,10 +47,56 @@ def everything_starts_backwards(world, dialect):
     """First Envoy, then the relay, then the control plane: nobody is told that nothing exists."""
     world.control_plane.stop()
     address = f"127.0.0.1:{free_port()}"
-    world.xds = address
+    world.xds = address  # Nobody listens there yet.
     envoy = world.envoy(dialect)
-    world.relay = world.start(Relay(world.programs.relay, world.logs, world.control_plane.address, address, ready=False))
+    world.start_relay(world.control_plane.address, address=address, ready=False)
     world.control_plane = successor(world)
     world.control_plane.apply(put=single_cluster(world, dialect, "a"))
     envoy.ready(within=40)
     world.traffic().reaches("a")
+
+
+@scenario("K-25, K-09", AGGREGATED, relay_only=RELAY)
+def relay_of_relays(world, dialect):
+    """A relay is a control plane to another relay; every change goes through both."""
+    world.control_plane.apply(put=single_cluster(world, dialect, "a"))
+    envoy = world.through_relay().through_relay().envoy(dialect).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    world.control_plane.apply(put=[make.endpoints("x", world.backends.http["b"])])
+    traffic.reaches("b")
+    world.control_plane.apply(put=[make.cluster("x", dialect.source(), "4s")])
+    eventually("the changed cluster is active", lambda: envoy.clusters()["x"]["connect_timeout"] == "4s", within=5)
+    world.control_plane.apply(put=[make.cluster("y", dialect.source()), make.endpoints("y", world.backends.http["c"])])
+    world.control_plane.apply(put=[make.routes("main", make.to("y"))])
+    world.control_plane.apply(remove=[("cds", "x"), ("eds", "x")])
+    traffic.reaches("c")
+    eventually("Envoy dropped cluster x", lambda: set(envoy.clusters()) == {"y"})
+
+
+@scenario("G-19, K-23, L-17", caches=("linear",), relay_only=RELAY)
+def new_client_while_control_plane_is_away(world):
+    """What one client uses is there for the next one too, whoever is away."""
+    world.control_plane.apply(put=service("shop", world.backends.grpc["a"]))
+    go = world.through_relay().grpc_go("xds:///shop")
+    world.watch(go.records["xds:///shop"]).reaches("a")
+    world.control_plane.stop()
+    python = world.grpc_python("xds:///shop")
+    world.watch(python.records["xds:///shop"]).reaches("a")
+    world.control_plane = successor(world)
+    world.control_plane.apply(put=service("shop", world.backends.grpc["b"]))
+    for client in (go, python):
+        client.records["xds:///shop"].reaches("b")
+
+
+@scenario("G-18, L-17, L-18", caches=("linear",), relay_only=RELAY)
+def client_before_control_plane(world):
+    """A gRPC client asks a relay that has nothing yet: its stream ends before it can conclude that nothing exists,
+    and it gets its answer when there is one."""
+    world.control_plane.stop()
+    world.start_relay(world.control_plane.address, ready=False)
+    client = world.grpc_go("xds:///shop")
+    eventually("grpc-go's stream ended", client.lost_streams, within=14)
+    world.control_plane = successor(world)
+    world.control_plane.apply(put=service("shop", world.backends.grpc["a"]))
+    world.watch(client.records["xds:///shop"]).reaches("a")
