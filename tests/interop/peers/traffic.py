@@ -6,8 +6,8 @@ import time
 
 from .process import DEADLINE, Failed, eventually
 
-PACE = 0.01
-STREAK = 5
+PACE = 0.003
+STREAK = 10
 
 
 class Record:

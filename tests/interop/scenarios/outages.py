@@ -3,7 +3,7 @@
 from peers import resources as make
 from peers.control_plane import ControlPlane
 from peers.envoy import AGGREGATED
-from peers.process import eventually, free_port
+from peers.process import Failed, eventually, free_port
 from scenario import scenario
 from scenarios.envoy_http import proxy, single_cluster
 from scenarios.grpc_traffic import service
@@ -26,7 +26,8 @@ def control_plane_restarts(world, dialect):
     world.control_plane = successor(world)
     world.control_plane.apply(put=single_cluster(world, dialect, "b"))
     traffic.reaches("b")
-    assert envoy.stat("cluster_manager.cds.update_success") == before, "equal clusters were sent again"
+    if envoy.stat("cluster_manager.cds.update_success") != before:
+        raise Failed("clusters that did not change were sent again")
 
 
 @scenario("K-09, K-14, K-26, L-12, L-18, G-20", AGGREGATED, relay_only=RELAY)
@@ -39,7 +40,7 @@ def relay_restarts(world, dialect):
     world.control_plane.apply(put=[make.endpoints("x", world.backends.http["b"]), make.cluster("x", dialect.source(), "4s")])
     world.start_relay(world.control_plane.address, address=address)
     traffic.reaches("b")
-    assert envoy.clusters()["x"]["connect_timeout"] == "4s"
+    eventually("the changed cluster is active", lambda: envoy.clusters()["x"]["connect_timeout"] == "4s", within=5)
 
 
 @scenario("G-20, B-20, L-18", AGGREGATED, relay_only=RELAY)
