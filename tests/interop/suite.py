@@ -89,11 +89,12 @@ def play(run, options):
 
 
 def keep(world, logs):
-    """What the control plane saw, for reading afterwards."""
-    if not world.control_plane:
-        return
-    with (logs / "control-plane.events").open("w") as file:
-        file.writelines(f"{line}\n" for line in world.control_plane.lines)
+    """What the control plane and the relay saw, for reading afterwards."""
+    if world.control_plane:
+        with (logs / "control-plane.events").open("w") as file:
+            file.writelines(f"{line}\n" for line in world.control_plane.lines)
+    if world.relay and world.relay.alive():
+        (logs / "relay.metrics").write_text(world.relay.page("/metrics"))
 
 
 if __name__ == "__main__":

@@ -74,9 +74,14 @@ class World:
             record.unbroken()
 
     def accepted_upstream(self):
-        """K-07: what one client rejects is that client's affair, so no NACK ever reaches the control plane."""
-        if not self.direct and (rejections := self.control_plane.rejections()):
+        """Nobody but the relay talks to the control plane. K-07: and what one client rejects is that client's affair,
+        so the relay never rejects anything."""
+        if self.direct:
+            return
+        if rejections := self.control_plane.rejections():
             raise Failed(f"the control plane got a NACK: {rejections[0]}")
+        if strangers := {request.get("node") for request in self.control_plane.requests()} & {client.name for client in self.clients}:
+            raise Failed(f"not only the relay talked to the control plane, but {strangers}")
 
     def accepted_downstream(self):
         for client in self.clients:

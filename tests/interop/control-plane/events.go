@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -15,6 +13,7 @@ type event struct {
 	Event       string   `json:"event"`
 	Dialect     string   `json:"dialect"`
 	Stream      int64    `json:"stream"`
+	Node        string   `json:"node,omitempty"`
 	Type        string   `json:"type,omitempty"`
 	Names       []string `json:"names,omitempty"`
 	Unsubscribe []string `json:"unsubscribe,omitempty"`
@@ -23,15 +22,7 @@ type event struct {
 	Rejected    string   `json:"rejected,omitempty"`
 }
 
-func callbacks(store *store) server.Callbacks {
-	wanted := func(typeURL string, names []string) {
-		// Not within the callback: it runs on the stream that the change would have to be sent on.
-		go func() {
-			if err := store.wanted(typeURL, names); err != nil {
-				fmt.Fprintln(os.Stderr, "control-plane: lazy resource:", err)
-			}
-		}()
-	}
+func callbacks() server.Callbacks {
 	return server.CallbackFuncs{
 		StreamOpenFunc: func(_ context.Context, stream int64, typeURL string) error {
 			say(event{Event: "open", Dialect: "sotw", Stream: stream, Type: typeURL})
@@ -49,19 +40,17 @@ func callbacks(store *store) server.Callbacks {
 		},
 		StreamRequestFunc: func(stream int64, request *discovery.DiscoveryRequest) error {
 			say(event{
-				Event: "request", Dialect: "sotw", Stream: stream, Type: request.GetTypeUrl(), Names: request.GetResourceNames(),
+				Event: "request", Dialect: "sotw", Stream: stream, Node: request.GetNode().GetId(), Type: request.GetTypeUrl(), Names: request.GetResourceNames(),
 				Version: request.GetVersionInfo(), Nonce: request.GetResponseNonce(), Rejected: request.GetErrorDetail().GetMessage(),
 			})
-			wanted(request.GetTypeUrl(), request.GetResourceNames())
 			return nil
 		},
 		StreamDeltaRequestFunc: func(stream int64, request *discovery.DeltaDiscoveryRequest) error {
 			say(event{
-				Event: "request", Dialect: "delta", Stream: stream, Type: request.GetTypeUrl(),
+				Event: "request", Dialect: "delta", Stream: stream, Node: request.GetNode().GetId(), Type: request.GetTypeUrl(),
 				Names: request.GetResourceNamesSubscribe(), Unsubscribe: request.GetResourceNamesUnsubscribe(),
 				Nonce: request.GetResponseNonce(), Rejected: request.GetErrorDetail().GetMessage(),
 			})
-			wanted(request.GetTypeUrl(), request.GetResourceNamesSubscribe())
 			return nil
 		},
 		StreamResponseFunc: func(_ context.Context, stream int64, _ *discovery.DiscoveryRequest, response *discovery.DiscoveryResponse) {

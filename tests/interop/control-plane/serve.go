@@ -27,7 +27,7 @@ type command struct {
 	ID int `json:"id"`
 	// Put holds resources as JSON objects with an "@type".
 	Put []json.RawMessage `json:"put"`
-	// Lazy resources exist only from the moment that a client asks for them by name.
+	// Lazy resources do not belong to the wildcard: only who asks for their names gets them.
 	Lazy []json.RawMessage `json:"lazy"`
 	// Remove holds pairs of type URL and name.
 	Remove [][2]string `json:"remove"`
@@ -50,7 +50,7 @@ func serve(arguments []string) error {
 		return err
 	}
 	services := grpc.NewServer()
-	register(services, server.NewServer(context.Background(), store.cache, callbacks(store)))
+	register(services, server.NewServer(context.Background(), store.cache, callbacks()))
 	defer services.Stop()
 
 	listening := false

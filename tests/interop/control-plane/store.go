@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -37,17 +38,17 @@ type store struct {
 	lock      sync.Mutex
 	cache     cache.Cache
 	snapshots cache.SnapshotCache
-	linear    map[string]*cache.LinearCache
+	linear    map[string]onDemand
 	resources map[string]map[string]types.Resource
 	versions  map[string]int
-	lazy      map[key]types.Resource
+	lazy      map[key]bool
 }
 
 func newStore(kind string) (*store, error) {
 	store := &store{
 		resources: map[string]map[string]types.Resource{},
 		versions:  map[string]int{},
-		lazy:      map[key]types.Resource{},
+		lazy:      map[key]bool{},
 	}
 	for _, typeURL := range served {
 		store.resources[typeURL] = map[string]types.Resource{}
@@ -57,14 +58,14 @@ func newStore(kind string) (*store, error) {
 		store.snapshots = cache.NewSnapshotCache(true, oneFleet{}, log.NewDefaultLogger())
 		store.cache = store.snapshots
 	case "linear":
-		store.linear = map[string]*cache.LinearCache{}
+		store.linear = map[string]onDemand{}
 		mux := &cache.MuxCache{
 			Classify:      func(request *cache.Request) string { return request.GetTypeUrl() },
 			ClassifyDelta: func(request *cache.DeltaRequest) string { return request.GetTypeUrl() },
 			Caches:        map[string]cache.Cache{},
 		}
 		for _, typeURL := range served {
-			store.linear[typeURL] = cache.NewLinearCache(typeURL)
+			store.linear[typeURL] = newOnDemand(store, typeURL)
 			mux.Caches[typeURL] = store.linear[typeURL]
 		}
 		store.cache = mux
@@ -89,32 +90,24 @@ func (s *store) apply(next command) error {
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	for name, lazily := range lazy {
-		s.lazy[name] = lazily
+	if len(lazy) > 0 && s.linear == nil {
+		return errors.New("a snapshot cache has no lazy resources")
+	}
+	for name := range lazy {
+		s.lazy[name] = true
+	}
+	if err := s.change(lazy, nil); err != nil {
+		return err
 	}
 	return s.change(puts, removals)
-}
-
-// wanted makes those of the named lazy resources exist.
-func (s *store) wanted(typeURL string, names []string) error {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	puts := map[key]types.Resource{}
-	for _, name := range names {
-		if found, ok := s.lazy[key{typeURL, name}]; ok {
-			puts[key{typeURL, name}] = found
-			delete(s.lazy, key{typeURL, name})
-		}
-	}
-	if len(puts) == 0 {
-		return nil
-	}
-	return s.change(puts, nil)
 }
 
 // change is called with the lock held.
 func (s *store) change(puts map[key]types.Resource, removals []key) error {
 	changed := map[string]bool{}
+	if len(puts)+len(removals) == 0 {
+		return nil
+	}
 	for put, body := range puts {
 		if s.resources[put.typeURL] == nil {
 			return fmt.Errorf("type %s is not served", put.typeURL)
@@ -162,7 +155,7 @@ func (s *store) publishLinear(puts map[key]types.Resource, removals []key) error
 			}
 		}
 		if len(updates) > 0 {
-			if err := s.linear[typeURL].UpdateResources(updates, nil); err != nil {
+			if err := s.linear[typeURL].update(updates, nil); err != nil {
 				return err
 			}
 		}
@@ -175,7 +168,7 @@ func (s *store) publishLinear(puts map[key]types.Resource, removals []key) error
 			}
 		}
 		if len(names) > 0 {
-			if err := s.linear[typeURL].UpdateResources(nil, names); err != nil {
+			if err := s.linear[typeURL].update(nil, names); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 DEADLINE = 20.0
 POLL = 0.02
+BEGAN = time.monotonic()
 
 
 class Failed(Exception):
@@ -94,10 +95,10 @@ class Process:
 
 
 class Talker(Process):
-    """A child that speaks JSON, one object per line."""
+    """A child that speaks JSON, one object per line; each gets the time at which it was heard."""
 
     def hear(self, line):
-        return json.loads(line)
+        return {"at": round(time.monotonic() - BEGAN, 3), **json.loads(line)}
 
     def tell(self, message):
         self.child.stdin.write(json.dumps(message) + "\n")

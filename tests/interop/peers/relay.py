@@ -12,21 +12,21 @@ class Relay(Process):
     def __init__(self, program, logs, upstream, name="relay", address=None, transport=None, ready=True):
         self.address = address or f"127.0.0.1:{free_port()}"
         self.admin = f"127.0.0.1:{free_port()}"
-        command = [program, "serve"]
-        if transport:
-            command += ["--config", self.configuration(logs, upstream, transport)]
+        command = [program, "serve", "--listen", self.address, "--admin", self.admin]
+        # Without a file where that is enough: so should it be for everybody.
+        if transport or name != "relay":
+            command += ["--config", self.configuration(logs / f"{name}.yaml", name, upstream, transport or "delta")]
         else:
-            command += ["--listen", self.address, "--upstream", f"http://{upstream}", "--admin", self.admin]
+            command += ["--upstream", f"http://{upstream}"]
         super().__init__(name, command, logs)
         if ready:
             self.ready()
 
-    def configuration(self, logs, upstream, transport):
-        file = logs / "relay.yaml"
+    def configuration(self, file, name, upstream, transport):
         file.write_text(
-            f"listeners: [{{ address: '{self.address}' }}]\n"
-            f"admin: {{ address: '{self.admin}' }}\n"
-            f"upstream:\n  xds_servers:\n"
+            f"node: {{ id: {name} }}\n"
+            f"upstream:\n"
+            f"  xds_servers:\n"
             f"    - {{ server_uri: 'http://{upstream}', channel_creds: [{{ type: insecure }}], transport: {transport} }}\n"
         )
         return file
@@ -51,6 +51,10 @@ class Relay(Process):
         except OSError:
             return 0
 
-    def metrics(self):
-        with urllib.request.urlopen(f"http://{self.admin}/metrics", timeout=5) as answer:
-            return answer.read().decode()
+    def page(self, path):
+        """A page of the admin address, or why there is none."""
+        try:
+            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=5) as answer:
+                return answer.read().decode()
+        except OSError as problem:
+            return f"{problem!r}\n"
