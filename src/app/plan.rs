@@ -17,6 +17,9 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// The bytes of answers that are kept for sessions that come to the same point later.
 pub(super) const LIBRARY_BYTES: u64 = 64 * 1024 * 1024;
 
+/// gRPC servers throw out clients that ask more often than every five minutes; the kernel's keepalive asks in between.
+const PING_LEAST: Duration = Duration::from_secs(5 * 60 + 10);
+
 pub(super) fn types(config: &Config) -> Types {
     Types::with(config.types.clone())
 }
@@ -65,6 +68,7 @@ pub(super) fn upstream(config: &Config) -> upstream::Settings {
         }),
         upstream_message: unbounded(config.limits.upstream_message),
         keepalive: config.timers.keepalive,
+        ping: set(config.timers.keepalive).map_or(Duration::ZERO, |keepalive| keepalive.max(PING_LEAST)),
     }
 }
 

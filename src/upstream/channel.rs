@@ -72,8 +72,9 @@ const CONNECTION_WINDOW: u32 = 8 * 1024 * 1024;
 impl Channel {
     /// Connects, and waits until the server has said something: what is sent before may never be read (E-08).
     pub(super) async fn open(target: &Target, settings: &Settings) -> Result<Self, Failure> {
-        let (server, keepalive) = (&target.server, target.keepalive(settings));
-        let Connected { io, round_trip } = connect::connect(&server.endpoint, &server.credentials, keepalive).await?;
+        let (server, ping) = (&target.server, target.ping(settings));
+        let Connected { io, round_trip } =
+            connect::connect(&server.endpoint, &server.credentials, settings.keepalive).await?;
         let pulse = Arc::new(Pulse::default());
         let io = TokioIo::new(Watched::new(io, pulse.clone()));
         let hold = Hold(Driver::default());
@@ -82,10 +83,10 @@ impl Channel {
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW);
-        if !keepalive.is_zero() {
+        if !ping.is_zero() {
             builder
-                .keep_alive_interval(keepalive)
-                .keep_alive_timeout(ALIVE.min(keepalive))
+                .keep_alive_interval(ping)
+                .keep_alive_timeout(ALIVE.min(ping))
                 .keep_alive_while_idle(true);
         }
         let (sender, connection) = builder.handshake(io).await.map_err(Failure::Http2)?;

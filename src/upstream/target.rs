@@ -31,12 +31,14 @@ pub struct Settings {
     pub client: Arc<ClientSettings>,
     /// The largest response that is read, in bytes (`limits.upstream_message`).
     pub upstream_message: usize,
-    /// How often a silent connection is asked whether it is alive (`timers.keepalive`); zero: never.
+    /// How often the kernel asks a silent peer whether it is there (`timers.keepalive`); zero: never.
     pub keepalive: Duration,
+    /// How often a silent server is asked whether it is alive, over HTTP/2; zero: never.
+    pub ping: Duration,
 }
 
 /// A server that does not like to be asked is asked no less often than this.
-const KEEPALIVE_MOST: Duration = Duration::from_secs(600);
+const PING_MOST: Duration = Duration::from_secs(3600);
 
 impl Target {
     /// A control plane of which nothing is known yet.
@@ -78,17 +80,14 @@ impl Target {
 
     /// It closed the connection because we asked too often whether it is alive: we ask half as often from now on.
     pub(super) fn calm_down(&self, settings: &Settings) {
-        if self.keepalive(settings) < KEEPALIVE_MOST {
+        if self.ping(settings) < PING_MOST {
             self.calmer.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn keepalive(&self, settings: &Settings) -> Duration {
+    pub(super) fn ping(&self, settings: &Settings) -> Duration {
         let times = 1_u32 << self.calmer.load(Ordering::Relaxed).min(16);
-        settings
-            .keepalive
-            .saturating_mul(times)
-            .min(settings.keepalive.max(KEEPALIVE_MOST))
+        settings.ping.saturating_mul(times).min(settings.ping.max(PING_MOST))
     }
 }
 

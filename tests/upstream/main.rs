@@ -84,6 +84,7 @@ impl Relay {
             }),
             upstream_message: plan.upstream_message,
             keepalive: plan.keepalive,
+            ping: plan.keepalive,
         });
         let bounds = cache::Settings {
             linger: Duration::from_millis(50),
