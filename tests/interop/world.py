@@ -1,9 +1,7 @@
 """One scenario's world: its peers, and the promise that none of them outlives it."""
 
-from contextlib import ExitStack
-
 from peers import control_plane, envoy, grpc_clients, traffic
-from peers.process import Failed, free_port
+from peers.process import Failed, end_all, free_port
 from peers.relay import Relay
 
 
@@ -13,7 +11,6 @@ class World:
 
     def __init__(self, programs, logs, cache, direct, upstream=None):
         self.programs, self.logs, self.cache, self.direct, self.upstream = programs, logs, cache, direct, upstream
-        self.peers = ExitStack()
         self.traffics, self.clients = [], []
         self.tolerant = False
         self.relay = None
@@ -22,13 +19,14 @@ class World:
 
     def begin(self):
         """Starts what every scenario has: a control plane without resources, and three backends."""
-        self.control_plane = self.start(control_plane.ControlPlane(self.programs.go, self.logs, self.cache))
-        self.backends = self.start(control_plane.Backends(self.programs.go, self.logs, ["a", "b", "c"]))
+        self.new_control_plane()
+        self.backends = control_plane.Backends(self.programs.go, self.logs, ["a", "b", "c"])
         self.xds = self.control_plane.address
 
-    def start(self, peer):
-        self.peers.callback(peer.stop)
-        return peer
+    def new_control_plane(self, address=None):
+        """A control plane without resources; the one before, if any, has been stopped."""
+        self.control_plane = control_plane.ControlPlane(self.programs.go, self.logs, self.cache, address)
+        return self.control_plane
 
     def through_relay(self):
         """Starts the relay, unless clients talk to the control plane directly. Clients come after this."""
@@ -39,7 +37,7 @@ class World:
     def start_relay(self, upstream, **more):
         """Starts a relay in front of that address, and points clients at it."""
         name = "relay" if self.relay is None else "another-relay"
-        self.relay = self.start(Relay(self.programs.relay, self.logs, upstream, name=name, transport=self.upstream, **more))
+        self.relay = Relay(self.programs.relay, self.logs, upstream, name=name, transport=self.upstream, **more)
         self.xds = self.relay.address
         return self.relay
 
@@ -54,7 +52,7 @@ class World:
 
     def client(self, peer):
         self.clients.append(peer)
-        return self.start(peer)
+        return peer
 
     def expect_rejections(self):
         """Clients of this scenario may reject configuration; in all others that is a failure."""
@@ -62,7 +60,7 @@ class World:
 
     def traffic(self, path="/", headers=None, port=None):
         """HTTP traffic through the proxy from now on."""
-        return self.watch(self.start(traffic.Http(port or self.port, path, headers)))
+        return self.watch(traffic.Http(port or self.port, path, headers))
 
     def watch(self, record):
         """At the end of the scenario this record must be free of failures."""
@@ -96,4 +94,6 @@ class World:
             raise Failed(f"the relay ended with {self.relay.child.poll()}")
 
     def close(self):
-        self.peers.close()
+        for record in self.traffics:
+            record.stop()
+        end_all()

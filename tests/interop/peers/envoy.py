@@ -44,11 +44,11 @@ class Envoy(Process):
             program, "-c", files[0], "--admin-address-path", files[1], "--disable-hot-restart",
             "--concurrency", "1", "-l", "info", "--drain-time-s", "1",
         ], logs)
-        self.admin = eventually(f"{node}'s admin address", lambda: files[1].exists() and files[1].read_text())
+        self.admin = eventually(f"{node}'s admin address", lambda: self.must_live() and files[1].exists() and files[1].read_text())
 
     def ready(self, within=20.0):
         """Waits until the first configuration of every type is in use."""
-        eventually(f"{self.name} is ready", lambda: self.alive() and self.get("/ready", "").startswith("LIVE"), within)
+        eventually(f"{self.name} is ready", lambda: self.must_live() and self.get("/ready", "").startswith("LIVE"), within)
         return self
 
     def get(self, path, otherwise=None):

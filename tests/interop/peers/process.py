@@ -1,6 +1,7 @@
 """Child processes, ports and waiting: everything here has a deadline, and every child is ended by its id."""
 
 import json
+import random
 import socket
 import subprocess
 import threading
@@ -10,17 +11,26 @@ from pathlib import Path
 DEADLINE = 20.0
 POLL = 0.02
 BEGAN = time.monotonic()
+LIVING = []
 
 
 class Failed(Exception):
     """Something that a scenario expects did not happen."""
 
 
+# Below the range that systems take the ports of outgoing connections from, so that traffic does not take them away.
+PORTS = random.sample(range(15000, 32000), 10000)
+
+
 def free_port():
-    """A port of the loopback interface that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of the loopback interface that nobody listened on a moment ago, and that was not given out before."""
+    while True:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", PORTS.pop()))
+                return probe.getsockname()[1]
+            except OSError:
+                continue
 
 
 def eventually(what, check, within=DEADLINE):
@@ -35,6 +45,12 @@ def eventually(what, check, within=DEADLINE):
         time.sleep(POLL)
 
 
+def end_all():
+    """Ends every child that there is, the latest first."""
+    while LIVING:
+        LIVING[-1].stop()
+
+
 class Process:
     """A child whose standard error goes to a file of its own."""
 
@@ -46,6 +62,7 @@ class Process:
                 [str(part) for part in command],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
             )
+        LIVING.append(self)
         self.lines = []
         self.news = threading.Condition()
         self.reader = threading.Thread(target=self._read, name=f"read {name}", daemon=True)
@@ -73,13 +90,17 @@ class Process:
                     if wanted(line):
                         return line
                 start = len(self.lines)
-                if not self.alive():
-                    raise Failed(f"{self.name} ended with {self.child.poll()} instead of: {what} (see {self.log})")
+                self.must_live()
                 if not self.news.wait(min(0.2, max(0.0, deadline - time.monotonic()))) and time.monotonic() > deadline:
                     raise Failed(f"{self.name}, not within {within:g} s: {what}")
 
     def alive(self):
         return self.child.poll() is None
+
+    def must_live(self):
+        if not self.alive():
+            raise Failed(f"{self.name} ended with {self.child.poll()}: {self.log.read_text()[-300:]} (see {self.log})")
+        return True
 
     def stop(self, within=10.0):
         """Asks the child to end, and after a while makes it."""
@@ -92,6 +113,8 @@ class Process:
         self.child.wait()
         self.child.stdin.close()
         self.reader.join(5)
+        if self in LIVING:
+            LIVING.remove(self)
 
 
 class Talker(Process):

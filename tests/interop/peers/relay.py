@@ -38,7 +38,7 @@ class Relay(Process):
             raise Failed(f"the relay ended with {self.child.returncode} after SIGTERM")
 
     def ready(self):
-        eventually("the relay is ready", lambda: self.alive() and self.status("/ready") == 200)
+        eventually("the relay is ready", lambda: self.must_live() and self.status("/ready") == 200)
         return self
 
     def status(self, path):

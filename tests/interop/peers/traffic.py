@@ -24,6 +24,9 @@ class Record:
         else:
             self.answers.append(backend)
 
+    def stop(self):
+        """Traffic of a client process stops with that."""
+
     def reaches(self, *backends, within=DEADLINE):
         """Waits until the latest answers come from these backends alone, and from each of them."""
         start = len(self.answers)

@@ -1,7 +1,6 @@
 """The control plane goes away, the relay is restarted, everything starts in the wrong order."""
 
 from peers import resources as make
-from peers.control_plane import ControlPlane
 from peers.envoy import AGGREGATED
 from peers.process import Failed, eventually, free_port
 from scenario import scenario
@@ -13,7 +12,7 @@ RELAY = "it is about the relay"
 
 def successor(world):
     """A control plane at the address of the one that was stopped, without resources yet."""
-    return world.start(ControlPlane(world.programs.go, world.logs, world.cache, world.control_plane.address))
+    return world.new_control_plane(world.control_plane.address)
 
 
 @scenario("G-19, E-04, K-22", AGGREGATED, relay_only=RELAY)
@@ -23,8 +22,7 @@ def control_plane_restarts(world, dialect):
     before = envoy.stat("cluster_manager.cds.update_success")
     world.control_plane.stop()
     traffic.reaches("a")
-    world.control_plane = successor(world)
-    world.control_plane.apply(put=single_cluster(world, dialect, "b"))
+    successor(world).apply(put=single_cluster(world, dialect, "b"))
     traffic.reaches("b")
     if envoy.stat("cluster_manager.cds.update_success") != before:
         raise Failed("clusters that did not change were sent again")
@@ -51,8 +49,7 @@ def everything_starts_backwards(world, dialect):
     world.xds = address  # Nobody listens there yet.
     envoy = world.envoy(dialect)
     world.start_relay(world.control_plane.address, address=address, ready=False)
-    world.control_plane = successor(world)
-    world.control_plane.apply(put=single_cluster(world, dialect, "a"))
+    successor(world).apply(put=single_cluster(world, dialect, "a"))
     envoy.ready(within=40)
     world.traffic().reaches("a")
 
@@ -84,8 +81,7 @@ def new_client_while_control_plane_is_away(world):
     world.control_plane.stop()
     python = world.grpc_python("xds:///shop")
     world.watch(python.records["xds:///shop"]).reaches("a")
-    world.control_plane = successor(world)
-    world.control_plane.apply(put=service("shop", world.backends.grpc["b"]))
+    successor(world).apply(put=service("shop", world.backends.grpc["b"]))
     for client in (go, python):
         client.records["xds:///shop"].reaches("b")
 
@@ -98,6 +94,5 @@ def client_before_control_plane(world):
     world.start_relay(world.control_plane.address, ready=False)
     client = world.grpc_go("xds:///shop")
     eventually("grpc-go's stream ended", client.lost_streams, within=14)
-    world.control_plane = successor(world)
-    world.control_plane.apply(put=service("shop", world.backends.grpc["a"]))
+    successor(world).apply(put=service("shop", world.backends.grpc["a"]))
     world.watch(client.records["xds:///shop"]).reaches("a")
