@@ -264,6 +264,25 @@ fn neighbours_of_a_rejection_go_on() {
     );
 }
 
+/// B-22, K-08: a full state that was rejected is not sent again for a name that adds nothing to it; for one that does it is another.
+#[test]
+fn a_rejected_full_state_and_more_names() {
+    sotw(
+        "
+        origin put lds a@bad b@1
+        client subscribe lds a
+        client <- lds [a@bad], nack
+        client subscribe lds ghost
+        nothing for 2s
+        client subscribe lds b
+        client <- lds [a@bad b@1], nack
+        nothing for 2s
+        origin put lds a@good
+        client <- lds [a@good b@1], ack
+        ",
+    );
+}
+
 /// B-22: a rejected change that is taken back.
 #[test]
 fn rejected_and_rolled_back() {
