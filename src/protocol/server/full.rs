@@ -122,7 +122,11 @@ impl Subscription {
                 None => match held {
                     Held::Content(content) => drop(named.listed.insert(content.name().clone(), content.clone())),
                     Held::Unknown | Held::Version(_) if !self.waived => return None,
-                    Held::Unknown | Held::Version(_) | Held::Nothing => named.unknown = true,
+                    Held::Unknown | Held::Version(_) => {
+                        named.unknown = true;
+                        named.holds.push((name.clone(), Held::Nothing));
+                    }
+                    Held::Nothing => named.unknown = true,
                 },
             }
         }
