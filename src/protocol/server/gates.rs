@@ -20,10 +20,9 @@ impl Gate {
         now.saturating_duration_since(since) >= bound
     }
 
-    /// Something passed the closed gate.
+    /// Something passed the closed gate. What waits beside it may pass, too.
     pub(super) const fn pass(&mut self) {
         self.expired += 1;
-        self.clear();
     }
 
     /// Nothing waits.

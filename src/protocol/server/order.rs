@@ -29,11 +29,11 @@ impl Server {
             return None;
         }
         let response = self.poll_removals(cut, answers, now);
-        if calm || response.is_none() {
-            self.removals.clear();
-        } else {
+        if !calm && response.is_some() {
             self.removals.pass();
         }
+        // D-01: what goes after this one waits for this one.
+        self.removals.clear();
         response
     }
 
