@@ -158,6 +158,23 @@ fn an_unknown_name_that_the_client_may_hold() {
     );
 }
 
+/// B-14, G-20: what counted as absent once is not waited for again.
+#[test]
+fn an_unknown_name_is_waited_for_once() {
+    sotw(
+        "
+        origin talks sotw, put lds a@1 z@1
+        client sends lds [a old] vbefore
+        wait 8s
+        client <- lds [a@1], ack
+        client sends lds [a old z] v1 n1
+        client <- lds [a@1 z@1], ack
+        origin put lds a@2
+        client <- lds [a@2 z@1], ack
+        ",
+    );
+}
+
 /// C-14, K-15, K-16: that nobody answered in time takes nothing away from who holds it.
 #[test]
 fn silence_takes_nothing_away() {

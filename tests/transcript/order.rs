@@ -273,6 +273,38 @@ fn a_gate_opens_by_itself() {
     );
 }
 
+/// D-02, D-04: the bound is one for all that waits, not one for each type.
+#[test]
+fn all_that_waits_passes_together() {
+    both(
+        "
+        origin put cds c0@1, put lds l@1, put rds r@1, put ecds e@1
+        client subscribe cds *
+        client <- cds [c0@1], ack
+        client subscribe lds *
+        client <- lds [l@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        client subscribe ecds e
+        client <- ecds [e@1], ack
+        origin put cds c0@2
+        client <- cds [c0@2]
+        origin put cds c0@3, put lds l@2, put rds r@2, put ecds e@2
+        nothing for 1s
+        wait 1s
+        client <- lds [l@2]
+        client <- rds [r@2]
+        client <- ecds [e@2]
+        origin put rds r@3                       # what comes later waits for itself
+        nothing for 1s
+        client ack
+        client <- cds [c0@3]
+        client <- rds [r@3]
+        client ack
+        ",
+    );
+}
+
 /// D-03: a removal does not wait longer than the bound for a route that is never settled.
 #[test]
 fn a_removal_goes_in_the_end() {

@@ -283,6 +283,48 @@ fn a_rejected_full_state_and_more_names() {
     );
 }
 
+/// B-05, B-09: what a client says before it has seen any response is no answer to one.
+#[test]
+fn before_the_first_response_is_seen() {
+    sotw(
+        "
+        origin put rds A@1 B@1
+        client sends rds [A] => first
+        client <- rds [A@1]
+        client sends rds [A B] => update
+        client status rds Stale
+        nothing
+        client sends rds [A B] v1 n1 => ack
+        client <- rds [B@1], ack
+        ",
+    );
+}
+
+/// B-22, C-25: of an answer in several parts only the rejected part is held back.
+#[test]
+fn one_part_is_rejected() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds a@1 b@1 c@1
+        client subscribe cds *
+        client <- cds [a@1]
+        client <- cds [b@1]
+        client <- cds [c@1]
+        client sends cds n2 ! => nack
+        client sends cds n1 => ack
+        client sends cds n3 => ack
+        nothing for 2s
+        client status cds Error
+        origin put cds c@2
+        client <- cds [c@2], ack
+        origin put cds b@2
+        client <- cds [b@2], ack
+        client status cds Synced
+        ",
+    );
+}
+
 /// B-22: a rejected change that is taken back.
 #[test]
 fn rejected_and_rolled_back() {
