@@ -50,6 +50,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let admin = Admin::start(&config.admin, shown)?;
     tracing::info!(address = %admin.address(), "admin address");
 
+    let mark = plan::mark(&config);
     let scopes = Arc::new(Scopes::new(
         config.classes.clone(),
         plan::views(&config),
@@ -59,7 +60,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let shared = Arc::new(Shared {
         scopes: scopes.clone(),
         library: library.clone(),
-        settings: plan::downstream(&config),
+        settings: plan::downstream(&config, &mark),
         metrics: metrics.clone(),
         health: health.clone(),
         identifier: format!("distributary/{}", config.node.id),
@@ -69,7 +70,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 
     tokio::select! {
         () = signals.next() => {}
-        () = feed(&config, &scopes, &metrics, &health) => {}
+        () = feed(&config, &mark, &scopes, &metrics, &health) => {}
         () = look_after(&scopes, &library, &metrics) => {}
     }
     tracing::info!(within = ?config.timers.drain, "draining");
@@ -109,7 +110,7 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
 }
 
 /// Gives every new view its writer.
-async fn feed(config: &Config, scopes: &Scopes, metrics: &Metrics, health: &Arc<Health>) {
+async fn feed(config: &Config, mark: &str, scopes: &Scopes, metrics: &Metrics, health: &Arc<Health>) {
     let Some(server) = config.servers.first() else { return };
     if config.servers.len() > 1 {
         tracing::warn!(
@@ -117,7 +118,7 @@ async fn feed(config: &Config, scopes: &Scopes, metrics: &Metrics, health: &Arc<
             "there is no falling back to other servers yet: only the first is used"
         );
     }
-    let settings = Arc::new(plan::upstream(config));
+    let settings = Arc::new(plan::upstream(config, mark));
     let target = Target::new(server.clone(), metrics.upstream(&server.uri));
     let (reached, health) = (upstream::reach(target.clone(), settings.clone()), health.clone());
     spawn(async move {

@@ -24,7 +24,7 @@ pub(super) fn types(config: &Config) -> Types {
     Types::with(config.types.clone())
 }
 
-pub(super) fn downstream(config: &Config) -> downstream::Settings {
+pub(super) fn downstream(config: &Config, mark: &str) -> downstream::Settings {
     let (limits, timers) = (&config.limits, &config.timers);
     let protocol = protocol::Settings {
         types: types(config),
@@ -39,7 +39,7 @@ pub(super) fn downstream(config: &Config) -> downstream::Settings {
             pace: timers.pace,
         },
         anonymous: config.anonymous,
-        relay_id: config.node.id.clone(),
+        relay_id: mark.to_owned(),
     };
     downstream::Settings {
         protocol: Arc::new(protocol),
@@ -58,18 +58,24 @@ pub(super) fn downstream(config: &Config) -> downstream::Settings {
     }
 }
 
-pub(super) fn upstream(config: &Config) -> upstream::Settings {
+pub(super) fn upstream(config: &Config, mark: &str) -> upstream::Settings {
     upstream::Settings {
         client: Arc::new(ClientSettings {
             types: types(config),
-            relay_id: config.node.id.clone(),
+            relay_id: mark.to_owned(),
             does_not_exist: set(config.timers.does_not_exist).unwrap_or(FOR_EVER),
             wildcard_quiet: config.timers.wildcard_quiet,
         }),
         upstream_message: unbounded(config.limits.upstream_message),
         keepalive: config.timers.keepalive,
         ping: set(config.timers.keepalive).map_or(Duration::ZERO, |keepalive| keepalive.max(PING_LEAST)),
+        idle: config.timers.linger,
     }
+}
+
+/// K-25: how the relay knows itself in a chain. Its id alone does not do: two tiers may be configured alike.
+pub(super) fn mark(config: &Config) -> String {
+    format!("{}/{:08x}", config.node.id, rand::random::<u32>())
 }
 
 pub(super) const fn views(config: &Config) -> ViewSettings {

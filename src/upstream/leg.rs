@@ -5,7 +5,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message;
@@ -30,6 +30,8 @@ pub(super) struct Leg {
     settings: Arc<Settings>,
     backoff: Backoff,
     stage: Stage,
+    /// Since when nothing is wanted of the open stream.
+    idle: Option<Instant>,
 }
 
 enum Stage {
@@ -54,6 +56,7 @@ impl Leg {
             settings,
             backoff: Backoff::default(),
             stage: Stage::Rest,
+            idle: None,
         }
     }
 
@@ -68,16 +71,23 @@ impl Leg {
         match (&self.stage, self.client.wanted()) {
             (Stage::Rest, true) => self.open(),
             (Stage::Opening(_), false) => self.rest(),
-            // A stream of which nothing is wanted any more is closed; the next one is not opened at once.
-            (Stage::Live(live), false) => {
-                let lived = live.opened.elapsed();
-                self.close(changes);
-                self.wait(self.backoff.clone().handle_end(lived, dice()), None);
+            // A stream of which nothing is wanted is kept for a while: what is wanted next need not wait for another one.
+            (Stage::Live(_), false) => {
+                if now() >= *self.idle.get_or_insert_with(now) + self.settings.idle {
+                    self.close(changes);
+                    self.rest();
+                }
             }
-            (Stage::Rest | Stage::Waiting(_), false)
-            | (Stage::Opening(_) | Stage::Live(_) | Stage::Waiting(_), true) => {}
+            (Stage::Live(_), true) => self.idle = None,
+            (Stage::Rest | Stage::Waiting(_), false) | (Stage::Opening(_) | Stage::Waiting(_), true) => {}
         }
         self.feed();
+    }
+
+    /// When the next turn is due at the latest.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let closes = self.idle.map(|since| since + self.settings.idle);
+        self.client.poll_timeout().into_iter().chain(closes).min()
     }
 
     /// Whether the server is there for all that is wanted of it.
@@ -237,6 +247,7 @@ impl Leg {
     }
 
     fn close(&mut self, changes: &mut Vec<Changes>) {
+        self.idle = None;
         if let Stage::Live(live) = std::mem::replace(&mut self.stage, Stage::Rest) {
             if live.answered {
                 self.target.metrics.stream_closed();

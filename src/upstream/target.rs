@@ -35,6 +35,8 @@ pub struct Settings {
     pub keepalive: Duration,
     /// How often a silent server is asked whether it is alive, over HTTP/2; zero: never.
     pub ping: Duration,
+    /// How long a stream of which nothing is wanted any more is kept.
+    pub idle: Duration,
 }
 
 /// A server that does not like to be asked is asked no less often than this.

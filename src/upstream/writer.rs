@@ -115,8 +115,8 @@ impl Writer {
     fn deadline(&self) -> Option<Instant> {
         let all = [
             self.view.poll_timeout(),
-            self.main.client.poll_timeout(),
-            self.aside.client.poll_timeout(),
+            self.main.poll_timeout(),
+            self.aside.poll_timeout(),
         ];
         all.into_iter().flatten().min()
     }

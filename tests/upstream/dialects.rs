@@ -1,5 +1,7 @@
 //! What goes over the wire, in both dialects and on both streams.
 
+use std::time::Duration;
+
 use distributary::config::Transport;
 use distributary::upstream::Phase;
 use distributary::xds::Dialect;
@@ -183,4 +185,20 @@ async fn no_interest_no_stream() {
     assert_eq!(call.delta().await.resource_names_subscribe, ["b"]);
     drop(relay);
     call.gone().await;
+}
+
+/// E-19: what is wanted soon after the last interest has ended goes out on the stream that is there, at once.
+#[tokio::test]
+async fn interest_that_comes_back_finds_the_stream_open() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| plan.idle = Duration::from_secs(60));
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    call.delta().await;
+    relay.want(EDS, "a", false);
+    assert_eq!(call.delta().await.resource_names_unsubscribe, ["a"]);
+    relay.want(EDS, "b", true);
+    assert_eq!(call.delta().await.resource_names_subscribe, ["b"]);
 }

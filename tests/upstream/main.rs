@@ -50,6 +50,7 @@ pub(crate) struct Plan {
     pub(crate) does_not_exist: Duration,
     pub(crate) upstream_message: usize,
     pub(crate) keepalive: Duration,
+    pub(crate) idle: Duration,
 }
 
 impl Relay {
@@ -73,6 +74,7 @@ impl Relay {
             does_not_exist: Duration::from_secs(15),
             upstream_message: 64 * 1024 * 1024,
             keepalive: Duration::from_secs(30),
+            idle: Duration::from_millis(100),
         };
         change(&mut plan);
         let settings = Arc::new(Settings {
@@ -85,6 +87,7 @@ impl Relay {
             upstream_message: plan.upstream_message,
             keepalive: plan.keepalive,
             ping: plan.keepalive,
+            idle: plan.idle,
         });
         let bounds = cache::Settings {
             linger: Duration::from_millis(50),
