@@ -181,6 +181,7 @@ impl Checker {
                 if passed.measured {
                     let taken = now.saturating_duration_since(passed.published);
                     tally.deliver(u64::try_from(taken.as_micros()).unwrap_or(u64::MAX));
+                    self.response.delivered += 1;
                 }
                 self.ledger.deliver(passed);
             }
@@ -206,6 +207,7 @@ impl Checker {
         let completed = !self.complete && self.present == self.want.count(self.ledger.len());
         self.complete |= completed;
         tally.responses += 1;
+        tally.coalesced += self.response.delivered.saturating_sub(1);
         let answer = Answer {
             nonce: std::mem::take(&mut self.response.nonce),
             version: std::mem::take(&mut self.response.version),

@@ -19,6 +19,8 @@ pub(crate) struct Report {
     pub(crate) changes: u32,
     pub(crate) deliveries_expected: u64,
     pub(crate) deliveries: u64,
+    /// Deliveries without a response of their own.
+    pub(crate) coalesced: u64,
     pub(crate) latency_ms: Option<Latency>,
     pub(crate) removal_ms: Option<f64>,
     pub(crate) relay: Option<RelayFigures>,
@@ -57,6 +59,9 @@ pub(crate) struct RelayFigures {
     pub(crate) join_cpu_ms: f64,
     pub(crate) idle_cpu_percent: f64,
     pub(crate) cpu_percent: f64,
+    /// Processor time beyond the idle relay's while the changes went out.
+    pub(crate) changes_cpu_ms: f64,
+    /// That for each response with changes.
     pub(crate) cpu_micros_per_delivery: f64,
     /// From the relay's own counters: bodies that it encoded, and responses that it sent, for the changes.
     pub(crate) encoded_bodies: Option<f64>,
@@ -73,7 +78,13 @@ impl Report {
         self.bytes_received = tally.bytes;
         self.repeated = tally.repeated;
         self.deliveries = tally.delivered;
+        self.coalesced = tally.coalesced;
         let at = |quantile| micros_as_millis(tally.latency_micros.value_at_quantile(quantile));
+        #[expect(clippy::cast_precision_loss, reason = "figures for people")]
+        if let Some(relay) = &mut self.relay {
+            let responses = tally.delivered.saturating_sub(tally.coalesced).max(1);
+            relay.cpu_micros_per_delivery = relay.changes_cpu_ms * 1e3 / responses as f64;
+        }
         self.latency_ms = (tally.delivered > 0).then(|| Latency {
             p50: at(0.5),
             p90: at(0.9),
@@ -114,8 +125,8 @@ impl fmt::Display for Report {
         if self.deliveries_expected > 0 {
             writeln!(
                 out,
-                "  changes   {} of one resource each, {} of {} deliveries",
-                self.changes, self.deliveries, self.deliveries_expected
+                "  changes   {} of one resource each, {} of {} deliveries, {} of them along with others",
+                self.changes, self.deliveries, self.deliveries_expected, self.coalesced
             )?;
         }
         if let Some(latency) = &self.latency_ms {

@@ -9,6 +9,8 @@ pub(crate) struct Response {
     pub(crate) typed: bool,
     /// Whether it made the client hold something else than before.
     pub(crate) changed: bool,
+    /// How many measured changes it brought.
+    pub(crate) delivered: u64,
     /// One bit for each resource.
     named: Vec<u64>,
 }
@@ -20,6 +22,7 @@ impl Response {
             version: String::new(),
             typed: false,
             changed: false,
+            delivered: 0,
             named: vec![0; resources.div_ceil(64)],
         }
     }
@@ -30,6 +33,7 @@ impl Response {
         self.version.clear();
         self.typed = false;
         self.changed = false;
+        self.delivered = 0;
         self.named.fill(0);
     }
 

@@ -13,6 +13,9 @@ pub(crate) struct Tally {
     pub(crate) repeated: u64,
     /// Measured changes that reached a client.
     pub(crate) delivered: u64,
+    /// Those of them that never came themselves, because a later change of the same resource took their place, or
+    /// that came together with others in one response: they cost the server no response of their own.
+    pub(crate) coalesced: u64,
     /// From the control plane's publishing to the last byte read, in microseconds, per client and change.
     pub(crate) latency_micros: Histogram<u64>,
 }
@@ -29,6 +32,7 @@ impl Tally {
             bytes: 0,
             repeated: 0,
             delivered: 0,
+            coalesced: 0,
             latency_micros: Histogram::new_with_bounds(1, LATENCY_MICROS_MAX, 3)?,
         })
     }
@@ -46,6 +50,7 @@ impl Tally {
         self.bytes += other.bytes;
         self.repeated += other.repeated;
         self.delivered += other.delivered;
+        self.coalesced += other.coalesced;
         self.latency_micros.add(&other.latency_micros)?;
         Ok(())
     }

@@ -127,7 +127,11 @@ impl<'a> Scenario<'a> {
     /// Ends everything, and judges.
     fn finish(mut self) -> anyhow::Result<Report> {
         let progress = Arc::clone(&self.fleet.progress);
-        self.report.count(&self.fleet.stop()?);
+        let tally = self.fleet.stop()?;
+        // A run that failed early has no figures to show.
+        let measured = self.relay.is_some() && self.figures.idle_bytes > 0;
+        self.report.relay = measured.then_some(self.figures);
+        self.report.count(&tally);
         self.report.failures.extend(progress.violations());
         let rejections = self.control_plane.counts.rejections();
         let rejected = rejections
@@ -142,9 +146,6 @@ impl<'a> Scenario<'a> {
         self.report.upstream_streams = counts.streams.load(Ordering::Relaxed);
         self.report.upstream_responses = counts.responses.load(Ordering::Relaxed);
         self.report.upstream_acknowledgements = counts.acknowledgements.load(Ordering::Relaxed);
-        // A run that failed early has no figures to show.
-        let measured = self.relay.is_some() && self.figures.idle_bytes > 0;
-        self.report.relay = measured.then_some(self.figures);
         Ok(self.report)
     }
 }

@@ -116,8 +116,7 @@ impl Scenario<'_> {
         self.report.control_plane_cpu_percent = percent(own.cpu("control-plane")?.saturating_sub(cpu.2).as_secs_f64());
         self.report.own_share_percent = 100.0 * own_all / (own_all + relay).max(f64::MIN_POSITIVE);
         self.figures.cpu_percent = percent(relay);
-        let busy = (relay - idle * elapsed).max(0.0) * 1e6;
-        self.figures.cpu_micros_per_delivery = busy / ratio(self.report.deliveries_expected.max(1), 1);
+        self.figures.changes_cpu_ms = (relay - idle * elapsed).max(0.0) * 1e3;
         let after = self.relay_metrics().await?;
         self.figures.encoded_bodies = grown(&before, &after, ENCODED_BODIES);
         self.figures.responses = grown(&before, &after, RESPONSES);
