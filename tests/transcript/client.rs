@@ -283,6 +283,16 @@ impl Client {
         begun
     }
 
+    /// What is wanted of a type on its behalf.
+    pub(crate) fn wanted(&self, type_url: &TypeUrl) -> Vec<String> {
+        let targets = self.wants.iter().filter(|(of, _)| of == type_url);
+        let text = |target: &Target| match target {
+            Target::Wildcard => Name::WILDCARD.to_owned(),
+            Target::Name(name) => name.to_string(),
+        };
+        targets.map(|(_, target)| text(target)).collect()
+    }
+
     /// Rings the bell, as the view does for those who want one of the names or the wildcard.
     pub(crate) fn ring(&mut self, changed: &[Changed]) {
         let Some(server) = &mut self.server else { return };

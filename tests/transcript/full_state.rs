@@ -125,6 +125,27 @@ fn a_wildcard_that_is_still_coming_in() {
     );
 }
 
+/// C-13, K-16: as long as a wildcard is still coming in, what a client brings along is not taken from it.
+#[test]
+fn coming_back_to_a_wildcard_that_is_still_coming_in() {
+    delta(
+        "
+        origin put cds a@1 b@1
+        client subscribe cds *
+        client <- cds [a@1 b@1], ack
+        relay restarts
+        origin open cds, drop cds b
+        client subscribe cds
+        nothing for 5s
+        origin put cds c@1
+        client <- cds [c@1], ack
+        nothing for 5s
+        origin complete cds
+        client <- cds -[b], ack
+        ",
+    );
+}
+
 /// B-27, G-20, K-16: a name that is still unknown does not hold back a full state of which the client cannot hold that name.
 #[test]
 fn an_unknown_name_that_the_client_cannot_hold() {

@@ -14,11 +14,13 @@
 mod absence;
 mod chunks;
 mod client;
+mod endpoints;
 mod full_state;
 mod life;
 mod limits;
 mod order;
 mod origin;
+mod rejecting;
 mod resending;
 mod settling;
 mod story;

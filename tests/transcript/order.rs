@@ -1,6 +1,6 @@
 //! Order between types: clusters and endpoints before what points to them, removals last.
 
-use crate::story::{both, delta};
+use crate::story::both;
 
 /// D-01, D-02: what can go at once goes in one order, whatever the order of the requests.
 #[test]
@@ -33,82 +33,6 @@ fn one_order_for_all_types() {
         client <- rtds [a@1]
         client <- ecds [a@2]
         client ack
-        ",
-    );
-}
-
-/// D-05, K-12, K-13, L-11, M-01: a changed cluster waits for its endpoints again, even the same ones; so they follow at once, and do
-/// not wait for the acknowledgement of the cluster.
-#[test]
-fn a_changed_cluster_is_followed_by_its_endpoints() {
-    both(
-        "
-        origin put cds s@1 x@1:eds y@1:eds=service, put eds x@1 service@1
-        client subscribe cds *
-        client <- cds [s@1 x@1 y@1], ack
-        client subscribe eds x service
-        client <- eds [service@1 x@1], ack
-        origin put cds x@2:eds
-        client <- cds sotw [s@1 x@2 y@1] | delta [x@2]
-        client <- eds [x@1]
-        client ack
-        nothing
-        origin put cds y@2:eds=service
-        client <- cds sotw [s@1 x@2 y@2] | delta [y@2]
-        client <- eds [service@1]
-        client ack
-        nothing
-        origin put cds s@2
-        client <- cds sotw [s@2 x@2 y@2] | delta [s@2]
-        client ack
-        nothing for 5s
-        ",
-    );
-}
-
-/// K-13: a cluster that the client rejected and gets again, repaired, is followed by its endpoints, too.
-#[test]
-fn endpoints_follow_a_repaired_cluster() {
-    both(
-        "
-        origin put cds x@1:eds, put eds x@1
-        client subscribe cds *
-        client <- cds [x@1], ack
-        client subscribe eds x
-        client <- eds [x@1], ack
-        origin put cds x@bad:eds
-        client <- cds [x@bad]
-        client <- eds [x@1], ack
-        client nack cds
-        nothing for 5s
-        origin put cds x@good:eds
-        client <- cds [x@good]
-        client <- eds [x@1]
-        client ack
-        ",
-    );
-}
-
-/// K-14, L-12: endpoints that were answered before the clusters of a new stream are sent once more after them.
-#[test]
-fn endpoints_before_clusters_on_a_new_stream() {
-    both(
-        "
-        origin put cds x@1:eds, put eds x@1
-        client subscribe cds *
-        client <- cds [x@1], ack
-        client subscribe eds x
-        client <- eds [x@1], ack
-        client reconnects
-        origin put cds x@2:eds
-        client subscribe eds
-        client <- eds [x@1]
-        client subscribe cds
-        client <- cds [x@2]
-        sotw client ack eds
-        client <- eds [x@1]
-        client ack
-        nothing for 5s
         ",
     );
 }
@@ -206,27 +130,6 @@ fn a_rejected_route_holds_nothing_back() {
         nothing for 1s
         client nack rds
         client <- cds sotw [c0@1] | delta -[c1]
-        client ack
-        client gates 0
-        ",
-    );
-}
-
-/// D-04: after new clusters what points to them waits until their endpoints are sent, if the client is about to ask for them.
-#[test]
-fn listeners_wait_for_the_endpoints_of_new_clusters() {
-    both(
-        "
-        origin put cds x@1:eds, put eds x@1, put lds l@1
-        client stalls
-        client subscribe cds *
-        client subscribe lds *
-        client reads
-        client <- cds [x@1]
-        nothing for 1s
-        client subscribe eds x
-        client <- eds [x@1]
-        client <- lds [l@1]
         client ack
         client gates 0
         ",
@@ -372,24 +275,6 @@ fn a_stream_of_one_service_has_no_order() {
     );
 }
 
-/// D-02: clusters and endpoints of the second version of the API belong together as well.
-#[test]
-fn the_second_version_keeps_the_order() {
-    both(
-        "
-        origin put cds_v2 x@1:eds, put eds_v2 x@1
-        client subscribe cds_v2 *
-        client <- cds_v2 [x@1], ack
-        client subscribe eds_v2 x
-        client <- eds_v2 [x@1], ack
-        origin put cds_v2 x@2:eds
-        client <- cds_v2 [x@2]
-        client <- eds_v2 [x@1]
-        client ack
-        ",
-    );
-}
-
 /// C-26, K-20: a message that removes one and brings another is one response, where nothing else depends on it.
 #[test]
 fn a_swap_is_one_response() {
@@ -434,24 +319,6 @@ fn back_before_it_went() {
         client <- cds sotw [c0@2 c1@1 c2@1] | delta [c0@2]
         client ack cds
         client ack rds
-        ",
-    );
-}
-
-/// C-15, C-28, K-13: endpoints that do not exist are said to be gone again after their cluster has changed: that ends the waiting.
-#[test]
-fn a_changed_cluster_without_endpoints() {
-    delta(
-        "
-        origin put cds x@1:eds
-        client subscribe cds *
-        client <- cds [x@1], ack
-        client subscribe eds x
-        client <- eds -[x], ack
-        origin put cds x@2:eds
-        client <- cds [x@2]
-        client <- eds -[x]
-        client ack
         ",
     );
 }

@@ -2,62 +2,6 @@
 
 use crate::story::{both, delta, sotw};
 
-/// B-05, B-06, B-07, L-5: only the error says that a response was rejected; the version beside it says nothing.
-#[test]
-fn rejected_with_the_current_version() {
-    sotw(
-        "
-        origin put eds A@1 B@1
-        client sends eds [A]
-        client <- eds [A@1]
-        client sends eds [A] v1 n1 => ack
-        client status eds Synced
-        client sends eds [A B] v1 n1 => update
-        client <- eds [B@1]
-        client status eds Stale
-        client sends eds [A B] v1 n2 ! => nack
-        client status eds Error
-        client sends eds [A B] v1 n2 => update
-        client status eds Error
-        nothing for 5s
-        ",
-    );
-}
-
-/// B-07, B-21, B-22, K-08, L-6: a rejected state is not sent again, whatever version the rejection carries, until it changes.
-#[test]
-fn rejections_do_not_loop() {
-    for version in ["", "v1", "v2"] {
-        sotw(&format!(
-            "
-            origin put cds a@1
-            client subscribe cds
-            client <- cds [a@1], ack
-            origin put cds a@2
-            client <- cds [a@2]
-            client sends cds [] {version} n2 ! => nack
-            nothing for 2s
-            client status cds Error
-            origin put cds a@3
-            client <- cds [a@3], ack
-            client status cds Synced
-            ",
-        ));
-    }
-    delta(
-        "
-        origin put cds a@1
-        client subscribe cds
-        client <- cds [a@1], nack
-        nothing for 2s
-        client status cds Error
-        origin put cds a@2
-        client <- cds [a@2], ack
-        client status cds Synced
-        ",
-    );
-}
-
 /// B-08, B-09, L-7: a request that crossed a response is neither acceptance nor rejection, but its names count.
 #[test]
 fn a_request_that_crossed_a_response() {
@@ -70,12 +14,31 @@ fn a_request_that_crossed_a_response() {
         origin put rds A@2
         client <- rds [A@2]
         client sends rds [A B] v1 n1 => stale
+        client wants rds A B                     # asked of the upstream at once
         client status rds Stale
         nothing
         client sends rds [A B] v2 n2 => ack
         client <- rds [B@1]
         client sends rds [A B] v3 n3 => ack
         nothing
+        ",
+    );
+}
+
+/// B-09: names of a stale request are served even if the client never repeats them.
+#[test]
+fn a_stale_request_is_enough() {
+    sotw(
+        "
+        origin put rds A@1 B@1
+        client sends rds [A]
+        client <- rds [A@1]
+        client sends rds [A] v1 n1 => ack
+        origin put rds A@2
+        client <- rds [A@2]
+        client sends rds [A] v2 n2 => ack
+        client sends rds [A B] v1 n1 => stale
+        client <- rds [B@1], ack
         ",
     );
 }
@@ -91,6 +54,7 @@ fn a_stale_request_takes_names_back() {
         origin put rds A@2
         client <- rds [A@2]
         client sends rds [A] v1 n1 => stale
+        client wants rds A
         origin put rds B@2
         client sends rds [A] v2 n2 => ack
         nothing
@@ -126,24 +90,6 @@ fn types_settle_apart() {
         client status sds Stale
         client ack sds
         client <- sds [s@2], ack
-        ",
-    );
-}
-
-/// B-23: the names of a rejection count.
-#[test]
-fn a_rejection_that_names_more() {
-    sotw(
-        "
-        origin put rds A@1 B@1
-        client sends rds [A]
-        client <- rds [A@1]
-        client sends rds [A B] n1 ! => nack
-        client <- rds [B@1]
-        client sends rds [B] v2 n2 => ack
-        nothing
-        origin put rds A@2
-        nothing
         ",
     );
 }
@@ -190,99 +136,6 @@ fn a_spontaneous_change_settles_nothing() {
     );
 }
 
-/// B-22, C-25, K-08, L-26, M-02: the whole of a rejected response is held back until one of its members changes or goes; then all of
-/// them are owed again, in one response.
-#[test]
-fn rejected_and_repaired() {
-    both(
-        "
-        origin put eds A@1 B@bad
-        client subscribe eds A B
-        client <- eds [A@1 B@bad], nack
-        nothing for 2s
-        client status eds Error
-        origin put eds B@good
-        client <- eds [A@1 B@good], ack
-        client status eds Synced
-        ",
-    );
-}
-
-/// B-22, C-25, L-26: a member that goes away releases the others.
-#[test]
-fn rejected_and_one_goes() {
-    both(
-        "
-        origin put eds A@1 B@bad
-        client subscribe eds A B
-        client <- eds [A@1 B@bad], nack
-        nothing for 2s
-        origin drop eds B
-        client <- eds sotw [A@1] | delta [A@1] -[B]
-        client ack
-        ",
-    );
-}
-
-/// B-22, L-26: of a full state the next one is sent once it is another.
-#[test]
-fn a_rejected_full_state() {
-    sotw(
-        "
-        origin put cds A@1 B@bad
-        client subscribe cds *
-        client <- cds [A@1 B@bad], nack
-        nothing for 2s
-        origin put cds B@good
-        client <- cds [A@1 B@good], ack
-        origin put cds A@worse
-        client <- cds [A@worse B@good], nack
-        origin drop cds A
-        client <- cds [B@good], ack
-        ",
-    );
-}
-
-/// B-22, C-25: a rejection does not hold back what was not in the response.
-#[test]
-fn neighbours_of_a_rejection_go_on() {
-    both(
-        "
-        origin put eds A@1 B@1
-        client subscribe eds A B
-        client <- eds [A@1 B@1], ack
-        origin put eds B@bad
-        client <- eds [B@bad], nack
-        origin put eds A@2
-        client <- eds [A@2], ack
-        nothing for 2s
-        client status eds Error
-        origin put eds B@1
-        client <- eds [B@1], ack                 # what it holds is unknown after a rejection
-        client status eds Synced
-        ",
-    );
-}
-
-/// B-22, K-08: a full state that was rejected is not sent again for a name that adds nothing to it; for one that does it is another.
-#[test]
-fn a_rejected_full_state_and_more_names() {
-    sotw(
-        "
-        origin put lds a@bad b@1
-        client subscribe lds a
-        client <- lds [a@bad], nack
-        client subscribe lds ghost
-        nothing for 2s
-        client subscribe lds b
-        client <- lds [a@bad b@1], nack
-        nothing for 2s
-        origin put lds a@good
-        client <- lds [a@good b@1], ack
-        ",
-    );
-}
-
 /// B-05, B-09: what a client says before it has seen any response is no answer to one.
 #[test]
 fn before_the_first_response_is_seen() {
@@ -296,75 +149,6 @@ fn before_the_first_response_is_seen() {
         nothing
         client sends rds [A B] v1 n1 => ack
         client <- rds [B@1], ack
-        ",
-    );
-}
-
-/// B-22, C-25: of an answer in several parts only the rejected part is held back.
-#[test]
-fn one_part_is_rejected() {
-    delta(
-        "
-        relay chunk 1
-        origin put cds a@1 b@1 c@1
-        client subscribe cds *
-        client <- cds [a@1]
-        client <- cds [b@1]
-        client <- cds [c@1]
-        client sends cds n2 ! => nack
-        client sends cds n1 => ack
-        client sends cds n3 => ack
-        nothing for 2s
-        client status cds Error
-        origin put cds c@2
-        client <- cds [c@2], ack
-        origin put cds b@2
-        client <- cds [b@2], ack
-        client status cds Synced
-        ",
-    );
-}
-
-/// B-22: a rejected change that is taken back.
-#[test]
-fn rejected_and_rolled_back() {
-    both(
-        "
-        origin put cds a@1 b@1
-        client subscribe cds *
-        client <- cds [a@1 b@1], ack
-        origin put cds a@bad
-        client <- cds sotw [a@bad b@1] | delta [a@bad]
-        client nack
-        nothing for 2s
-        origin put cds a@1
-        client <- cds sotw [a@1 b@1] | delta [a@1]
-        client ack
-        client status cds Synced
-        ",
-    );
-}
-
-/// B-22, C-25: a rejected removal is not repeated, and does not stand in the way of what comes back.
-#[test]
-fn a_rejected_removal() {
-    delta(
-        "
-        origin put rds a@1, put cds b@1
-        client subscribe rds a
-        client <- rds [a@1], ack
-        client subscribe cds *
-        client <- cds [b@1], ack
-        origin drop rds a
-        client <- rds -[a], nack
-        origin drop cds b
-        client <- cds -[b], nack
-        nothing for 5s
-        origin put rds a@1, put cds b@1
-        client <- cds [b@1], ack
-        client <- rds [a@1], ack
-        client status rds Synced
-        client status cds Synced
         ",
     );
 }
@@ -384,53 +168,6 @@ fn a_request_that_crossed_a_full_state() {
         nothing
         client sends lds [A B] v2 n2 => ack
         client <- lds [A@2 B@1], ack
-        ",
-    );
-}
-
-/// B-22: a client that rejects everything gets each content once.
-#[test]
-fn a_storm_of_rejections() {
-    both(
-        "
-        origin put lds a@1
-        client subscribe lds *
-        client <- lds [a@1], nack
-        nothing for 2s
-        origin put lds a@2
-        client <- lds [a@2], nack
-        nothing for 2s
-        origin put lds a@3
-        client <- lds [a@3], nack
-        nothing for 2s
-        ",
-    );
-}
-
-/// K-06, K-07, L-16: one client's rejection is its own affair.
-#[test]
-fn one_of_three_rejects() {
-    both(
-        "
-        origin put cds x@1
-        first subscribe cds *
-        first <- cds [x@1], ack
-        second subscribe cds *
-        second <- cds [x@1], ack
-        third subscribe cds *
-        third <- cds [x@1], ack
-        origin put cds x@2
-        first <- cds [x@2], ack
-        second <- cds [x@2], nack
-        third <- cds [x@2], ack
-        nothing for 2s
-        second status cds Error
-        first status cds Synced
-        origin put cds x@3
-        first <- cds [x@3], ack
-        second <- cds [x@3], ack
-        third <- cds [x@3], ack
-        second status cds Synced
         ",
     );
 }

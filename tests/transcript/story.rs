@@ -11,6 +11,7 @@
 //! client sends cds +a -b n2 !              # type; a delta request; `!` adds an error; `=>` checks how it was understood
 //! client status cds Error                  # how the relay sees the client
 //! client ends Unavailable no upstream      # the stream ends with this code, and these words in its message
+//! client wants cds a b                      # what the relay wants of the view on its behalf
 //! client gates 1 | is node-id               # how many gates opened by themselves; who the relay takes it for
 //! client can FEATURE... | speaks eds        # before its first request: node features, a stream of one service; or
 //! client nameless | via relay-1 | renames x # no node, relays on the way; then another node with every request
@@ -335,6 +336,11 @@ fn check(client: &mut Client, verb: &str, words: &[&str]) {
             assert_eq!(format!("{:?}", end.code), *code, "{end}");
             assert!(end.message.contains(&message), "{end}");
             client.disconnect();
+        }
+        ("wants", [topic, names @ ..]) => {
+            let mut wanted: Vec<String> = client.wanted(&type_url(topic));
+            wanted.sort();
+            assert_eq!(wanted, *names, "what is wanted of the view");
         }
         ("gates", [count]) => {
             let expired = client.server.as_ref().expect("a stream").expired_gates();
