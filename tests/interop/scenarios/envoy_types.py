@@ -1,11 +1,12 @@
 """The other resource types, one after the other, each steering real traffic."""
 
 import ssl
+import time
 
 from peers import resources as make
 from peers.control_plane import certificate
 from peers.envoy import ADS_DELTA, ADS_SOTW, AGGREGATED, EVERY, STREAMS_DELTA
-from peers.process import eventually
+from peers.process import Failed, eventually
 from peers.traffic import ask
 from scenario import scenario
 
@@ -107,18 +108,19 @@ def extension_config(world, dialect):
     traffic.reaches("a")
 
 
+def by_header(world, source):
+    """A listener that takes the cluster from a header, and asks for it if it has to."""
+    demand = {"name": "on-demand", "typed_config": {
+        "@type": make.FILTERS + "on_demand.v3.OnDemand", "odcds": {"source": source, "timeout": "10s"}}}
+    return [make.routes("main", {"match": {"prefix": "/"}, "route": {"cluster_header": "cluster"}}),
+            make.listener("web", world.port, make.rds("main", source), filters=(demand, make.ROUTER))]
+
+
 @scenario("A-T1 CDS on demand, M-03, C-06", (ADS_SOTW, ADS_DELTA, STREAMS_DELTA), caches=("linear",))
 def clusters_on_demand(world, dialect):
     """A request names a cluster that Envoy does not know; Envoy asks for it, and the request waits meanwhile."""
     source, http = dialect.source(), world.backends.http
-    demand = {"name": "on-demand", "typed_config": {
-        "@type": make.FILTERS + "on_demand.v3.OnDemand", "odcds": {"source": source, "timeout": "10s"}}}
-    by_header = {"match": {"prefix": "/"}, "route": {"cluster_header": "cluster"}}
-    world.control_plane.apply(
-        put=[*clusters(world, source, "a"), make.routes("main", by_header),
-             make.listener("web", world.port, make.rds("main", source), filters=(demand, make.ROUTER))],
-        lazy=clusters(world, source, "bc"),
-    )
+    world.control_plane.apply(put=[*clusters(world, source, "a"), *by_header(world, source)], lazy=clusters(world, source, "bc"))
     world.through_relay().envoy(dialect).ready()
     known = world.traffic(headers={"cluster": "a"})
     known.reaches("a")
@@ -128,6 +130,25 @@ def clusters_on_demand(world, dialect):
     world.traffics[1].reaches("c")
     world.traffics[2].reaches("b")
     known.reaches("a")
+
+
+@scenario("A-T1 CDS on demand, E-14, E-15", (ADS_DELTA,), caches=("linear",))
+def clusters_on_demand_for_everybody(world, dialect):
+    """Clusters become part of the wildcard when the first one asks for them. One after the other, so that the relay
+    wants nothing by name in between, and no request may wait for a back-off."""
+    source = dialect.source()
+    world.control_plane.apply(put=[*clusters(world, source, "a"), *by_header(world, source)])
+    world.through_relay().envoy(dialect).ready()
+    world.traffic(headers={"cluster": "a"}).reaches("a")
+    began = time.monotonic()
+    for name in ("one", "two", "three", "four", "five", "six"):
+        traffic = world.traffic(headers={"cluster": name})
+        world.control_plane.wait_for_request("cds", name)
+        world.control_plane.apply(put=[make.cluster(name, source), make.endpoints(name, world.backends.http["b"])])
+        traffic.reaches("b")
+        traffic.stop()
+    if (took := time.monotonic() - began) > 4:
+        raise Failed(f"six clusters on demand took {took:.1f} s")
 
 
 @scenario("A-T1 VHDS, C-21, M-03", (ADS_DELTA, STREAMS_DELTA), caches=("linear",))
