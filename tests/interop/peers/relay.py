@@ -14,17 +14,16 @@ class Relay(Process):
         self.admin = f"127.0.0.1:{free_port()}"
         command = [program, "serve", "--listen", self.address, "--admin", self.admin]
         # Without a file where that is enough: so should it be for everybody.
-        if transport or name != "relay":
-            command += ["--config", self.configuration(logs / f"{name}.yaml", name, upstream, transport or "delta")]
+        if transport:
+            command += ["--config", self.configuration(logs / f"{name}.yaml", upstream, transport)]
         else:
             command += ["--upstream", f"http://{upstream}"]
         super().__init__(name, command, logs)
         if ready:
             self.ready()
 
-    def configuration(self, file, name, upstream, transport):
+    def configuration(self, file, upstream, transport):
         file.write_text(
-            f"node: {{ id: {name} }}\n"
             f"upstream:\n"
             f"  xds_servers:\n"
             f"    - {{ server_uri: 'http://{upstream}', channel_creds: [{{ type: insecure }}], transport: {transport} }}\n"

@@ -56,7 +56,7 @@ def everything_starts_backwards(world, dialect):
 
 @scenario("K-25, K-09", AGGREGATED, relay_only=RELAY)
 def relay_of_relays(world, dialect):
-    """A relay is a control plane to another relay; every change goes through both."""
+    """A relay is a control plane to another relay, even of the same host; every change goes through both."""
     world.control_plane.apply(put=single_cluster(world, dialect, "a"))
     envoy = world.through_relay().through_relay().envoy(dialect).ready()
     traffic = world.traffic()
