@@ -78,7 +78,7 @@ impl Connection {
         let streams = Streams::new(self.drain.clone(), settings.limits.request);
         let (calls, called) = (self.calls.clone(), streams.clone());
         let service = service_fn(move |request| calls.call(request, &called));
-        let (cork, io) = Cork::new(self.socket, begun);
+        let (cork, io) = Cork::new(self.socket, begun, streams.afloat().clone());
         let connection = http2::Builder::new(streams)
             .timer(TokioTimer::new())
             .keep_alive_interval(settings.timers.keepalive)
@@ -118,7 +118,7 @@ impl Connection {
 
     /// gRPC needs HTTP/2; whoever comes without is told so.
     async fn speak_http1(self, begun: Bytes) {
-        let (_, io) = Cork::new(self.socket, begun);
+        let (_, io) = Cork::new(self.socket, begun, Arc::default());
         let answered = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(PREFACE_TIMEOUT)

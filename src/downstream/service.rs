@@ -82,7 +82,12 @@ impl Calls {
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
         let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), method.dialect);
-        let session = Arc::new(Session::new(self.shared.clone(), accounts, method));
+        let session = Arc::new(Session::new(
+            self.shared.clone(),
+            accounts,
+            method,
+            streams.afloat().clone(),
+        ));
         streams.drive(Driver::new(session.clone(), requests, settings, timeout, now));
 
         // The headers go out at once, whenever the first response may come.

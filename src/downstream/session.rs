@@ -18,7 +18,7 @@ use super::services::{Method, Transport};
 use crate::cache::{Driver, Seat};
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{self, End, Opening, Response, Server};
-use crate::wire::{Answer, Progress, Rope, Scan, encode};
+use crate::wire::{Afloat, Answer, Progress, Rope, Scan, encode};
 use crate::xds::{Cut, Dialect, Known, Name};
 
 /// A stream as its two drivers share it: the one that reads requests, and the response body. Both run in one task, so the lock
@@ -52,7 +52,7 @@ pub(super) enum Output {
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method, afloat: Arc<Afloat>) -> Self {
         let opening = Opening {
             dialect: method.dialect,
             service: method.service.clone(),
@@ -72,7 +72,7 @@ impl Session {
         };
         Self {
             state: Mutex::new(state),
-            progress: Arc::default(),
+            progress: Arc::new(Progress::new(afloat)),
         }
     }
 

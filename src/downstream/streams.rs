@@ -11,7 +11,7 @@ use hyper::rt::Executor;
 
 use super::driver::Driver;
 use crate::shutdown::Drain;
-use crate::wire::Gathered;
+use crate::wire::{Afloat, Gathered};
 
 /// Where hyper starts the streams of one connection.
 #[derive(Clone)]
@@ -21,6 +21,8 @@ pub(super) struct Streams {
     drain: Drain,
     /// What they hold of unfinished requests.
     gathered: Arc<Gathered>,
+    /// What they have given to the transport.
+    afloat: Arc<Afloat>,
 }
 
 /// A connection may hold unfinished requests of so many times the largest one.
@@ -34,11 +36,16 @@ impl Streams {
             next: Arc::default(),
             drain,
             gathered: Arc::new(Gathered::new(bytes_max)),
+            afloat: Arc::default(),
         }
     }
 
     pub(super) const fn gathered(&self) -> &Arc<Gathered> {
         &self.gathered
+    }
+
+    pub(super) const fn afloat(&self) -> &Arc<Afloat> {
+        &self.afloat
     }
 
     /// The stream for which a response was just made has this driver.

@@ -1,54 +1,65 @@
 //! Many small writes of one turn become one large write.
 //!
 //! The transport writes one HTTP/2 frame at a time and flushes after each. Here a turn of the connection (one poll of it)
-//! gathers all of them in memory of the thread and writes once when the turn ends. Owns what the socket did not take, at most
-//! [`GATHERED_BYTES_MAX`] of it; as long as there is some, writers wait. Refuses to know frames.
+//! gathers all of them and writes once when the turn ends: shared bytes by reference, the others copied into memory of the
+//! thread. Owns what the socket did not take; as long as there is some, writers wait. Refuses to know frames.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::Afloat;
+use super::gathering::{Gathering, PARTS_MAX, fill, skip};
+
 /// The end that the connection's task keeps.
-pub struct Cork<S>(Arc<Mutex<Gathering<S>>>);
+pub struct Cork<S>(Arc<Mutex<Inner<S>>>);
 
 /// The end that the transport reads from and writes to.
-pub struct Corked<S>(Arc<Mutex<Gathering<S>>>);
+pub struct Corked<S>(Arc<Mutex<Inner<S>>>);
 
-/// The most that is gathered before it is written, and so the most that a stalled client holds here.
-pub const GATHERED_BYTES_MAX: usize = 128 * 1024;
+/// The most that is copied before it is written, and so the most memory that a stalled client holds here.
+pub const COPIED_BYTES_MAX: usize = 128 * 1024;
+/// The most that is gathered before it is written, give or take one frame.
+pub const GATHERED_BYTES_MAX: usize = 256 * 1024;
+/// Below this it costs less to copy than to refer.
+const SHARED_BYTES_MIN: usize = 1024;
 
 thread_local! {
     /// Lent to one connection for the time of its turn, and empty whenever it is not lent.
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static SCRATCH: Cell<Gathering> = Cell::default();
 }
 
 /// Both ends share it; they belong to one task, so the lock is never waited for.
-struct Gathering<S> {
+struct Inner<S> {
     socket: S,
     /// What was read before the transport began to read.
     replay: Bytes,
+    /// What is on its way, and so need not be copied.
+    afloat: Arc<Afloat>,
     /// What this turn wrote. There is none outside of a turn: writes go straight to the socket then.
-    scratch: Option<Vec<u8>>,
+    gathering: Option<Gathering>,
     /// What the socket has not taken. While there is any, nothing more is accepted.
-    rest: Bytes,
+    rest: VecDeque<Bytes>,
     /// Bytes that the socket has ever taken.
     sent: u64,
     failed: Option<io::Error>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
-    /// Two ends for one socket, of which `replay` was read already.
-    pub fn new(socket: S, replay: Bytes) -> (Self, Corked<S>) {
-        let shared = Arc::new(Mutex::new(Gathering {
+    /// Two ends for one socket, of which `replay` was read already; what is in `afloat` is not copied.
+    pub fn new(socket: S, replay: Bytes, afloat: Arc<Afloat>) -> (Self, Corked<S>) {
+        let shared = Arc::new(Mutex::new(Inner {
             socket,
             replay,
-            scratch: None,
-            rest: Bytes::new(),
+            afloat,
+            gathering: None,
+            rest: VecDeque::new(),
             sent: 0,
             failed: None,
         }));
@@ -71,49 +82,55 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Gathering<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     fn begin(&mut self, cx: &mut Context<'_>) {
         if let Poll::Ready(Err(error)) = self.send_rest(cx) {
             self.failed = Some(error);
         }
-        self.scratch = Some(SCRATCH.take());
+        self.gathering = Some(SCRATCH.take());
     }
 
     fn end(&mut self, cx: &mut Context<'_>) {
-        if let Poll::Ready(Err(error)) = self.send_scratch(cx) {
+        if let Poll::Ready(Err(error)) = self.send_gathered(cx) {
             self.failed = Some(error);
             // The transport believes that it has written all this: let it come back and learn otherwise.
             cx.waker().wake_by_ref();
         }
-        if let Some(mut scratch) = self.scratch.take() {
-            scratch.clear();
-            SCRATCH.set(scratch);
+        if let Some(mut gathering) = self.gathering.take() {
+            gathering.clear();
+            SCRATCH.set(gathering);
         }
     }
 
     /// Sends what the socket did not take earlier.
     fn send_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.rest.is_empty() {
-            let count = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.rest))?;
+            let mut slices = [IoSlice::new(&[]); PARTS_MAX];
+            let parts = fill(self.rest.iter().map(|part| &**part), &mut slices);
+            let slices = slices.get(..parts).unwrap_or_default();
+            let count = ready!(Pin::new(&mut self.socket).poll_write_vectored(cx, slices))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.sent += count as u64;
-            self.rest.advance(count);
+            skip(&mut self.rest, count);
         }
         // The memory is given back, not kept for the next time.
-        self.rest = Bytes::new();
+        self.rest = VecDeque::new();
         Poll::Ready(Ok(()))
     }
 
     /// Sends what this turn gathered, and keeps what the socket does not take.
-    fn send_scratch(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(scratch) = &mut self.scratch else {
+    fn send_gathered(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(gathering) = &mut self.gathering else {
             return Poll::Ready(Ok(()));
         };
         let mut from = 0;
-        while let Some(unsent) = scratch.get(from..).filter(|unsent| !unsent.is_empty()) {
-            match Pin::new(&mut self.socket).poll_write(cx, unsent) {
+        while from < gathering.len() {
+            let mut slices = [IoSlice::new(&[]); PARTS_MAX];
+            let parts = gathering.slices(from, &mut slices);
+            let slices = slices.get(..parts).unwrap_or_default();
+            match Pin::new(&mut self.socket).poll_write_vectored(cx, slices) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => {
                     self.sent += count as u64;
@@ -122,44 +139,52 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathering<S> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     debug_assert!(self.rest.is_empty(), "gathered while bytes before were unsent");
-                    self.rest = Bytes::copy_from_slice(unsent);
-                    scratch.clear();
+                    self.rest = gathering.rest(from);
+                    gathering.clear();
                     return Poll::Pending;
                 }
             }
         }
-        scratch.clear();
+        gathering.clear();
         Poll::Ready(Ok(()))
     }
 
     /// Makes sure that everything before has been sent or gathered, so that something can be added.
-    fn make_room(&mut self, cx: &mut Context<'_>, adding: usize) -> Poll<io::Result<()>> {
+    fn make_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Err(error));
         }
         ready!(self.send_rest(cx))?;
-        let gathered = self.scratch.as_ref().map_or(0, Vec::len);
-        // Alone it is large enough to be a write of its own, so what was gathered must go first.
-        if gathered >= GATHERED_BYTES_MAX || (gathered > 0 && adding >= GATHERED_BYTES_MAX) {
-            ready!(self.send_scratch(cx))?;
+        let full =
+            |gathering: &Gathering| gathering.len() >= GATHERED_BYTES_MAX || gathering.copied() >= COPIED_BYTES_MAX;
+        if self.gathering.as_ref().is_some_and(full) {
+            ready!(self.send_gathered(cx))?;
         }
         Poll::Ready(Ok(()))
     }
 
     fn write(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        let adding = slices.iter().map(|slice| slice.len()).sum();
-        ready!(self.make_room(cx, adding))?;
-        let Some(scratch) = self.scratch.as_mut().filter(|_| adding < GATHERED_BYTES_MAX) else {
+        ready!(self.make_room(cx))?;
+        let Some(gathering) = &mut self.gathering else {
             let count = ready!(Pin::new(&mut self.socket).poll_write_vectored(cx, slices))?;
             self.sent += count as u64;
             return Poll::Ready(Ok(count));
         };
-        let before = scratch.len();
+        let before = gathering.len();
         for slice in slices {
-            let room = GATHERED_BYTES_MAX.saturating_sub(scratch.len());
-            scratch.extend_from_slice(slice.get(..room).unwrap_or(slice));
+            let shared = Some(slice).filter(|slice| slice.len() >= SHARED_BYTES_MIN);
+            if let Some(shared) = shared.and_then(|slice| self.afloat.find(slice)) {
+                gathering.share(shared);
+                continue;
+            }
+            let room = COPIED_BYTES_MAX.saturating_sub(gathering.copied());
+            let fits = slice.get(..room).unwrap_or(slice);
+            gathering.copy(fits);
+            if fits.len() < slice.len() {
+                break;
+            }
         }
-        Poll::Ready(Ok(scratch.len() - before))
+        Poll::Ready(Ok(gathering.len() - before))
     }
 
     fn flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -167,7 +192,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathering<S> {
             return Poll::Ready(Err(error));
         }
         ready!(self.send_rest(cx))?;
-        if self.scratch.is_some() {
+        if self.gathering.is_some() {
             // The turn's end does it.
             return Poll::Ready(Ok(()));
         }
@@ -176,7 +201,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathering<S> {
 
     fn shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.send_rest(cx))?;
-        ready!(self.send_scratch(cx))?;
+        ready!(self.send_gathered(cx))?;
         Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 
@@ -223,6 +248,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Corked<S> {
 }
 
 /// Nothing that panics is ever called with the lock held, so poison says nothing.
-fn lock<S>(shared: &Mutex<Gathering<S>>) -> MutexGuard<'_, Gathering<S>> {
+fn lock<S>(shared: &Mutex<Inner<S>>) -> MutexGuard<'_, Inner<S>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,15 +2,18 @@
 //!
 //! Owns framing, encoding of responses around shared bytes, and the gathering of small writes. Refuses to know sessions.
 
+pub mod afloat;
 pub mod cork;
 pub mod deadline;
 pub mod frame;
 pub mod gathered;
+mod gathering;
 pub mod listen;
 pub mod response;
 pub mod rope;
 pub mod scan;
 
+pub use afloat::Afloat;
 pub use cork::{Cork, Corked};
 pub use deadline::timeout;
 pub use frame::{Deframer, Encoding};

@@ -11,6 +11,8 @@ use std::task::Waker;
 use bytes::{Buf, Bytes};
 use futures_util::task::AtomicWaker;
 
+use super::Afloat;
+
 /// One private head and shared pieces, read once from the front.
 pub struct Rope {
     head: Bytes,
@@ -23,8 +25,8 @@ pub struct Rope {
 }
 
 /// How far the transport has come with what one stream gave to it.
-#[derive(Default)]
 pub struct Progress {
+    afloat: Arc<Afloat>,
     waiting: AtomicUsize,
     taken: AtomicU64,
     waker: AtomicWaker,
@@ -53,6 +55,7 @@ impl Rope {
     #[must_use]
     pub fn reporting(mut self, progress: &Arc<Progress>) -> Self {
         progress.waiting.fetch_add(self.remaining, Ordering::Relaxed);
+        progress.afloat.enter(&self.pieces);
         self.progress = Some(progress.clone());
         self
     }
@@ -123,10 +126,11 @@ impl Buf for Rope {
 impl Drop for Rope {
     /// What is never read does not wait either.
     fn drop(&mut self) {
-        if let Some(progress) = &self.progress
-            && self.remaining > 0
-        {
-            progress.took(self.remaining);
+        if let Some(progress) = &self.progress {
+            progress.afloat.leave(&self.pieces);
+            if self.remaining > 0 {
+                progress.took(self.remaining);
+            }
         }
     }
 }
@@ -138,6 +142,17 @@ impl fmt::Debug for Rope {
 }
 
 impl Progress {
+    /// Nothing was given to the connection on which this is afloat.
+    #[must_use]
+    pub fn new(afloat: Arc<Afloat>) -> Self {
+        Self {
+            afloat,
+            waiting: AtomicUsize::new(0),
+            taken: AtomicU64::new(0),
+            waker: AtomicWaker::new(),
+        }
+    }
+
     /// Whether the transport can be given more; if not, `waker` is woken when it can.
     pub fn ready(&self, waker: &Waker) -> bool {
         if self.waiting.load(Ordering::Acquire) < WAITING_BYTES_MAX {
@@ -208,7 +223,7 @@ mod tests {
 
     #[test]
     fn progress_knows_what_waits_and_forgets_what_is_dropped() {
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::new(Arc::default()));
         let big = Bytes::from(vec![0; WAITING_BYTES_MAX]);
         let mut rope = Rope::new(Bytes::new(), Arc::from([big])).reporting(&progress);
         assert!(!progress.ready(Waker::noop()));

@@ -3,11 +3,13 @@
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::wire::{Cork, Corked, cork::GATHERED_BYTES_MAX};
+use distributary::wire::cork::{COPIED_BYTES_MAX, GATHERED_BYTES_MAX};
+use distributary::wire::{Afloat, Cork, Corked, Progress, Rope};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::io::{AsyncReadExt, AsyncWrite};
@@ -33,7 +35,8 @@ async fn pair(tiny: bool) -> (TcpStream, TcpStream) {
 
 /// Writes `bytes` the way a transport does: several pieces in a turn, a flush after some, sometimes nothing at all.
 struct Writer {
-    bytes: Vec<u8>,
+    /// Some of it is on its way as shared bytes, which are then not copied.
+    bytes: Bytes,
     at: usize,
     io: Corked<TcpStream>,
     random: StdRng,
@@ -43,7 +46,7 @@ impl Writer {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..self.random.random_range(0..40) {
             let size = match self.random.random_range(0..10) {
-                0 => self.random.random_range(0..3 * GATHERED_BYTES_MAX),
+                0 => self.random.random_range(0..2 * GATHERED_BYTES_MAX),
                 1..5 => self.random.random_range(0..20_000),
                 _ => self.random.random_range(0..100),
             };
@@ -80,14 +83,30 @@ impl Writer {
     }
 }
 
-fn bytes(random: &mut StdRng, count: usize) -> Vec<u8> {
+fn bytes(random: &mut StdRng, count: usize) -> Bytes {
     let mut bytes = vec![0; count];
     random.fill(&mut bytes[..]);
-    bytes
+    Bytes::from(bytes)
 }
 
-async fn write_all(mut writer: Writer, cork: Cork<TcpStream>) {
+/// About half of the bytes, as a rope's shared pieces.
+fn parts(bytes: &Bytes, random: &mut StdRng) -> Arc<[Bytes]> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let end = (at + random.random_range(1..100_000)).min(bytes.len());
+        if random.random_bool(0.5) {
+            parts.push(bytes.slice(at..end));
+        }
+        at = end;
+    }
+    Arc::from(parts)
+}
+
+async fn write_all(mut writer: Writer, cork: Cork<TcpStream>, rope: Rope) {
     poll_fn(|cx| cork.turn(cx, |cx| writer.poll(cx))).await;
+    // The transport has read it; what the socket did not take yet must not depend on it.
+    drop(rope);
     // Turns in which nothing is written must bring the rest to the socket, or nobody ever would.
     poll_fn(|cx| {
         cork.turn(cx, |_| ());
@@ -123,14 +142,17 @@ async fn one(seed: u64) {
     let (client, server) = pair(seed.is_multiple_of(2)).await;
     let count = random.random_range(1..1_500_000);
     let sent = bytes(&mut random, count);
-    let (cork, io) = Cork::new(client, Bytes::new());
+    let afloat = Arc::<Afloat>::default();
+    let progress = Arc::new(Progress::new(afloat.clone()));
+    let rope = Rope::new(Bytes::new(), parts(&sent, &mut random)).reporting(&progress);
+    let (cork, io) = Cork::new(client, Bytes::new(), afloat);
     let writer = Writer {
         bytes: sent.clone(),
         at: 0,
         io,
         random: StdRng::seed_from_u64(seed + 1),
     };
-    let ((), got) = tokio::join!(write_all(writer, cork), read_slowly(server, random));
+    let ((), got) = tokio::join!(write_all(writer, cork, rope), read_slowly(server, random));
     assert!(got == sent, "seed {seed}: got {} bytes of {}", got.len(), sent.len());
 }
 
@@ -148,7 +170,7 @@ async fn every_byte_arrives_once_and_in_order() {
 #[tokio::test]
 async fn a_reader_that_stalls_costs_no_more_than_the_bound() {
     let (client, mut server) = pair(false).await;
-    let (cork, mut io) = Cork::new(client, Bytes::new());
+    let (cork, mut io) = Cork::new(client, Bytes::new(), Arc::default());
     let piece = vec![7; 16 * 1024];
     let mut accepted = 0;
     let fill = poll_fn(|cx| {
@@ -166,7 +188,7 @@ async fn a_reader_that_stalls_costs_no_more_than_the_bound() {
     timeout(PATIENCE, fill).await.unwrap();
     let taken = usize::try_from(cork.stuck_at().unwrap()).unwrap();
     assert!(
-        accepted - taken <= GATHERED_BYTES_MAX,
+        accepted - taken <= COPIED_BYTES_MAX,
         "{accepted} accepted, {taken} taken"
     );
 
@@ -190,7 +212,7 @@ async fn a_reader_that_stalls_costs_no_more_than_the_bound() {
 #[tokio::test]
 async fn bytes_read_before_come_first() {
     let (client, mut server) = pair(false).await;
-    let (_cork, mut io) = Cork::new(client, Bytes::from_static(b"before "));
+    let (_cork, mut io) = Cork::new(client, Bytes::from_static(b"before "), Arc::default());
     tokio::io::AsyncWriteExt::write_all(&mut server, b"after")
         .await
         .unwrap();
@@ -204,7 +226,7 @@ async fn bytes_read_before_come_first() {
 #[tokio::test]
 async fn a_write_outside_of_a_turn_is_not_held_back() {
     let (client, mut server) = pair(false).await;
-    let (_cork, mut io) = Cork::new(client, Bytes::new());
+    let (_cork, mut io) = Cork::new(client, Bytes::new(), Arc::default());
     let wrote = poll_fn(|cx| Pin::new(&mut io).poll_write(cx, b"now")).await.unwrap();
     let mut got = vec![0; wrote];
     timeout(PATIENCE, server.read_exact(&mut got)).await.unwrap().unwrap();
