@@ -120,6 +120,32 @@ impl Seen {
             .unwrap_or_default()
     }
 
+    /// Notes what the client was told of single names besides. What the state has of a name stays: the next comparison
+    /// repeats at the most what was said already.
+    pub fn note(&mut self, told: Vec<(Name, Held)>) {
+        let mut names: Option<BTreeMap<Name, Held>> = None;
+        for (name, held) in told {
+            let name = held.content().map_or(name, |content| content.name().clone());
+            if self.state.as_ref().is_some_and(|state| state.resource(&name).is_some()) {
+                continue;
+            }
+            let extra = || {
+                self.extra
+                    .as_ref()
+                    .map(|extra| extra.names().clone())
+                    .unwrap_or_default()
+            };
+            let names = names.get_or_insert_with(extra);
+            match held {
+                Held::Nothing => drop(names.remove(&name)),
+                Held::Unknown | Held::Version(_) | Held::Content(_) => drop(names.insert(name, held)),
+            }
+        }
+        if let Some(names) = names {
+            self.extra = (!names.is_empty()).then(|| Arc::new(Extra::new(names)));
+        }
+    }
+
     /// Identifies this very value.
     #[must_use]
     pub fn id(&self) -> (u64, u64) {

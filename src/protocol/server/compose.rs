@@ -67,7 +67,7 @@ impl Subscription {
             // B-24: SotW has one response on its way; chunks of a delta may be on their way together (L-29).
             let free = self.dialect == Dialect::Delta || self.flights.is_empty();
             return if free {
-                self.next_chunk(nonces, now)
+                self.next_chunk(slot, nonces, now)
             } else {
                 Step::Blocked
             };
@@ -97,7 +97,7 @@ impl Subscription {
                 self.asked = None;
                 let since = since.map(|since| since.max(self.asked_last));
                 self.rest = Some(Rest { batch, next: 0, since });
-                let step = self.next_chunk(nonces, now);
+                let step = self.next_chunk(slot, nonces, now);
                 if let (Some(set), Some(flight)) = (set, self.flights.last_mut()) {
                     flight.set = Some(set);
                 }
@@ -109,7 +109,7 @@ impl Subscription {
         }
     }
 
-    fn next_chunk(&mut self, nonces: &mut Nonces, now: Instant) -> Step {
+    fn next_chunk(&mut self, slot: &Slot, nonces: &mut Nonces, now: Instant) -> Step {
         let Some(Rest { batch, next, since }) = self.rest.take() else {
             return Step::Idle;
         };
@@ -121,27 +121,46 @@ impl Subscription {
                 since,
             });
         }
+        let version = self.version(&batch, next);
+        let aged = next > 0 && batch.items_of(next).iter().any(|item| item.ttl.is_some());
+        let (batch, chunk) = if aged {
+            (self.aged(&batch, next, slot, now), 0)
+        } else {
+            (batch, next)
+        };
         let nonce = nonces.next();
         self.last_nonce = Some(nonce);
         self.sent = Some(now);
         self.flights.push(Flight {
             nonce,
             batch: batch.clone(),
-            chunk: next,
+            chunk,
             set: None,
             since,
             sent: now,
         });
         let type_url = self.type_url.clone();
-        let version = self.version(&batch, next);
         Step::Send(Response {
             type_url,
             dialect: self.dialect,
             nonce: nonces.text(nonce, more),
             version,
             batch,
-            chunk: next,
+            chunk,
         })
+    }
+
+    /// K-17: a chunk that had to wait says what remains now.
+    fn aged(&self, batch: &Batch, chunk: usize, slot: &Slot, now: Instant) -> Arc<Batch> {
+        let items = batch.items_of(chunk).iter().map(|item| {
+            let remains = |before| self.ttl(item.resource.name(), slot, now).unwrap_or(before);
+            Item {
+                ttl: item.ttl.map(remains),
+                ..item.clone()
+            }
+        });
+        let removed = batch.removed_of(chunk).to_vec();
+        Arc::new(Batch::new(items.collect(), removed, usize::MAX))
     }
 
     /// The version of the set that the client holds once it has this chunk (K-09).
@@ -201,6 +220,8 @@ impl Subscription {
             return std::mem::take(&mut self.clusters);
         }
         let items = response.batch.items_of(response.chunk).iter();
+        // A heartbeat changes nothing.
+        let items = items.filter(|item| item.form != Form::Heartbeat);
         items.filter_map(|item| item.resource.endpoints().cloned()).collect()
     }
 

@@ -12,6 +12,7 @@ mod held_names;
 mod nonce;
 mod order;
 mod partial;
+mod refused;
 mod request;
 mod stream;
 mod subscription;

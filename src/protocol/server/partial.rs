@@ -137,8 +137,15 @@ impl Subscription {
         } else {
             difference.changed().iter().collect()
         };
-        for resource in all.into_iter().filter(|resource| !self.names.contains(resource.name())) {
-            plan.put(self.item(resource, slot, allowed.now));
+        for resource in all {
+            // C-11: all that the wildcard covers is sent again, also what the client has asked for by name.
+            if !self.names.contains(resource.name()) {
+                plan.put(self.item(resource, slot, allowed.now));
+            } else if self.again {
+                plan.holds
+                    .push((resource.name().clone(), Held::Content(resource.clone())));
+                plan.put(self.item(resource, slot, allowed.now));
+            }
         }
         for resource in difference.beats() {
             self.plan_beat(resource, slot, allowed.now, plan);
@@ -206,8 +213,7 @@ impl Subscription {
             Current::Unknown => return,
             Current::Unwanted => {}
             Current::Known(Known::Present(resource)) => {
-                plan.holds.push((name.clone(), Held::Content(resource.clone())));
-                plan.since = oldest(plan.since, Some(resource.received()));
+                self.plan_content(name, resource, plan);
                 plan.put(self.item(resource, slot, allowed.now));
             }
             // K-16: that nobody answered in time is no ground to take away what a client holds.
@@ -223,8 +229,7 @@ impl Subscription {
         match self.current(name, slot) {
             Current::Known(Known::Present(resource)) if self.refuses(resource) => {}
             Current::Known(Known::Present(resource)) if !held.is(resource.version()) => {
-                plan.holds.push((name.clone(), Held::Content(resource.clone())));
-                plan.since = oldest(plan.since, Some(resource.received()));
+                self.plan_content(name, resource, plan);
                 plan.put(self.item(resource, slot, allowed.now));
             }
             Current::Known(Known::Present(resource)) => self.plan_beat(resource, slot, allowed.now, plan),
@@ -237,6 +242,16 @@ impl Subscription {
             }
             Current::Known(Known::Absent(_)) if allowed.removals => self.plan_removal(name, slot, plan),
             Current::Known(Known::Absent(_)) => drop(plan.later.insert(name.clone())),
+        }
+    }
+
+    /// Notes what the client holds once it has this content, under every name that it asked for it by (C-20).
+    fn plan_content(&self, name: &Name, resource: &Arc<Resource>, plan: &mut Plan) {
+        plan.since = oldest(plan.since, Some(resource.received()));
+        let others = std::iter::once(resource.name()).chain(resource.aliases());
+        let others = others.filter(|other| *other != name && self.names.contains(other));
+        for name in std::iter::once(name).chain(others) {
+            plan.holds.push((name.clone(), Held::Content(resource.clone())));
         }
     }
 
@@ -300,7 +315,8 @@ impl Subscription {
         removed.retain(|name| !items.contains_key(name));
         let waits = removals_wait || !later.is_empty();
         self.owed.retain(|name| !answered.contains(name));
-        for (name, held) in holds {
+        let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
+        for (name, held) in asked {
             self.names.note(&name, held);
         }
         if !allowed.asked_only {
@@ -309,6 +325,9 @@ impl Subscription {
         if let Some(seen) = seen {
             self.seen = seen;
             self.again = false;
+        }
+        if self.wildcard {
+            self.seen.note(covered);
         }
         for name in items.keys().chain(&removed) {
             self.parked.iter_mut().for_each(|parked| parked.let_go(name));
@@ -342,32 +361,6 @@ impl Subscription {
             batch,
             since,
             set: None,
-        }
-    }
-
-    /// B-22: when a member of a rejected response changes or goes, all of its members that are still wanted are owed again.
-    fn release(&mut self, slot: &Slot) {
-        for at in (0..self.parked.len()).rev() {
-            let Some(parked) = self.parked.get(at) else { continue };
-            let changed = parked.members().any(|(name, aliases)| {
-                let Some(wanted) = self.wanted(name, aliases) else {
-                    return false;
-                };
-                let refused = parked.refused(name).flatten();
-                match self.current(wanted, slot) {
-                    Current::Known(Known::Present(resource)) => refused != Some(resource.version()),
-                    Current::Known(Known::Absent(Reason::TimedOut)) | Current::Unknown | Current::Unwanted => false,
-                    Current::Known(Known::Absent(_)) | Current::Uncovered => refused.is_some(),
-                }
-            });
-            if changed {
-                let owed: Vec<Name> = parked
-                    .members()
-                    .filter_map(|(name, aliases)| self.wanted(name, aliases).cloned())
-                    .collect();
-                self.owed.extend(owed);
-                self.parked.remove(at);
-            }
         }
     }
 }

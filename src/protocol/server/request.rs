@@ -48,6 +48,7 @@ impl Subscription {
         // B-11: one named request ends that meaning for the rest of the stream. B-12: `*` is a wildcard for any type.
         self.named = true;
         let more = asked_for_all && !self.wildcard;
+        let before = self.seen.clone();
         self.set_wildcard(asked_for_all);
         if more {
             self.asked_for_more(now);
@@ -70,7 +71,10 @@ impl Subscription {
             let name = answers.name(text);
             if !self.names.contains(&name) {
                 // B-14: what is newly named is sent, even if the client had it before.
-                self.add_name(name, if remembers { Held::Unknown } else { Held::Nothing });
+                // What it held by a wildcard it holds by name from now on.
+                let unsure = remembers || self.is_on_its_way(&name);
+                let held = if unsure { Held::Unknown } else { before.held(&name) };
+                self.add_name(name, held);
                 self.asked_for_more(now);
             }
         }
@@ -123,7 +127,9 @@ impl Subscription {
         } else if self.names.contains(&name) {
             self.owed.insert(name);
         } else {
-            self.add_name(name, Held::Nothing);
+            // K-16: what it holds by its wildcard it holds by name from now on.
+            let held = self.seen.held(&name);
+            self.add_name(name, held);
         }
     }
 

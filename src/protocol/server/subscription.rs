@@ -148,6 +148,9 @@ impl Subscription {
 
     /// K-13: the client waits for this name again, even if nothing about it has changed.
     pub(super) fn force(&mut self, name: &Name) {
+        if self.is_to_come(name) {
+            return;
+        }
         if self.names.contains(name) || self.wildcard && self.seen.held(name).perhaps() {
             self.owed.insert(name.clone());
         }
@@ -159,7 +162,15 @@ impl Subscription {
             return;
         }
         self.wildcard = wanted;
-        self.seen = Seen::default();
+        // What the client remembers besides is compared with the wildcard that begins (C-13), and so is what is on its way.
+        if wanted {
+            let flights = self.flights.iter().filter(|_| self.dialect == Dialect::Delta);
+            let items = flights.flat_map(|flight| flight.batch.items_of(flight.chunk));
+            let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
+            self.seen.note(names.collect());
+        } else {
+            self.seen = Seen::default();
+        }
         self.first = wanted;
         self.again = false;
         self.recall();
@@ -179,10 +190,11 @@ impl Subscription {
     pub(super) fn drop_name(&mut self, name: &Name) {
         let Some(held) = self.names.remove(name) else { return };
         let canonical = held.content().map_or(name, |content| content.name());
-        if self.is_to_come(canonical) || self.is_to_come(name) {
+        let recalled = self.is_to_come(canonical) || self.is_to_come(name);
+        if recalled {
             self.recall();
         }
-        self.owed.remove(name);
+        let owed = self.owed.remove(name);
         self.beats.remove(name);
         if let Glance::Names(names) = &mut self.dirty {
             names.remove(name);
@@ -199,7 +211,7 @@ impl Subscription {
             .held(name)
             .content()
             .is_some_and(|covered| held.is(covered.version()));
-        if self.dialect == Dialect::Delta || !sure {
+        if self.dialect == Dialect::Delta || recalled || owed || !sure {
             // C-20: who asked by an alias holds the resource under its own name.
             let own = held
                 .content()
@@ -207,6 +219,15 @@ impl Subscription {
                 .filter(|own| !self.names.contains(own));
             self.owed.extend(own.into_iter().chain([name]).cloned());
         }
+    }
+
+    /// Whether a name is in a response that the client has not settled: it may take it in after it asked for the name again.
+    pub(super) fn is_on_its_way(&self, name: &Name) -> bool {
+        let mut flights = self.flights.iter();
+        flights.any(|flight| {
+            let items = flight.batch.items_of(flight.chunk);
+            items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok()
+        })
     }
 
     /// Whether a name is in a chunk that is not sent yet.
@@ -231,6 +252,7 @@ impl Subscription {
             let items = items.filter_map(|item| self.wanted(item.resource.name(), item.resource.aliases()));
             let removed = batch.removed_of(chunk).iter().filter_map(|name| self.wanted(name, &[]));
             let owed: Vec<Name> = items.chain(removed).cloned().collect();
+            owed.iter().for_each(|name| self.names.note(name, Held::Unknown));
             self.owed.extend(owed);
         }
     }
@@ -245,7 +267,7 @@ impl Subscription {
 
     /// What is known of a name as far as this client's interest covers it; `None` is unknown.
     pub(super) fn current<'a>(&self, name: &Name, slot: &'a Slot) -> Current<'a> {
-        let known = if self.names.contains(name) {
+        let known = if self.names.contains(name) || self.asked_by_alias(name, slot) {
             slot.known(name)
         } else if self.wildcard {
             match slot.wildcard.as_ref() {
@@ -257,6 +279,12 @@ impl Subscription {
             return Current::Unwanted;
         };
         known.map_or(Current::Unknown, Current::Known)
+    }
+
+    /// Whether the client asked for what has this name by another of its names (C-20).
+    fn asked_by_alias(&self, name: &Name, slot: &Slot) -> bool {
+        let mut aliases = slot.named.resource(name).into_iter().flat_map(|found| found.aliases());
+        aliases.any(|alias| self.names.contains(alias))
     }
 
     /// Whether `name` or one of the `aliases` is wanted, and which.
