@@ -1,0 +1,112 @@
+//! A client that says whatever comes to its mind.
+//!
+//! Owns bad manners: stale and foreign nonces, refusals of everything, flapping, silence. Refuses to learn.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::xds::Dialect;
+
+use super::{Act, Client, Do, rejection};
+use crate::body::Type;
+use crate::rng::Rng;
+use crate::truth::{alias, name};
+use crate::wire::{Answer, Up};
+
+impl Client {
+    /// A request out of the blue.
+    pub(crate) fn provoke(&mut self, rng: &mut Rng) -> Vec<Do> {
+        let Some(stream) = self.lines.keys().next().copied() else {
+            return Vec::new();
+        };
+        let kind = *rng.pick(&Type::ALL).unwrap_or(&Type::Cds);
+        let nonce = match rng.below(4) {
+            0 => String::new(),
+            1 => "deadbeef-1".to_owned(),
+            _ => self
+                .received
+                .iter()
+                .filter(|(_, other, _)| *other == kind)
+                .nth(rng.below(3))
+                .map_or_else(
+                    || format!("{stream:08x}-{}", rng.below(40)),
+                    |(_, _, nonce)| nonce.clone(),
+                ),
+        };
+        let error_detail = rng.chance(30).then(rejection);
+        let delta = self.dialect == Dialect::Delta;
+        let mut some = |most: usize| -> Vec<String> {
+            (0..rng.below(most + 1))
+                .map(|_| match rng.below(12) {
+                    0 => "*".to_owned(),
+                    1 if delta => alias(&name(kind, rng.below(8))),
+                    _ => name(kind, rng.below(8)),
+                })
+                .collect()
+        };
+        let (names, others) = (some(4), some(2));
+        let request = match self.dialect {
+            Dialect::Sotw => {
+                let Some(mux) = self.mux(stream, kind) else {
+                    return Vec::new();
+                };
+                mux.started = true;
+                mux.names = names.iter().cloned().collect();
+                Up::Sotw(DiscoveryRequest {
+                    version_info: if rng.chance(50) { String::new() } else { "v".to_owned() },
+                    node: self.node(stream),
+                    resource_names: names,
+                    type_url: kind.url().to_owned(),
+                    response_nonce: nonce,
+                    error_detail,
+                    ..DiscoveryRequest::default()
+                })
+            }
+            Dialect::Delta => {
+                let mut initial = BTreeMap::new();
+                if rng.chance(30) {
+                    for _ in 0..rng.below(4) {
+                        initial.insert(name(kind, rng.below(8)), "0".repeat(32));
+                    }
+                }
+                Up::Delta(DeltaDiscoveryRequest {
+                    node: self.node(stream),
+                    type_url: kind.url().to_owned(),
+                    resource_names_subscribe: names,
+                    resource_names_unsubscribe: others,
+                    initial_resource_versions: initial,
+                    response_nonce: nonce,
+                    error_detail,
+                    ..DeltaDiscoveryRequest::default()
+                })
+            }
+        };
+        vec![Do::Send(stream, request)]
+    }
+
+    /// It settles, refuses, or says nothing.
+    pub(super) fn react(&mut self, stream: u64, answer: &Answer, rng: &mut Rng) -> Vec<Do> {
+        self.received.push((stream, answer.kind, answer.nonce.clone()));
+        if let Some(mux) = self.mux(stream, answer.kind) {
+            mux.newest.clone_from(&answer.nonce);
+        }
+        let settle = |rejected| Act::Settle(stream, answer.kind, answer.nonce.clone(), rejected);
+        let pause = rng.millis(0, 30);
+        if self.tame {
+            return vec![Do::Later(pause, settle(false))];
+        }
+        match rng.below(4) {
+            0 => vec![Do::Later(pause, settle(true)), Do::Later(pause * 2, settle(true))],
+            1 => Vec::new(),
+            _ => vec![Do::Later(pause, settle(false))],
+        }
+    }
+
+    /// It settles all that it has received.
+    pub(crate) fn atone(&mut self) -> Vec<Do> {
+        let received = std::mem::take(&mut self.received);
+        let settle = |(stream, kind, nonce)| Do::Later(Duration::ZERO, Act::Settle(stream, kind, nonce, false));
+        received.into_iter().map(settle).collect()
+    }
+}

@@ -1,0 +1,303 @@
+//! A client: what it wants, what it holds, and how it speaks on its streams.
+//!
+//! Owns the habits of real clients and of hostile ones. Refuses to know the relay.
+
+mod delta;
+mod hostile;
+mod sotw;
+mod taking;
+mod wish;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::xds::Dialect;
+
+use super::body::Type;
+use super::rng::Rng;
+use super::wire::Up;
+
+/// Something that a client does on its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Connect,
+    /// Tells the relay what its wishes have become.
+    Sync,
+    /// Settles a response: accepts it, or with `true` rejects it.
+    Settle(u64, Type, String, bool),
+    /// Waits no longer for the endpoints of the clusters in this response.
+    Tire(u64, String),
+    /// Changes its mind about something.
+    Whim,
+}
+
+/// What the world must do for a client.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it does not live long")]
+pub(crate) enum Do {
+    Send(u64, Up),
+    Later(Duration, Act),
+    /// Opens its stream of this type anew.
+    Reopen(Type),
+}
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Persona {
+    /// One aggregated stream, wildcards for clusters and listeners, the rest by what those refer to.
+    Envoy,
+    /// The same on one stream of each type.
+    Streams,
+    /// Everything by name, from listeners on.
+    Grpc,
+    /// An Envoy that asks for clusters besides its wildcard, and changes its mind a lot.
+    OnDemand,
+    /// It says whatever comes to its mind.
+    Hostile,
+}
+
+/// One client.
+pub(crate) struct Client {
+    pub(crate) id: usize,
+    pub(crate) zone: usize,
+    pub(crate) persona: Persona,
+    pub(crate) dialect: Dialect,
+    /// How many responses the transport takes before the client has read one.
+    pub(crate) window: usize,
+    /// How long it takes to read one, in milliseconds.
+    pub(crate) reading: (usize, usize),
+    /// How long it takes to settle one, in milliseconds.
+    settling: (usize, usize),
+    /// Whether it rejects responses with something bad in them.
+    picky: bool,
+    /// Whether it writes `*` rather than nothing at all.
+    explicit: bool,
+    ttl: bool,
+    wrapper: bool,
+    pub(crate) lines: BTreeMap<u64, Line>,
+    pub(crate) holds: BTreeMap<Type, BTreeMap<String, Holding>>,
+    /// What it wants for no reason that others could see.
+    whims: BTreeMap<Type, BTreeSet<String>>,
+    stars: BTreeSet<Type>,
+    /// Endpoints that a warming cluster waits for (M-01).
+    pub(crate) warming: BTreeSet<String>,
+    withheld: Vec<Withheld>,
+    /// Hostile: what it has received and not settled.
+    received: Vec<(u64, Type, String)>,
+    /// Whether it has come to behave.
+    tame: bool,
+    /// Whether it has gone for good.
+    pub(crate) retired: bool,
+}
+
+/// One open stream.
+#[derive(Default)]
+pub(crate) struct Line {
+    service: Option<Type>,
+    greeted: bool,
+    pub(crate) muxes: BTreeMap<Type, Mux>,
+}
+
+/// One type on a stream.
+#[derive(Clone, Default)]
+pub(crate) struct Mux {
+    started: bool,
+    named: bool,
+    pub(crate) wildcard: bool,
+    pub(crate) names: BTreeSet<String>,
+    /// SotW: the version that was accepted last.
+    version: String,
+    /// SotW: the nonce that was settled last.
+    nonce: String,
+    /// SotW: the newest nonce that was received.
+    newest: String,
+}
+
+/// What is held under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub(crate) revision: u64,
+    version: String,
+    refers: Arc<[String]>,
+    endpoints: Option<String>,
+    pub(crate) aliases: Vec<String>,
+}
+
+/// An acknowledgement that waits for endpoints (M-01).
+struct Withheld {
+    stream: u64,
+    nonce: String,
+    waits: BTreeSet<String>,
+}
+
+impl Client {
+    pub(crate) fn new(id: usize, zone: usize, persona: Persona, dialect: Dialect, rng: &mut Rng) -> Self {
+        let slow = rng.chance(15);
+        let mut stars = BTreeSet::new();
+        if rng.chance(30) {
+            stars.insert(Type::Odd);
+        }
+        Self {
+            id,
+            zone,
+            persona,
+            dialect,
+            window: if slow { 1 } else { rng.range(1, 16) },
+            reading: if slow { (200, 4000) } else { (0, 3) },
+            settling: if rng.chance(25) { (50, 5000) } else { (0, 20) },
+            picky: rng.chance(50),
+            explicit: rng.chance(40),
+            ttl: rng.chance(50),
+            wrapper: rng.chance(50),
+            lines: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            whims: BTreeMap::new(),
+            stars,
+            warming: BTreeSet::new(),
+            withheld: Vec::new(),
+            received: Vec::new(),
+            tame: false,
+            retired: false,
+        }
+    }
+
+    /// The streams that it opens: one, or one for each type.
+    pub(crate) fn services(&self) -> Vec<Option<Type>> {
+        match self.persona {
+            Persona::Streams => [Type::Cds, Type::Eds, Type::Lds, Type::Rds, Type::Sds]
+                .map(Some)
+                .to_vec(),
+            Persona::Envoy | Persona::Grpc | Persona::OnDemand | Persona::Hostile => vec![None],
+        }
+    }
+
+    /// It comes to behave: from now on it rejects nothing that is good.
+    pub(crate) fn behave(&mut self) {
+        self.tame = true;
+        self.settling = (0, 5);
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.holds.clear();
+        self.warming.clear();
+    }
+
+    /// A stream is open: what to say on it first.
+    pub(crate) fn opened(&mut self, stream: u64, service: Option<Type>, rng: &mut Rng) -> Vec<Do> {
+        let line = Line {
+            service,
+            ..Line::default()
+        };
+        self.lines.insert(stream, line);
+        if self.persona == Persona::Hostile {
+            return self.provoke(rng);
+        }
+        self.sync(rng)
+    }
+
+    /// A stream has ended.
+    pub(crate) fn closed(&mut self, stream: u64) -> Option<Option<Type>> {
+        let line = self.lines.remove(&stream)?;
+        self.withheld.retain(|withheld| withheld.stream != stream);
+        self.received.retain(|(other, _, _)| *other != stream);
+        Some(line.service)
+    }
+
+    /// Tells the relay what its wishes have become.
+    pub(crate) fn sync(&mut self, rng: &mut Rng) -> Vec<Do> {
+        let mut todo = Vec::new();
+        let streams: Vec<u64> = self.lines.keys().copied().collect();
+        for stream in streams {
+            let mut kinds = Type::ALL;
+            if rng.chance(20) {
+                // L-12: some ask for endpoints before clusters.
+                kinds.swap(0, 1);
+            }
+            for kind in kinds {
+                let serves = self
+                    .lines
+                    .get(&stream)
+                    .is_some_and(|line| line.service.is_none_or(|only| only == kind));
+                if !serves {
+                    continue;
+                }
+                let request = match self.dialect {
+                    Dialect::Sotw => self.sync_sotw(stream, kind),
+                    Dialect::Delta => self.sync_delta(stream, kind),
+                };
+                todo.extend(request.map(|request| Do::Send(stream, request)));
+            }
+        }
+        todo
+    }
+
+    /// Settles a response.
+    pub(crate) fn settle(&mut self, stream: u64, kind: Type, nonce: &str, rejected: bool, rng: &mut Rng) -> Vec<Do> {
+        let request = match self.dialect {
+            Dialect::Sotw => self.settle_sotw(stream, kind, nonce, rejected),
+            Dialect::Delta => self.settle_delta(stream, kind, nonce, rejected, rng.chance(30)),
+        };
+        request.map(|request| Do::Send(stream, request)).into_iter().collect()
+    }
+
+    /// Waits no longer for endpoints.
+    pub(crate) fn tire(&mut self, stream: u64, nonce: &str) -> Vec<Do> {
+        let same = |withheld: &Withheld| withheld.stream == stream && withheld.nonce == nonce;
+        let Some(at) = self.withheld.iter().position(same) else {
+            return Vec::new();
+        };
+        let withheld = self.withheld.remove(at);
+        self.warming.retain(|name| !withheld.waits.contains(name));
+        let request = self.settle_delta(stream, Type::Cds, nonce, false, false);
+        request.map(|request| Do::Send(stream, request)).into_iter().collect()
+    }
+
+    /// The node, with the first request of a stream (M-02).
+    fn node(&mut self, stream: u64) -> Option<Node> {
+        let line = self.lines.get_mut(&stream)?;
+        if std::mem::replace(&mut line.greeted, true) {
+            return None;
+        }
+        let ttl = self.ttl.then(|| "xds.config.supports-resource-ttl".to_owned());
+        let wrapper = self.wrapper.then(|| "xds.config.resource-in-sotw".to_owned());
+        Some(Node {
+            id: format!("client-{}", self.id),
+            cluster: format!("zone-{}", self.zone),
+            client_features: ttl.into_iter().chain(wrapper).collect(),
+            ..Node::default()
+        })
+    }
+
+    fn mux(&mut self, stream: u64, kind: Type) -> Option<&mut Mux> {
+        Some(self.lines.get_mut(&stream)?.muxes.entry(kind).or_default())
+    }
+
+    /// All that it has told the relay that it wants.
+    pub(crate) fn muxes(&self) -> impl Iterator<Item = (Type, &Mux)> {
+        self.lines
+            .values()
+            .flat_map(|line| line.muxes.iter().map(|(kind, mux)| (*kind, mux)))
+    }
+}
+
+impl Line {
+    pub(crate) const fn service(&self) -> Option<Type> {
+        self.service
+    }
+}
+
+impl Mux {
+    fn explicit(&self, name: &str, aliases: &[String]) -> bool {
+        self.names.contains(name) || aliases.iter().any(|alias| self.names.contains(alias))
+    }
+}
+
+fn rejection() -> distributary::proto::google::rpc::Status {
+    distributary::proto::google::rpc::Status {
+        code: 13,
+        message: "bad".to_owned(),
+        ..Default::default()
+    }
+}

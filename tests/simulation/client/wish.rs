@@ -1,0 +1,79 @@
+//! What a client wants: what it holds leads to more.
+//!
+//! Owns the chain from listeners and clusters to routes and endpoints, and whims. Refuses to know how wishes are said.
+
+use std::collections::BTreeSet;
+
+use super::{Client, Persona};
+use crate::body::Type;
+use crate::rng::Rng;
+use crate::truth::{alias, name};
+
+/// What is wanted of one type.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub(super) wildcard: bool,
+    pub(super) names: BTreeSet<String>,
+}
+
+impl Client {
+    pub(super) fn wish(&self, kind: Type) -> Wish {
+        let mut names: BTreeSet<String> = self.whims.get(&kind).cloned().unwrap_or_default();
+        let grpc = self.persona == Persona::Grpc;
+        match kind {
+            Type::Cds if grpc => names.extend(self.referred(Type::Rds)),
+            Type::Eds => names.extend(self.endpoints().map(str::to_owned)),
+            Type::Rds => names.extend(self.referred(Type::Lds)),
+            Type::Lds if grpc && names.is_empty() => drop(names.insert("l0".to_owned())),
+            Type::Cds | Type::Lds | Type::Sds | Type::Odd => {}
+        }
+        let wildcard = match self.persona {
+            Persona::Grpc => false,
+            Persona::Envoy | Persona::Streams => kind.full_state() || self.stars.contains(&kind),
+            Persona::OnDemand => kind.full_state() != self.stars.contains(&kind),
+            Persona::Hostile => false,
+        };
+        Wish { wildcard, names }
+    }
+
+    /// The names of endpoints of the clusters that it holds.
+    pub(super) fn endpoints(&self) -> impl Iterator<Item = &str> {
+        let clusters = self.holds.get(&Type::Cds).into_iter().flatten();
+        clusters.filter_map(|(_, holding)| holding.endpoints.as_deref())
+    }
+
+    fn referred(&self, kind: Type) -> impl Iterator<Item = String> {
+        let holds = self.holds.get(&kind).into_iter().flatten();
+        holds.flat_map(|(_, holding)| holding.refers.iter().cloned())
+    }
+
+    /// Changes its mind about something.
+    pub(crate) fn whim(&mut self, rng: &mut Rng) {
+        let on_demand = self.persona == Persona::OnDemand;
+        if on_demand && rng.chance(30) {
+            let kind = *rng
+                .pick(&[Type::Cds, Type::Lds, Type::Odd, Type::Sds])
+                .unwrap_or(&Type::Cds);
+            if !self.stars.remove(&kind) {
+                self.stars.insert(kind);
+            }
+            return;
+        }
+        let kinds = match self.persona {
+            Persona::OnDemand => &[Type::Cds, Type::Cds, Type::Sds, Type::Odd, Type::Lds][..],
+            Persona::Grpc => &[Type::Lds],
+            Persona::Envoy => &[Type::Sds, Type::Odd],
+            Persona::Streams | Persona::Hostile => &[Type::Sds],
+        };
+        let kind = *rng.pick(kinds).unwrap_or(&Type::Sds);
+        let mut name = name(kind, rng.below(8));
+        // Only a delta client learns which names a resource answers to (C-20).
+        if on_demand && matches!(kind, Type::Sds | Type::Odd) && rng.chance(30) {
+            name = alias(&name);
+        }
+        let names = self.whims.entry(kind).or_default();
+        if !names.remove(&name) {
+            names.insert(name);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! A zone: a control plane, and the relay's view of what it says.
+//!
+//! Owns the way from the one to the other at its simplest: what changes is published after a while, in order. Refuses to
+//! know the protocol between them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::cache::{self, View};
+use distributary::xds::{Changes, Class, Expiry, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Update, Want};
+
+use super::body::{Content, Type};
+use super::rng::Rng;
+use super::tally::{Broken, Rule};
+use super::truth::{Step, Truth};
+use super::witness::Book;
+use super::world::{Event, World};
+
+/// A control plane and the view of it.
+pub(crate) struct Zone {
+    pub(crate) truth: Truth,
+    pub(crate) view: Arc<View>,
+    pub(crate) book: Book,
+    pub(crate) wanted: BTreeSet<(Type, Target)>,
+    /// What the control plane is about to say.
+    news: VecDeque<News>,
+    pub(crate) connected: bool,
+    beats: u32,
+    /// Whether it says of a name that it does not exist, or keeps silent (C-16).
+    says_missing: bool,
+    timer: Option<Duration>,
+}
+
+/// One thing that a control plane says.
+enum News {
+    Is(Type, String, Option<Arc<Content>>),
+    Begin(Type, Target),
+    Complete(Type),
+    /// It was silent for so long that the name counts as absent.
+    Silent(Type, String),
+}
+
+const LINGER: Duration = Duration::from_secs(30);
+const DOES_NOT_EXIST: Duration = Duration::from_secs(15);
+
+impl Zone {
+    pub(crate) fn new(zone: usize, rng: &mut Rng) -> Self {
+        let first = 1_000_000 * (zone as u64 + 1);
+        Self {
+            truth: Truth::new(first, rng),
+            view: view(zone),
+            book: Book::new(first..first + 1_000_000),
+            wanted: BTreeSet::new(),
+            news: VecDeque::new(),
+            connected: true,
+            beats: 0,
+            says_missing: rng.chance(60),
+            timer: None,
+        }
+    }
+
+    /// The relay begins anew, with nothing known.
+    pub(crate) fn restart(&mut self, zone: usize) {
+        self.view = view(zone);
+        self.book = Book::new(self.book.range());
+        self.wanted.clear();
+        self.news.clear();
+        self.timer = None;
+    }
+
+    fn hears(&self, kind: Type, content: &Content) -> bool {
+        let wants = |name: &str| self.wanted.contains(&(kind, Target::Name(Name::from(name))));
+        wants(&content.name) || content.aliases.iter().any(|alias| wants(alias))
+    }
+
+    /// The changes that one piece of news makes.
+    fn changes(&mut self, news: News, now: Instant) -> Vec<Changes> {
+        let mut all = Vec::new();
+        match news {
+            News::Is(kind, name, content) => {
+                let content = content.as_ref();
+                if self.wanted.contains(&(kind, Target::Wildcard)) {
+                    let update = match content.filter(|content| content.covered) {
+                        Some(content) => self.put(kind, content, now),
+                        None => Update::Forget(Name::from(name.as_str())),
+                    };
+                    all.push(changes(kind, true, vec![update]));
+                }
+                match content {
+                    Some(content) if self.hears(kind, content) => {
+                        let put = self.put(kind, content, now);
+                        all.push(changes(kind, false, vec![put]));
+                    }
+                    // Losing an alias is a change for who asked by it (C-20).
+                    Some(_) | None => {
+                        let gone = self.gone(kind, &name);
+                        if !gone.is_empty() {
+                            all.push(changes(kind, false, gone));
+                        }
+                    }
+                }
+            }
+            News::Begin(kind, Target::Wildcard) => {
+                let covered: Vec<Arc<Content>> =
+                    self.truth.of(kind).filter(|content| content.covered).cloned().collect();
+                let updates = covered.iter().map(|content| self.put(kind, content, now)).collect();
+                all.push(changes(kind, true, updates));
+            }
+            News::Begin(kind, Target::Name(name)) => match self.truth.find(kind, name.as_str()).cloned() {
+                Some(content) => {
+                    let put = self.put(kind, &content, now);
+                    all.push(changes(kind, false, vec![put]));
+                }
+                None if self.says_missing => {
+                    all.push(changes(kind, false, vec![Update::Absent(name, Reason::Said)]));
+                }
+                None => {}
+            },
+            News::Complete(kind) => {
+                let complete = Changes {
+                    complete: Some(true),
+                    ..changes(kind, true, Vec::new())
+                };
+                all.push(complete);
+            }
+            News::Silent(kind, name) => {
+                let target = (kind, Target::Name(Name::from(name.as_str())));
+                let cut = self.view.cut();
+                let known = cut
+                    .slot(kind.type_url())
+                    .is_some_and(|slot| slot.named.known(&Name::from(name.as_str())).is_some());
+                if self.wanted.contains(&target) && !known && self.truth.find(kind, &name).is_none() {
+                    let absent = Update::Absent(Name::from(name.as_str()), Reason::TimedOut);
+                    all.push(changes(kind, false, vec![absent]));
+                }
+            }
+        }
+        all
+    }
+
+    /// A resource ceased to be: so did every name that it answered to.
+    fn gone(&self, kind: Type, name: &str) -> Vec<Update> {
+        let cut = self.view.cut();
+        let Some(resource) = cut
+            .slot(kind.type_url())
+            .and_then(|slot| slot.named.resource(&Name::from(name)).cloned())
+        else {
+            return Vec::new();
+        };
+        let wants = |name: &Name| self.wanted.contains(&(kind, Target::Name(name.clone())));
+        let mut updates = Vec::new();
+        if !wants(resource.name()) {
+            updates.push(Update::Forget(resource.name().clone()));
+        }
+        let names = std::iter::once(resource.name()).chain(resource.aliases());
+        updates.extend(
+            names
+                .filter(|name| wants(name))
+                .map(|name| Update::Absent(name.clone(), Reason::Said)),
+        );
+        updates
+    }
+
+    fn put(&mut self, kind: Type, content: &Content, now: Instant) -> Update {
+        let resource = Arc::new(resource(kind, content, now));
+        self.book.note(kind, &resource, content.revision);
+        let expiry = content.ttl.map(|ttl| {
+            self.beats += 1;
+            Expiry {
+                at: now + ttl,
+                beat: self.beats,
+            }
+        });
+        Update::Put(resource, expiry)
+    }
+}
+
+fn view(zone: usize) -> Arc<View> {
+    let class = Class {
+        rule: Some(zone),
+        ..Class::default()
+    };
+    let settings = cache::Settings {
+        linger: LINGER,
+        names_per_view: 0,
+        pinned_bytes_per_view: 0,
+    };
+    View::new(class, settings)
+}
+
+fn changes(kind: Type, wildcard: bool, updates: Vec<Update>) -> Changes {
+    Changes {
+        type_url: kind.type_url().clone(),
+        wildcard,
+        updates,
+        complete: None,
+        answered: Some(true),
+    }
+}
+
+/// A content as the relay would read it.
+pub(crate) fn resource(kind: Type, content: &Content, received: Instant) -> Resource {
+    let parts = ResourceParts {
+        type_url: kind.type_url(),
+        name: Name::from(content.name.as_str()),
+        aliases: content.aliases.iter().map(|alias| Name::from(alias.as_str())).collect(),
+        passed_on: &[],
+        body: &content.body(kind),
+        endpoints: content.endpoints.as_deref().map(Name::from),
+        received,
+    };
+    Resource::new(parts, 0)
+}
+
+impl World {
+    /// An operator begins a change.
+    pub(crate) fn plan(&mut self, zone: usize) {
+        if self.calm {
+            return;
+        }
+        let mut time = self.now;
+        for (pause, step) in self.zones[zone].truth.plan(&mut self.rng) {
+            time += pause;
+            self.at(time, Event::Step(zone, step));
+        }
+        let pause = self.rng.millis(50, 4000);
+        self.after(pause, Event::Plan(zone));
+    }
+
+    pub(crate) fn change(&mut self, zone: usize, step: &Step) {
+        let here = &mut self.zones[zone];
+        let changed = here.truth.apply(step, &mut self.rng);
+        if changed.is_empty() {
+            return;
+        }
+        for (kind, name) in &changed {
+            let content = here.truth.get(*kind, name).cloned();
+            here.news.push_back(News::Is(*kind, name.clone(), content));
+        }
+        self.log(|| format!("origin {zone}: {step:?}"));
+        let delay = self.delay();
+        self.after(delay, Event::Upstream(zone));
+    }
+
+    /// The relay's upstream task runs.
+    pub(crate) fn upstream(&mut self, zone: usize) -> Result<(), Broken> {
+        let now = self.instant();
+        let wants = self.zones[zone].view.take_wants(now);
+        for want in wants {
+            self.want(zone, &want);
+        }
+        self.hear(zone);
+        let due = self.zones[zone].view.poll_timeout().map(|due| self.time(due));
+        let here = &mut self.zones[zone];
+        if let Some(due) = due.filter(|due| here.timer.is_none_or(|timer| *due < timer || timer <= self.now)) {
+            here.timer = Some(due);
+            self.at(due, Event::Upstream(zone));
+        }
+        Ok(())
+    }
+
+    fn want(&mut self, zone: usize, want: &Want) {
+        self.log(|| {
+            format!(
+                "upstream {zone}: {} {:?} {:?}",
+                if want.wanted { '+' } else { '-' },
+                want.type_url,
+                want.target
+            )
+        });
+        let kind = kind(&want.type_url);
+        let target = (kind, want.target.clone());
+        let here = &mut self.zones[zone];
+        if !want.wanted {
+            here.wanted.remove(&target);
+            return;
+        }
+        here.wanted.insert(target);
+        here.news.push_back(News::Begin(kind, want.target.clone()));
+        let pause = match &want.target {
+            Target::Wildcard => {
+                here.news.push_back(News::Complete(kind));
+                self.delay()
+            }
+            Target::Name(name) => {
+                let name = name.as_str().to_owned();
+                self.after(DOES_NOT_EXIST, Event::Silence(zone, kind, name));
+                self.delay()
+            }
+        };
+        self.after(pause, Event::Upstream(zone));
+    }
+
+    /// The control plane says some of what it has to say.
+    fn hear(&mut self, zone: usize) {
+        let now = self.instant();
+        let here = &mut self.zones[zone];
+        if !here.connected {
+            return;
+        }
+        let all = self.calm || self.rng.chance(50);
+        let count = if all { here.news.len() } else { self.rng.range(1, 3) };
+        let mut published = Vec::new();
+        for _ in 0..count {
+            let Some(news) = here.news.pop_front() else { break };
+            // What goes is read off the view, so what came before must be in it.
+            if matches!(news, News::Is(_, _, None)) {
+                here.view.publish(&std::mem::take(&mut published));
+            }
+            published.extend(here.changes(news, now));
+        }
+        let more = !here.news.is_empty();
+        here.view.publish(&published);
+        if !published.is_empty() {
+            self.log(|| format!("upstream {zone}: heard {published:?}"));
+        }
+        if more {
+            let delay = self.delay();
+            self.after(delay, Event::Upstream(zone));
+        }
+    }
+
+    /// The control plane has not answered for a name in time.
+    pub(crate) fn silence(&mut self, zone: usize, kind: Type, name: String) {
+        self.zones[zone].news.push_back(News::Silent(kind, name));
+        self.hear(zone);
+    }
+
+    /// The control plane of a zone can be reached again.
+    pub(crate) fn reach(&mut self, zone: usize) {
+        self.log(|| format!("upstream {zone}: connected"));
+        self.zones[zone].connected = true;
+        self.after(Duration::ZERO, Event::Upstream(zone));
+    }
+}
+
+fn kind(type_url: &TypeUrl) -> Type {
+    Type::of(type_url.url()).expect("a type of the world")
+}
+
+/// G-19: losing the upstream changes nothing but that it has not answered.
+pub(crate) fn lost(zone: &mut Zone) -> Result<(), Broken> {
+    zone.connected = false;
+    let before = zone.view.cut();
+    let changes: BTreeMap<&TypeUrl, Changes> = before
+        .slots()
+        .map(|(type_url, _)| {
+            let lost = Changes {
+                type_url: type_url.clone(),
+                wildcard: false,
+                updates: Vec::new(),
+                complete: None,
+                answered: Some(false),
+            };
+            (type_url, lost)
+        })
+        .collect();
+    zone.view.publish(&changes.into_values().collect::<Vec<_>>());
+    let after = zone.view.cut();
+    for (type_url, slot) in after.slots() {
+        let old = before.slot(type_url);
+        let same = old.is_some_and(|old| {
+            old.named.id() == slot.named.id()
+                && old.wildcard.as_ref().map(|state| state.id()) == slot.wildcard.as_ref().map(|state| state.id())
+        });
+        if !same {
+            return Err(Broken::new(
+                Rule::G19,
+                format!("{type_url} changed when the upstream was lost"),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! The simulation: whole worlds of control planes, a relay and clients, decided by a seed, judged by a naive model.
+//!
+//! `DISTRIBUTARY_SEEDS=N` runs more seeds, `DISTRIBUTARY_SEED=S` one of them with a readable trace. A seed that ever failed
+//! stays in `KEPT` and always runs.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test: what cannot be must not pass, and its report is for people"
+)]
+
+mod body;
+mod client;
+mod feed;
+mod people;
+mod quiet;
+mod relay;
+mod rng;
+mod tally;
+mod truth;
+mod wire;
+mod witness;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use tally::{Broken, Rule, Tally};
+use world::World;
+
+/// Seeds that have found something once.
+const KEPT: &[u64] = &[8909, 9801, 10_200, 11_278, 11_471, 12_160, 12_955, 14_595];
+/// How many seeds every test run tries.
+const SEEDS: u64 = 10_000;
+/// The least turmoil of one seed, in steps.
+const STEPS: usize = 300;
+
+/// The trace of a failing seed shows so many lines.
+const LINES: usize = 40;
+
+/// One seed from its beginning to its end.
+fn live(world: &mut World) -> Result<(), Broken> {
+    world.begin();
+    let steps = world.rng.range(STEPS, STEPS * 3) as u64;
+    world.run(steps)?;
+    world.calm_down()?;
+    world.judge()?;
+    world.leave()
+}
+
+/// Runs a seed; what it broke, if anything, and the world as it then was.
+fn run(seed: u64, base: Instant, lines: usize) -> (World, Option<String>) {
+    let mut world = World::new(seed, base, lines);
+    let broken = match catch_unwind(AssertUnwindSafe(|| live(&mut world))) {
+        Ok(Ok(())) => None,
+        Ok(Err(broken)) => Some(broken.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Some(format!("panic: {}", text.unwrap_or_default()))
+        }
+    };
+    (world, broken)
+}
+
+/// Tells the story of a seed.
+fn tell(seed: u64, base: Instant, lines: usize) -> String {
+    let (world, broken) = run(seed, base, lines);
+    let lines: Vec<&str> = world.lines().map(String::as_str).collect();
+    let verdict = broken.unwrap_or_else(|| "nothing is wrong".to_owned());
+    format!("{}\nseed {seed}: {verdict}", lines.join("\n"))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "every world begins at some instant, and none looks at the clock again"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Every rule of the list in `tally` holds at every step of every seed.
+#[test]
+fn worlds() {
+    let base = now();
+    if let Ok(seed) = std::env::var("DISTRIBUTARY_SEED") {
+        let seed = seed.parse().expect("DISTRIBUTARY_SEED is a number");
+        let (world, broken) = run(seed, base, 0);
+        println!("{}", tell(seed, base, usize::MAX));
+        println!("{} steps", world.tally.steps);
+        assert_eq!(broken, None, "seed {seed}");
+        return;
+    }
+    let more = std::env::var("DISTRIBUTARY_SEEDS").ok();
+    let seeds = more.map_or(SEEDS, |text| text.parse().expect("DISTRIBUTARY_SEEDS is a number"));
+    let next = AtomicU64::new(0);
+    let sum = Mutex::new(Tally::default());
+    let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut mine = Tally::default();
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let kept = KEPT.len() as u64;
+                    let seed = KEPT.get(at as usize).copied().unwrap_or_else(|| at - kept);
+                    if at >= kept + seeds || failed.lock().expect("no panic in here").len() >= 5 {
+                        break;
+                    }
+                    let (world, broken) = run(seed, base, 0);
+                    mine.add(&world.tally);
+                    if let Some(broken) = broken {
+                        failed.lock().expect("no panic in here").push((seed, broken));
+                    }
+                }
+                sum.lock().expect("no panic in here").add(&mine);
+            });
+        }
+    });
+    report(&sum.into_inner().expect("no panic in here"), seeds);
+    let mut failed = failed.into_inner().expect("no panic in here");
+    failed.sort();
+    for (seed, broken) in &failed {
+        println!("seed {seed}: {broken}");
+    }
+    if let Some((seed, broken)) = failed.first() {
+        let story = tell(*seed, base, LINES);
+        assert!(
+            story.contains(broken.as_str()),
+            "seed {seed} does not repeat itself: {broken}\n{story}"
+        );
+        panic!("{story}\n(replay with DISTRIBUTARY_SEED={seed})");
+    }
+}
+
+fn report(tally: &Tally, seeds: u64) {
+    println!("{seeds} seeds, {} steps, {} responses", tally.steps, tally.responses);
+    for rule in Rule::ALL {
+        let count = tally.rules[*rule as usize];
+        let warning = if count == 0 { "   NEVER LOOKED AT" } else { "" };
+        println!("{:>6} {count:>12}  {}{warning}", rule.id(), rule.what());
+    }
+}

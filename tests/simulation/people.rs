@@ -1,0 +1,195 @@
+//! The life of the clients, and what befalls them.
+//!
+//! Owns connecting, moods and misfortunes. Refuses to know what clients say.
+
+use std::time::Duration;
+
+use distributary::xds::Dialect;
+
+use super::body::Type;
+use super::client::{Act, Client, Do, Persona};
+use super::tally::Broken;
+use super::wire::Answer;
+use super::world::{Event, World};
+
+impl World {
+    /// Clients come, operators begin to work, and things begin to fail.
+    pub(crate) fn begin(&mut self) {
+        let count = self.rng.range(6, 9);
+        for id in 0..count {
+            let (persona, dialect) = match id {
+                0 => (Persona::Envoy, Dialect::Sotw),
+                1 => (Persona::Envoy, Dialect::Delta),
+                2 => (Persona::Grpc, Dialect::Sotw),
+                3 => (Persona::OnDemand, Dialect::Delta),
+                _ => {
+                    let persona = match self.rng.below(10) {
+                        0..=2 => Persona::Envoy,
+                        3 | 4 => Persona::Streams,
+                        5 => Persona::Grpc,
+                        6 | 7 => Persona::OnDemand,
+                        _ => Persona::Hostile,
+                    };
+                    let delta = match persona {
+                        Persona::OnDemand => true,
+                        Persona::Grpc => false,
+                        Persona::Envoy | Persona::Streams | Persona::Hostile => self.rng.chance(50),
+                    };
+                    (persona, if delta { Dialect::Delta } else { Dialect::Sotw })
+                }
+            };
+            let zone = self.rng.below(self.zones.len());
+            let client = Client::new(id, zone, persona, dialect, &mut self.rng);
+            self.log(|| format!("client {id} in zone {zone}: {persona:?} {dialect:?}"));
+            self.clients.push(client);
+            let pause = self.rng.millis(0, 2000);
+            self.after(pause, Event::Act(id, Act::Connect));
+            let pause = self.rng.millis(100, 5000);
+            self.after(pause, Event::Act(id, Act::Whim));
+        }
+        for zone in 0..self.zones.len() {
+            let pause = self.rng.millis(0, 3000);
+            self.after(pause, Event::Plan(zone));
+        }
+        let pause = self.rng.millis(500, 10_000);
+        self.after(pause, Event::Fault);
+    }
+
+    pub(crate) fn act(&mut self, id: usize, act: Act) -> Result<(), Broken> {
+        let todo = match act {
+            Act::Connect => self.connect(id),
+            Act::Sync => self.clients[id].sync(&mut self.rng),
+            Act::Settle(stream, kind, nonce, rejected) => {
+                self.clients[id].settle(stream, kind, &nonce, rejected, &mut self.rng)
+            }
+            Act::Tire(stream, nonce) => self.clients[id].tire(stream, &nonce),
+            Act::Whim => self.whim(id),
+        };
+        self.carry_out(id, todo);
+        Ok(())
+    }
+
+    pub(crate) fn carry_out(&mut self, id: usize, todo: Vec<Do>) {
+        for task in todo {
+            match task {
+                Do::Send(stream, request) => self.send(stream, request),
+                Do::Later(pause, act) => self.after(pause, Event::Act(id, act)),
+                Do::Reopen(kind) => self.reopen(id, kind),
+            }
+        }
+    }
+
+    fn connect(&mut self, id: usize) -> Vec<Do> {
+        let mut todo = Vec::new();
+        for service in self.clients[id].services() {
+            if !self.clients[id].has(service) {
+                let stream = self.open(id, service);
+                todo.extend(self.clients[id].opened(stream, service, &mut self.rng));
+            }
+        }
+        todo
+    }
+
+    /// M-01: with one stream per type an Envoy opens a new one when a cluster warms.
+    fn reopen(&mut self, id: usize, kind: Type) {
+        if let Some(stream) = self.clients[id].line(Some(kind)) {
+            self.end_at_client(stream);
+        }
+    }
+
+    /// A stream of a client has ended; it comes back, with or without what it remembers.
+    pub(crate) fn lost(&mut self, id: usize, stream: u64) {
+        let client = &mut self.clients[id];
+        if client.closed(stream).is_none() || client.retired {
+            return;
+        }
+        if self.rng.chance(15) && client.persona != Persona::Streams {
+            client.forget();
+            self.log(|| format!("client {id}: forgets everything"));
+        }
+        let pause = self.rng.millis(1, 3000);
+        self.after(pause, Event::Act(id, Act::Connect));
+    }
+
+    pub(crate) fn receive(&mut self, id: usize, stream: u64, answer: &Answer) -> Result<(), Broken> {
+        self.log(|| format!("client {id}: stream {stream} <- {}", answer.brief()));
+        let todo = self.clients[id].receive(stream, answer, &mut self.rng);
+        self.carry_out(id, todo);
+        Ok(())
+    }
+
+    fn whim(&mut self, id: usize) -> Vec<Do> {
+        if self.calm {
+            return Vec::new();
+        }
+        let pause = self.rng.millis(100, 6000);
+        self.after(pause, Event::Act(id, Act::Whim));
+        let client = &mut self.clients[id];
+        if client.persona == Persona::Hostile {
+            return client.provoke(&mut self.rng);
+        }
+        if client.dialect == Dialect::Delta && self.rng.chance(30) {
+            let request = client.repeat(&mut self.rng);
+            return request
+                .map(|(stream, request)| Do::Send(stream, request))
+                .into_iter()
+                .collect();
+        }
+        client.whim(&mut self.rng);
+        client.sync(&mut self.rng)
+    }
+
+    /// Something fails.
+    pub(crate) fn fault(&mut self) -> Result<(), Broken> {
+        if self.calm {
+            return Ok(());
+        }
+        let pause = self.rng.millis(300, 9000);
+        self.after(pause, Event::Fault);
+        let streams: Vec<u64> = self.streams.keys().copied().collect();
+        match self.rng.below(10) {
+            0..=3 => {
+                if let Some(stream) = self.rng.pick(&streams).copied() {
+                    self.stall(stream);
+                    let pause = self.rng.millis(100, 20_000);
+                    let end = if self.rng.chance(50) {
+                        Event::Heal(stream)
+                    } else {
+                        Event::EndAtClient(stream)
+                    };
+                    self.after(pause, end);
+                }
+            }
+            4..=6 => {
+                if let Some(stream) = self.rng.pick(&streams).copied() {
+                    let ends = [Event::EndAtClient(stream), Event::EndAtRelay(stream)];
+                    let delay = self.delay();
+                    let [first, second] = ends;
+                    self.after(Duration::ZERO, first);
+                    self.after(delay, second);
+                }
+            }
+            7 | 8 => {
+                let zone = self.rng.below(self.zones.len());
+                if self.zones[zone].connected {
+                    let pause = self.rng.millis(50, 15_000);
+                    self.after(pause, Event::Reach(zone));
+                    return self.lose(zone);
+                }
+            }
+            _ => self.restart(),
+        }
+        Ok(())
+    }
+}
+
+impl Client {
+    fn has(&self, service: Option<Type>) -> bool {
+        self.line(service).is_some()
+    }
+
+    fn line(&self, service: Option<Type>) -> Option<u64> {
+        let line = self.lines.iter().find(|(_, line)| line.service() == service)?;
+        Some(*line.0)
+    }
+}

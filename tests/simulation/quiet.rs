@@ -1,0 +1,219 @@
+//! The end of a world: everybody behaves, everything heals, and then all must be as it should.
+//!
+//! Owns the comparison with the naive model. Refuses to forgive.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use distributary::xds::{Dialect, Known, Name, Target};
+
+use super::body::{Content, Type};
+use super::client::{Mux, Persona};
+use super::feed::Zone;
+use super::tally::{Broken, Rule, Tally};
+use super::truth::{Key, Step};
+use super::world::{Event, World};
+
+impl World {
+    /// Everything heals, and everybody comes to behave.
+    pub(crate) fn calm_down(&mut self) -> Result<(), Broken> {
+        self.log(|| "calm".to_owned());
+        self.calm = true;
+        let streams: Vec<u64> = self.streams.keys().copied().collect();
+        streams.into_iter().for_each(|stream| self.heal(stream));
+        for zone in 0..self.zones.len() {
+            self.after(Duration::ZERO, Event::Reach(zone));
+            let keys: Vec<Key> = self.zones[zone].truth.keys().cloned().collect();
+            for (kind, name) in keys {
+                self.after(Duration::ZERO, Event::Step(zone, Step::Mend(kind, name)));
+            }
+        }
+        for id in 0..self.clients.len() {
+            self.clients[id].behave();
+        }
+        self.rest()?;
+        // Whoever rejected or ignored things settles them now.
+        for id in 0..self.clients.len() {
+            let todo = self.clients[id].atone();
+            self.carry_out(id, todo);
+        }
+        self.rest()
+    }
+
+    /// All must be as it should.
+    pub(crate) fn judge(&mut self) -> Result<(), Broken> {
+        for zone in &mut self.zones {
+            zone.check(&mut self.tally)?;
+        }
+        for (id, stream) in &self.streams {
+            let zone = &self.zones[stream.zone];
+            let cut = zone.view.cut();
+            stream
+                .witness
+                .verdict(&cut, &zone.book, &mut self.tally)
+                .map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
+        }
+        for id in 0..self.clients.len() {
+            if self.clients[id].persona != Persona::Hostile {
+                self.compare(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A client holds exactly what its control plane has of what it wants.
+    fn compare(&mut self, id: usize) -> Result<(), Broken> {
+        let client = &self.clients[id];
+        let zone = &self.zones[client.zone];
+        for (stream, line) in &client.lines {
+            let Some(witness) = self.streams.get(stream).map(|stream| &stream.witness) else {
+                return Err(Broken::new(
+                    Rule::Held,
+                    format!("client {id} is on stream {stream}, which is gone"),
+                ));
+            };
+            for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
+                self.tally.hit(Rule::Held);
+                let wrong = |name: &str, what: String| {
+                    let refused = witness.refuses(*kind, name);
+                    let what = format!("client {id} on stream {stream}: {kind:?} {name} {what}");
+                    if refused {
+                        Ok(())
+                    } else {
+                        Err(Broken::new(Rule::Held, what))
+                    }
+                };
+                let expected = expected(*kind, mux, zone);
+                let none = BTreeMap::new();
+                let holds = client.holds.get(kind).unwrap_or(&none);
+                for (name, revision) in &expected {
+                    let held = holds.get(name).map(|holding| holding.revision);
+                    if held != Some(*revision) {
+                        wrong(name, format!("is @{revision}, and it holds @{held:?}"))?;
+                    }
+                }
+                for name in holds.keys().filter(|name| !expected.contains_key(*name)) {
+                    let expressible = client.dialect == Dialect::Delta || kind.full_state();
+                    if expressible && !lingers(*kind, name, holds[name].aliases.as_slice(), mux, zone) {
+                        wrong(name, "is still held".to_owned())?;
+                    }
+                }
+            }
+        }
+        self.check_warming(id)
+    }
+
+    /// M-01: no cluster warms for endpoints that exist.
+    fn check_warming(&mut self, id: usize) -> Result<(), Broken> {
+        let client = &self.clients[id];
+        self.tally.hit(Rule::M01);
+        for name in &client.warming {
+            let wanted = client
+                .muxes()
+                .any(|(kind, mux)| kind == Type::Eds && mux.names.contains(name));
+            if wanted && client.persona != Persona::Grpc && self.zones[client.zone].truth.get(Type::Eds, name).is_some()
+            {
+                return Err(Broken::new(
+                    Rule::M01,
+                    format!("client {id} still waits for endpoints {name}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everybody leaves, and nothing may be left of them.
+    pub(crate) fn leave(&mut self) -> Result<(), Broken> {
+        for id in 0..self.clients.len() {
+            self.clients[id].retired = true;
+        }
+        let streams: Vec<u64> = self.streams.keys().copied().collect();
+        for stream in streams {
+            self.after(Duration::ZERO, Event::EndAtClient(stream));
+        }
+        self.rest()?;
+        self.tally.hit(Rule::Empty);
+        if let Some(stream) = self.streams.keys().next() {
+            return Err(Broken::new(Rule::Empty, format!("stream {stream} is still there")));
+        }
+        for (at, zone) in self.zones.iter().enumerate() {
+            let cut = zone.view.cut();
+            let known = cut.slots().count();
+            if !zone.view.is_idle() || known > 0 {
+                let what = format!("zone {at}: {} sessions, {known} types: {cut:?}", zone.view.seats());
+                return Err(Broken::new(Rule::Empty, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Zone {
+    /// The view knows what the control plane has of what is wanted, and no more.
+    pub(crate) fn check(&self, tally: &mut Tally) -> Result<(), Broken> {
+        tally.hit(Rule::K23);
+        let cut = self.view.cut();
+        for (kind, target) in &self.wanted {
+            let slot = cut.slot(kind.type_url());
+            let expected: Vec<(&str, u64)> = match target {
+                Target::Wildcard => {
+                    let covered = self.truth.of(*kind).filter(|content| content.covered);
+                    covered
+                        .map(|content| (content.name.as_str(), content.revision))
+                        .collect()
+                }
+                Target::Name(name) => {
+                    let found = self.truth.find(*kind, name.as_str());
+                    found
+                        .map(|content| (content.name.as_str(), content.revision))
+                        .into_iter()
+                        .collect()
+                }
+            };
+            let known: Vec<(&str, u64)> = match (slot, target) {
+                (None, _) => Vec::new(),
+                (Some(slot), Target::Wildcard) => {
+                    let all = slot.wildcard.iter().flat_map(|state| state.resources());
+                    all.map(|resource| (resource.name().as_str(), self.book.revision(resource)))
+                        .collect()
+                }
+                (Some(slot), Target::Name(name)) => {
+                    let found = slot.named.resource(name).into_iter();
+                    found
+                        .map(|resource| (resource.name().as_str(), self.book.revision(resource)))
+                        .collect()
+                }
+            };
+            if known != expected {
+                return Err(Broken::new(
+                    Rule::K23,
+                    format!("{kind:?} {target:?}: {known:?}, not {expected:?}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a client should hold of a type.
+fn expected(kind: Type, mux: &Mux, zone: &Zone) -> BTreeMap<String, u64> {
+    let covered = zone.truth.of(kind).filter(|content| mux.wildcard && content.covered);
+    let named = mux.names.iter().filter_map(|name| zone.truth.find(kind, name));
+    let entry = |content: &std::sync::Arc<Content>| (content.name.clone(), content.revision);
+    covered.chain(named).map(entry).collect()
+}
+
+/// K-16: what was never said to be gone may stay.
+fn lingers(kind: Type, name: &str, aliases: &[String], mux: &Mux, zone: &Zone) -> bool {
+    let cut = zone.view.cut();
+    let Some(slot) = cut.slot(kind.type_url()) else {
+        return false;
+    };
+    let names = std::iter::once(name).chain(aliases.iter().map(String::as_str));
+    names.filter(|name| mux.names.contains(*name)).any(|name| {
+        matches!(
+            slot.known(&Name::from(name)),
+            Some(Known::Absent(distributary::xds::Reason::TimedOut))
+        )
+    })
+}

@@ -1,0 +1,119 @@
+//! How often each rule was looked at, and what breaking one is called.
+//!
+//! Owns the list of rules that the world checks. Refuses to know how.
+
+use std::fmt;
+
+macro_rules! rules {
+    ($($name:ident = $id:literal: $what:literal,)*) => {
+        /// A rule of the protocol that some check stands for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Rule { $(#[doc = $what] $name,)* }
+
+        impl Rule {
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            pub(crate) const fn id(self) -> &'static str {
+                match self { $(Self::$name => $id,)* }
+            }
+
+            pub(crate) const fn what(self) -> &'static str {
+                match self { $(Self::$name => $what,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    B03 = "B-03": "every nonce of a stream is new",
+    B04 = "B-04": "equal versions of a set mean equal sets",
+    B14 = "B-14": "a newly added name is sent even if its content is old",
+    B15 = "B-15": "a name that was dropped and added again is sent again",
+    B16 = "B-16": "a full state lists all there is, as it is",
+    B18 = "B-18": "a partial answer is not empty for nothing",
+    B19 = "B-19": "no name twice in a response",
+    B20 = "B-20": "the first wildcard request is answered, even if there is nothing",
+    B21 = "B-21": "nothing is sent that has not changed and was not asked for",
+    B22 = "B-22": "a refused response is not sent again as it was",
+    B24 = "B-24": "one unsettled response of a type",
+    B29 = "B-29": "nothing is sent that was not asked for",
+    C08 = "C-08": "dropping a name under a wildcard is answered",
+    C11 = "C-11": "asking again is answered again",
+    C13 = "C-13": "what a client remembers is compared",
+    C15 = "C-15": "a name that does not exist is answered for",
+    C18 = "C-18": "equal versions of a resource mean equal content",
+    C20 = "C-20": "a name may be an alias",
+    D01 = "D-01": "no route before its cluster",
+    D03 = "D-03": "no cluster goes before its routes",
+    G18 = "G-18": "a stream ends for want of an upstream only if nothing was said on it",
+    G19 = "G-19": "losing the upstream changes nothing",
+    G20 = "G-20": "nothing is left out or removed out of ignorance",
+    K02 = "K-02": "classes do not mix",
+    K08 = "K-08": "a refused full state is not sent again",
+    K09 = "K-09": "the version of a set is the sum over what the client is left with",
+    K11 = "K-11": "nonces have the stream's prefix",
+    K13 = "K-13": "endpoints follow their cluster",
+    K16 = "K-16": "a time-out takes nothing away",
+    K17 = "K-17": "the time to live is what remains of it",
+    K18 = "K-18": "no time to live for those who cannot read it",
+    K21 = "K-21": "what is kept for a session is bounded",
+    K23 = "K-23": "interest upstream is the union of interest downstream",
+    M01 = "M-01": "a warming cluster is given its endpoints",
+    Age = "age": "nothing older than what was sent",
+    Held = "held": "in the end every client holds what it should",
+    Empty = "empty": "in the end nothing is kept",
+}
+
+/// How often each rule was looked at where it mattered.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    pub(crate) rules: Vec<u64>,
+    pub(crate) steps: u64,
+    pub(crate) responses: u64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            rules: vec![0; Rule::ALL.len()],
+            steps: 0,
+            responses: 0,
+        }
+    }
+}
+
+impl Tally {
+    pub(crate) fn hit(&mut self, rule: Rule) {
+        self.rules[rule as usize] += 1;
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (sum, more) in self.rules.iter_mut().zip(&other.rules) {
+            *sum += more;
+        }
+        self.steps += other.steps;
+        self.responses += other.responses;
+    }
+}
+
+/// A rule was broken.
+#[derive(Clone, Debug)]
+pub(crate) struct Broken {
+    pub(crate) rule: Rule,
+    pub(crate) what: String,
+}
+
+impl Broken {
+    pub(crate) fn new(rule: Rule, what: impl Into<String>) -> Self {
+        Self {
+            rule,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.rule.id(), self.rule.what(), self.what)
+    }
+}

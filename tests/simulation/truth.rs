@@ -1,0 +1,345 @@
+//! What a control plane has to say, and how it changes: a cluster is made before a route leads to it, and goes after.
+//!
+//! Owns the resources of one origin. Refuses to know who asks for them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::body::{Content, Type};
+use super::rng::Rng;
+
+/// One change that an operator makes in one go.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// A cluster and its endpoints appear.
+    AddCluster(String),
+    /// The route leads to this cluster, or no more.
+    Point(String, String, bool),
+    DropCluster(String),
+    DropEndpoints(String),
+    /// New content of what is there.
+    Touch(Type, String),
+    Put(Type, String),
+    Drop(Type, String),
+    /// An older content comes back.
+    Rollback(Type, String),
+    /// New content that picky clients reject.
+    Spoil(Type, String),
+    /// Content that nobody rejects.
+    Mend(Type, String),
+    /// A wildcard covers it, or no more.
+    Flip(Type, String),
+    /// A cluster takes its endpoints from elsewhere.
+    Rewire(String),
+}
+
+pub(crate) type Key = (Type, String);
+
+/// The resources of one origin.
+pub(crate) struct Truth {
+    resources: BTreeMap<Key, Arc<Content>>,
+    past: BTreeMap<Key, Vec<Arc<Content>>>,
+    revision: u64,
+    ttls: bool,
+    aliases: bool,
+}
+
+const CLUSTERS: usize = 7;
+const SHARED: &str = "shared";
+
+impl Truth {
+    /// `first` begins the origin's revisions, so that no two origins have equal content.
+    pub(crate) fn new(first: u64, rng: &mut Rng) -> Self {
+        let mut truth = Self {
+            resources: BTreeMap::new(),
+            past: BTreeMap::new(),
+            revision: first,
+            ttls: rng.chance(20),
+            aliases: rng.chance(50),
+        };
+        for at in 0..rng.below(CLUSTERS) {
+            truth.apply(&Step::AddCluster(cluster(at)), rng);
+        }
+        for kind in [Type::Rds, Type::Lds, Type::Sds, Type::Odd] {
+            for at in 0..rng.range(0, 3) {
+                truth.apply(&Step::Put(kind, name(kind, at)), rng);
+            }
+        }
+        truth
+    }
+
+    pub(crate) fn get(&self, kind: Type, name: &str) -> Option<&Arc<Content>> {
+        self.resources.get(&(kind, name.to_owned()))
+    }
+
+    /// The resource of this name, or the one that has it as an alias.
+    pub(crate) fn find(&self, kind: Type, name: &str) -> Option<&Arc<Content>> {
+        self.get(kind, name).or_else(|| {
+            self.of(kind)
+                .find(|content| content.aliases.iter().any(|alias| alias == name))
+        })
+    }
+
+    pub(crate) fn of(&self, kind: Type) -> impl Iterator<Item = &Arc<Content>> {
+        let from = (kind, String::new());
+        self.resources
+            .range(from..)
+            .take_while(move |((other, _), _)| *other == kind)
+            .map(|(_, content)| content)
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.resources.keys()
+    }
+
+    /// Plans a change: what is done, and how long after the step before it.
+    pub(crate) fn plan(&self, rng: &mut Rng) -> Vec<(Duration, Step)> {
+        let route = name(Type::Rds, rng.below(4));
+        let some = cluster(rng.below(CLUSTERS));
+        let any = |rng: &mut Rng| {
+            let kind = *rng.pick(&Type::ALL).unwrap_or(&Type::Cds);
+            (kind, name(kind, rng.below(CLUSTERS)))
+        };
+        let steps = match rng.below(16) {
+            0..=2 => {
+                let mut steps = vec![Step::AddCluster(some.clone()), Step::Point(route, some.clone(), true)];
+                if rng.chance(40) {
+                    steps.push(Step::Touch(Type::Cds, some));
+                }
+                steps
+            }
+            3..=5 => {
+                let mut steps: Vec<Step> = self
+                    .of(Type::Rds)
+                    .filter(|content| content.refers.contains(&some))
+                    .map(|content| Step::Point(content.name.clone(), some.clone(), false))
+                    .collect();
+                steps.push(Step::DropCluster(some.clone()));
+                if rng.chance(40) {
+                    steps.push(Step::Touch(Type::Rds, route));
+                }
+                if rng.chance(70) {
+                    steps.push(Step::DropEndpoints(some));
+                }
+                steps
+            }
+            6 | 7 => (0..rng.range(2, 12))
+                .map(|_| {
+                    let (kind, name) = any(rng);
+                    Step::Touch(kind, name)
+                })
+                .collect(),
+            8 => {
+                let (kind, name) = any(rng);
+                vec![Step::Drop(kind, name.clone()), Step::Put(kind, name)]
+            }
+            9 => {
+                let (kind, name) = any(rng);
+                let cure = match rng.below(3) {
+                    0 => Step::Drop(kind, name.clone()),
+                    1 => Step::Rollback(kind, name.clone()),
+                    _ => Step::Mend(kind, name.clone()),
+                };
+                vec![Step::Spoil(kind, name), cure]
+            }
+            10 => {
+                let (kind, name) = any(rng);
+                vec![Step::Rollback(kind, name)]
+            }
+            11 => {
+                let (kind, name) = any(rng);
+                vec![Step::Flip(kind, name)]
+            }
+            12 => vec![Step::Rewire(some)],
+            13 => vec![Step::Touch(Type::Cds, some)],
+            14 => {
+                let (kind, name) = any(rng);
+                vec![Step::Put(kind, name)]
+            }
+            _ => {
+                let (kind, name) = any(rng);
+                vec![Step::Drop(kind, name)]
+            }
+        };
+        paced(steps, rng)
+    }
+
+    /// Carries out one step. The keys that it changed, in order.
+    pub(crate) fn apply(&mut self, step: &Step, rng: &mut Rng) -> Vec<Key> {
+        match step {
+            Step::AddCluster(name) => {
+                let mut changed = self.put(Type::Cds, name, rng);
+                let endpoints = self.get(Type::Cds, name).and_then(|content| content.endpoints.clone());
+                if let Some(endpoints) = endpoints.filter(|name| self.get(Type::Eds, name).is_none()) {
+                    let eds = self.put(Type::Eds, &endpoints, rng);
+                    changed.splice(0..0, eds);
+                }
+                changed
+            }
+            Step::Point(route, cluster, on) => self.point(route, cluster, *on),
+            Step::DropCluster(name) | Step::Drop(Type::Cds, name) => {
+                let used = self.of(Type::Rds).any(|content| content.refers.contains(name));
+                if used {
+                    Vec::new()
+                } else {
+                    self.drop_key(Type::Cds, name)
+                }
+            }
+            Step::DropEndpoints(name) => {
+                let used = self
+                    .of(Type::Cds)
+                    .any(|content| content.endpoints.as_ref() == Some(name));
+                if used {
+                    Vec::new()
+                } else {
+                    self.drop_key(Type::Eds, name)
+                }
+            }
+            Step::Drop(kind, name) => self.drop_key(*kind, name),
+            Step::Put(kind, name) => self.put(*kind, name, rng),
+            Step::Touch(kind, name) => self.edit(*kind, name, |_| {}),
+            Step::Spoil(kind, name) => self.edit(*kind, name, |content| content.bad = true),
+            Step::Mend(kind, name) => match self.get(*kind, name) {
+                Some(content) if content.bad => self.edit(*kind, name, |content| content.bad = false),
+                Some(_) | None => Vec::new(),
+            },
+            Step::Flip(kind, name) => self.edit(*kind, name, |content| content.covered = !content.covered),
+            Step::Rewire(name) => {
+                let shared = rng.chance(50);
+                self.edit(Type::Cds, name, |content| {
+                    content.endpoints = match content.endpoints {
+                        Some(_) if !shared => None,
+                        Some(_) => Some(SHARED.to_owned()),
+                        None => Some(content.name.clone()),
+                    };
+                })
+            }
+            Step::Rollback(kind, name) => self.rollback(*kind, name, rng),
+        }
+    }
+
+    fn put(&mut self, kind: Type, name: &str, rng: &mut Rng) -> Vec<Key> {
+        let clusters: Vec<String> = self.of(Type::Cds).map(|content| content.name.clone()).collect();
+        let refers = match kind {
+            Type::Lds => vec![self::name(Type::Rds, rng.below(4))],
+            Type::Rds => rng.pick(&clusters).cloned().into_iter().collect(),
+            Type::Cds | Type::Eds | Type::Sds | Type::Odd => Vec::new(),
+        };
+        let endpoints = (kind == Type::Cds && rng.chance(80)).then(|| {
+            let own = rng.chance(80);
+            if own { name.to_owned() } else { SHARED.to_owned() }
+        });
+        // Routes are asked for by the names in listeners, clusters by those in routes, so only loose types have aliases.
+        let aliased = self.aliases && matches!(kind, Type::Sds | Type::Odd) && rng.chance(50);
+        let content = Content {
+            name: name.to_owned(),
+            revision: 0,
+            aliases: if aliased { vec![alias(name)] } else { Vec::new() },
+            covered: rng.chance(85),
+            ttl: (self.ttls && rng.chance(40)).then(|| Duration::from_secs(rng.range(5, 30) as u64)),
+            bad: false,
+            refers,
+            endpoints,
+        };
+        self.set(kind, content)
+    }
+
+    fn edit(&mut self, kind: Type, name: &str, change: impl FnOnce(&mut Content)) -> Vec<Key> {
+        let Some(old) = self.get(kind, name) else {
+            return Vec::new();
+        };
+        let mut content = Content {
+            name: old.name.clone(),
+            aliases: old.aliases.clone(),
+            refers: old.refers.clone(),
+            endpoints: old.endpoints.clone(),
+            ..**old
+        };
+        change(&mut content);
+        self.set(kind, content)
+    }
+
+    fn point(&mut self, route: &str, cluster: &str, on: bool) -> Vec<Key> {
+        let exists = self.get(Type::Cds, cluster).is_some();
+        let leads = self
+            .get(Type::Rds, route)
+            .is_some_and(|content| content.refers.iter().any(|name| name == cluster));
+        if leads == on || on && !exists {
+            return Vec::new();
+        }
+        self.edit(Type::Rds, route, |content| {
+            content.refers.retain(|name| name != cluster);
+            if on {
+                content.refers.push(cluster.to_owned());
+            }
+        })
+    }
+
+    fn rollback(&mut self, kind: Type, name: &str, rng: &mut Rng) -> Vec<Key> {
+        let key = (kind, name.to_owned());
+        let past = self.past.get(&key).map_or(&[][..], Vec::as_slice);
+        let Some(old) = rng.pick(past).cloned() else {
+            return Vec::new();
+        };
+        let now = self.resources.get(&key);
+        // No route may lead nowhere.
+        let sound = kind != Type::Rds || old.refers.iter().all(|name| self.get(Type::Cds, name).is_some());
+        if now.is_none() || !sound || now.is_some_and(|now| now.revision == old.revision) {
+            return Vec::new();
+        }
+        self.resources.insert(key.clone(), old);
+        vec![key]
+    }
+
+    fn set(&mut self, kind: Type, content: Content) -> Vec<Key> {
+        self.revision += 1;
+        let content = Content {
+            revision: self.revision,
+            ..content
+        };
+        let key = (kind, content.name.clone());
+        if let Some(old) = self.resources.insert(key.clone(), Arc::new(content)) {
+            self.past.entry(key.clone()).or_default().push(old);
+        }
+        vec![key]
+    }
+
+    fn drop_key(&mut self, kind: Type, name: &str) -> Vec<Key> {
+        let key = (kind, name.to_owned());
+        match self.resources.remove(&key) {
+            Some(_) => vec![key],
+            None => Vec::new(),
+        }
+    }
+}
+
+/// Some operators are in a hurry.
+fn paced(steps: Vec<Step>, rng: &mut Rng) -> Vec<(Duration, Step)> {
+    let hasty = rng.chance(50);
+    let pause = |rng: &mut Rng| if hasty { rng.millis(0, 30) } else { rng.millis(50, 3000) };
+    steps.into_iter().map(|step| (pause(rng), step)).collect()
+}
+
+pub(crate) fn cluster(at: usize) -> String {
+    format!("c{at}")
+}
+
+/// The names that the world uses: few, so that they meet.
+pub(crate) fn name(kind: Type, at: usize) -> String {
+    match kind {
+        Type::Cds | Type::Eds => cluster(at),
+        Type::Lds => format!("l{}", at % 3),
+        Type::Rds => format!("r{}", at % 4),
+        Type::Sds => format!("s{}", at % 4),
+        Type::Odd => format!("o{}", at % 4),
+    }
+}
+
+pub(crate) fn alias(name: &str) -> String {
+    format!("{name}.alias")
+}
+
+pub(crate) fn is_alias(name: &str) -> bool {
+    name.ends_with(".alias")
+}

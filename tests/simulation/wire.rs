@@ -1,0 +1,196 @@
+//! What is on the wire between relay and clients.
+//!
+//! Owns encoding of the relay's responses as a transport would write them, and reading them as a client would. Refuses to
+//! judge them.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use distributary::proto::envoy::service::discovery::v3 as discovery;
+use distributary::protocol::Response;
+use distributary::xds::Dialect;
+use distributary::xds::resource::WRAPPER_URL;
+use prost::Message;
+
+use super::body::{Facts, Type, read};
+
+/// A request of either dialect.
+#[derive(Clone, Debug)]
+pub(crate) enum Up {
+    Sotw(discovery::DiscoveryRequest),
+    Delta(discovery::DeltaDiscoveryRequest),
+}
+
+/// A response of either dialect, read.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) kind: Type,
+    pub(crate) nonce: String,
+    pub(crate) version: String,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) removed: Vec<String>,
+}
+
+/// One entry of a response.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) aliases: Vec<String>,
+    /// Delta: its version.
+    pub(crate) version: String,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wrapped: bool,
+    /// None is a heartbeat.
+    pub(crate) facts: Option<Facts>,
+}
+
+/// The bytes of a response: a private head, and the shared pieces.
+pub(crate) fn encode(response: &Response) -> Bytes {
+    let type_url = response.type_url.url().to_owned();
+    let (version, nonce) = (response.version.to_string(), response.nonce.clone());
+    let head = match response.dialect {
+        Dialect::Sotw => discovery::DiscoveryResponse {
+            version_info: version,
+            type_url,
+            nonce,
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        Dialect::Delta => discovery::DeltaDiscoveryResponse {
+            system_version_info: version,
+            type_url,
+            nonce,
+            ..Default::default()
+        }
+        .encode_to_vec(),
+    };
+    let (pieces, _) = response.batch.encoded(response.chunk, response.dialect);
+    let mut bytes = BytesMut::from(&head[..]);
+    pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
+    bytes.freeze()
+}
+
+/// Reads a response.
+pub(crate) fn decode(bytes: Bytes, dialect: Dialect) -> Result<Answer, String> {
+    match dialect {
+        Dialect::Sotw => {
+            let response = discovery::DiscoveryResponse::decode(bytes).map_err(|error| error.to_string())?;
+            let kind = kind(&response.type_url)?;
+            let entries = response.resources.iter().map(|any| {
+                if any.type_url == WRAPPER_URL {
+                    let inner = discovery::Resource::decode(any.value.clone()).map_err(|error| error.to_string())?;
+                    return entry(kind, inner, true);
+                }
+                let facts = read(kind, any)?;
+                Ok(Entry {
+                    name: facts.name.clone(),
+                    aliases: Vec::new(),
+                    version: String::new(),
+                    ttl: None,
+                    wrapped: false,
+                    facts: Some(facts),
+                })
+            });
+            Ok(Answer {
+                kind,
+                nonce: response.nonce,
+                version: response.version_info,
+                entries: entries.collect::<Result<_, _>>()?,
+                removed: Vec::new(),
+            })
+        }
+        Dialect::Delta => {
+            let response = discovery::DeltaDiscoveryResponse::decode(bytes).map_err(|error| error.to_string())?;
+            let kind = kind(&response.type_url)?;
+            let entries = response.resources.into_iter().map(|inner| entry(kind, inner, false));
+            Ok(Answer {
+                kind,
+                nonce: response.nonce,
+                version: response.system_version_info,
+                entries: entries.collect::<Result<_, _>>()?,
+                removed: response.removed_resources,
+            })
+        }
+    }
+}
+
+fn kind(url: &str) -> Result<Type, String> {
+    Type::of(url).ok_or_else(|| format!("a response of type {url:?}"))
+}
+
+fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry, String> {
+    let facts = inner.resource.as_ref().map(|any| read(kind, any)).transpose()?;
+    if let Some(facts) = facts.as_ref().filter(|facts| facts.name != inner.name) {
+        return Err(format!("{:?} is in an entry called {:?}", facts.name, inner.name));
+    }
+    Ok(Entry {
+        name: inner.name,
+        aliases: inner.aliases,
+        version: inner.version,
+        ttl: inner
+            .ttl
+            .map(|ttl| Duration::new(ttl.seconds.unsigned_abs(), ttl.nanos.unsigned_abs())),
+        wrapped,
+        facts,
+    })
+}
+
+impl Answer {
+    pub(crate) fn revision(&self, name: &str) -> Option<u64> {
+        let entry = self.entries.iter().find(|entry| entry.name == name)?;
+        entry.facts.as_ref().map(|facts| facts.revision)
+    }
+
+    /// For people.
+    pub(crate) fn brief(&self) -> String {
+        let entries: Vec<String> = self
+            .entries
+            .iter()
+            .map(|entry| match &entry.facts {
+                Some(facts) => format!("{}@{}{}", entry.name, facts.revision, if facts.bad { "!" } else { "" }),
+                None => format!("{} beats", entry.name),
+            })
+            .collect();
+        let removed = if self.removed.is_empty() {
+            String::new()
+        } else {
+            format!(" -[{}]", self.removed.join(" "))
+        };
+        format!("{:?} [{}]{removed} {}", self.kind, entries.join(" "), self.nonce)
+    }
+}
+
+impl Up {
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::Sotw(request) => format!(
+                "{} {:?} v={:.6} n={}{}",
+                short(&request.type_url),
+                request.resource_names,
+                request.version_info,
+                request.response_nonce,
+                if request.error_detail.is_some() { " NACK" } else { "" },
+            ),
+            Self::Delta(request) => format!(
+                "{} +{:?} -{:?} initial {:?} n={}{}",
+                short(&request.type_url),
+                request.resource_names_subscribe,
+                request.resource_names_unsubscribe,
+                request.initial_resource_versions.keys().collect::<Vec<_>>(),
+                request.response_nonce,
+                if request.error_detail.is_some() { " NACK" } else { "" },
+            ),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Option<Type> {
+        match self {
+            Self::Sotw(request) => Type::of(&request.type_url),
+            Self::Delta(request) => Type::of(&request.type_url),
+        }
+    }
+}
+
+fn short(url: &str) -> String {
+    Type::of(url).map_or_else(|| format!("{url:?}"), |kind| format!("{kind:?}"))
+}

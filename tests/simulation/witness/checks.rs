@@ -1,0 +1,295 @@
+//! Judges a response at the moment of its emission, entry by entry.
+//!
+//! Owns what holds for every response of either dialect. Refuses to know other types' order and full states.
+
+use std::collections::BTreeSet;
+
+use distributary::xds::{Dialect, Name, Reason, Slot, Version};
+
+use super::{Scene, Seen, Watch, Witness, slot};
+use crate::body::Type;
+use crate::tally::{Broken, Rule, Tally};
+use crate::wire::{Answer, Entry};
+
+/// A client may have this many unsettled responses at the most, whatever it does.
+const OPEN_MAX: usize = 64;
+
+impl Witness {
+    pub(crate) fn response(&mut self, answer: &Answer, scene: &mut Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let broken = |rule, what: String| Err(Broken::new(rule, what));
+        tally.hit(Rule::B03);
+        if answer.nonce.is_empty() || !self.nonces.insert(answer.nonce.clone()) {
+            return broken(Rule::B03, format!("nonce {:?} again", answer.nonce));
+        }
+        tally.hit(Rule::K11);
+        let prefix = answer.nonce.split('-').next().unwrap_or_default().to_owned();
+        if prefix.len() != 8 || *self.prefix.get_or_insert_with(|| prefix.clone()) != prefix {
+            return broken(Rule::K11, format!("nonce {:?}", answer.nonce));
+        }
+        let kind = answer.kind;
+        let dialect = self.dialect;
+        let Some(watch) = self.watches.get(&kind) else {
+            return broken(Rule::B29, format!("{kind:?} was never asked for"));
+        };
+        watch.check_open(answer, dialect, tally)?;
+        unique(answer, tally)?;
+        for entry in &answer.entries {
+            self.check_entry(kind, entry, scene, tally)?;
+        }
+        self.check_ttls(answer, scene, tally)?;
+        for name in &answer.removed {
+            self.check_removal(kind, name, scene, tally)?;
+        }
+        if self.full_state(kind) {
+            self.check_full(answer, scene, tally)?;
+        } else {
+            self.check_partial(answer, scene, tally)?;
+        }
+        self.check_order(answer, scene, tally)?;
+        let endpoints = self.changed_clusters(answer);
+        let chain = self.watches[&kind].chain;
+        self.note(answer, scene, tally);
+        if dialect == Dialect::Sotw {
+            self.check_version(answer, scene, chain, tally)?;
+        }
+        self.force_endpoints(endpoints, scene);
+        self.sent += 1;
+        tally.responses += 1;
+        Ok(())
+    }
+
+    fn check_entry(&self, kind: Type, entry: &Entry, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let watch = &self.watches[&kind];
+        let slot = slot(kind, scene.cut);
+        let name = &entry.name;
+        tally.hit(Rule::B29);
+        let held = watch.sent.contains_key(name);
+        let covers = slot
+            .and_then(|slot| slot.wildcard.as_ref())
+            .is_some_and(|state| state.resource(&Name::from(name.as_str())).is_some());
+        let late = watch.chain || self.full_state(kind) && held;
+        // A heartbeat does not repeat the aliases.
+        let aliases = watch.sent.get(name).map_or(&entry.aliases, |sent| &sent.aliases);
+        let wanted =
+            watch.explicit(name, &entry.aliases) || watch.explicit(name, aliases) || watch.wildcard && (covers || late);
+        if !wanted && !watch.asked.contains_key(name) {
+            return Err(Broken::new(Rule::B29, format!("{kind:?} {name} was not asked for")));
+        }
+        if !watch.names.contains(name) && entry.aliases.iter().any(|alias| watch.names.contains(alias)) {
+            tally.hit(Rule::C20);
+        }
+        let Some(facts) = &entry.facts else {
+            return self.check_beat(kind, entry, scene, tally);
+        };
+        tally.hit(Rule::K02);
+        if !scene.book.range.contains(&facts.revision) {
+            return Err(Broken::new(
+                Rule::K02,
+                format!("{kind:?} {name}@{} is of another class", facts.revision),
+            ));
+        }
+        tally.hit(Rule::Age);
+        let Some(place) = scene.book.place(kind, name, facts.revision) else {
+            return Err(Broken::new(
+                Rule::Age,
+                format!("{kind:?} {name}@{} was never in the view", facts.revision),
+            ));
+        };
+        if let Some(sent) = watch
+            .sent
+            .get(name)
+            .filter(|sent| place < sent.place && sent.revision != facts.revision)
+        {
+            let what = format!("{kind:?} {name}@{} after @{}", facts.revision, sent.revision);
+            return Err(Broken::new(Rule::Age, what));
+        }
+        if self.dialect == Dialect::Delta {
+            tally.hit(Rule::C18);
+            let revision = Version::parse(&entry.version).and_then(|version| scene.book.revisions.get(&version));
+            if revision != Some(&facts.revision) {
+                let what = format!("{kind:?} {name}@{} has the version of {revision:?}", facts.revision);
+                return Err(Broken::new(Rule::C18, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// K-17: a heartbeat confirms what the client surely holds.
+    fn check_beat(&self, kind: Type, entry: &Entry, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        tally.hit(Rule::K17);
+        let watch = &self.watches[&kind];
+        let sent = watch.sent.get(&entry.name);
+        let remembered = watch.remembered.get(&entry.name);
+        let same = sent.is_some_and(|sent| sent.version == entry.version) || remembered == Some(&entry.version);
+        if self.dialect == Dialect::Sotw || entry.ttl.is_none() || !same {
+            let held = sent.map(|sent| (sent.revision, scene.book.place(kind, &entry.name, sent.revision)));
+            return Err(Broken::new(
+                Rule::K17,
+                format!("a heartbeat for {kind:?} {}, held {held:?}", entry.name),
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_ttls(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let sotw = self.dialect == Dialect::Sotw;
+        let reads = self.ttl && (!sotw || self.wrapper);
+        let slot = slot(answer.kind, scene.cut);
+        for entry in &answer.entries {
+            if entry.wrapped && !self.wrapper {
+                return Err(Broken::new(Rule::K18, format!("{} is wrapped", entry.name)));
+            }
+            let Some(ttl) = entry.ttl else { continue };
+            tally.hit(Rule::K18);
+            if !reads || sotw && answer.kind == Type::Eds {
+                return Err(Broken::new(
+                    Rule::K18,
+                    format!("a time to live for {:?} {}", answer.kind, entry.name),
+                ));
+            }
+            tally.hit(Rule::K17);
+            let expiry = slot.and_then(|slot| slot.expiry(&Name::from(entry.name.as_str())));
+            let remains = expiry.map(|expiry| expiry.at.saturating_duration_since(scene.now));
+            if remains.is_some_and(|remains| remains < ttl) {
+                return Err(Broken::new(
+                    Rule::K17,
+                    format!("{} lives {ttl:?} of {remains:?}", entry.name),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_removal(&self, kind: Type, name: &str, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let watch = &self.watches[&kind];
+        let slot = slot(kind, scene.cut);
+        let holds = watch.sent.contains_key(name) || watch.remembered.contains_key(name);
+        tally.hit(Rule::G20);
+        let sound = match watch.seen(name, slot) {
+            // C-13: what it remembers and does not ask for. C-20: what it holds under another name than it asked for.
+            Seen::Unwanted => holds || watch.chain || watch.memory.contains(name),
+            Seen::Uncovered => true,
+            Seen::Unknown => watch.alias_is_gone(name, slot),
+            Seen::Absent(Reason::TimedOut) => {
+                tally.hit(Rule::K16);
+                // A wildcard that it has left has said enough.
+                let left = watch.wildcard
+                    && slot
+                        .and_then(|slot| slot.wildcard.as_ref())
+                        .is_some_and(|state| state.complete());
+                if holds && !left {
+                    return Err(Broken::new(
+                        Rule::K16,
+                        format!("{kind:?} {name} is removed because of a time-out"),
+                    ));
+                }
+                true
+            }
+            Seen::Absent(Reason::Said | Reason::Expired) => true,
+            Seen::Present(_) => watch.chain,
+        };
+        if !sound {
+            return Err(Broken::new(
+                Rule::G20,
+                format!("{kind:?} {name} is removed, and it is not known to be gone"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// B-18, B-21, B-22: a partial answer says only what is news, or what was asked for.
+    fn check_partial(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let watch = &self.watches[&answer.kind];
+        let kind = answer.kind;
+        tally.hit(Rule::B18);
+        if answer.entries.is_empty() && answer.removed.is_empty() && !watch.first {
+            return Err(Broken::new(Rule::B18, format!("an empty answer of {kind:?}")));
+        }
+        for entry in answer.entries.iter().filter(|entry| entry.ttl.is_none()) {
+            let Some(facts) = &entry.facts else { continue };
+            let licensed = watch.licensed(&entry.name, &entry.aliases);
+            watch.check_refused(kind, &entry.name, Some(facts.revision), licensed, tally)?;
+            tally.hit(Rule::B21);
+            let same = watch
+                .sent
+                .get(&entry.name)
+                .is_some_and(|sent| sent.revision == facts.revision && sent.sure);
+            if same && !licensed && !watch.chain {
+                let what = format!("{kind:?} {}@{} is sent again for nothing", entry.name, facts.revision);
+                return Err(Broken::new(Rule::B21, what));
+            }
+        }
+        for name in &answer.removed {
+            let licensed = watch.licensed(name, &[]);
+            watch.check_refused(kind, name, None, licensed, tally)?;
+        }
+        let _ = scene;
+        Ok(())
+    }
+}
+
+impl Watch {
+    fn check_open(&self, answer: &Answer, dialect: Dialect, tally: &mut Tally) -> Result<(), Broken> {
+        tally.hit(Rule::B24);
+        tally.hit(Rule::K21);
+        let open = self.open.len();
+        if dialect == Dialect::Sotw && open > 0 {
+            return Err(Broken::new(
+                Rule::B24,
+                format!("{:?}: {open} unsettled responses", answer.kind),
+            ));
+        }
+        let own = |entry: &Entry| self.licensed(&entry.name, &entry.aliases);
+        // C-13: what it remembered is answered for when it is certain.
+        let gone = |name: &String| self.licensed(name, &[]) || self.memory.contains(name);
+        let asked = self.again || answer.entries.iter().all(own) && answer.removed.iter().all(gone);
+        if open > 0 && !self.chain && !asked {
+            return Err(Broken::new(
+                Rule::B24,
+                format!("{:?}: a new cut before the last was settled", answer.kind),
+            ));
+        }
+        if open > OPEN_MAX && !self.chain {
+            return Err(Broken::new(
+                Rule::K21,
+                format!("{:?}: {open} unsettled responses", answer.kind),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a name may be sent once more without a change.
+    pub(super) fn licensed(&self, name: &str, aliases: &[String]) -> bool {
+        let has = |name: &str| {
+            self.licence.contains(name)
+                || self.forced.contains(name)
+                || self
+                    .refused
+                    .iter()
+                    .any(|refused| refused.released && refused.members.contains_key(name))
+        };
+        has(name) || aliases.iter().any(|alias| has(alias))
+    }
+
+    /// Whether a name that stands for an alias lost its resource.
+    fn alias_is_gone(&self, name: &str, slot: Option<&Slot>) -> bool {
+        let Some(sent) = self.sent.get(name) else { return false };
+        let mut aliases = sent.aliases.iter().filter(|alias| self.names.contains(*alias));
+        aliases.any(|alias| matches!(self.seen(alias, slot), Seen::Absent(_)))
+    }
+}
+
+fn unique(answer: &Answer, tally: &mut Tally) -> Result<(), Broken> {
+    tally.hit(Rule::B19);
+    let mut names = BTreeSet::new();
+    let entries = answer.entries.iter().map(|entry| &entry.name);
+    for name in entries.chain(&answer.removed) {
+        if !names.insert(name) {
+            return Err(Broken::new(
+                Rule::B19,
+                format!("{:?} {name} is there twice", answer.kind),
+            ));
+        }
+    }
+    Ok(())
+}

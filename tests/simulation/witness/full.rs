@@ -1,0 +1,155 @@
+//! Judges full states: what is missing in one is deleted by the client (B-16).
+//!
+//! Owns the comparison with the cut, and the versions of sets. Refuses to know partial answers.
+
+use std::collections::BTreeMap;
+
+use distributary::xds::{Reason, Version};
+
+use super::{Scene, Seen, Witness, slot};
+use crate::tally::{Broken, Rule, Tally};
+use crate::wire::Answer;
+
+impl Witness {
+    pub(super) fn check_full(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let kind = answer.kind;
+        let watch = &self.watches[&kind];
+        let slot = slot(kind, scene.cut);
+        let complete = slot
+            .and_then(|slot| slot.wildcard.as_ref())
+            .is_some_and(|state| state.complete());
+        tally.hit(Rule::G20);
+        if watch.wildcard && !complete {
+            return Err(Broken::new(Rule::G20, format!("{kind:?} is not complete, and is sent")));
+        }
+        tally.hit(Rule::B16);
+        let present = watch.present(slot);
+        for (name, resource) in &present {
+            let revision = scene.book.revision(resource);
+            match answer.revision(name) {
+                Some(sent) if sent == revision => {}
+                other => {
+                    let what = format!("{kind:?} {name} is @{revision} in the view, and {other:?} is sent");
+                    return Err(Broken::new(Rule::B16, what));
+                }
+            }
+        }
+        // What is held and not in the answer must be known to be gone, or wanted no more.
+        for name in watch.sent.keys().filter(|name| answer.revision(name).is_none()) {
+            match watch.seen(name, slot) {
+                Seen::Unwanted | Seen::Uncovered | Seen::Absent(Reason::Said | Reason::Expired) => {}
+                Seen::Absent(Reason::TimedOut) => {
+                    tally.hit(Rule::K16);
+                    return Err(Broken::new(
+                        Rule::K16,
+                        format!("{kind:?} {name} is left out because of a time-out"),
+                    ));
+                }
+                Seen::Unknown | Seen::Present(_) => {
+                    return Err(Broken::new(
+                        Rule::G20,
+                        format!("{kind:?} {name} is left out out of ignorance"),
+                    ));
+                }
+            }
+        }
+        // Whoever began with a version may hold any name that it asks for.
+        for name in &watch.reborn {
+            let waited = watch
+                .asked
+                .get(name)
+                .is_some_and(|asked| scene.now >= asked.at + scene.unanswered);
+            if matches!(watch.seen(name, slot), Seen::Unknown) && !waited {
+                let what = format!("{kind:?} {name} is left out out of ignorance; the client may hold it from before");
+                return Err(Broken::new(Rule::G20, what));
+            }
+        }
+        for entry in &answer.entries {
+            if !present.contains_key(entry.name.as_str()) && !watch.sent.contains_key(&entry.name) {
+                let what = format!("{kind:?} {} is neither in the view nor held", entry.name);
+                return Err(Broken::new(Rule::B16, what));
+            }
+        }
+        self.check_news(answer, scene, tally)
+    }
+
+    /// B-21, K-08: a full state is sent for a reason.
+    fn check_news(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let kind = answer.kind;
+        let watch = &self.watches[&kind];
+        let set: BTreeMap<String, u64> = answer
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry.name.clone(), entry.facts.as_ref()?.revision)))
+            .collect();
+        let asked = watch.first || !watch.licence.is_empty() || answer.entries.iter().any(|entry| entry.ttl.is_some());
+        if let Some(refused) = &watch.refused_set {
+            tally.hit(Rule::K08);
+            if *refused == set && !asked {
+                return Err(Broken::new(Rule::K08, format!("{kind:?}: the refused set again")));
+            }
+        }
+        tally.hit(Rule::B21);
+        let held: BTreeMap<String, u64> = watch
+            .sent
+            .iter()
+            .map(|(name, sent)| (name.clone(), sent.revision))
+            .collect();
+        let sure = watch.sent.values().all(|sent| sent.sure);
+        if held == set && sure && !asked && self.sent > 0 && !watch.sent.is_empty() {
+            return Err(Broken::new(
+                Rule::B21,
+                format!("{kind:?}: the held set again, for nothing"),
+            ));
+        }
+        let _ = scene;
+        Ok(())
+    }
+
+    /// B-04, K-09: the version of a SotW answer is the sum over what it leaves the client with.
+    pub(super) fn check_version(
+        &mut self,
+        answer: &Answer,
+        scene: &Scene<'_>,
+        chain: bool,
+        tally: &mut Tally,
+    ) -> Result<(), Broken> {
+        // A part of an answer leaves the client with parts of two states.
+        if answer.nonce.ends_with('+') || chain {
+            return Ok(());
+        }
+        let full = self.full_state(answer.kind);
+        let Some(watch) = self.watches.get_mut(&answer.kind) else {
+            return Ok(());
+        };
+        let held: BTreeMap<String, u64> = watch
+            .sent
+            .iter()
+            .filter(|(name, sent)| full || sent.sure && (watch.wildcard || watch.names.contains(*name)))
+            .map(|(name, sent)| (name.clone(), sent.revision))
+            .collect();
+        tally.hit(Rule::B04);
+        if answer.version.is_empty() {
+            return Err(Broken::new(Rule::B04, "an empty version"));
+        }
+        // What the client has of a refused response is anybody's guess, and so is what it keeps of names besides a wildcard.
+        if !watch.sent.values().all(|sent| sent.sure) || !full && watch.wildcard {
+            return Ok(());
+        }
+        let before = watch.sets.insert(answer.version.clone(), held.clone());
+        if before.as_ref().is_some_and(|before| *before != held) {
+            let what = format!("{:?} {} is {before:?} and {held:?}", answer.kind, answer.version);
+            return Err(Broken::new(Rule::B04, what));
+        }
+        tally.hit(Rule::K09);
+        let sum = held
+            .values()
+            .filter_map(|revision| scene.book.versions.get(revision))
+            .fold(Version::EMPTY, |sum, version| sum.plus(*version));
+        if sum.to_string() != answer.version {
+            let what = format!("{:?} {} is not the sum over {held:?}", answer.kind, answer.version);
+            return Err(Broken::new(Rule::K09, what));
+        }
+        Ok(())
+    }
+}

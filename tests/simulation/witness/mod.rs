@@ -1,0 +1,249 @@
+//! A naive bookkeeper beside each client stream: what was asked, what was said, and whether that was right.
+//!
+//! Owns its own reading of every request and response; shares no code with the relay's machine. It is asked at the very
+//! moment of emission, with the cut that the relay looked at.
+
+mod checks;
+mod full;
+mod notes;
+mod order;
+mod refusals;
+mod requests;
+mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource, Slot, Version};
+
+use super::body::Type;
+use super::tally::Rule;
+
+/// The bookkeeper of one stream.
+pub(crate) struct Witness {
+    dialect: Dialect,
+    /// What the client can read.
+    pub(crate) ttl: bool,
+    pub(crate) wrapper: bool,
+    nonces: BTreeSet<String>,
+    prefix: Option<String>,
+    watches: BTreeMap<Type, Watch>,
+    pub(crate) sent: u64,
+}
+
+/// What is known of one type on the stream.
+#[derive(Default)]
+struct Watch {
+    /// Whether any request has named anything.
+    named: bool,
+    wildcard: bool,
+    names: BTreeSet<String>,
+    /// Names that it gave up.
+    dropped: BTreeSet<String>,
+    /// What the client was sent on this stream and has not let go, by canonical name.
+    sent: BTreeMap<String, Sent>,
+    /// What it said it holds from before: name and version.
+    remembered: BTreeMap<String, String>,
+    /// All names that it ever said so of.
+    memory: BTreeSet<String>,
+    /// SotW: it began with a version, so it may hold any of these names that it began with.
+    reborn: BTreeSet<String>,
+    open: Vec<Open>,
+    /// Whether the last response said that more follows.
+    chain: bool,
+    /// Whether any has said so: then what was planned and what was sent may differ.
+    chained: bool,
+    /// Names that must be answered, and why.
+    asked: BTreeMap<String, Asked>,
+    /// Names that may be sent once more without a change.
+    licence: BTreeSet<String>,
+    /// Whether everything that the wildcard covers was asked for again.
+    again: bool,
+    /// What was held then, and must be sent once more.
+    all_again: BTreeSet<String>,
+    /// Endpoints that must follow their cluster (K-13).
+    forced: BTreeSet<String>,
+    first: bool,
+    refused: Vec<Refused>,
+    /// SotW full state: the last set, if it was refused.
+    refused_set: Option<BTreeMap<String, u64>>,
+    /// The sets that versions of this stream stood for.
+    sets: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// What was sent under a name.
+#[derive(Clone)]
+struct Sent {
+    revision: u64,
+    version: String,
+    /// Its place in the order in which the view had contents of this name.
+    place: usize,
+    /// Whether the client surely has it: it has not refused the response.
+    sure: bool,
+    refers: Arc<[String]>,
+    aliases: Vec<String>,
+}
+
+struct Open {
+    nonce: String,
+    /// What it said of each name; none is a removal.
+    members: BTreeMap<String, Option<u64>>,
+}
+
+struct Asked {
+    rule: Rule,
+    at: Instant,
+    /// The version with which the client already has it, where that is good enough (C-14).
+    enough: Option<String>,
+}
+
+struct Refused {
+    members: BTreeMap<String, Option<u64>>,
+    released: bool,
+}
+
+/// What the relay looked at when it spoke.
+pub(crate) struct Scene<'a> {
+    pub(crate) cut: &'a Cut,
+    pub(crate) book: &'a mut Book,
+    pub(crate) now: Instant,
+    /// Whether a gate opened by itself for this response.
+    pub(crate) expired: bool,
+    pub(crate) unanswered: Duration,
+}
+
+/// What a view has ever said, by name, in order.
+#[derive(Default)]
+pub(crate) struct Book {
+    /// Revisions by name, in the order in which the view had them.
+    order: BTreeMap<(Type, String), Vec<u64>>,
+    /// The revision that a version of a resource stands for.
+    revisions: BTreeMap<Version, u64>,
+    versions: BTreeMap<u64, Version>,
+    /// Revisions of one origin lie in one range.
+    range: Range<u64>,
+}
+
+impl Book {
+    pub(crate) fn new(range: Range<u64>) -> Self {
+        Self {
+            range,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    pub(crate) fn note(&mut self, kind: Type, resource: &Resource, revision: u64) {
+        self.revisions.insert(resource.version(), revision);
+        self.versions.insert(revision, resource.version());
+        let order = self
+            .order
+            .entry((kind, resource.name().as_str().to_owned()))
+            .or_default();
+        if order.last() != Some(&revision) {
+            order.push(revision);
+        }
+    }
+
+    pub(crate) fn revision(&self, resource: &Resource) -> u64 {
+        self.revisions.get(&resource.version()).copied().unwrap_or_default()
+    }
+
+    fn place(&self, kind: Type, name: &str, revision: u64) -> Option<usize> {
+        let order = self.order.get(&(kind, name.to_owned()))?;
+        order.iter().rposition(|other| *other == revision)
+    }
+}
+
+/// What is known of a name, as far as an interest covers it.
+enum Seen<'a> {
+    Unwanted,
+    Uncovered,
+    Unknown,
+    Absent(Reason),
+    Present(&'a Arc<Resource>),
+}
+
+impl Watch {
+    fn explicit(&self, name: &str, aliases: &[String]) -> bool {
+        self.names.contains(name) || aliases.iter().any(|alias| self.names.contains(alias))
+    }
+
+    fn seen<'a>(&self, name: &str, slot: Option<&'a Slot>) -> Seen<'a> {
+        let explicit = self.names.contains(name);
+        let (Some(slot), true) = (slot, explicit || self.wildcard) else {
+            return if explicit || self.wildcard {
+                Seen::Unknown
+            } else {
+                Seen::Unwanted
+            };
+        };
+        let name = Name::from(name);
+        let covered = slot.wildcard.as_ref().and_then(|state| state.known(&name));
+        let known = match covered {
+            Some(known) => Some(known),
+            None if explicit => slot.named.known(&name),
+            None if slot.wildcard.as_ref().is_some_and(|state| state.complete()) => return Seen::Uncovered,
+            None => None,
+        };
+        match known {
+            None => Seen::Unknown,
+            Some(Known::Absent(reason)) => Seen::Absent(*reason),
+            Some(Known::Present(resource)) => Seen::Present(resource),
+        }
+    }
+
+    /// All that the interest covers and that exists.
+    fn present<'a>(&self, slot: Option<&'a Slot>) -> BTreeMap<&'a str, &'a Arc<Resource>> {
+        let mut present = BTreeMap::new();
+        let Some(slot) = slot else { return present };
+        if self.wildcard {
+            let all = slot.wildcard.iter().flat_map(|state| state.resources());
+            present.extend(all.map(|resource| (resource.name().as_str(), resource)));
+        }
+        for name in &self.names {
+            if let Some(resource) = slot.resource(&Name::from(name.as_str())) {
+                present.entry(resource.name().as_str()).or_insert(resource);
+            }
+        }
+        present
+    }
+}
+
+impl Witness {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            ttl: false,
+            wrapper: false,
+            nonces: BTreeSet::new(),
+            prefix: None,
+            watches: BTreeMap::new(),
+            sent: 0,
+        }
+    }
+
+    fn full_state(&self, kind: Type) -> bool {
+        self.dialect == Dialect::Sotw && kind.full_state()
+    }
+
+    /// Whether the client refused this content, and nothing of what it refused with it has changed.
+    pub(crate) fn refuses(&self, kind: Type, name: &str) -> bool {
+        self.watches.get(&kind).is_some_and(|watch| {
+            watch.refused_set.is_some()
+                || watch
+                    .refused
+                    .iter()
+                    .any(|refused| !refused.released && refused.members.contains_key(name))
+        })
+    }
+}
+
+fn slot(kind: Type, cut: &Cut) -> Option<&Slot> {
+    cut.slot(kind.type_url())
+}

@@ -1,0 +1,161 @@
+//! Judges the order between types: make before break (D-01, D-03), and endpoints after clusters (K-13).
+//!
+//! Owns what a client's routes need. Refuses to know single types.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use distributary::xds::{Dialect, Reason};
+
+use super::{Scene, Seen, Sent, Watch, Witness, slot};
+use crate::body::{Type, read};
+use crate::tally::{Broken, Rule, Tally};
+use crate::wire::Answer;
+
+impl Witness {
+    pub(super) fn check_order(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        match answer.kind {
+            Type::Rds => self.check_routes(answer, scene, tally),
+            Type::Cds => self.check_clusters(answer, scene, tally),
+            Type::Eds | Type::Lds | Type::Sds | Type::Odd => Ok(()),
+        }
+    }
+
+    /// D-01, L-27: no route before a cluster that it leads to, that exists, and that this client wants.
+    fn check_routes(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let Some(clusters) = self.watches.get(&Type::Cds) else {
+            return Ok(());
+        };
+        let cds = slot(Type::Cds, scene.cut);
+        // Where clusters cannot be sent, routes do not wait for them.
+        let open = |clusters: &Watch| {
+            let complete = cds
+                .and_then(|slot| slot.wildcard.as_ref())
+                .is_some_and(|state| state.complete());
+            let unknown = |name: &String| matches!(clusters.seen(name, cds), Seen::Unknown);
+            clusters.wildcard && !complete || clusters.reborn.iter().any(unknown)
+        };
+        if self.dialect == Dialect::Sotw && open(clusters) {
+            return Ok(());
+        }
+        for entry in &answer.entries {
+            for cluster in entry.facts.iter().flat_map(|facts| facts.refers.iter()) {
+                if !matches!(clusters.seen(cluster, cds), Seen::Present(_)) {
+                    continue;
+                }
+                tally.hit(Rule::D01);
+                let held = clusters.sent.contains_key(cluster) || clusters.remembered.contains_key(cluster);
+                let refused = clusters.refused_set.is_some()
+                    || clusters
+                        .refused
+                        .iter()
+                        .any(|refused| refused.members.contains_key(cluster));
+                if !held && !refused && !scene.expired {
+                    let what = format!("route {} leads to cluster {cluster}, which was not sent", entry.name);
+                    return Err(Broken::new(Rule::D01, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// D-03: no cluster goes while a route that the client holds leads to it, and a better route is at hand.
+    fn check_clusters(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let (clusters, Some(routes)) = (&self.watches[&Type::Cds], self.watches.get(&Type::Rds)) else {
+            return Ok(());
+        };
+        let full = self.dialect == Dialect::Sotw;
+        let held = clusters.sent.keys();
+        let going = held.filter(|name| match full {
+            true => answer.revision(name).is_none(),
+            false => answer.removed.contains(name),
+        });
+        for cluster in going {
+            let asked = clusters.licence.contains(cluster);
+            let unwanted = matches!(clusters.seen(cluster, slot(Type::Cds, scene.cut)), Seen::Unwanted);
+            if asked || unwanted {
+                continue;
+            }
+            tally.hit(Rule::D03);
+            let leads = |refers: &Arc<[String]>| refers.iter().any(|name| name == cluster);
+            for (name, sent) in routes.sent.iter().filter(|(_, sent)| leads(&sent.refers)) {
+                let better = match routes.seen(name, slot(Type::Rds, scene.cut)) {
+                    Seen::Present(resource) => {
+                        let any = distributary::proto::google::protobuf::Any {
+                            type_url: Type::Rds.url().to_owned(),
+                            value: resource.body(),
+                        };
+                        read(Type::Rds, &any).is_ok_and(|facts| !leads(&facts.refers))
+                    }
+                    Seen::Absent(Reason::TimedOut) => false,
+                    Seen::Absent(_) => self.dialect == Dialect::Delta,
+                    Seen::Unwanted | Seen::Uncovered | Seen::Unknown => false,
+                };
+                let refused = routes.refused.iter().any(|refused| refused.members.contains_key(name));
+                if better && sent.sure && !refused && !scene.expired {
+                    let what = format!(
+                        "cluster {cluster} goes while route {name}@{} leads to it",
+                        sent.revision
+                    );
+                    return Err(Broken::new(Rule::D03, what));
+                }
+            }
+            for (kind, watch) in self.watches.iter().filter(|(kind, _)| kind.gated()) {
+                if !watch.open.is_empty() && !scene.expired {
+                    let what = format!("cluster {cluster} goes while {kind:?} is not settled");
+                    return Err(Broken::new(Rule::D03, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The clusters of an answer that are new to the client or have changed, and those that it asked for again.
+    pub(super) fn changed_clusters(&self, answer: &Answer) -> (BTreeSet<String>, BTreeSet<String>) {
+        let watch = &self.watches[&answer.kind];
+        let mut endpoints = (BTreeSet::new(), BTreeSet::new());
+        for entry in answer.entries.iter().filter(|_| answer.kind == Type::Cds) {
+            let Some(facts) = &entry.facts else { continue };
+            let Some(name) = &facts.endpoints else { continue };
+            let same = |sent: &Sent| sent.revision == facts.revision && sent.sure;
+            if !watch.sent.get(&entry.name).is_some_and(same) {
+                endpoints.0.insert(name.clone());
+            } else if watch.licensed(&entry.name, &entry.aliases) {
+                endpoints.1.insert(name.clone());
+            }
+        }
+        endpoints
+    }
+
+    /// K-13: endpoints must follow a cluster that is new or has changed; they may follow one that was asked for again.
+    pub(super) fn force_endpoints(&mut self, names: (BTreeSet<String>, BTreeSet<String>), scene: &Scene<'_>) {
+        let Some(watch) = self.watches.get_mut(&Type::Eds) else {
+            return;
+        };
+        let wanted = |watch: &Watch, name: &String| {
+            let held = watch.sent.contains_key(name) || watch.remembered.contains_key(name);
+            watch.names.contains(name) || watch.wildcard && held
+        };
+        for name in names.0 {
+            if !wanted(watch, &name) {
+                continue;
+            }
+            // An absent name is said again to be absent: that releases warming, where it can be said.
+            let must = match watch.seen(&name, slot(Type::Eds, scene.cut)) {
+                Seen::Present(_) => true,
+                Seen::Absent(Reason::Said | Reason::Expired) => self.dialect == Dialect::Delta,
+                Seen::Absent(Reason::TimedOut) | Seen::Unknown | Seen::Uncovered | Seen::Unwanted => false,
+            };
+            if must {
+                watch.forced.insert(name);
+            } else {
+                watch.licence.insert(name);
+            }
+        }
+        for name in names.1 {
+            if wanted(watch, &name) {
+                watch.licence.insert(name);
+            }
+        }
+    }
+}

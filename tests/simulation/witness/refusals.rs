@@ -1,0 +1,66 @@
+//! What the client has refused, and what releases it (B-22).
+//!
+//! Owns the sets that were rejected as a whole. Refuses to know full states.
+
+use distributary::xds::{Reason, Slot};
+
+use super::{Scene, Seen, Watch, Witness, slot};
+use crate::body::Type;
+use crate::tally::{Broken, Rule, Tally};
+
+impl Witness {
+    /// Called before the relay is asked for responses: what it looks at may release what was refused (B-22).
+    pub(crate) fn look(&mut self, scene: &Scene<'_>) {
+        for (kind, watch) in self.watches.iter_mut().filter(|(_, watch)| !watch.refused.is_empty()) {
+            watch.release(slot(*kind, scene.cut), scene);
+        }
+    }
+}
+
+impl Watch {
+    pub(super) fn check_refused(
+        &self,
+        kind: Type,
+        name: &str,
+        revision: Option<u64>,
+        licensed: bool,
+        tally: &mut Tally,
+    ) -> Result<(), Broken> {
+        for refused in &self.refused {
+            if refused.members.get(name) != Some(&revision) {
+                continue;
+            }
+            tally.hit(Rule::B22);
+            if !refused.released && !licensed {
+                let what =
+                    format!("{kind:?} {name}@{revision:?} was refused, and nothing of that response has changed");
+                return Err(Broken::new(Rule::B22, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// B-22: a member that changes or goes releases all of them.
+    fn release(&mut self, slot: Option<&Slot>, scene: &Scene<'_>) {
+        let mut released = Vec::new();
+        for (at, refused) in self.refused.iter().enumerate().filter(|(_, refused)| !refused.released) {
+            let changed = |(name, revision): (&String, &Option<u64>)| {
+                let aliases: Vec<&String> = self.sent.get(name).into_iter().flat_map(|sent| &sent.aliases).collect();
+                let wanted = std::iter::once(name)
+                    .chain(aliases)
+                    .find(|name| self.names.contains(*name) || self.wildcard);
+                match wanted.map_or(Seen::Unwanted, |name| self.seen(name, slot)) {
+                    Seen::Unwanted | Seen::Unknown | Seen::Absent(Reason::TimedOut) => false,
+                    Seen::Uncovered | Seen::Absent(_) => revision.is_some(),
+                    Seen::Present(resource) => *revision != Some(scene.book.revision(resource)),
+                }
+            };
+            if refused.members.iter().any(changed) {
+                released.push(at);
+            }
+        }
+        for at in released {
+            self.refused[at].released = true;
+        }
+    }
+}

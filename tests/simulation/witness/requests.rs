@@ -1,0 +1,224 @@
+//! Reads requests: what the client wants from now on, and what it is owed.
+//!
+//! Owns the naive meaning of both dialects' requests. Refuses to know responses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::xds::Dialect;
+
+use super::{Asked, Refused, Watch, Witness};
+use crate::body::Type;
+use crate::tally::Rule;
+use crate::wire::Up;
+
+impl Witness {
+    pub(crate) fn request(&mut self, kind: Type, request: &Up, now: Instant) {
+        let features = match request {
+            Up::Sotw(request) => request.node.as_ref(),
+            Up::Delta(request) => request.node.as_ref(),
+        };
+        if let Some(node) = features.filter(|_| self.watches.is_empty()) {
+            let has = |feature: &str| node.client_features.iter().any(|other| other == feature);
+            self.ttl = has("xds.config.supports-resource-ttl");
+            self.wrapper = has("xds.config.resource-in-sotw");
+        }
+        let full_state = self.dialect == Dialect::Sotw && kind.full_state();
+        let first = !self.watches.contains_key(&kind);
+        let watch = self.watches.entry(kind).or_default();
+        match request {
+            Up::Sotw(request) => {
+                if !first {
+                    watch.settle(&request.response_nonce, request.error_detail.is_some(), full_state);
+                }
+                watch.sotw(kind, request, first, now);
+            }
+            Up::Delta(request) => {
+                if !first {
+                    watch.settle(&request.response_nonce, request.error_detail.is_some(), full_state);
+                }
+                watch.delta(kind, request, first, now);
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// B-05, C-02.
+    fn settle(&mut self, nonce: &str, refused: bool, full_state: bool) {
+        // That more follows is not part of a nonce's identity.
+        let number = |nonce: &str| nonce.trim_end_matches('+').to_owned();
+        let Some(at) = self.open.iter().position(|open| number(&open.nonce) == number(nonce)) else {
+            return;
+        };
+        let open = self.open.remove(at);
+        if !refused {
+            if full_state {
+                self.refused_set = None;
+            }
+            return;
+        }
+        for name in open.members.keys() {
+            if let Some(sent) = self.sent.get_mut(name) {
+                sent.sure = false;
+            }
+        }
+        if full_state {
+            let set = open
+                .members
+                .iter()
+                .filter_map(|(name, revision)| Some((name.clone(), (*revision)?)));
+            self.refused_set = Some(set.collect());
+            return;
+        }
+        // What was sent again since is judged by the later response.
+        let still = |name: &String, revision: &Option<u64>| self.sent.get(name).map(|sent| sent.revision) == *revision;
+        let members: BTreeMap<String, Option<u64>> = open
+            .members
+            .into_iter()
+            .filter(|(name, revision)| still(name, revision))
+            .collect();
+        if !members.is_empty() {
+            self.refused.push(Refused {
+                members,
+                released: false,
+            });
+        }
+    }
+
+    fn sotw(&mut self, kind: Type, request: &DiscoveryRequest, first: bool, now: Instant) {
+        let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();
+        let all = names.remove("*");
+        if first && !request.version_info.is_empty() {
+            self.reborn.clone_from(&names);
+        }
+        self.reborn.retain(|name| names.contains(name));
+        if request.resource_names.is_empty() && !self.named {
+            if kind.full_state() && !self.wildcard {
+                self.want_all();
+            }
+            return;
+        }
+        self.named = true;
+        if all && !self.wildcard {
+            self.want_all();
+        }
+        self.wildcard = all;
+        for name in self.names.difference(&names) {
+            self.dropped.insert(name.clone());
+            self.asked.remove(name);
+            self.licence.remove(name);
+            // Whether the wildcard covers it is not for the client to know.
+            if all {
+                self.licence.insert(name.clone());
+            }
+        }
+        let added: Vec<String> = names.difference(&self.names).cloned().collect();
+        self.names = names;
+        self.let_go();
+        for name in added {
+            let rule = if self.dropped.remove(&name) {
+                Rule::B15
+            } else {
+                Rule::B14
+            };
+            self.ask(name, rule, now);
+        }
+    }
+
+    fn delta(&mut self, kind: Type, request: &DeltaDiscoveryRequest, first: bool, now: Instant) {
+        let (subscribe, unsubscribe) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
+        if first && subscribe.is_empty() && unsubscribe.is_empty() && kind.full_state() {
+            self.want_all();
+        }
+        for name in subscribe {
+            if name == "*" {
+                if self.wildcard {
+                    self.again = true;
+                    self.all_again = self.sent.keys().cloned().collect();
+                    self.licence.extend(self.all_again.iter().cloned());
+                }
+                if !self.wildcard {
+                    self.want_all();
+                }
+            } else {
+                let rule = match self.names.insert(name.clone()) {
+                    true if self.dropped.remove(name) => Rule::B15,
+                    true => Rule::B14,
+                    false => Rule::C11,
+                };
+                self.ask(name.clone(), rule, now);
+                // Whoever remembered it besides and asks for it later begins anew.
+                self.remembered.remove(name);
+            }
+        }
+        for name in unsubscribe {
+            if name == "*" {
+                self.wildcard = false;
+                self.first = false;
+                self.asked.retain(|name, _| self.names.contains(name));
+                self.again = false;
+                self.all_again.clear();
+                self.remembered.retain(|name, _| self.names.contains(name));
+                self.let_go();
+            } else if self.names.remove(name) {
+                self.dropped.insert(name.clone());
+                self.asked.remove(name);
+                self.licence.remove(name);
+                if self.wildcard {
+                    self.ask(name.clone(), Rule::C08, now);
+                } else {
+                    self.remembered.remove(name);
+                    self.let_go();
+                }
+            }
+        }
+        if first {
+            for (name, version) in &request.initial_resource_versions {
+                self.remembered.insert(name.clone(), version.clone());
+                self.memory.insert(name.clone());
+                if let Some(asked) = self.asked.get_mut(name).filter(|_| kind != Type::Eds) {
+                    asked.enough = Some(version.clone());
+                }
+            }
+        }
+    }
+
+    /// A wildcard begins: what is held by name may come once more with it.
+    fn want_all(&mut self) {
+        self.wildcard = true;
+        self.first = true;
+        self.again = true;
+        self.licence.extend(self.sent.keys().cloned());
+    }
+
+    fn ask(&mut self, name: String, rule: Rule, now: Instant) {
+        self.licence.insert(name.clone());
+        let asked = Asked {
+            rule,
+            at: now,
+            enough: None,
+        };
+        self.asked.insert(name, asked);
+    }
+
+    /// B-15, C-09: without a wildcard the client forgets what it does not name any more.
+    fn let_go(&mut self) {
+        if self.wildcard {
+            return;
+        }
+        let names = &self.names;
+        let wanted = |name: &String, aliases: &[String]| {
+            names.contains(name) || aliases.iter().any(|alias| names.contains(alias))
+        };
+        self.sent.retain(|name, sent| wanted(name, &sent.aliases));
+        for refused in &mut self.refused {
+            refused
+                .members
+                .retain(|name, _| names.contains(name) || self.sent.contains_key(name));
+        }
+        self.refused.retain(|refused| !refused.members.is_empty());
+        self.forced.retain(|name| names.contains(name));
+    }
+}

@@ -1,0 +1,161 @@
+//! Judges a stream on which everything has fallen quiet: nothing may be owed.
+//!
+//! Owns the last comparison of what was sent with the cut. Refuses to wait.
+
+use std::collections::BTreeSet;
+
+use distributary::xds::{Cut, Dialect, Name, Reason, Slot};
+
+use super::{Book, Seen, Watch, Witness, slot};
+use crate::body::Type;
+use crate::tally::{Broken, Rule, Tally};
+use crate::truth::is_alias;
+
+impl Witness {
+    pub(crate) fn verdict(&self, cut: &Cut, book: &Book, tally: &mut Tally) -> Result<(), Broken> {
+        for (kind, watch) in &self.watches {
+            self.check_asked(*kind, watch, cut, tally)?;
+            self.check_held(*kind, watch, cut, book, tally)?;
+            self.check_first(*kind, watch, cut, tally)?;
+            let slot = slot(*kind, cut);
+            let exists = |name: &&String| matches!(watch.seen(name, slot), Seen::Present(_));
+            if let Some(name) = watch.forced.iter().find(exists) {
+                return Err(Broken::new(
+                    Rule::K13,
+                    format!("endpoints {name} did not follow their cluster"),
+                ));
+            }
+            if let Some(open) = watch.open.first() {
+                return Err(Broken::new(
+                    Rule::Held,
+                    format!("{kind:?} {} was never settled", open.nonce),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_asked(&self, kind: Type, watch: &Watch, cut: &Cut, tally: &mut Tally) -> Result<(), Broken> {
+        let slot = slot(kind, cut);
+        let delta = self.dialect == Dialect::Delta;
+        for (name, asked) in &watch.asked {
+            let holds = watch.memory.contains(name)
+                || watch.reborn.contains(name)
+                || watch.refused_names().contains(name.as_str());
+            let owed = match watch.seen(name, slot) {
+                Seen::Present(resource) => asked.enough.as_deref() != Some(&resource.version().to_string()),
+                // What answered to an alias may be held under its own name.
+                Seen::Absent(Reason::TimedOut) if is_alias(name) => false,
+                Seen::Absent(Reason::TimedOut) => delta && !watch.chained && !holds && !watch.sent.contains_key(name),
+                Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta,
+                Seen::Unwanted | Seen::Unknown => false,
+            };
+            let known = matches!(watch.seen(name, slot), Seen::Present(_));
+            if owed {
+                let rule = if known { asked.rule } else { Rule::C15 };
+                return Err(Broken::new(
+                    rule,
+                    format!("{kind:?} {name} was asked for and never answered"),
+                ));
+            }
+        }
+        if let Some(name) = watch.all_again.iter().find(|name| covered(name, slot)) {
+            return Err(Broken::new(
+                Rule::C11,
+                format!("{kind:?} {name} was asked for again with all others"),
+            ));
+        }
+        let absent = watch
+            .names
+            .iter()
+            .filter(|name| matches!(watch.seen(name, slot), Seen::Absent(_)));
+        if delta {
+            absent.for_each(|_| tally.hit(Rule::C15));
+        }
+        Ok(())
+    }
+
+    fn check_held(&self, kind: Type, watch: &Watch, cut: &Cut, book: &Book, tally: &mut Tally) -> Result<(), Broken> {
+        let slot = slot(kind, cut);
+        let refused = watch.refused_names();
+        tally.hit(Rule::Held);
+        if watch.refused_set.is_some() {
+            return Ok(());
+        }
+        let complete = slot
+            .and_then(|slot| slot.wildcard.as_ref())
+            .is_some_and(|state| state.complete());
+        let silent = self.full_state(kind) && watch.wildcard && !complete;
+        for (name, resource) in watch.present(slot).into_iter().filter(|_| !silent) {
+            let revision = book.revision(resource);
+            let sent = watch.sent.get(name).map(|sent| sent.revision);
+            let remembered = watch.remembered.get(name);
+            if remembered == Some(&resource.version().to_string()) {
+                tally.hit(Rule::C13);
+                continue;
+            }
+            if sent != Some(revision) && !refused.contains(name) {
+                let what = format!("{kind:?} {name} is @{revision} in the view, and the client was sent @{sent:?}");
+                return Err(Broken::new(Rule::Held, what));
+            }
+        }
+        let subscribed = watch.wildcard || !watch.names.is_empty();
+        for name in watch.sent.keys().chain(watch.remembered.keys()).filter(|_| subscribed) {
+            let explicit = watch.names.contains(name);
+            let aliased = watch
+                .sent
+                .get(name)
+                .is_some_and(|sent| watch.explicit(name, &sent.aliases));
+            let goes = match watch.seen(name, slot) {
+                Seen::Unwanted => watch.remembered.contains_key(name) && !aliased,
+                Seen::Uncovered => !aliased,
+                Seen::Absent(Reason::TimedOut) => {
+                    tally.hit(Rule::K16);
+                    false
+                }
+                Seen::Absent(_) => explicit,
+                Seen::Unknown | Seen::Present(_) => false,
+            };
+            let expressible = self.dialect == Dialect::Delta || kind.full_state();
+            if goes && expressible && !refused.contains(name.as_str()) {
+                return Err(Broken::new(
+                    Rule::Held,
+                    format!("{kind:?} {name} is gone, and the client was not told"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// B-20: the first wildcard request is answered once it is certain that there is nothing more.
+    fn check_first(&self, kind: Type, watch: &Watch, cut: &Cut, tally: &mut Tally) -> Result<(), Broken> {
+        if !watch.wildcard {
+            return Ok(());
+        }
+        tally.hit(Rule::B20);
+        let complete = slot(kind, cut)
+            .and_then(|slot| slot.wildcard.as_ref())
+            .is_some_and(|state| state.complete());
+        if watch.first && complete {
+            return Err(Broken::new(
+                Rule::B20,
+                format!("the wildcard of {kind:?} was never answered"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the wildcard has this name.
+fn covered(name: &str, slot: Option<&Slot>) -> bool {
+    let state = slot.and_then(|slot| slot.wildcard.as_ref());
+    state.is_some_and(|state| state.resource(&Name::from(name)).is_some())
+}
+
+impl Watch {
+    /// Everything that the client has refused and that was not sent again.
+    fn refused_names(&self) -> BTreeSet<&str> {
+        let members = self.refused.iter().flat_map(|refused| refused.members.keys());
+        members.map(String::as_str).collect()
+    }
+}

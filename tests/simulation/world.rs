@@ -1,0 +1,320 @@
+//! A world: control planes, one relay, clients, and the time in which they live.
+//!
+//! Owns the queue of events and the network. Refuses to know what the messages mean.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::task::Wake;
+use std::time::{Duration, Instant};
+
+use distributary::cache::Library;
+use distributary::protocol::{Settings, Timers};
+use distributary::xds::{Answers, Batch, Difference, Extra, Name, Seen, State, Unshared};
+
+use super::body::Type;
+use super::client::{Act, Client};
+use super::feed::Zone;
+use super::relay::Stream;
+use super::rng::Rng;
+use super::tally::{Broken, Rule, Tally};
+use super::truth::Step;
+
+/// Something that happens at a time.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// An operator begins a change.
+    Plan(usize),
+    /// One step of it.
+    Step(usize, Step),
+    /// The relay hears from a control plane, or has something to ask it.
+    Upstream(usize),
+    /// The head of a stream's pipe arrives.
+    ToRelay(u64),
+    ToClient(u64),
+    /// The relay's task for a stream runs, because its bell rang or because it is time.
+    Turn(u64),
+    Timer(u64),
+    /// One side learns that the stream has ended.
+    EndAtRelay(u64),
+    EndAtClient(u64),
+    /// The client has read a response: the transport can take one more.
+    Credit(u64),
+    Heal(u64),
+    Act(usize, Act),
+    Fault,
+    /// The control plane of a zone can be reached again.
+    Reach(usize),
+    /// The control plane of a zone has not answered for a name in time.
+    Silence(usize, Type, String),
+}
+
+/// Messages on their way in one direction of one stream.
+#[derive(Debug)]
+pub(crate) struct Pipe<T> {
+    messages: VecDeque<T>,
+    last: Duration,
+    /// Messages that would have arrived while the link was stalled.
+    late: usize,
+}
+
+impl<T> Default for Pipe<T> {
+    fn default() -> Self {
+        Self {
+            messages: VecDeque::new(),
+            last: Duration::ZERO,
+            late: 0,
+        }
+    }
+}
+
+impl<T> Pipe<T> {
+    /// When the message arrives: never before the one in front of it.
+    pub(crate) fn send(&mut self, message: T, at: Duration) -> Duration {
+        self.messages.push_back(message);
+        self.last = self.last.max(at);
+        self.last
+    }
+
+    pub(crate) fn arrive(&mut self, stalled: bool) -> Option<T> {
+        if stalled {
+            self.late += 1;
+            return None;
+        }
+        self.messages.pop_front()
+    }
+
+    pub(crate) fn take_late(&mut self) -> usize {
+        std::mem::take(&mut self.late)
+    }
+}
+
+/// The streams whose bells have rung.
+#[derive(Default)]
+pub(crate) struct Woken(Mutex<Vec<u64>>);
+
+/// What rings for one stream.
+pub(crate) struct Ringer {
+    pub(crate) stream: u64,
+    pub(crate) woken: Arc<Woken>,
+}
+
+impl Wake for Ringer {
+    fn wake(self: Arc<Self>) {
+        self.woken.0.lock().expect("one thread").push(self.stream);
+    }
+}
+
+/// Where shared answers are kept.
+pub(crate) enum Store {
+    Unshared(Unshared),
+    Library(Box<Library>),
+}
+
+impl Answers for Store {
+    fn difference(&self, seen: &Seen, to: &Arc<State>) -> Arc<Difference> {
+        match self {
+            Self::Unshared(answers) => answers.difference(seen, to),
+            Self::Library(answers) => answers.difference(seen, to),
+        }
+    }
+
+    fn full(&self, state: &Arc<State>, extra: Option<&Arc<Extra>>) -> Arc<Batch> {
+        match self {
+            Self::Unshared(answers) => answers.full(state, extra),
+            Self::Library(answers) => answers.full(state, extra),
+        }
+    }
+
+    fn remembered(&self, extra: Extra) -> Arc<Extra> {
+        match self {
+            Self::Unshared(answers) => answers.remembered(extra),
+            Self::Library(answers) => answers.remembered(extra),
+        }
+    }
+
+    fn name(&self, text: &str) -> Name {
+        match self {
+            Self::Unshared(answers) => answers.name(text),
+            Self::Library(answers) => answers.name(text),
+        }
+    }
+
+    fn chunk(&self) -> usize {
+        match self {
+            Self::Unshared(answers) => answers.chunk(),
+            Self::Library(answers) => answers.chunk(),
+        }
+    }
+}
+
+/// The whole.
+pub(crate) struct World {
+    base: Instant,
+    pub(crate) now: Duration,
+    queue: BTreeMap<(Duration, u64), Event>,
+    order: u64,
+    pub(crate) rng: Rng,
+    pub(crate) tally: Tally,
+    lines: VecDeque<String>,
+    /// How many lines of the trace are kept.
+    kept: usize,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) answers: Store,
+    pub(crate) zones: Vec<Zone>,
+    pub(crate) streams: BTreeMap<u64, Box<Stream>>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) last_stream: u64,
+    pub(crate) woken: Arc<Woken>,
+    /// Whether everybody has come to behave.
+    pub(crate) calm: bool,
+    /// Slowest delivery of this world's links, in milliseconds.
+    pub(crate) slowness: usize,
+}
+
+/// A world that does not come to rest within so many steps never will.
+const RESTLESS: u64 = 60_000;
+
+impl World {
+    pub(crate) fn new(seed: u64, base: Instant, kept: usize) -> Self {
+        let mut rng = Rng::new(seed);
+        let chunk = *rng.pick(&[120, 300, 1 << 21]).expect("there are some");
+        let answers = if rng.chance(30) {
+            Store::Library(Box::new(Library::new(1 << 16, chunk)))
+        } else {
+            Store::Unshared(Unshared { chunk })
+        };
+        let pace = if rng.chance(20) {
+            rng.millis(10, 800)
+        } else {
+            Duration::ZERO
+        };
+        let settings = Settings {
+            types: Default::default(),
+            limits: Default::default(),
+            timers: Timers {
+                pace,
+                ..Timers::default()
+            },
+            anonymous: false,
+            relay_id: "relay".to_owned(),
+        };
+        let slowness = *rng.pick(&[2, 30, 400, 3000]).expect("there are some");
+        let zones = (0..2).map(|zone| Zone::new(zone, &mut rng)).collect();
+        Self {
+            base,
+            now: Duration::ZERO,
+            queue: BTreeMap::new(),
+            order: 0,
+            rng,
+            tally: Tally::default(),
+            lines: VecDeque::new(),
+            kept,
+            settings: Arc::new(settings),
+            answers,
+            zones,
+            streams: BTreeMap::new(),
+            clients: Vec::new(),
+            last_stream: 0,
+            woken: Arc::default(),
+            calm: false,
+            slowness,
+        }
+    }
+
+    pub(crate) fn instant(&self) -> Instant {
+        self.base + self.now
+    }
+
+    /// The world's time of an instant, rounded up as timers do.
+    pub(crate) fn time(&self, instant: Instant) -> Duration {
+        instant.saturating_duration_since(self.base)
+    }
+
+    pub(crate) fn at(&mut self, time: Duration, event: Event) {
+        self.order += 1;
+        self.queue.insert((time.max(self.now), self.order), event);
+    }
+
+    pub(crate) fn after(&mut self, delay: Duration, event: Event) {
+        self.at(self.now + delay, event);
+    }
+
+    pub(crate) fn delay(&mut self) -> Duration {
+        let most = if self.rng.chance(10) {
+            self.slowness * 4
+        } else {
+            self.slowness
+        };
+        self.rng.millis(0, most)
+    }
+
+    /// Notes a line of the trace, if anybody wants one.
+    pub(crate) fn log(&mut self, line: impl FnOnce() -> String) {
+        if self.kept == 0 {
+            return;
+        }
+        if self.lines.len() == self.kept {
+            self.lines.pop_front();
+        }
+        self.lines
+            .push_back(format!("{:>9.3}  {}", self.now.as_secs_f64(), line()));
+    }
+
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
+        self.lines.iter()
+    }
+
+    /// Runs so many steps of turmoil.
+    pub(crate) fn run(&mut self, steps: u64) -> Result<(), Broken> {
+        let end = self.tally.steps + steps;
+        while self.tally.steps < end && self.step()? {}
+        Ok(())
+    }
+
+    /// Runs until nothing is left to happen.
+    pub(crate) fn rest(&mut self) -> Result<(), Broken> {
+        let end = self.tally.steps + RESTLESS;
+        while self.step()? {
+            if self.tally.steps > end {
+                return Err(Broken::new(Rule::Held, "the world does not come to rest"));
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<bool, Broken> {
+        let Some(((time, _), event)) = self.queue.pop_first() else {
+            return Ok(false);
+        };
+        self.now = time;
+        self.tally.steps += 1;
+        self.happen(event)?;
+        let woken = std::mem::take(&mut *self.woken.0.lock().expect("one thread"));
+        for stream in woken {
+            let delay = self.rng.millis(0, 3);
+            self.after(delay, Event::Turn(stream));
+        }
+        Ok(true)
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), Broken> {
+        match event {
+            Event::Plan(zone) => self.plan(zone),
+            Event::Step(zone, step) => self.change(zone, &step),
+            Event::Upstream(zone) => return self.upstream(zone),
+            Event::ToRelay(stream) => return self.arrive_at_relay(stream),
+            Event::ToClient(stream) => return self.arrive_at_client(stream),
+            Event::Turn(stream) => return self.turn(stream),
+            Event::Timer(stream) => return self.timer(stream),
+            Event::EndAtRelay(stream) => self.end_at_relay(stream),
+            Event::EndAtClient(stream) => self.end_at_client(stream),
+            Event::Credit(stream) => return self.credit(stream),
+            Event::Heal(stream) => self.heal(stream),
+            Event::Act(client, act) => return self.act(client, act),
+            Event::Fault => return self.fault(),
+            Event::Reach(zone) => self.reach(zone),
+            Event::Silence(zone, kind, name) => self.silence(zone, kind, name),
+        }
+        Ok(())
+    }
+}
