@@ -73,7 +73,9 @@ impl Witness {
         for cluster in going {
             let asked = clusters.licence.contains(cluster);
             let unwanted = matches!(clusters.seen(cluster, slot(Type::Cds, scene.cut)), Seen::Unwanted);
-            if asked || unwanted {
+            // What it has refused it perhaps never had.
+            let unsure = clusters.sent.get(cluster).is_some_and(|sent| !sent.sure);
+            if asked || unwanted || unsure {
                 continue;
             }
             tally.hit(Rule::D03);
