@@ -204,7 +204,9 @@ impl Subscription {
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
     pub(super) fn paced(&mut self, pace: Duration, slot: &Slot, now: Instant) -> bool {
         self.held_back = None;
-        let hurry = self.first || self.again || self.rest.is_some() || !self.owed.is_empty();
+        // What is still unknown cannot be answered, and hurries nothing.
+        let answerable = |name: &Name| !matches!(self.current(name, slot), Current::Unknown);
+        let hurry = self.first || self.again || self.rest.is_some() || self.owed.iter().any(answerable);
         if pace.is_zero() || hurry {
             return false;
         }
