@@ -90,6 +90,10 @@ impl Feed {
     pub(super) fn want(&mut self, name: &Name) {
         if self.names.insert(name) {
             self.line.join(name.clone());
+            // E-08: what is held by another of its names is not waited for; a server may well pass over it (C-14).
+            if self.kept.canonical(name.as_str()).is_some() {
+                self.names.known(name.as_str());
+            }
         }
     }
 
@@ -235,6 +239,9 @@ impl Feed {
                 (self.wildcard && self.settle.finish()).then_some(true)
             }
         };
+        if !message.faults.none() {
+            self.settle.refuse();
+        }
         if message.faults.none() {
             self.accepted = message.version.clone();
         }
@@ -266,7 +273,9 @@ impl Feed {
                 return false;
             }
         }
-        let news = held.is_none() | self.settle.confirm(&name, held.as_ref() == Some(&version));
+        // A time to live is prolonged by sending again what we hold (E-11): that does not show that the server forgot.
+        let resent = held.as_ref() == Some(&version) && entry.ttl.is_none();
+        let news = held.is_none() | self.settle.confirm(&name, resent);
         self.names.known(&entry.name);
         entry.aliases.iter().for_each(|alias| self.names.known(alias));
         match self.kept.receive(&self.type_url, name.clone(), entry, version, now) {

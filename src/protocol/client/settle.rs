@@ -18,6 +18,8 @@ pub(super) struct Settle {
     unconfirmed: BTreeMap<Name, bool>,
     /// The server resent what it was told that we hold.
     ignored: bool,
+    /// A response was refused on this stream: what is resent since says nothing.
+    refused: bool,
     /// The last message with a name that was new or unconfirmed.
     calm_since: Option<Instant>,
 }
@@ -62,6 +64,7 @@ impl Settle {
             open: None,
             unconfirmed: BTreeMap::new(),
             ignored: false,
+            refused: false,
             calm_since: None,
         }
     }
@@ -74,6 +77,7 @@ impl Settle {
     pub(super) fn connected(&mut self, held: BTreeMap<Name, bool>) {
         self.unconfirmed = held;
         self.ignored = false;
+        self.refused = false;
     }
 
     /// A stream ended; what is known stays (G-19).
@@ -89,8 +93,13 @@ impl Settle {
             return false;
         };
         // It resends what it was told that we hold: it does not look at the map, and will not say what is gone.
-        self.ignored |= declared && same_version;
+        self.ignored |= declared && same_version && !self.refused;
         true
+    }
+
+    /// A response is refused. E-22: some servers then send all of it again.
+    pub(super) const fn refuse(&mut self) {
+        self.refused = true;
     }
 
     /// All of it came in one answer. Whether that is new.
