@@ -48,7 +48,14 @@ impl Subscription {
         let lost = difference.removed().filter(|extra| !extra.names().keys().all(stays));
         let gone = lost.is_some() || named.removed;
         let beats = !difference.beats().is_empty() && self.reads_ttl() || named.beat;
-        let additions = forced || self.first || beats || named.changed || !difference.changed().is_empty();
+        // What it was sent by name it holds, when the wildcard brings it as well.
+        let held = |resource: &Arc<Resource>| {
+            self.names
+                .get(resource.name())
+                .is_some_and(|held| held.is(resource.version()))
+        };
+        let changed = named.changed || !difference.changed().iter().all(held);
+        let additions = forced || self.first || beats || changed;
         let unknown = |name: &&Name| self.names.contains(name) && slot.known(name).is_none();
         let settled = self.owed.iter().filter(|name| !unknown(name)).cloned().collect();
         if !(additions || gone && allowed.removals) {

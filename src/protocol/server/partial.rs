@@ -137,15 +137,19 @@ impl Subscription {
         } else {
             difference.changed().iter().collect()
         };
+        // C-20: what it was sent by another of its names it holds.
+        let held = |resource: &Resource| {
+            let mut aliases = resource.aliases().iter().filter_map(|alias| self.names.get(alias));
+            aliases.any(|held| held.is(resource.version()))
+        };
         for resource in all {
             // C-11: all that the wildcard covers is sent again, also what the client has asked for by name.
-            if !self.names.contains(resource.name()) {
-                plan.put(self.item(resource, slot, allowed.now));
-            } else if self.again {
-                plan.holds
-                    .push((resource.name().clone(), Held::Content(resource.clone())));
-                plan.put(self.item(resource, slot, allowed.now));
+            if self.again {
+                self.plan_content(resource.name(), resource, plan);
+            } else if self.names.contains(resource.name()) || held(resource) {
+                continue;
             }
+            plan.put(self.item(resource, slot, allowed.now));
         }
         for resource in difference.beats() {
             self.plan_beat(resource, slot, allowed.now, plan);

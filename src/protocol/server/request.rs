@@ -72,8 +72,10 @@ impl Subscription {
             if !self.names.contains(&name) {
                 // B-14: what is newly named is sent, even if the client had it before.
                 // What it held by a wildcard it holds by name from now on.
-                let unsure = remembers || self.is_on_its_way(&name);
-                let held = if unsure { Held::Unknown } else { before.held(&name) };
+                let held = match before.held(&name) {
+                    Held::Nothing if remembers || self.is_on_its_way(&name) => Held::Unknown,
+                    held @ (Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_)) => held,
+                };
                 self.add_name(name, held);
                 self.asked_for_more(now);
             }

@@ -181,6 +181,9 @@ impl Subscription {
     }
 
     pub(super) fn add_name(&mut self, name: Name, held: Held) {
+        if self.is_to_come(&name) {
+            self.recall();
+        }
         self.owed.insert(name.clone());
         self.want(Target::Name(name.clone()), true);
         self.names.set(name, held);
@@ -193,6 +196,7 @@ impl Subscription {
         let recalled = self.is_to_come(canonical) || self.is_to_come(name);
         if recalled {
             self.recall();
+            self.seen.note(vec![(name.clone(), Held::Nothing)]);
         }
         let owed = self.owed.remove(name);
         self.beats.remove(name);
@@ -252,6 +256,12 @@ impl Subscription {
             let items = items.filter_map(|item| self.wanted(item.resource.name(), item.resource.aliases()));
             let removed = batch.removed_of(chunk).iter().filter_map(|name| self.wanted(name, &[]));
             let owed: Vec<Name> = items.chain(removed).cloned().collect();
+            let besides = batch
+                .removed_of(chunk)
+                .iter()
+                .filter(|name| self.wanted(name, &[]).is_none());
+            let besides = besides.map(|name| (name.clone(), Held::Unknown)).collect();
+            self.seen.note(besides);
             owed.iter().for_each(|name| self.names.note(name, Held::Unknown));
             self.owed.extend(owed);
         }
