@@ -14,6 +14,7 @@ use super::body::{Content, Type};
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
 use super::truth::{Step, Truth};
+use super::upstream::{Wire, way};
 use super::witness::Book;
 use super::world::{Event, World};
 
@@ -22,6 +23,8 @@ pub(crate) struct Zone {
     pub(crate) truth: Truth,
     pub(crate) view: Arc<View>,
     pub(crate) book: Book,
+    /// The way through the protocol; without it what changes is published by itself.
+    pub(crate) wire: Option<Wire>,
     pub(crate) wanted: BTreeSet<(Type, Target)>,
     /// What the control plane is about to say.
     news: VecDeque<News>,
@@ -51,6 +54,7 @@ impl Zone {
             truth: Truth::new(first, rng),
             view: view(zone),
             book: Book::new(first..first + 1_000_000),
+            wire: way(rng).map(Wire::new),
             wanted: BTreeSet::new(),
             news: VecDeque::new(),
             connected: true,
@@ -64,6 +68,7 @@ impl Zone {
     pub(crate) fn restart(&mut self, zone: usize) {
         self.view = view(zone);
         self.book = Book::new(self.book.range());
+        self.wire = self.wire.take().map(|wire| Wire::new(wire.habits));
         self.wanted.clear();
         self.news.clear();
         self.timer = None;
@@ -229,9 +234,18 @@ impl World {
     }
 
     pub(crate) fn change(&mut self, zone: usize, step: &Step) {
+        if self.calm && !matches!(step, Step::Mend(..)) {
+            return;
+        }
         let here = &mut self.zones[zone];
         let changed = here.truth.apply(step, &mut self.rng);
         if changed.is_empty() {
+            return;
+        }
+        if here.wire.is_some() {
+            self.log(|| format!("origin {zone}: {step:?}"));
+            let delay = self.delay();
+            self.after(delay, Event::Utter(zone, false));
             return;
         }
         for (kind, name) in &changed {
@@ -244,7 +258,11 @@ impl World {
     }
 
     /// The relay's upstream task runs.
-    pub(crate) fn upstream(&mut self, zone: usize) -> Result<(), Broken> {
+    pub(crate) fn upstream(&mut self, zone: usize) {
+        if self.zones[zone].wire.is_some() {
+            self.write(zone, Vec::new());
+            return;
+        }
         let now = self.instant();
         let wants = self.zones[zone].view.take_wants(now);
         for want in wants {
@@ -257,7 +275,6 @@ impl World {
             here.timer = Some(due);
             self.at(due, Event::Upstream(zone));
         }
-        Ok(())
     }
 
     fn want(&mut self, zone: usize, want: &Want) {

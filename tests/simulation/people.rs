@@ -50,6 +50,8 @@ impl World {
         for zone in 0..self.zones.len() {
             let pause = self.rng.millis(0, 3000);
             self.after(pause, Event::Plan(zone));
+            let pause = self.rng.millis(2000, 8000);
+            self.after(pause, Event::Utter(zone, true));
         }
         let pause = self.rng.millis(500, 10_000);
         self.after(pause, Event::Fault);

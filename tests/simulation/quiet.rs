@@ -2,10 +2,11 @@
 //!
 //! Owns the comparison with the naive model. Refuses to forgive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::xds::{Dialect, Known, Name, Target};
+use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource, Target};
 
 use super::body::{Content, Type};
 use super::client::{Mux, Persona};
@@ -54,7 +55,8 @@ impl World {
                 .map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
         }
         for id in 0..self.clients.len() {
-            if self.clients[id].persona != Persona::Hostile {
+            let client = &self.clients[id];
+            if client.persona != Persona::Hostile && self.zones[client.zone].is_sure() {
                 self.compare(id)?;
             }
         }
@@ -73,6 +75,9 @@ impl World {
                 ));
             };
             for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
+                if zone.blurs(*kind) {
+                    continue;
+                }
                 self.tally.hit(Rule::Held);
                 let wrong = |name: &str, what: String| {
                     let refused = witness.refuses(*kind, name);
@@ -94,7 +99,10 @@ impl World {
                 }
                 for name in holds.keys().filter(|name| !expected.contains_key(*name)) {
                     let expressible = client.dialect == Dialect::Delta || kind.full_state();
-                    if expressible && !lingers(*kind, name, holds[name].aliases.as_slice(), mux, zone) {
+                    if expressible
+                        && zone.says_gone(*kind)
+                        && !lingers(*kind, name, holds[name].aliases.as_slice(), mux, zone)
+                    {
                         wrong(name, "is still held".to_owned())?;
                     }
                 }
@@ -149,45 +157,108 @@ impl World {
 }
 
 impl Zone {
+    /// Whether a control plane of this zone can say that something of this type has ceased to be.
+    fn says_gone(&self, kind: Type) -> bool {
+        let sotw = self
+            .wire
+            .as_ref()
+            .is_some_and(|wire| wire.habits.dialect == Dialect::Sotw);
+        !sotw || kind.full_state()
+    }
+
+    /// Whether what a wildcard no longer covers goes on to hide what has its name.
+    fn blurs(&self, kind: Type) -> bool {
+        let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
+        !self.says_gone(kind) && wanted.contains(&(kind, Target::Wildcard))
+    }
+
+    /// Who does not look at what the relay declares cannot say that some of it has gone (C-13): then only what the relay
+    /// makes of it can be judged.
+    fn is_sure(&self) -> bool {
+        self.wire
+            .as_ref()
+            .is_none_or(|wire| wire.habits.believes || wire.habits.dialect == Dialect::Sotw)
+    }
+
     /// The view knows what the control plane has of what is wanted, and no more.
-    pub(crate) fn check(&self, tally: &mut Tally) -> Result<(), Broken> {
+    fn check(&self, tally: &mut Tally) -> Result<(), Broken> {
         tally.hit(Rule::K23);
         let cut = self.view.cut();
-        for (kind, target) in &self.wanted {
+        let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
+        for (kind, target) in wanted.iter().filter(|(kind, _)| self.is_sure() && !self.blurs(*kind)) {
             let slot = cut.slot(kind.type_url());
-            let expected: Vec<(&str, u64)> = match target {
+            let entry = |resource: &Arc<Resource>| (resource.name().as_str().to_owned(), self.book.revision(resource));
+            let truth = |content: &Arc<Content>| (content.name.clone(), content.revision);
+            let mut known: BTreeMap<String, u64> = BTreeMap::new();
+            let expected: BTreeMap<String, u64> = match target {
                 Target::Wildcard => {
-                    let covered = self.truth.of(*kind).filter(|content| content.covered);
-                    covered
-                        .map(|content| (content.name.as_str(), content.revision))
+                    let state = slot.and_then(|slot| slot.wildcard.as_ref());
+                    known.extend(state.into_iter().flat_map(|state| state.resources()).map(entry));
+                    if !state.is_some_and(|state| state.complete()) {
+                        return Err(Broken::new(
+                            Rule::K23,
+                            format!("the wildcard of {kind:?} is not complete"),
+                        ));
+                    }
+                    self.truth
+                        .of(*kind)
+                        .filter(|content| content.covered)
+                        .map(truth)
                         .collect()
                 }
                 Target::Name(name) => {
-                    let found = self.truth.find(*kind, name.as_str());
-                    found
-                        .map(|content| (content.name.as_str(), content.revision))
-                        .into_iter()
-                        .collect()
+                    known.extend(slot.and_then(|slot| slot.resource(name)).map(entry));
+                    self.truth.find(*kind, name.as_str()).map(truth).into_iter().collect()
                 }
             };
-            let known: Vec<(&str, u64)> = match (slot, target) {
-                (None, _) => Vec::new(),
-                (Some(slot), Target::Wildcard) => {
-                    let all = slot.wildcard.iter().flat_map(|state| state.resources());
-                    all.map(|resource| (resource.name().as_str(), self.book.revision(resource)))
-                        .collect()
-                }
-                (Some(slot), Target::Name(name)) => {
-                    let found = slot.named.resource(name).into_iter();
-                    found
-                        .map(|resource| (resource.name().as_str(), self.book.revision(resource)))
-                        .collect()
-                }
-            };
+            if !self.says_gone(*kind) {
+                known.retain(|name, _| expected.contains_key(name));
+            }
             if known != expected {
                 return Err(Broken::new(
                     Rule::K23,
                     format!("{kind:?} {target:?}: {known:?}, not {expected:?}"),
+                ));
+            }
+        }
+        self.check_asked(&cut)
+    }
+
+    /// K-23: what is asked of the control plane is what is wanted and not covered, once.
+    fn check_asked(&self, cut: &Cut) -> Result<(), Broken> {
+        let Some(wire) = &self.wire else { return Ok(()) };
+        let mut asked: BTreeSet<(Type, Target)> = BTreeSet::new();
+        for (kind, served) in wire
+            .legs
+            .iter()
+            .filter_map(|leg| leg.link.as_ref())
+            .flat_map(|link| &link.session.types)
+        {
+            let names = served.names.iter().map(|name| Target::Name(Name::from(name.as_str())));
+            for target in names.chain(served.wildcard.then_some(Target::Wildcard)) {
+                // In SotW a wildcard cannot be ended and begun again on one stream, so it goes on unseen.
+                let unseen = target == Target::Wildcard && wire.habits.dialect == Dialect::Sotw;
+                let wanted = wire.wanted.contains(&(*kind, target.clone())) || unseen;
+                if !wanted || !asked.insert((*kind, target.clone())) {
+                    return Err(Broken::new(
+                        Rule::K23,
+                        format!("{kind:?} {target:?} is asked for, and not wanted"),
+                    ));
+                }
+            }
+        }
+        for (kind, target) in &wire.wanted {
+            let covered = match (cut.slot(kind.type_url()), target) {
+                (Some(slot), Target::Name(name)) => slot
+                    .wildcard
+                    .as_ref()
+                    .is_some_and(|state| state.resource(name).is_some()),
+                (None, _) | (_, Target::Wildcard) => false,
+            };
+            if !covered && !asked.contains(&(*kind, target.clone())) {
+                return Err(Broken::new(
+                    Rule::K23,
+                    format!("{kind:?} {target:?} is wanted, and not asked for"),
                 ));
             }
         }
@@ -199,7 +270,7 @@ impl Zone {
 fn expected(kind: Type, mux: &Mux, zone: &Zone) -> BTreeMap<String, u64> {
     let covered = zone.truth.of(kind).filter(|content| mux.wildcard && content.covered);
     let named = mux.names.iter().filter_map(|name| zone.truth.find(kind, name));
-    let entry = |content: &std::sync::Arc<Content>| (content.name.clone(), content.revision);
+    let entry = |content: &Arc<Content>| (content.name.clone(), content.revision);
     covered.chain(named).map(entry).collect()
 }
 
@@ -210,10 +281,7 @@ fn lingers(kind: Type, name: &str, aliases: &[String], mux: &Mux, zone: &Zone) -
         return false;
     };
     let names = std::iter::once(name).chain(aliases.iter().map(String::as_str));
-    names.filter(|name| mux.names.contains(*name)).any(|name| {
-        matches!(
-            slot.known(&Name::from(name)),
-            Some(Known::Absent(distributary::xds::Reason::TimedOut))
-        )
-    })
+    names
+        .filter(|name| mux.names.contains(*name))
+        .any(|name| matches!(slot.known(&Name::from(name)), Some(Known::Absent(Reason::TimedOut))))
 }

@@ -337,6 +337,10 @@ impl World {
     pub(crate) fn lose(&mut self, zone: usize) -> Result<(), Broken> {
         self.log(|| format!("upstream {zone}: lost"));
         self.tally.hit(Rule::G19);
-        feed::lost(&mut self.zones[zone])
+        if self.zones[zone].wire.is_none() {
+            return feed::lost(&mut self.zones[zone]);
+        }
+        self.zones[zone].connected = false;
+        self.sever(zone)
     }
 }

@@ -26,7 +26,7 @@ pub(crate) enum Step {
     Rollback(Type, String),
     /// New content that picky clients reject.
     Spoil(Type, String),
-    /// Content that nobody rejects.
+    /// Content that nobody rejects and that lives for ever.
     Mend(Type, String),
     /// A wildcard covers it, or no more.
     Flip(Type, String),
@@ -201,7 +201,9 @@ impl Truth {
             Step::Touch(kind, name) => self.edit(*kind, name, |_| {}),
             Step::Spoil(kind, name) => self.edit(*kind, name, |content| content.bad = true),
             Step::Mend(kind, name) => match self.get(*kind, name) {
-                Some(content) if content.bad => self.edit(*kind, name, |content| content.bad = false),
+                Some(content) if content.bad || content.ttl.is_some() => self.edit(*kind, name, |content| {
+                    (content.bad, content.ttl) = (false, None);
+                }),
                 Some(_) | None => Vec::new(),
             },
             Step::Flip(kind, name) => self.edit(*kind, name, |content| content.covered = !content.covered),

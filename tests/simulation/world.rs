@@ -18,6 +18,7 @@ use super::relay::Stream;
 use super::rng::Rng;
 use super::tally::{Broken, Rule, Tally};
 use super::truth::Step;
+use super::upstream::Hop;
 
 /// Something that happens at a time.
 #[derive(Debug)]
@@ -28,6 +29,10 @@ pub(crate) enum Event {
     Step(usize, Step),
     /// The relay hears from a control plane, or has something to ask it.
     Upstream(usize),
+    /// Something happens on the way to a control plane.
+    Hop(Hop),
+    /// A control plane says what is new, or with `true` confirms what it said.
+    Utter(usize, bool),
     /// The head of a stream's pipe arrives.
     ToRelay(u64),
     ToClient(u64),
@@ -301,7 +306,9 @@ impl World {
         match event {
             Event::Plan(zone) => self.plan(zone),
             Event::Step(zone, step) => self.change(zone, &step),
-            Event::Upstream(zone) => return self.upstream(zone),
+            Event::Upstream(zone) => self.upstream(zone),
+            Event::Hop(hop) => return self.hop(hop),
+            Event::Utter(zone, beat) => self.utter(zone, beat),
             Event::ToRelay(stream) => return self.arrive_at_relay(stream),
             Event::ToClient(stream) => return self.arrive_at_client(stream),
             Event::Turn(stream) => return self.turn(stream),

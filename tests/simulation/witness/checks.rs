@@ -213,6 +213,8 @@ impl Witness {
             let same = watch
                 .sent
                 .get(&entry.name)
+                // What had gone in the meantime may come again.
+                .filter(|sent| scene.book.place(kind, &entry.name, facts.revision) == Some(sent.place))
                 .is_some_and(|sent| sent.revision == facts.revision && sent.sure);
             if same && !licensed && !watch.chain {
                 let what = format!("{kind:?} {}@{} is sent again for nothing", entry.name, facts.revision);
@@ -223,7 +225,6 @@ impl Witness {
             let licensed = watch.licensed(name, &[]);
             watch.check_refused(kind, name, None, licensed, tally)?;
         }
-        let _ = scene;
         Ok(())
     }
 }

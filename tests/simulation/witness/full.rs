@@ -38,6 +38,8 @@ impl Witness {
         for name in watch.sent.keys().filter(|name| answer.revision(name).is_none()) {
             match watch.seen(name, slot) {
                 Seen::Unwanted | Seen::Uncovered | Seen::Absent(Reason::Said | Reason::Expired) => {}
+                // What it has refused it perhaps never had.
+                Seen::Absent(Reason::TimedOut) if !watch.sent[name].sure => {}
                 Seen::Absent(Reason::TimedOut) => {
                     tally.hit(Rule::K16);
                     return Err(Broken::new(
@@ -45,6 +47,8 @@ impl Witness {
                         format!("{kind:?} {name} is left out because of a time-out"),
                     ));
                 }
+                // So is what it has refused, once a server that is there was asked for long enough.
+                Seen::Unknown if !watch.sent[name].sure => {}
                 Seen::Unknown | Seen::Present(_) => {
                     return Err(Broken::new(
                         Rule::G20,
@@ -133,7 +137,7 @@ impl Witness {
             return Err(Broken::new(Rule::B04, "an empty version"));
         }
         // What the client has of a refused response is anybody's guess, and so is what it keeps of names besides a wildcard.
-        if !watch.sent.values().all(|sent| sent.sure) || !full && watch.wildcard {
+        if !watch.sent.values().all(|sent| sent.sure) || !full && watch.covered {
             return Ok(());
         }
         let before = watch.sets.insert(answer.version.clone(), held.clone());

@@ -40,6 +40,8 @@ struct Watch {
     named: bool,
     wildcard: bool,
     names: BTreeSet<String>,
+    /// Whether a wildcard was ever asked for.
+    covered: bool,
     /// Names that it gave up.
     dropped: BTreeSet<String>,
     /// What the client was sent on this stream and has not let go, by canonical name.
@@ -147,6 +149,13 @@ impl Book {
             .or_default();
         if order.last() != Some(&revision) {
             order.push(revision);
+        }
+    }
+
+    /// The view has a name no more.
+    pub(crate) fn gone(&mut self, kind: Type, name: &Name) {
+        if let Some(order) = self.order.get_mut(&(kind, name.as_str().to_owned())) {
+            order.push(0);
         }
     }
 

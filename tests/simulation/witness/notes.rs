@@ -30,7 +30,8 @@ impl Witness {
             watch.reborn.clear();
         }
         for entry in &answer.entries {
-            members.insert(entry.name.clone(), answer.revision(&entry.name));
+            let confirmed = watch.sent.get(&entry.name).map(|sent| sent.revision);
+            members.insert(entry.name.clone(), answer.revision(&entry.name).or(confirmed));
             watch.resolve(&entry.name, &entry.aliases, chain, tally);
             let Some(facts) = &entry.facts else { continue };
             let sent = Sent {

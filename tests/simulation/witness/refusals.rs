@@ -2,7 +2,7 @@
 //!
 //! Owns the sets that were rejected as a whole. Refuses to know full states.
 
-use distributary::xds::{Reason, Slot};
+use distributary::xds::{Name, Reason, Slot};
 
 use super::{Scene, Seen, Watch, Witness, slot};
 use crate::body::Type;
@@ -11,6 +11,13 @@ use crate::tally::{Broken, Rule, Tally};
 impl Witness {
     /// Called before the relay is asked for responses: what it looks at may release what was refused (B-22).
     pub(crate) fn look(&mut self, scene: &Scene<'_>) {
+        // What is asked for again is what the wildcard covers.
+        for (kind, watch) in self.watches.iter_mut().filter(|(_, watch)| watch.again) {
+            if let Some(state) = slot(*kind, scene.cut).and_then(|slot| slot.wildcard.as_ref()) {
+                let covers = |name: &String| state.resource(&Name::from(name.as_str())).is_some();
+                watch.all_again.retain(covers);
+            }
+        }
         for (kind, watch) in self.watches.iter_mut().filter(|(_, watch)| !watch.refused.is_empty()) {
             watch.release(slot(*kind, scene.cut), scene);
         }

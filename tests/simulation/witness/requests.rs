@@ -188,6 +188,7 @@ impl Watch {
     /// A wildcard begins: what is held by name may come once more with it.
     fn want_all(&mut self) {
         self.wildcard = true;
+        self.covered = true;
         self.first = true;
         self.again = true;
         self.licence.extend(self.sent.keys().cloned());

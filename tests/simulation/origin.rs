@@ -1,0 +1,432 @@
+//! A control plane as a program: what it says on one stream, in its own naive way.
+//!
+//! Owns the server's half of both dialects, with the habits of real ones (C-16, E-12, E-13, E-22). Refuses to know relays.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use distributary::proto::envoy::service::discovery::v3 as discovery;
+use distributary::proto::google::protobuf::{Any, Duration as Lifetime};
+use distributary::protocol::Request;
+use distributary::xds::Dialect;
+use distributary::xds::resource::WRAPPER_URL;
+use prost::Message;
+
+use super::body::{Content, Type, read};
+use super::rng::Rng;
+use super::truth::Truth;
+
+/// What a control plane is like.
+#[derive(Clone, Debug)]
+pub(crate) struct Habits {
+    pub(crate) dialect: Dialect,
+    /// Whether it says of a name that it does not exist, or keeps silent (C-16).
+    says_missing: bool,
+    /// Whether it waits for an acknowledgement before it speaks of a type again.
+    patient: bool,
+    /// Whether it sends all endpoints again after clusters.
+    forces_endpoints: bool,
+    /// Whether it believes what a client says that it holds.
+    pub(crate) believes: bool,
+    /// SotW: whether it sends what has changed alone, where it may.
+    partial: bool,
+    /// How many entries go into one delta response.
+    chunk: usize,
+    /// How many responses in a hundred have something wrong in them.
+    noise: usize,
+    /// How many streams in a hundred end early.
+    pub(crate) moody: usize,
+}
+
+impl Habits {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        Self {
+            dialect: if rng.chance(70) { Dialect::Delta } else { Dialect::Sotw },
+            says_missing: rng.chance(50),
+            patient: rng.chance(50),
+            forces_endpoints: rng.chance(30),
+            believes: rng.chance(70),
+            partial: rng.chance(50),
+            chunk: if rng.chance(50) { 1000 } else { rng.range(1, 3) },
+            noise: if rng.chance(30) { 10 } else { 0 },
+            moody: if rng.chance(30) { 30 } else { 0 },
+        }
+    }
+}
+
+/// What it sends.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Message(Bytes),
+    Close,
+}
+
+impl Reply {
+    /// For people.
+    pub(crate) fn brief(&self, dialect: Dialect) -> String {
+        let Self::Message(bytes) = self else {
+            return "closes".to_owned();
+        };
+        if dialect == Dialect::Sotw {
+            let response = discovery::DiscoveryResponse::decode(bytes.clone()).unwrap_or_default();
+            let kind = Type::of(&response.type_url);
+            let names = response
+                .resources
+                .iter()
+                .map(|any| match kind.map(|kind| read(kind, any)) {
+                    Some(Ok(facts)) => format!("{}@{}", facts.name, facts.revision),
+                    Some(Err(_)) | None => "?".to_owned(),
+                });
+            return format!("{kind:?} {:?} {}", names.collect::<Vec<_>>(), response.nonce);
+        }
+        let response = discovery::DeltaDiscoveryResponse::decode(bytes.clone()).unwrap_or_default();
+        let names = response
+            .resources
+            .iter()
+            .map(|resource| format!("{}@{}", resource.name, resource.version));
+        let kind = Type::of(&response.type_url);
+        format!(
+            "{kind:?} {:?} -{:?} {}",
+            names.collect::<Vec<_>>(),
+            response.removed_resources,
+            response.nonce
+        )
+    }
+}
+
+/// One stream as the control plane sees it.
+pub(crate) struct Session {
+    habits: Habits,
+    pub(crate) types: BTreeMap<Type, Served>,
+    nonces: u64,
+    /// After so many responses it closes the stream.
+    patience: Option<u64>,
+}
+
+/// One type on it.
+#[derive(Default)]
+pub(crate) struct Served {
+    named: bool,
+    pub(crate) wildcard: bool,
+    pub(crate) names: BTreeSet<String>,
+    /// What was sent: name and revision.
+    sent: BTreeMap<String, u64>,
+    missing: BTreeSet<String>,
+    /// What each response took away.
+    gone: BTreeMap<String, Vec<String>>,
+    unsettled: Option<String>,
+    /// Whether something must be said, even if nothing has changed.
+    owes: bool,
+    version: u64,
+}
+
+impl Session {
+    pub(crate) fn new(habits: &Habits, calm: bool, rng: &mut Rng) -> Self {
+        let moody = !calm && rng.chance(habits.moody);
+        let noise = if calm { 0 } else { habits.noise };
+        Self {
+            habits: Habits {
+                noise,
+                ..habits.clone()
+            },
+            types: BTreeMap::new(),
+            nonces: 0,
+            patience: moody.then(|| rng.below(5) as u64),
+        }
+    }
+
+    pub(crate) fn request(&mut self, request: &Request, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
+        let url = match request {
+            Request::Sotw(request) => &request.type_url,
+            Request::Delta(request) => &request.type_url,
+        };
+        let Some(kind) = Type::of(url) else { return Vec::new() };
+        let first = !self.types.contains_key(&kind);
+        let served = self.types.entry(kind).or_default();
+        match request {
+            Request::Sotw(request) => served.sotw(kind, request, first),
+            Request::Delta(request) => served.delta(kind, request, first, self.habits.believes),
+        }
+        self.push(truth, rng)
+    }
+
+    /// Says what there is to say.
+    pub(crate) fn push(&mut self, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
+        let mut replies = Vec::new();
+        for kind in Type::ALL {
+            let told = match self.habits.dialect {
+                Dialect::Sotw => self.say_all(kind, truth, rng),
+                Dialect::Delta => self.say_news(kind, truth, rng),
+            };
+            if kind == Type::Cds && !told.is_empty() && self.habits.forces_endpoints {
+                if let Some(endpoints) = self.types.get_mut(&Type::Eds) {
+                    endpoints.sent.values_mut().for_each(|revision| *revision = 0);
+                    endpoints.owes = true;
+                }
+            }
+            replies.extend(told);
+        }
+        let sent = self.nonces;
+        if self.patience.is_some_and(|patience| sent >= patience) {
+            replies.push(Reply::Close);
+        }
+        replies
+    }
+
+    /// Confirms what has a time to live, and sometimes does not.
+    pub(crate) fn beat(&mut self, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
+        for kind in Type::ALL {
+            let Some(served) = self.types.get_mut(&kind) else {
+                continue;
+            };
+            let mortal = truth.of(kind).filter(|content| content.ttl.is_some());
+            for content in mortal.filter(|_| rng.chance(80)) {
+                if let Some(revision) = served.sent.get_mut(&content.name) {
+                    *revision = 0;
+                }
+            }
+        }
+        self.push(truth, rng)
+    }
+
+    fn nonce(&mut self) -> String {
+        self.nonces += 1;
+        format!("cp-{}", self.nonces)
+    }
+
+    fn say_all(&mut self, kind: Type, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
+        let Some(served) = self.types.get_mut(&kind) else {
+            return Vec::new();
+        };
+        if self.habits.patient && served.unsettled.is_some() || !served.subscribed() {
+            return Vec::new();
+        }
+        let target = served.target(kind, truth);
+        let set: BTreeMap<String, u64> = target
+            .iter()
+            .map(|content| (content.name.clone(), content.revision))
+            .collect();
+        // Where absence says nothing, what is gone is not worth a response.
+        let news = if kind.full_state() {
+            set != served.sent
+        } else {
+            set.iter()
+                .any(|(name, revision)| served.sent.get(name) != Some(revision))
+        };
+        if !news && !served.owes {
+            return Vec::new();
+        }
+        let partial = self.habits.partial && !kind.full_state();
+        let fresh = |content: &&Arc<Content>| !partial || served.sent.get(&content.name) != Some(&content.revision);
+        let mut resources: Vec<Any> = target
+            .iter()
+            .filter(fresh)
+            .map(|content| entry(kind, content))
+            .collect();
+        served.sent = set;
+        served.owes = false;
+        served.version += 1;
+        let version_info = served.version.to_string();
+        let nonce = self.nonce();
+        if rng.chance(self.habits.noise) {
+            spoil(&mut resources, kind, rng);
+        }
+        if let Some(served) = self.types.get_mut(&kind) {
+            served.unsettled = Some(nonce.clone());
+        }
+        let response = discovery::DiscoveryResponse {
+            version_info,
+            resources,
+            type_url: kind.url().to_owned(),
+            nonce,
+            ..Default::default()
+        };
+        vec![Reply::Message(response.encode_to_vec().into())]
+    }
+
+    fn say_news(&mut self, kind: Type, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
+        let Some(served) = self.types.get_mut(&kind) else {
+            return Vec::new();
+        };
+        if self.habits.patient && served.unsettled.is_some() {
+            return Vec::new();
+        }
+        let target = served.target(kind, truth);
+        let fresh = |content: &&Arc<Content>| served.sent.get(&content.name) != Some(&content.revision);
+        let news: Vec<Arc<Content>> = target.iter().filter(fresh).cloned().collect();
+        let held = |name: &&String| !target.iter().any(|content| content.name == **name);
+        let mut removed: Vec<String> = served.sent.keys().filter(held).cloned().collect();
+        served.sent.retain(|name, _| !removed.contains(name));
+        if self.habits.says_missing {
+            for name in served.names.iter().filter(|name| truth.find(kind, name).is_none()) {
+                if served.missing.insert(name.clone()) && !removed.contains(name) {
+                    removed.push(name.clone());
+                }
+            }
+        }
+        served.missing.retain(|name| truth.find(kind, name).is_none());
+        served
+            .sent
+            .extend(news.iter().map(|content| (content.name.clone(), content.revision)));
+        if news.is_empty() && removed.is_empty() && !std::mem::take(&mut served.owes) {
+            return Vec::new();
+        }
+        served.owes = false;
+        let mut replies = Vec::new();
+        let mut chunks: Vec<&[Arc<Content>]> = news.chunks(self.habits.chunk).collect();
+        if chunks.is_empty() {
+            chunks.push(&[]);
+        }
+        for chunk in chunks {
+            let mut resources: Vec<discovery::Resource> =
+                chunk.iter().map(|content| resource(kind, content, true)).collect();
+            if rng.chance(self.habits.noise) {
+                spoil_delta(&mut resources, rng);
+            }
+            let nonce = self.nonce();
+            if let Some(served) = self.types.get_mut(&kind) {
+                served.unsettled = Some(nonce.clone());
+                served.gone.insert(nonce.clone(), removed.clone());
+            }
+            let response = discovery::DeltaDiscoveryResponse {
+                system_version_info: "any".to_owned(),
+                resources,
+                type_url: kind.url().to_owned(),
+                removed_resources: std::mem::take(&mut removed),
+                nonce,
+                ..Default::default()
+            };
+            replies.push(Reply::Message(response.encode_to_vec().into()));
+        }
+        replies
+    }
+}
+
+impl Served {
+    fn subscribed(&self) -> bool {
+        self.wildcard || !self.names.is_empty()
+    }
+
+    /// What the interest covers.
+    fn target(&self, kind: Type, truth: &Truth) -> Vec<Arc<Content>> {
+        let all = truth.of(kind).filter(|content| {
+            let named =
+                self.names.contains(&content.name) || content.aliases.iter().any(|name| self.names.contains(name));
+            named || self.wildcard && content.covered
+        });
+        all.cloned().collect()
+    }
+
+    /// E-22: what was refused is sent again at once.
+    fn settle(&mut self, nonce: &str, refused: bool) {
+        if self.unsettled.as_deref() == Some(nonce) {
+            self.unsettled = None;
+        }
+        if refused {
+            self.sent.values_mut().for_each(|revision| *revision = 0);
+            let gone = self.gone.remove(nonce).into_iter().flatten();
+            self.sent.extend(gone.map(|name| (name, 0)));
+            self.missing.clear();
+            self.owes = true;
+        }
+    }
+
+    fn sotw(&mut self, kind: Type, request: &discovery::DiscoveryRequest, first: bool) {
+        self.settle(&request.response_nonce, request.error_detail.is_some());
+        let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();
+        self.named |= !names.is_empty();
+        let wildcard = names.remove("*") || !self.named && kind.full_state();
+        if first || wildcard != self.wildcard || names.iter().any(|name| !self.names.contains(name)) {
+            // What is asked for anew is sent, even if it was sent before.
+            self.owes = true;
+            self.sent.clear();
+        }
+        (self.wildcard, self.names) = (wildcard, names);
+    }
+
+    fn delta(&mut self, kind: Type, request: &discovery::DeltaDiscoveryRequest, first: bool, believes: bool) {
+        self.settle(&request.response_nonce, request.error_detail.is_some());
+        let (subscribe, unsubscribe) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
+        if first && subscribe.is_empty() && unsubscribe.is_empty() && kind.full_state() {
+            (self.wildcard, self.owes) = (true, true);
+        }
+        for name in subscribe {
+            if name == "*" {
+                (self.wildcard, self.owes) = (true, true);
+                self.sent.clear();
+            } else {
+                self.names.insert(name.clone());
+                self.missing.remove(name);
+                self.sent.remove(name);
+            }
+        }
+        for name in unsubscribe {
+            if name == "*" {
+                self.wildcard = false;
+            } else {
+                self.names.remove(name);
+            }
+            self.sent.retain(|sent, _| self.wildcard || self.names.contains(sent));
+        }
+        if first && believes {
+            for (name, version) in &request.initial_resource_versions {
+                self.sent.insert(name.clone(), version.parse().unwrap_or_default());
+            }
+        }
+    }
+}
+
+fn any(kind: Type, content: &Content) -> Any {
+    Any {
+        type_url: kind.url().to_owned(),
+        value: content.body(kind),
+    }
+}
+
+/// An entry of a SotW response; what a body cannot say stands in the wrapper.
+fn entry(kind: Type, content: &Content) -> Any {
+    if content.aliases.is_empty() && content.ttl.is_none() {
+        return any(kind, content);
+    }
+    Any {
+        type_url: WRAPPER_URL.to_owned(),
+        value: resource(kind, content, true).encode_to_vec().into(),
+    }
+}
+
+fn resource(kind: Type, content: &Content, body: bool) -> discovery::Resource {
+    discovery::Resource {
+        version: content.revision.to_string(),
+        resource: body.then(|| any(kind, content)),
+        name: content.name.clone(),
+        aliases: content.aliases.clone(),
+        ttl: content.ttl.map(|ttl| Lifetime {
+            seconds: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX),
+            nanos: 0,
+        }),
+        ..Default::default()
+    }
+}
+
+/// E-12, E-13: garbage, an entry twice, an entry without a name.
+fn spoil(resources: &mut Vec<Any>, kind: Type, rng: &mut Rng) {
+    match (rng.below(3), resources.first().cloned()) {
+        (0, Some(first)) => resources.push(first),
+        (1, _) => resources.push(Any {
+            type_url: kind.url().to_owned(),
+            value: Bytes::new(),
+        }),
+        _ => resources.push(Any {
+            type_url: "type.googleapis.com/wrong.Type".to_owned(),
+            value: Bytes::from_static(b"\x0a\x01x"),
+        }),
+    }
+}
+
+fn spoil_delta(resources: &mut Vec<discovery::Resource>, rng: &mut Rng) {
+    match (rng.below(2), resources.first().cloned()) {
+        (0, Some(first)) => resources.push(first),
+        _ => resources.push(discovery::Resource::default()),
+    }
+}
