@@ -13,11 +13,13 @@
 mod body;
 mod client;
 mod feed;
+mod hops;
 mod origin;
 mod people;
 mod quiet;
 mod relay;
 mod rng;
+mod served;
 mod tally;
 mod truth;
 mod upstream;

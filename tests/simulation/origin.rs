@@ -2,19 +2,19 @@
 //!
 //! Owns the server's half of both dialects, with the habits of real ones (C-16, E-12, E-13, E-22). Refuses to know relays.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3 as discovery;
-use distributary::proto::google::protobuf::{Any, Duration as Lifetime};
+use distributary::proto::google::protobuf::Any;
 use distributary::protocol::Request;
 use distributary::xds::Dialect;
-use distributary::xds::resource::WRAPPER_URL;
 use prost::Message;
 
 use super::body::{Content, Type, read};
 use super::rng::Rng;
+use super::served::{Served, entry, resource, spoil, spoil_delta};
 use super::truth::Truth;
 
 /// What a control plane is like.
@@ -104,23 +104,6 @@ pub(crate) struct Session {
     patience: Option<u64>,
 }
 
-/// One type on it.
-#[derive(Default)]
-pub(crate) struct Served {
-    named: bool,
-    pub(crate) wildcard: bool,
-    pub(crate) names: BTreeSet<String>,
-    /// What was sent: name and revision.
-    sent: BTreeMap<String, u64>,
-    missing: BTreeSet<String>,
-    /// What each response took away.
-    gone: BTreeMap<String, Vec<String>>,
-    unsettled: Option<String>,
-    /// Whether something must be said, even if nothing has changed.
-    owes: bool,
-    version: u64,
-}
-
 impl Session {
     pub(crate) fn new(habits: &Habits, calm: bool, rng: &mut Rng) -> Self {
         let moody = !calm && rng.chance(habits.moody);
@@ -159,11 +142,13 @@ impl Session {
                 Dialect::Sotw => self.say_all(kind, truth, rng),
                 Dialect::Delta => self.say_news(kind, truth, rng),
             };
-            if kind == Type::Cds && !told.is_empty() && self.habits.forces_endpoints {
-                if let Some(endpoints) = self.types.get_mut(&Type::Eds) {
-                    endpoints.sent.values_mut().for_each(|revision| *revision = 0);
-                    endpoints.owes = true;
-                }
+            if kind == Type::Cds
+                && !told.is_empty()
+                && self.habits.forces_endpoints
+                && let Some(endpoints) = self.types.get_mut(&Type::Eds)
+            {
+                endpoints.sent.values_mut().for_each(|revision| *revision = 0);
+                endpoints.owes = true;
             }
             replies.extend(told);
         }
@@ -300,133 +285,5 @@ impl Session {
             replies.push(Reply::Message(response.encode_to_vec().into()));
         }
         replies
-    }
-}
-
-impl Served {
-    fn subscribed(&self) -> bool {
-        self.wildcard || !self.names.is_empty()
-    }
-
-    /// What the interest covers.
-    fn target(&self, kind: Type, truth: &Truth) -> Vec<Arc<Content>> {
-        let all = truth.of(kind).filter(|content| {
-            let named =
-                self.names.contains(&content.name) || content.aliases.iter().any(|name| self.names.contains(name));
-            named || self.wildcard && content.covered
-        });
-        all.cloned().collect()
-    }
-
-    /// E-22: what was refused is sent again at once.
-    fn settle(&mut self, nonce: &str, refused: bool) {
-        if self.unsettled.as_deref() == Some(nonce) {
-            self.unsettled = None;
-        }
-        if refused {
-            self.sent.values_mut().for_each(|revision| *revision = 0);
-            let gone = self.gone.remove(nonce).into_iter().flatten();
-            self.sent.extend(gone.map(|name| (name, 0)));
-            self.missing.clear();
-            self.owes = true;
-        }
-    }
-
-    fn sotw(&mut self, kind: Type, request: &discovery::DiscoveryRequest, first: bool) {
-        self.settle(&request.response_nonce, request.error_detail.is_some());
-        let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();
-        self.named |= !names.is_empty();
-        let wildcard = names.remove("*") || !self.named && kind.full_state();
-        if first || wildcard != self.wildcard || names.iter().any(|name| !self.names.contains(name)) {
-            // What is asked for anew is sent, even if it was sent before.
-            self.owes = true;
-            self.sent.clear();
-        }
-        (self.wildcard, self.names) = (wildcard, names);
-    }
-
-    fn delta(&mut self, kind: Type, request: &discovery::DeltaDiscoveryRequest, first: bool, believes: bool) {
-        self.settle(&request.response_nonce, request.error_detail.is_some());
-        let (subscribe, unsubscribe) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
-        if first && subscribe.is_empty() && unsubscribe.is_empty() && kind.full_state() {
-            (self.wildcard, self.owes) = (true, true);
-        }
-        for name in subscribe {
-            if name == "*" {
-                (self.wildcard, self.owes) = (true, true);
-                self.sent.clear();
-            } else {
-                self.names.insert(name.clone());
-                self.missing.remove(name);
-                self.sent.remove(name);
-            }
-        }
-        for name in unsubscribe {
-            if name == "*" {
-                self.wildcard = false;
-            } else {
-                self.names.remove(name);
-            }
-            self.sent.retain(|sent, _| self.wildcard || self.names.contains(sent));
-        }
-        if first && believes {
-            for (name, version) in &request.initial_resource_versions {
-                self.sent.insert(name.clone(), version.parse().unwrap_or_default());
-            }
-        }
-    }
-}
-
-fn any(kind: Type, content: &Content) -> Any {
-    Any {
-        type_url: kind.url().to_owned(),
-        value: content.body(kind),
-    }
-}
-
-/// An entry of a SotW response; what a body cannot say stands in the wrapper.
-fn entry(kind: Type, content: &Content) -> Any {
-    if content.aliases.is_empty() && content.ttl.is_none() {
-        return any(kind, content);
-    }
-    Any {
-        type_url: WRAPPER_URL.to_owned(),
-        value: resource(kind, content, true).encode_to_vec().into(),
-    }
-}
-
-fn resource(kind: Type, content: &Content, body: bool) -> discovery::Resource {
-    discovery::Resource {
-        version: content.revision.to_string(),
-        resource: body.then(|| any(kind, content)),
-        name: content.name.clone(),
-        aliases: content.aliases.clone(),
-        ttl: content.ttl.map(|ttl| Lifetime {
-            seconds: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX),
-            nanos: 0,
-        }),
-        ..Default::default()
-    }
-}
-
-/// E-12, E-13: garbage, an entry twice, an entry without a name.
-fn spoil(resources: &mut Vec<Any>, kind: Type, rng: &mut Rng) {
-    match (rng.below(3), resources.first().cloned()) {
-        (0, Some(first)) => resources.push(first),
-        (1, _) => resources.push(Any {
-            type_url: kind.url().to_owned(),
-            value: Bytes::new(),
-        }),
-        _ => resources.push(Any {
-            type_url: "type.googleapis.com/wrong.Type".to_owned(),
-            value: Bytes::from_static(b"\x0a\x01x"),
-        }),
-    }
-}
-
-fn spoil_delta(resources: &mut Vec<discovery::Resource>, rng: &mut Rng) {
-    match (rng.below(2), resources.first().cloned()) {
-        (0, Some(first)) => resources.push(first),
-        _ => resources.push(discovery::Resource::default()),
     }
 }

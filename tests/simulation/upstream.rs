@@ -6,16 +6,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::protocol::{Backoff, Client, ClientSettings, Demand, Leg as Which, Request, read_delta, read_sotw};
-use distributary::xds::{Changes, Dialect, Target, Update, Want};
+use distributary::protocol::{Backoff, Client, ClientSettings, Demand, Leg as Which, Request};
+use distributary::xds::{Changes, Target, Update, Want};
 
 use super::body::{Type, read};
 use super::feed::Zone;
 use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
-use super::tally::{Broken, Rule};
 use super::wire::Up;
 use super::world::{Event, Pipe, World};
 
@@ -31,16 +29,16 @@ pub(crate) struct Wire {
 
 /// One of the two streams.
 pub(crate) struct Leg {
-    client: Client,
-    backoff: Backoff,
-    stage: Stage,
+    pub(crate) client: Client,
+    pub(crate) backoff: Backoff,
+    pub(crate) stage: Stage,
     /// Whether it will be looked at whether anything is wanted.
-    idle: bool,
+    pub(crate) idle: bool,
     pub(crate) link: Option<Link>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+pub(crate) enum Stage {
     Rest,
     Opening,
     Live,
@@ -49,20 +47,20 @@ enum Stage {
 
 /// One stream, from its request on.
 pub(crate) struct Link {
-    id: u64,
+    pub(crate) id: u64,
     pub(crate) session: Session,
-    up: Pipe<Request>,
-    down: Pipe<Reply>,
-    answered: bool,
-    opened: Duration,
+    pub(crate) up: Pipe<Request>,
+    pub(crate) down: Pipe<Reply>,
+    pub(crate) answered: bool,
+    pub(crate) opened: Duration,
 }
 
 /// Which stream of which zone an event is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
     pub(crate) zone: usize,
-    leg: usize,
-    id: u64,
+    pub(crate) leg: usize,
+    pub(crate) id: u64,
 }
 
 /// Something that happens on the way to a control plane.
@@ -116,7 +114,7 @@ impl Wire {
             .all(|leg| leg.stage == Stage::Live || !leg.client.wanted())
     }
 
-    fn leg(&mut self, at: At) -> Option<&mut Leg> {
+    pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
         let leg = &mut self.legs[at.leg];
         let same = leg.link.as_ref().is_some_and(|link| link.id == at.id);
         same.then_some(leg)
@@ -267,192 +265,6 @@ impl World {
             let arrives = link.up.send(request, arrives);
             self.at(arrives, Event::Hop(Hop::Request(wire_at)));
         }
-    }
-
-    pub(crate) fn hop(&mut self, hop: Hop) -> Result<(), Broken> {
-        match hop {
-            Hop::Opened(at) => self.opened(at),
-            Hop::Request(at) => self.asked(at),
-            Hop::Response(at) => return self.answered(at),
-            Hop::Idle(at) => self.idle(at),
-            Hop::Retry(at) => {
-                if let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) {
-                    leg.stage = Stage::Rest;
-                    leg.link = None;
-                    self.write(at.zone, Vec::new());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// E-19: a stream of which nothing is wanted is not told so, it is closed after a while.
-    fn idle(&mut self, at: At) {
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
-            return;
-        };
-        leg.idle = false;
-        if leg.stage == Stage::Live && !leg.client.wanted() {
-            let lost = leg.client.handle_disconnected();
-            leg.stage = Stage::Rest;
-            leg.link = None;
-            self.write(at.zone, lost);
-        }
-    }
-
-    fn opened(&mut self, at: At) {
-        let (connected, now) = (self.zones[at.zone].connected, self.now);
-        let dice = self.rng.range(0, 100) as f64 / 100.0;
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
-            return;
-        };
-        if connected {
-            leg.stage = Stage::Live;
-            leg.client.handle_connected(Duration::from_millis(5));
-            if let Some(link) = &mut leg.link {
-                link.opened = now;
-            }
-            self.log(|| format!("upstream {}/{}: stream {} opened", at.zone, at.leg, at.id));
-            self.write(at.zone, Vec::new());
-            return;
-        }
-        leg.stage = Stage::Waiting;
-        let wait = leg.backoff.handle_failure(dice);
-        self.after(wait, Event::Hop(Hop::Retry(at)));
-    }
-
-    /// A request arrives at the control plane.
-    fn asked(&mut self, at: At) {
-        let here = &mut self.zones[at.zone];
-        let Some(link) = here
-            .wire
-            .as_mut()
-            .and_then(|wire| wire.leg(at))
-            .and_then(|leg| leg.link.as_mut())
-        else {
-            return;
-        };
-        let Some(request) = link.up.arrive(false) else { return };
-        let replies = link.session.request(&request, &here.truth, &mut self.rng);
-        self.reply(at, replies);
-    }
-
-    /// The control plane has changed its mind, or confirms what it said.
-    pub(crate) fn utter(&mut self, zone: usize, beat: bool) {
-        if beat && !self.calm {
-            let pause = self.rng.millis(2000, 8000);
-            self.after(pause, Event::Utter(zone, true));
-        }
-        for leg in 0..2 {
-            let here = &mut self.zones[zone];
-            let Some(link) = here.wire.as_mut().and_then(|wire| wire.legs[leg].link.as_mut()) else {
-                continue;
-            };
-            let replies = match beat {
-                true => link.session.beat(&here.truth, &mut self.rng),
-                false => link.session.push(&here.truth, &mut self.rng),
-            };
-            let id = link.id;
-            self.reply(At { zone, leg, id }, replies);
-        }
-    }
-
-    fn reply(&mut self, at: At, replies: Vec<Reply>) {
-        for reply in replies {
-            let dialect = self.zones[at.zone]
-                .wire
-                .as_ref()
-                .map_or(Dialect::Delta, |wire| wire.habits.dialect);
-            self.log(|| format!("origin {}/{}: -> {}", at.zone, at.leg, reply.brief(dialect)));
-            let arrives = self.now + self.delay();
-            let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
-            let Some(link) = leg.and_then(|leg| leg.link.as_mut()) else {
-                return;
-            };
-            let arrives = link.down.send(reply, arrives);
-            self.at(arrives, Event::Hop(Hop::Response(at)));
-        }
-    }
-
-    /// A response arrives at the relay.
-    fn answered(&mut self, at: At) -> Result<(), Broken> {
-        let now = self.instant();
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
-            return Ok(());
-        };
-        if leg.stage != Stage::Live {
-            return Ok(());
-        }
-        let Some(reply) = leg.link.as_mut().and_then(|link| link.down.arrive(false)) else {
-            return Ok(());
-        };
-        let Reply::Message(bytes) = reply else {
-            return self.hang_up(at);
-        };
-        let changes = feed(&mut leg.client, bytes, now);
-        if let Some(link) = leg.link.as_mut().filter(|link| !link.answered) {
-            link.answered = true;
-            leg.backoff.handle_response();
-        }
-        self.write(at.zone, changes);
-        Ok(())
-    }
-
-    /// The stream has ended. G-19: that changes nothing.
-    fn hang_up(&mut self, at: At) -> Result<(), Broken> {
-        let now = self.now;
-        let dice = self.rng.range(0, 100) as f64 / 100.0;
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
-            return Ok(());
-        };
-        if leg.stage != Stage::Live {
-            return Ok(());
-        }
-        let lost = leg.client.handle_disconnected();
-        leg.stage = Stage::Waiting;
-        let lived = leg
-            .link
-            .as_ref()
-            .map_or(Duration::ZERO, |link| now.saturating_sub(link.opened));
-        let wait = if leg.link.as_ref().is_some_and(|link| link.answered) {
-            leg.backoff.handle_end(lived, dice)
-        } else {
-            leg.backoff.handle_failure(dice)
-        };
-        self.log(|| format!("upstream {}/{}: stream {} ended", at.zone, at.leg, at.id));
-        self.tally.hit(Rule::G19);
-        let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
-        if !lost.iter().all(quiet) {
-            return Err(Broken::new(Rule::G19, format!("a lost stream changed {lost:?}")));
-        }
-        self.after(wait, Event::Hop(Hop::Retry(at)));
-        self.write(at.zone, lost);
-        Ok(())
-    }
-
-    /// Both streams to a control plane break.
-    pub(crate) fn sever(&mut self, zone: usize) -> Result<(), Broken> {
-        for leg in 0..2 {
-            let link = self.zones[zone]
-                .wire
-                .as_ref()
-                .and_then(|wire| wire.legs[leg].link.as_ref());
-            if let Some(id) = link.map(|link| link.id) {
-                self.hang_up(At { zone, leg, id })?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn feed(client: &mut Client, bytes: Bytes, now: std::time::Instant) -> Vec<Changes> {
-    match client.dialect() {
-        Dialect::Sotw => read_sotw(bytes)
-            .map(|response| client.handle_sotw(response, now))
-            .unwrap_or_default(),
-        Dialect::Delta => read_delta(bytes)
-            .map(|response| client.handle_delta(response, now))
-            .unwrap_or_default(),
     }
 }
 

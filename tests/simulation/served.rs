@@ -1,0 +1,167 @@
+//! One type on one stream of a control plane: who asked for what, and what it was sent.
+//!
+//! Owns a naive server's memory, and the encoding of what it says. Refuses to know when it speaks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use distributary::proto::envoy::service::discovery::v3 as discovery;
+use distributary::proto::google::protobuf::{Any, Duration as Lifetime};
+use distributary::xds::resource::WRAPPER_URL;
+use prost::Message;
+
+use super::body::{Content, Type};
+use super::rng::Rng;
+use super::truth::Truth;
+
+/// One type on it.
+#[derive(Default)]
+pub(crate) struct Served {
+    pub(crate) named: bool,
+    pub(crate) wildcard: bool,
+    pub(crate) names: BTreeSet<String>,
+    /// What was sent: name and revision.
+    pub(crate) sent: BTreeMap<String, u64>,
+    pub(crate) missing: BTreeSet<String>,
+    /// What each response took away.
+    pub(crate) gone: BTreeMap<String, Vec<String>>,
+    pub(crate) unsettled: Option<String>,
+    /// Whether something must be said, even if nothing has changed.
+    pub(crate) owes: bool,
+    pub(crate) version: u64,
+}
+
+impl Served {
+    pub(crate) fn subscribed(&self) -> bool {
+        self.wildcard || !self.names.is_empty()
+    }
+
+    /// What the interest covers.
+    pub(crate) fn target(&self, kind: Type, truth: &Truth) -> Vec<Arc<Content>> {
+        let all = truth.of(kind).filter(|content| {
+            let named =
+                self.names.contains(&content.name) || content.aliases.iter().any(|name| self.names.contains(name));
+            named || self.wildcard && content.covered
+        });
+        all.cloned().collect()
+    }
+
+    /// E-22: what was refused is sent again at once.
+    pub(crate) fn settle(&mut self, nonce: &str, refused: bool) {
+        if self.unsettled.as_deref() == Some(nonce) {
+            self.unsettled = None;
+        }
+        if refused {
+            self.sent.values_mut().for_each(|revision| *revision = 0);
+            let gone = self.gone.remove(nonce).into_iter().flatten();
+            self.sent.extend(gone.map(|name| (name, 0)));
+            self.missing.clear();
+            self.owes = true;
+        }
+    }
+
+    pub(crate) fn sotw(&mut self, kind: Type, request: &discovery::DiscoveryRequest, first: bool) {
+        self.settle(&request.response_nonce, request.error_detail.is_some());
+        let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();
+        self.named |= !names.is_empty();
+        let wildcard = names.remove("*") || !self.named && kind.full_state();
+        if first || wildcard != self.wildcard || names.iter().any(|name| !self.names.contains(name)) {
+            // What is asked for anew is sent, even if it was sent before.
+            self.owes = true;
+            self.sent.clear();
+        }
+        (self.wildcard, self.names) = (wildcard, names);
+    }
+
+    pub(crate) fn delta(
+        &mut self,
+        kind: Type,
+        request: &discovery::DeltaDiscoveryRequest,
+        first: bool,
+        believes: bool,
+    ) {
+        self.settle(&request.response_nonce, request.error_detail.is_some());
+        let (subscribe, unsubscribe) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
+        if first && subscribe.is_empty() && unsubscribe.is_empty() && kind.full_state() {
+            (self.wildcard, self.owes) = (true, true);
+        }
+        for name in subscribe {
+            if name == "*" {
+                (self.wildcard, self.owes) = (true, true);
+                self.sent.clear();
+            } else {
+                self.names.insert(name.clone());
+                self.missing.remove(name);
+                self.sent.remove(name);
+            }
+        }
+        for name in unsubscribe {
+            if name == "*" {
+                self.wildcard = false;
+            } else {
+                self.names.remove(name);
+            }
+            self.sent.retain(|sent, _| self.wildcard || self.names.contains(sent));
+        }
+        if first && believes {
+            for (name, version) in &request.initial_resource_versions {
+                self.sent.insert(name.clone(), version.parse().unwrap_or_default());
+            }
+        }
+    }
+}
+
+fn any(kind: Type, content: &Content) -> Any {
+    Any {
+        type_url: kind.url().to_owned(),
+        value: content.body(kind),
+    }
+}
+
+/// An entry of a SotW response; what a body cannot say stands in the wrapper.
+pub(crate) fn entry(kind: Type, content: &Content) -> Any {
+    if content.aliases.is_empty() && content.ttl.is_none() {
+        return any(kind, content);
+    }
+    Any {
+        type_url: WRAPPER_URL.to_owned(),
+        value: resource(kind, content, true).encode_to_vec().into(),
+    }
+}
+
+pub(crate) fn resource(kind: Type, content: &Content, body: bool) -> discovery::Resource {
+    discovery::Resource {
+        version: content.revision.to_string(),
+        resource: body.then(|| any(kind, content)),
+        name: content.name.clone(),
+        aliases: content.aliases.clone(),
+        ttl: content.ttl.map(|ttl| Lifetime {
+            seconds: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX),
+            nanos: 0,
+        }),
+        ..Default::default()
+    }
+}
+
+/// E-12, E-13: garbage, an entry twice, an entry without a name.
+pub(crate) fn spoil(resources: &mut Vec<Any>, kind: Type, rng: &mut Rng) {
+    match (rng.below(3), resources.first().cloned()) {
+        (0, Some(first)) => resources.push(first),
+        (1, _) => resources.push(Any {
+            type_url: kind.url().to_owned(),
+            value: Bytes::new(),
+        }),
+        _ => resources.push(Any {
+            type_url: "type.googleapis.com/wrong.Type".to_owned(),
+            value: Bytes::from_static(b"\x0a\x01x"),
+        }),
+    }
+}
+
+pub(crate) fn spoil_delta(resources: &mut Vec<discovery::Resource>, rng: &mut Rng) {
+    match (rng.below(2), resources.first().cloned()) {
+        (0, Some(first)) => resources.push(first),
+        _ => resources.push(discovery::Resource::default()),
+    }
+}
