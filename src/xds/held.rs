@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Name, Resource, State, Version};
+use super::{Name, Resource, State, Update, Version};
 
 /// What a client holds under one name.
 #[derive(Clone, Debug, Default)]
@@ -120,30 +120,35 @@ impl Seen {
             .unwrap_or_default()
     }
 
-    /// Notes what the client was told of single names besides. What the state has of a name stays: the next comparison
-    /// repeats at the most what was said already.
+    /// Notes what the client was told of single names besides.
     pub fn note(&mut self, told: Vec<(Name, Held)>) {
-        let mut names: Option<BTreeMap<Name, Held>> = None;
+        if told.is_empty() {
+            return;
+        }
+        let mut updates = Vec::new();
+        let mut names = self
+            .extra
+            .as_ref()
+            .map_or_else(BTreeMap::new, |extra| extra.names().clone());
         for (name, held) in told {
             let name = held.content().map_or(name, |content| content.name().clone());
-            if self.state.as_ref().is_some_and(|state| state.resource(&name).is_some()) {
-                continue;
-            }
-            let extra = || {
-                self.extra
-                    .as_ref()
-                    .map(|extra| extra.names().clone())
-                    .unwrap_or_default()
-            };
-            let names = names.get_or_insert_with(extra);
+            let covered = self.state.as_ref().is_some_and(|state| state.resource(&name).is_some());
             match held {
-                Held::Nothing => drop(names.remove(&name)),
-                Held::Unknown | Held::Version(_) | Held::Content(_) => drop(names.insert(name, held)),
+                Held::Content(content) if covered => updates.push(Update::Put(content, None)),
+                Held::Nothing => {
+                    names.remove(&name);
+                    updates.extend(covered.then_some(Update::Forget(name)));
+                }
+                Held::Unknown | Held::Version(_) | Held::Content(_) => {
+                    updates.extend(covered.then(|| Update::Forget(name.clone())));
+                    names.insert(name, held);
+                }
             }
         }
-        if let Some(names) = names {
-            self.extra = (!names.is_empty()).then(|| Arc::new(Extra::new(names)));
+        if let Some(state) = self.state.as_ref().filter(|_| !updates.is_empty()) {
+            self.state = Some(Arc::new(state.with(&updates, None).0));
         }
+        self.extra = (!names.is_empty()).then(|| Arc::new(Extra::new(names)));
     }
 
     /// Identifies this very value.

@@ -131,6 +131,7 @@ impl Subscription {
                     Held::Unknown | Held::Version(_) if !self.waived => return None,
                     Held::Unknown | Held::Version(_) => {
                         named.unknown = true;
+                        named.removed = true;
                         named.holds.push((name.clone(), Held::Nothing));
                     }
                     Held::Nothing => named.unknown = true,

@@ -3,7 +3,7 @@
 //! Owns when they are owed again. Refuses to know how they are sent.
 
 use super::subscription::{Current, Subscription};
-use crate::xds::{Held, Known, Name, Reason, Slot};
+use crate::xds::{Held, Known, Reason, Slot};
 
 impl Subscription {
     /// B-22: when a member of a rejected response changes or goes, all of its members that are still wanted are owed again.
@@ -22,27 +22,31 @@ impl Subscription {
                 }
             });
             if changed {
-                let wanted = parked
-                    .members()
-                    .filter_map(|(name, aliases)| self.wanted(name, aliases));
-                let gone = |name: &&Name| {
-                    let current = self.current(name, slot);
-                    matches!(current, Current::Known(Known::Absent(_)) | Current::Uncovered)
-                };
+                let mut covered = Vec::new();
+                let (mut owed, mut gone) = (Vec::new(), Vec::new());
+                for (own, aliases) in parked.members() {
+                    let Some(name) = self.wanted(own, aliases) else {
+                        continue;
+                    };
+                    match self.current(name, slot) {
+                        Current::Known(Known::Absent(_)) | Current::Uncovered => {
+                            gone.extend(self.names.contains(name).then(|| name.clone()));
+                            // C-20: who asked by an alias holds the resource under its own name.
+                            if !self.names.contains(own) {
+                                covered.push((own.clone(), Held::Unknown));
+                            }
+                        }
+                        Current::Known(Known::Present(_)) | Current::Unknown | Current::Unwanted => {
+                            owed.push(name.clone());
+                        }
+                    }
+                }
                 // D-03: what is gone waits like any removal.
-                let (gone, owed): (Vec<&Name>, Vec<&Name>) = wanted.partition(gone);
-                let (gone, owed) = (cloned(&gone), cloned(&owed));
                 self.owed.extend(owed);
-                let (asked, covered): (Vec<_>, Vec<_>) = gone.into_iter().partition(|name| self.names.contains(name));
-                asked.into_iter().for_each(|name| self.look_at(name));
-                self.seen
-                    .note(covered.into_iter().map(|name| (name, Held::Unknown)).collect());
+                gone.into_iter().for_each(|name| self.look_at(name));
+                self.seen.note(covered);
                 self.parked.remove(at);
             }
         }
     }
-}
-
-fn cloned(names: &[&Name]) -> Vec<Name> {
-    names.iter().map(|name| (*name).clone()).collect()
 }
