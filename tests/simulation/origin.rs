@@ -243,17 +243,21 @@ impl Session {
         let held = |name: &&String| !target.iter().any(|content| content.name == **name);
         let mut removed: Vec<String> = served.sent.keys().filter(held).cloned().collect();
         served.sent.retain(|name, _| !removed.contains(name));
-        if self.habits.says_missing {
-            for name in served.names.iter().filter(|name| truth.find(kind, name).is_none()) {
-                if served.missing.insert(name.clone()) && !removed.contains(name) {
-                    removed.push(name.clone());
-                }
+        let says = self.habits.says_missing;
+        for name in served.names.iter().filter(|name| truth.find(kind, name).is_none()) {
+            let answers = says || served.known.contains(name);
+            if answers && served.missing.insert(name.clone()) && !removed.contains(name) {
+                removed.push(name.clone());
             }
         }
         served.missing.retain(|name| truth.find(kind, name).is_none());
         served
             .sent
             .extend(news.iter().map(|content| (content.name.clone(), content.revision)));
+        let sent = news
+            .iter()
+            .flat_map(|content| content.aliases.iter().chain([&content.name]));
+        served.known.extend(sent.cloned());
         if news.is_empty() && removed.is_empty() && !std::mem::take(&mut served.owes) {
             return Vec::new();
         }

@@ -24,6 +24,8 @@ pub(crate) struct Served {
     /// What was sent: name and revision.
     pub(crate) sent: BTreeMap<String, u64>,
     pub(crate) missing: BTreeSet<String>,
+    /// All names that it was ever sent: of these it says that they do not exist, however silent the server is otherwise.
+    pub(crate) known: BTreeSet<String>,
     /// What each response took away.
     pub(crate) gone: BTreeMap<String, Vec<String>>,
     pub(crate) unsettled: Option<String>,

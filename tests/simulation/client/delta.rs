@@ -23,7 +23,7 @@ impl Client {
     /// The difference between what was said and what is wanted.
     fn change_delta(&mut self, stream: u64, kind: Type) -> Option<DeltaDiscoveryRequest> {
         let wish = self.wish(kind);
-        let (persona_explicit, holds) = (self.explicit, self.versions(kind));
+        let persona_explicit = self.explicit;
         let mux = self.mux(stream, kind)?;
         if !mux.started && !wish.wildcard && wish.names.is_empty() {
             return None;
@@ -46,6 +46,7 @@ impl Client {
             return None;
         }
         self.forget_unwanted(stream, kind);
+        let holds = self.versions(kind);
         Some(DeltaDiscoveryRequest {
             type_url: kind.url().to_owned(),
             resource_names_subscribe: subscribe,
