@@ -215,6 +215,10 @@ impl Subscription {
             .held(name)
             .content()
             .is_some_and(|covered| held.is(covered.version()));
+        // B-28: a full state without it may be all that tells the client that the wildcard does not cover it.
+        if self.full_state() && held.content().is_some() && !self.seen.held(name).perhaps() {
+            self.seen.note(vec![(name.clone(), held.clone())]);
+        }
         if self.dialect == Dialect::Delta || recalled || owed || !sure {
             // C-20: who asked by an alias holds the resource under its own name.
             let own = held

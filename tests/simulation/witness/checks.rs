@@ -120,7 +120,9 @@ impl Witness {
         let watch = &self.watches[&kind];
         let sent = watch.sent.get(&entry.name);
         let remembered = watch.remembered.get(&entry.name);
-        let same = sent.is_some_and(|sent| sent.version == entry.version) || remembered == Some(&entry.version);
+        let same = sent.is_some_and(|sent| sent.version == entry.version)
+            || remembered == Some(&entry.version)
+            || watch.memory.contains(&entry.name) && sent.is_none();
         if self.dialect == Dialect::Sotw || entry.ttl.is_none() || !same {
             let held = sent.map(|sent| (sent.revision, scene.book.place(kind, &entry.name, sent.revision)));
             return Err(Broken::new(

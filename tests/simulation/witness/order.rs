@@ -10,7 +10,7 @@ use distributary::xds::{Dialect, Reason};
 use super::{Scene, Seen, Sent, Watch, Witness, slot};
 use crate::body::{Type, read};
 use crate::tally::{Broken, Rule, Tally};
-use crate::wire::Answer;
+use crate::wire::{Answer, Entry};
 
 impl Witness {
     pub(super) fn check_order(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
@@ -38,7 +38,17 @@ impl Witness {
         if self.dialect == Dialect::Sotw && open(clusters) {
             return Ok(());
         }
-        for entry in &answer.entries {
+        let routes = &self.watches[&answer.kind].sent;
+        // What the client holds and is only confirmed may come at any time (K-17).
+        let held = |entry: &&Entry| {
+            let revision = entry.facts.as_ref().map(|facts| facts.revision);
+            routes
+                .get(&entry.name)
+                .filter(|sent| sent.sure)
+                .map(|sent| sent.revision)
+                == revision
+        };
+        for entry in answer.entries.iter().filter(|entry| !held(entry)) {
             for cluster in entry.facts.iter().flat_map(|facts| facts.refers.iter()) {
                 if !matches!(clusters.seen(cluster, cds), Seen::Present(_)) {
                     continue;

@@ -192,6 +192,9 @@ impl Watch {
         self.first = true;
         self.again = true;
         self.licence.extend(self.sent.keys().cloned());
+        // What is on its way the client may take in, as it asks for everything again.
+        let coming = self.open.iter().flat_map(|open| open.members.keys());
+        self.memory.extend(coming.cloned());
     }
 
     fn ask(&mut self, name: String, rule: Rule, now: Instant) {
