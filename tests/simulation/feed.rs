@@ -169,7 +169,6 @@ impl Zone {
 
     fn put(&mut self, kind: Type, content: &Content, now: Instant) -> Update {
         let resource = Arc::new(resource(kind, content, now));
-        self.book.note(kind, &resource, content.revision);
         let expiry = content.ttl.map(|ttl| {
             self.beats += 1;
             Expiry {
@@ -323,12 +322,12 @@ impl World {
             let Some(news) = here.news.pop_front() else { break };
             // What goes is read off the view, so what came before must be in it.
             if matches!(news, News::Is(_, _, None)) {
-                here.view.publish(&std::mem::take(&mut published));
+                here.publish(&std::mem::take(&mut published));
             }
             published.extend(here.changes(news, now));
         }
         let more = !here.news.is_empty();
-        here.view.publish(&published);
+        here.publish(&published);
         if !published.is_empty() {
             self.log(|| format!("upstream {zone}: heard {published:?}"));
         }

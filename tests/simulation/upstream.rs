@@ -123,7 +123,7 @@ impl Wire {
 
 impl Zone {
     /// Publishes, and keeps the books.
-    fn publish(&mut self, changes: &[Changes]) {
+    pub(crate) fn publish(&mut self, changes: &[Changes]) {
         for change in changes {
             let Some(kind) = Type::of(change.type_url.url()) else {
                 continue;
@@ -131,6 +131,9 @@ impl Zone {
             for update in &change.updates {
                 if let Update::Absent(name, _) | Update::Forget(name) = update {
                     self.book.gone(kind, name);
+                    if change.wildcard {
+                        self.book.cover(kind, name, false);
+                    }
                 }
                 if let Update::Put(resource, _) = update {
                     let any = distributary::proto::google::protobuf::Any {
@@ -139,6 +142,9 @@ impl Zone {
                     };
                     let revision = read(kind, &any).map(|facts| facts.revision).unwrap_or_default();
                     self.book.note(kind, resource, revision);
+                    if change.wildcard {
+                        self.book.cover(kind, resource.name(), true);
+                    }
                 }
             }
         }

@@ -175,10 +175,7 @@ impl Witness {
             Seen::Absent(Reason::TimedOut) => {
                 tally.hit(Rule::K16);
                 // A wildcard that it has left has said enough.
-                let left = watch.wildcard
-                    && slot
-                        .and_then(|slot| slot.wildcard.as_ref())
-                        .is_some_and(|state| state.complete());
+                let left = watch.wildcard && scene.book.has_left(kind, name);
                 if holds && !left {
                     return Err(Broken::new(
                         Rule::K16,

@@ -126,6 +126,8 @@ pub(crate) struct Book {
     versions: BTreeMap<u64, Version>,
     /// Revisions of one origin lie in one range.
     range: Range<u64>,
+    /// What the wildcards have had and have no more.
+    left: BTreeSet<(Type, String)>,
 }
 
 impl Book {
@@ -159,6 +161,21 @@ impl Book {
         }
     }
 
+    /// A wildcard has a name, or has it no more.
+    pub(crate) fn cover(&mut self, kind: Type, name: &Name, covers: bool) {
+        let key = (kind, name.as_str().to_owned());
+        let _ = if covers {
+            self.left.remove(&key)
+        } else {
+            self.left.insert(key)
+        };
+    }
+
+    /// Whether the wildcard has had this name and has it no more: whoever holds it by the wildcard was told that it goes.
+    fn has_left(&self, kind: Type, name: &str) -> bool {
+        self.left.contains(&(kind, name.to_owned()))
+    }
+
     pub(crate) fn revision(&self, resource: &Resource) -> u64 {
         self.revisions.get(&resource.version()).copied().unwrap_or_default()
     }
@@ -184,7 +201,11 @@ impl Watch {
     }
 
     fn seen<'a>(&self, name: &str, slot: Option<&'a Slot>) -> Seen<'a> {
-        let explicit = self.names.contains(name);
+        // C-20: what is asked for by another of its names is asked for.
+        let found = slot.and_then(|slot| slot.named.resource(&Name::from(name)));
+        let aliases = found.into_iter().flat_map(|found| found.aliases());
+        let aliased = aliases.into_iter().any(|alias| self.names.contains(alias.as_str()));
+        let explicit = self.names.contains(name) || aliased;
         let (Some(slot), true) = (slot, explicit || self.wildcard) else {
             return if explicit || self.wildcard {
                 Seen::Unknown

@@ -94,7 +94,15 @@ impl Witness {
                 tally.hit(Rule::C13);
                 continue;
             }
-            if sent != Some(revision) && !refused.contains(name) {
+            // What has two contents in the view, by its own name and by an alias (C-20), is held in one of them.
+            let by_alias = || {
+                let mut asked = watch
+                    .names
+                    .iter()
+                    .filter_map(|asked| slot?.resource(&Name::from(asked.as_str())));
+                asked.any(|other| other.name().as_str() == name && sent == Some(book.revision(other)))
+            };
+            if sent != Some(revision) && !refused.contains(name) && !by_alias() {
                 let what = format!("{kind:?} {name} is @{revision} in the view, and the client was sent @{sent:?}");
                 return Err(Broken::new(Rule::Held, what));
             }
