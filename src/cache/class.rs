@@ -79,8 +79,12 @@ impl Classes {
     /// What the control plane sees of the class.
     #[must_use]
     pub fn presented(&self, class: &Class) -> Presented {
+        let endpoint_collections = class.endpoint_collections;
         let Some(rule) = class.rule.and_then(|at| self.0.get(at)) else {
-            return Presented::default();
+            return Presented {
+                endpoint_collections,
+                ..Presented::default()
+            };
         };
         let text = |pieces: &Vec<Piece>| -> String {
             let texts = pieces.iter().map(|piece| match piece {
@@ -93,6 +97,7 @@ impl Classes {
             common: rule.key.iter().cloned().zip(class.key.iter().cloned()).collect(),
             id: rule.id.as_ref().map(text),
             cluster: rule.cluster.as_ref().map(text),
+            endpoint_collections,
         }
     }
 }

@@ -5,6 +5,7 @@
 use super::class::Selector;
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
+use crate::xds::node::ENDPOINT_COLLECTIONS;
 
 /// What a control plane sees of a class besides the relay's own node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Presented {
     pub id: Option<String>,
     /// What the rule says of the cluster.
     pub cluster: Option<String>,
+    /// Whether the clients of the class read collections of endpoints.
+    pub endpoint_collections: bool,
 }
 
 impl Presented {
@@ -30,6 +33,11 @@ impl Presented {
         }
         if let Some(cluster) = &self.cluster {
             node.cluster.clone_from(cluster);
+        }
+        // K-04: the server must know what these clients read, and of nothing that they do not read.
+        node.client_features.retain(|feature| feature != ENDPOINT_COLLECTIONS);
+        if self.endpoint_collections {
+            node.client_features.push(ENDPOINT_COLLECTIONS.to_owned());
         }
         node
     }
@@ -112,8 +120,7 @@ mod tests {
                 .into_iter()
                 .map(|(field, value)| (field, value.to_owned()))
                 .collect(),
-            id: None,
-            cluster: None,
+            ..Presented::default()
         };
         let node = presented.over(&relay());
         assert_eq!((node.id.as_str(), node.cluster.as_str()), ("relay-1", "edge"));
@@ -146,9 +153,28 @@ mod tests {
                 (Selector::Cluster, "edge".to_owned()),
             ],
             id: Some("relay/gateway-7".to_owned()),
-            cluster: None,
+            ..Presented::default()
         };
         let node = presented.over(&relay());
         assert_eq!((node.id.as_str(), node.cluster.as_str()), ("relay/gateway-7", "edge"));
+    }
+
+    /// K-04: what the clients of a class read that changes what a server sends is said, whatever the relay's own node says.
+    #[test]
+    fn the_server_knows_what_the_clients_read() {
+        let reads = |endpoint_collections, relay: &core::Node| {
+            let presented = Presented {
+                endpoint_collections,
+                ..Presented::default()
+            };
+            presented.over(relay).client_features
+        };
+        let mut relay = relay();
+        relay.client_features = vec!["other".to_owned()];
+        let both = ["other".to_owned(), ENDPOINT_COLLECTIONS.to_owned()];
+        assert_eq!(reads(true, &relay), both);
+        relay.client_features = both.to_vec();
+        assert_eq!(reads(true, &relay), both);
+        assert_eq!(reads(false, &relay), ["other"]);
     }
 }

@@ -46,6 +46,9 @@ pub struct Features {
     pub endpoint_collections: bool,
 }
 
+/// The name of the feature that `endpoint_collections` stands for.
+pub const ENDPOINT_COLLECTIONS: &str = "xds.endpoint.supports_lb_endpoint_collection";
+
 impl Features {
     /// Reads the names that are on the wire or in the documents (B-30).
     pub fn read<'a>(names: impl Iterator<Item = &'a str>) -> Self {
@@ -56,7 +59,7 @@ impl Features {
                 | "xds.config.supports-resource-in-sotw"
                 | "envoy.config.resource-in-sotw" => features.wrapper = true,
                 "xds.config.supports-resource-ttl" => features.ttl = true,
-                "xds.endpoint.supports_lb_endpoint_collection" => features.endpoint_collections = true,
+                ENDPOINT_COLLECTIONS => features.endpoint_collections = true,
                 _ => {}
             }
         }

@@ -27,9 +27,12 @@ pub(super) fn stamped(mut node: Node, relay_id: &str) -> Node {
             node.client_features.push(feature.to_owned());
         }
     }
-    node.user_agent_name = "distributary".to_owned();
-    node.user_agent_version_type = Some(UserAgentVersionType::UserAgentVersion(
-        env!("CARGO_PKG_VERSION").to_owned(),
-    ));
+    // K-04: where classes differ in it, the server sees the software of the clients.
+    if node.user_agent_name.is_empty() {
+        node.user_agent_name = "distributary".to_owned();
+        node.user_agent_version_type = Some(UserAgentVersionType::UserAgentVersion(
+            env!("CARGO_PKG_VERSION").to_owned(),
+        ));
+    }
     node
 }
