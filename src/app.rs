@@ -9,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::admin::{Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
-use crate::config::{Address, Config};
+use crate::config::{Address, Config, Source};
 use crate::downstream::{self, Shared};
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
@@ -111,15 +111,19 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
 
 /// Gives every new view its writer.
 async fn feed(config: &Config, mark: &str, scopes: &Scopes, metrics: &Metrics, health: &Arc<Health>) {
-    let Some(server) = config.servers.first() else { return };
-    if config.servers.len() > 1 {
+    let first = config.upstream.top.first();
+    let Some(server) = first.and_then(|first| config.upstream.servers.get(*first)) else {
+        return;
+    };
+    let Source::Grpc(grpc) = &server.source else { return };
+    if config.upstream.servers.len() > 1 {
         tracing::warn!(
             server = server.uri,
             "there is no falling back to other servers yet: only the first is used"
         );
     }
-    let settings = Arc::new(plan::upstream(config, mark));
-    let target = Target::new(server.clone(), metrics.upstream(&server.uri));
+    let settings = Arc::new(plan::upstream(config, mark, server.features));
+    let target = Target::new(&server.uri, grpc.clone(), metrics.upstream(&server.uri));
     let (reached, health) = (upstream::reach(target.clone(), settings.clone()), health.clone());
     spawn(async move {
         reached.await;

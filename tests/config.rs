@@ -1,12 +1,19 @@
 //! The configuration from the outside: what the shipped files say, what a bad one is told, what overrides what.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use distributary::cache::{Classes, Piece, Rule, Selector};
-use distributary::config::{Address, Config, Credentials, Endpoint, Flags, Limits, Timers, Transport};
+use distributary::config::{
+    Address, Config, Credentials, Endpoint, Flags, Grpc, Limits, Server, Source, Timers, Tls, Transport,
+};
 use distributary::proto::google::protobuf::value::Kind;
 use distributary::xds::NameRule;
 use serde_json::Value;
@@ -19,6 +26,24 @@ fn folder() -> PathBuf {
 
 fn parse(text: &str) -> Result<Config, String> {
     Config::parse(text, "relay.yaml", &Flags::default()).map_err(|error| error.to_string())
+}
+
+/// The servers of the top list, in order.
+fn top(config: &Config) -> Vec<&Server> {
+    config
+        .upstream
+        .top
+        .iter()
+        .map(|at| &config.upstream.servers[*at])
+        .collect()
+}
+
+/// What is said of the first server, which streams.
+fn first(config: &Config) -> &Grpc {
+    match &top(config)[0].source {
+        Source::Grpc(grpc) => grpc,
+        other @ (Source::Files(_) | Source::Rest(_)) => panic!("{other:?}"),
+    }
 }
 
 fn good(text: &str) -> Config {
@@ -78,7 +103,8 @@ fn the_reference_shows_every_key() {
         };
         members.insert("zzz".to_owned(), Value::Null);
         let Err(error) = parse(&serde_json::to_string(&changed).unwrap()) else {
-            assert_eq!(path, "/node/metadata", "only metadata takes any key");
+            let free = ["/node/metadata", "/upstream/authorities"];
+            assert!(free.contains(&path.as_str()), "{path} takes any key");
             continue;
         };
         let Some((_, listed)) = error.split_once("unknown field `zzz`, expected one of ") else {
@@ -86,7 +112,9 @@ fn the_reference_shows_every_key() {
             continue;
         };
         for key in listed.split(", ") {
-            let pointer = format!("{path}/{key}");
+            // A server has the same keys in every list; one shows them.
+            let pointer =
+                format!("{path}/{key}").replace("/authorities/endpoints.example.com/xds_servers", "/xds_servers");
             assert!(
                 whole.pointer(&pointer).is_some(),
                 "config/reference.yaml lacks {pointer}"
@@ -125,11 +153,12 @@ fn the_reference_means_what_it_says() {
     assert_eq!(config.node.locality.as_ref().unwrap().zone, "eu-1a");
     let role = config.node.metadata.as_ref().unwrap().fields["ROLE"].kind.clone();
     assert_eq!(role, Some(Kind::StringValue("relay".to_owned())));
-    let [server] = config.servers.as_slice() else {
+    let [server] = top(&config)[..] else {
         panic!("one server")
     };
+    let grpc = first(&config);
     assert_eq!(
-        server.endpoint,
+        grpc.endpoint,
         Endpoint::Tcp {
             host: "cp-1.example.com".to_owned(),
             port: 18000
@@ -137,13 +166,14 @@ fn the_reference_means_what_it_says() {
     );
     let ca = Some("/etc/distributary/ca.pem".into());
     assert_eq!(
-        server.credentials,
-        Credentials::Tls {
-            ca_certificate_file: ca
-        }
+        grpc.credentials,
+        Credentials::Tls(Tls {
+            ca_certificate_file: ca,
+            identity: None,
+        })
     );
     assert!(server.features.fail_on_data_errors && server.features.resource_timer_is_transient_error);
-    assert_eq!(server.transport, Transport::Delta);
+    assert_eq!(grpc.transport, Transport::Delta);
     let rule = Rule {
         matches: vec![
             (Selector::Cluster, "edge-*".to_owned()),
@@ -177,13 +207,11 @@ fn zero_is_off() {
 #[test]
 fn credentials_follow_scheme_and_list() {
     let credentials = |entry: &str| {
-        good(&format!("upstream: {{xds_servers: [{{{entry}}}]}}")).servers[0]
+        first(&good(&format!("upstream: {{xds_servers: [{{{entry}}}]}}")))
             .credentials
             .clone()
     };
-    let tls = Credentials::Tls {
-        ca_certificate_file: None,
-    };
+    let tls = Credentials::Tls(Tls::default());
     assert_eq!(credentials("server_uri: cp:1"), Credentials::Insecure);
     assert_eq!(credentials("server_uri: 'http://cp:1'"), Credentials::Insecure);
     assert_eq!(credentials("server_uri: 'https://cp'"), tls);
@@ -213,15 +241,10 @@ fn flags_replace_the_file() {
             Address::Unix("/run/x".into())
         ]
     );
-    assert_eq!(config.servers[0].uri, "https://other");
+    assert_eq!(top(&config)[0].uri, "https://other");
     assert_eq!(config.admin, Address::Socket("[::1]:4".parse().unwrap()));
     let config = Config::load(None, &flags).unwrap();
-    assert_eq!(
-        config.servers[0].credentials,
-        Credentials::Tls {
-            ca_certificate_file: None
-        }
-    );
+    assert_eq!(first(&config).credentials, Credentials::Tls(Tls::default()));
 }
 
 #[test]
@@ -322,12 +345,13 @@ fn what_the_check_says() {
 #[rustfmt::skip]
 fn what_is_said_of_servers() {
     for (entry, said) in [
-        ("server_uri: 'file:///x'", "39: server_uri: `file:///x` has the unknown scheme `file`; write host:port, \
-            dns:///host:port, unix:/path, http://host:port or https://host:port"),
+        ("server_uri: 'ftp://x'", "39: server_uri: `ftp://x` has the unknown scheme `ftp`; write host:port, \
+            dns:///host:port, unix:/path, http://host:port, https://host:port, rest+http://host:port, \
+            rest+https://host:port or file:///path"),
         ("server_uri: cp", "39: server_uri: `cp` is not a server; write host:port, such as cp.example.com:18000"),
         ("server_uri: cp:1, transport: rest", "56: transport: `rest` is not a transport; write delta or sotw"),
         ("server_uri: cp:1, server_features: [fast]", "63: server_features: `fast` is not a server feature; write \
-            fail_on_data_errors or resource_timer_is_transient_error"),
+            fail_on_data_errors, ignore_resource_deletion, resource_timer_is_transient_error or trusted_xds_server"),
         ("server_uri: cp:1, channel_creds: [{type: xds}]", "68: channel_creds: `xds` is not supported; write insecure or tls"),
         ("server_uri: 'https://cp', channel_creds: [{type: insecure}]", "76: channel_creds: `insecure` contradicts the \
             scheme of server_uri; remove one"),
@@ -347,15 +371,16 @@ fn what_is_said_of_servers() {
 #[test]
 fn servers_keep_their_order() {
     let text = "upstream: {xds_servers: [{server_uri: a:1}, {server_uri: b:1}]}";
-    let uris: Vec<String> = good(text).servers.into_iter().map(|server| server.uri).collect();
+    let config = good(text);
+    let uris: Vec<&str> = top(&config).into_iter().map(|server| server.uri.as_str()).collect();
     assert_eq!(uris, ["a:1", "b:1"]);
     let flags = Flags {
         upstream: vec!["c:1".to_owned(), "d:1".to_owned()],
         ..Flags::default()
     };
     let config = Config::parse(text, "relay.yaml", &flags).unwrap();
-    assert_eq!(config.servers.len(), 2);
-    assert_eq!(config.servers[0].uri, "c:1");
+    assert_eq!(config.upstream.top.len(), 2);
+    assert_eq!(top(&config)[0].uri, "c:1");
 }
 
 #[test]
@@ -363,4 +388,42 @@ fn every_problem_is_told_at_once() {
     let said = complaint("limits:\n  views: x\ntimers:\n  linger: y\nadmin: {address: z}\n");
     let starts: Vec<_> = said.lines().map(|line| line.split(": ").nth(1).unwrap()).collect();
     assert_eq!(starts, ["admin.address", "limits.views", "timers.linger"], "{said}");
+}
+
+/// F-11: an authority without servers of its own is asked for at the servers of all. F-12: equal entries of several
+/// lists are one server; what differs in credentials or in what the server says of itself is another one.
+#[test]
+fn authorities_share_equal_servers() {
+    let config = good(
+        "upstream:
+  xds_servers: [{server_uri: a:1}, {server_uri: b:1}]
+  authorities:
+    one: {}
+    two: {xds_servers: [{server_uri: c:1}, {server_uri: b:1, server_features: [xds_v3]}], fallback_on_reachability_only: true}
+    three: {xds_servers: [{server_uri: b:1, channel_creds: [{type: tls}]}]}
+    four: {xds_servers: [{server_uri: b:1, server_features: [trusted_xds_server]}]}
+",
+    );
+    let upstream = config.upstream;
+    let uris: Vec<&str> = upstream.servers.iter().map(|server| server.uri.as_str()).collect();
+    assert_eq!(uris, ["a:1", "b:1", "b:1", "b:1", "c:1"]);
+    assert_eq!(upstream.top, [0, 1]);
+    let lists: Vec<_> = upstream
+        .authorities
+        .iter()
+        .map(|(name, authority)| (name.as_str(), authority.servers.clone(), authority.reachability_only))
+        .collect();
+    assert_eq!(
+        lists,
+        [
+            ("four", vec![2], false),
+            ("one", vec![0, 1], false),
+            ("three", vec![3], false),
+            ("two", vec![4, 1], true)
+        ]
+    );
+    assert_eq!(
+        upstream.authorities["one"].client_listener_resource_name_template,
+        "xdstp://one/envoy.config.listener.v3.Listener/%s"
+    );
 }

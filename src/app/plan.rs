@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::cache::Settings as ViewSettings;
 use crate::config::Config;
 use crate::protocol::ClientSettings;
-use crate::xds::Types;
+use crate::xds::{ServerFeatures, Types};
 use crate::{downstream, protocol, upstream};
 
 /// What stands for "for ever" where a duration is added to a point in time.
@@ -58,13 +58,14 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::Settings {
     }
 }
 
-pub(super) fn upstream(config: &Config, mark: &str) -> upstream::Settings {
+pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) -> upstream::Settings {
     upstream::Settings {
         client: Arc::new(ClientSettings {
             types: types(config),
             relay_id: mark.to_owned(),
             does_not_exist: set(config.timers.does_not_exist).unwrap_or(FOR_EVER),
             wildcard_quiet: config.timers.wildcard_quiet,
+            features,
         }),
         upstream_message: unbounded(config.limits.upstream_message),
         keepalive: config.timers.keepalive,

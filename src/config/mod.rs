@@ -8,6 +8,8 @@ mod defaults;
 mod quantity;
 mod server;
 mod shape;
+mod upstream;
+mod uri;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -16,7 +18,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 pub use defaults::{Limits, Timers};
-pub use server::{Credentials, Endpoint, Server, ServerFeatures, Transport};
+pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
+pub use upstream::{Authority, Upstream};
 
 use crate::cache::Classes;
 use crate::proto::envoy::config::core::v3::Node;
@@ -31,8 +34,8 @@ pub struct Config {
     pub listeners: Vec<Address>,
     /// Where probes, metrics and people connect.
     pub admin: Address,
-    /// The control planes in order of priority; at least one.
-    pub servers: Vec<Server>,
+    /// The control planes.
+    pub upstream: Upstream,
     /// K-02: which clients share a view.
     pub classes: Classes,
     /// What a peer may cost.
@@ -47,6 +50,8 @@ pub struct Config {
     pub anonymous: bool,
     /// types that the relay does not know, or is to treat otherwise than usual, by full name.
     pub types: BTreeMap<String, Traits>,
+    /// What the operator should know, and what does not keep the relay from running.
+    pub warnings: Vec<String>,
 }
 
 impl Config {

@@ -58,6 +58,15 @@ pub(super) struct Admin {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Upstream {
     pub(super) xds_servers: Vec<XdsServer>,
+    pub(super) authorities: BTreeMap<String, Authority>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Authority {
+    pub(super) xds_servers: Vec<XdsServer>,
+    pub(super) client_listener_resource_name_template: Option<Scalar>,
+    pub(super) fallback_on_reachability_only: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]

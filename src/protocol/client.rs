@@ -28,7 +28,7 @@ use crate::proto::envoy::config::core::v3::Node;
 use crate::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
-use crate::xds::{Changes, Dialect, Target, TypeUrl, Types, Update, Want};
+use crate::xds::{Changes, Dialect, ServerFeatures, Target, TypeUrl, Types, Update, Want};
 pub use wire::{Unreadable, read_delta, read_sotw};
 
 /// The client's half of one ADS stream to one server, over all the connections that it takes.
@@ -65,6 +65,8 @@ pub struct ClientSettings {
     pub does_not_exist: Duration,
     /// How long it must be quiet before a delta wildcard counts as complete.
     pub wildcard_quiet: Duration,
+    /// What the server says of itself.
+    pub features: ServerFeatures,
 }
 
 /// A message to the server.

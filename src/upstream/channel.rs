@@ -72,9 +72,9 @@ const CONNECTION_WINDOW: u32 = 8 * 1024 * 1024;
 impl Channel {
     /// Connects, and waits until the server has said something: what is sent before may never be read (E-08).
     pub(super) async fn open(target: &Target, settings: &Settings) -> Result<Self, Failure> {
-        let (server, ping) = (&target.server, target.ping(settings));
+        let (grpc, ping) = (&target.grpc, target.ping(settings));
         let Connected { io, round_trip } =
-            connect::connect(&server.endpoint, &server.credentials, settings.keepalive).await?;
+            connect::connect(&grpc.endpoint, &grpc.credentials, settings.keepalive).await?;
         let pulse = Arc::new(Pulse::default());
         let io = TokioIo::new(Watched::new(io, pulse.clone()));
         let hold = Hold(Driver::default());
@@ -122,12 +122,12 @@ impl Channel {
 
 /// What the server is called in requests.
 fn origin(target: &Target) -> Uri {
-    let scheme = match target.server.credentials {
+    let scheme = match target.grpc.credentials {
         Credentials::Insecure => "http",
-        Credentials::Tls { .. } => "https",
+        Credentials::Tls(_) => "https",
     };
-    let host = connect::host(&target.server.endpoint);
-    let authority = match &target.server.endpoint {
+    let host = connect::host(&target.grpc.endpoint);
+    let authority = match &target.grpc.endpoint {
         crate::config::Endpoint::Tcp { port, .. } if host.contains(':') => format!("[{host}]:{port}"),
         crate::config::Endpoint::Tcp { port, .. } => format!("{host}:{port}"),
         crate::config::Endpoint::Unix(_) => host.to_owned(),

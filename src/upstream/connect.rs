@@ -15,7 +15,6 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::clock::now;
 use super::failure::Failure;
-use super::tls;
 use crate::config::{Credentials, Endpoint};
 
 /// Bytes in both directions, whatever is under them.
@@ -60,13 +59,13 @@ pub(super) async fn connect(
     };
     match credentials {
         Credentials::Insecure => Ok(Connected { io, round_trip }),
-        Credentials::Tls { ca_certificate_file } => {
+        Credentials::Tls(tls) => {
             let host = host(endpoint);
             let name = ServerName::try_from(host.to_owned()).map_err(|error| Failure::Tls {
                 host: host.to_owned(),
                 why: error.to_string(),
             })?;
-            let connector = tls::connector(host, ca_certificate_file.as_deref()).await?;
+            let connector = super::tls::connector(host, tls.ca_certificate_file.as_deref()).await?;
             let handshake = tokio::time::timeout(CONNECT, connector.connect(name, io)).await;
             let io = handshake
                 .map_err(|_| Failure::Silent(CONNECT))?

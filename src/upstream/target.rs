@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::channel::Channel;
 use super::clock::{dice, now};
-use crate::config::{Server, Transport};
+use crate::config::{Grpc, Transport};
 use crate::protocol::{Backoff, ClientSettings};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
@@ -16,7 +16,8 @@ use crate::xds::Dialect;
 /// A control plane.
 #[derive(Debug)]
 pub struct Target {
-    pub(super) server: Server,
+    uri: String,
+    pub(super) grpc: Grpc,
     pub(super) metrics: Arc<UpstreamMetrics>,
     /// It said that it does not know the delta method.
     only_sotw: AtomicBool,
@@ -45,9 +46,10 @@ const PING_MOST: Duration = Duration::from_secs(3600);
 impl Target {
     /// A control plane of which nothing is known yet.
     #[must_use]
-    pub fn new(server: Server, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+    pub fn new(uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Arc::new(Self {
-            server,
+            uri: uri.to_owned(),
+            grpc,
             metrics,
             only_sotw: AtomicBool::new(false),
             calmer: AtomicU32::new(0),
@@ -57,12 +59,12 @@ impl Target {
     /// Its URI as it was written.
     #[must_use]
     pub fn uri(&self) -> &str {
-        &self.server.uri
+        &self.uri
     }
 
     /// The dialect to speak to it.
     pub(super) fn dialect(&self) -> Dialect {
-        match self.server.transport {
+        match self.grpc.transport {
             Transport::Delta if !self.only_sotw.load(Ordering::Relaxed) => Dialect::Delta,
             Transport::Delta | Transport::Sotw => Dialect::Sotw,
         }
@@ -70,14 +72,14 @@ impl Target {
 
     /// It does not know this dialect. Whether there is another one to try at once.
     pub(super) fn refused(&self, dialect: Dialect) -> bool {
-        let other = dialect == Dialect::Delta && self.server.transport == Transport::Delta;
+        let other = dialect == Dialect::Delta && self.grpc.transport == Transport::Delta;
         self.only_sotw.store(other, Ordering::Relaxed);
         other
     }
 
     /// Whether the one dialect is tried after the other.
     pub(super) fn tried_both(&self) -> bool {
-        self.server.transport == Transport::Delta
+        self.grpc.transport == Transport::Delta
     }
 
     /// It closed the connection because we asked too often whether it is alive: we ask half as often from now on.

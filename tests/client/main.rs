@@ -44,6 +44,7 @@ impl Upstream {
             relay_id: "relay-1".to_owned(),
             does_not_exist: Duration::from_secs(15),
             wildcard_quiet: Duration::from_millis(250),
+            features: Default::default(),
         };
         let node = Node {
             id: "n".to_owned(),

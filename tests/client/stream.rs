@@ -64,6 +64,7 @@ fn a_relay_behind_a_relay() {
         relay_id: "zone".to_owned(),
         does_not_exist: Duration::from_secs(15),
         wildcard_quiet: ms(250),
+        features: Default::default(),
     };
     let mut upstream = Upstream::new(Dialect::Delta);
     upstream.client = distributary::protocol::Client::new(settings.into(), Dialect::Delta, node);

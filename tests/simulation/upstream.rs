@@ -84,6 +84,7 @@ impl Wire {
             relay_id: "relay".to_owned(),
             does_not_exist: Duration::from_secs(15),
             wildcard_quiet: Duration::from_millis(250),
+            features: Default::default(),
         });
         let leg = || Leg {
             client: Client::new(settings.clone(), habits.dialect, Node::default()),

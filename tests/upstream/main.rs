@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use distributary::cache::{self, Driver, Seat, View};
-use distributary::config::{Credentials, Endpoint, Server, ServerFeatures, Transport};
+use distributary::config::{Credentials, Endpoint, Grpc, Transport};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
 use distributary::upstream::{Settings, Status, Target, Writer};
-use distributary::xds::{Class, Cut, Known, Name, State, Target as Wanted, TypeUrl, Types, Want};
+use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, State, Target as Wanted, TypeUrl, Types, Want};
 use tokio::task::JoinHandle;
 
 use plane::{Plane, soon};
@@ -46,7 +46,7 @@ pub(crate) struct Relay {
 
 /// What a test changes before the relay starts.
 pub(crate) struct Plan {
-    pub(crate) server: Server,
+    pub(crate) server: Grpc,
     pub(crate) does_not_exist: Duration,
     pub(crate) upstream_message: usize,
     pub(crate) keepalive: Duration,
@@ -61,14 +61,13 @@ impl Relay {
 
     pub(crate) fn with(address: SocketAddr, wanted: &[(&str, &str)], change: impl FnOnce(&mut Plan)) -> Self {
         let mut plan = Plan {
-            server: Server {
-                uri: address.to_string(),
+            server: Grpc {
                 endpoint: Endpoint::Tcp {
                     host: address.ip().to_string(),
                     port: address.port(),
                 },
                 credentials: Credentials::Insecure,
-                features: ServerFeatures::default(),
+                token: None,
                 transport: Transport::Delta,
             },
             does_not_exist: Duration::from_secs(15),
@@ -83,6 +82,7 @@ impl Relay {
                 relay_id: "relay-1".to_owned(),
                 does_not_exist: plan.does_not_exist,
                 wildcard_quiet: Duration::from_millis(250),
+                features: ServerFeatures::default(),
             }),
             upstream_message: plan.upstream_message,
             keepalive: plan.keepalive,
@@ -97,7 +97,7 @@ impl Relay {
         let view = View::new(Class::default(), bounds);
         let seat = view.enter();
         let metrics = Metrics::new([]).upstream("cp");
-        let target = Target::new(plan.server, metrics.clone());
+        let target = Target::new("cp", plan.server, metrics.clone());
         let node = Node {
             id: "relay".to_owned(),
             ..Node::default()

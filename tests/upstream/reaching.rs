@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use distributary::config::{Credentials, Endpoint};
+use distributary::config::{Credentials, Endpoint, Tls};
 use distributary::upstream::Phase;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls_pki_types::PrivateKeyDer;
@@ -105,9 +105,10 @@ async fn tls_with_a_given_authority() {
                 host: "localhost".to_owned(),
                 port,
             };
-            plan.server.credentials = Credentials::Tls {
+            plan.server.credentials = Credentials::Tls(Tls {
                 ca_certificate_file: Some(path.clone()),
-            };
+                identity: None,
+            });
         });
         if right {
             let mut call = plane.call().await;
@@ -129,9 +130,10 @@ async fn tls_with_a_given_authority() {
 async fn no_authority_file() {
     let (plane, _) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        plan.server.credentials = Credentials::Tls {
+        plan.server.credentials = Credentials::Tls(Tls {
             ca_certificate_file: Some("/nowhere/ca.pem".into()),
-        };
+            identity: None,
+        });
     });
     let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
     assert!(
@@ -156,9 +158,7 @@ async fn tls_on_one_side_only() {
 
     let plane = Plane::start().await;
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        plan.server.credentials = Credentials::Tls {
-            ca_certificate_file: None,
-        };
+        plan.server.credentials = Credentials::Tls(Tls::default());
     });
     let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
     let error = status.error.unwrap();

@@ -2,6 +2,7 @@
 //! problem rather than the first.
 
 mod node;
+mod server;
 mod sharing;
 mod upstream;
 
@@ -27,7 +28,7 @@ pub(super) fn check(file: shape::File, flags: &Flags, origin: &str) -> Result<Co
         node: check.node(file.node),
         listeners,
         admin,
-        servers: check.servers(file.upstream, &flags.upstream),
+        upstream: check.upstream(file.upstream, &flags.upstream),
         classes: check.classes(file.classes),
         limits: check.limits(&file.limits),
         timers: check.timers(&file.timers),
@@ -35,6 +36,7 @@ pub(super) fn check(file: shape::File, flags: &Flags, origin: &str) -> Result<Co
         transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
         anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),
         types: check.types(file.types),
+        warnings: Vec::new(),
     };
     if check.problems.is_empty() {
         Ok(config)

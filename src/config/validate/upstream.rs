@@ -1,120 +1,106 @@
-//! The part of the check that is about control planes.
+//! The part of the check that is about which control planes there are.
+
+use std::collections::BTreeMap;
 
 use super::Check;
 use crate::config::shape;
-use crate::config::{Credentials, Endpoint, Server, ServerFeatures, Transport};
+use crate::config::{Authority, Server, Source, Upstream};
 
 impl Check {
-    pub(super) fn servers(&mut self, file: shape::Upstream, flags: &[String]) -> Vec<Server> {
-        let servers: Vec<Server> = if flags.is_empty() {
-            let entries = file.xds_servers.into_iter().enumerate();
-            entries
-                .filter_map(|(index, entry)| self.server(index, &entry))
-                .collect()
+    pub(super) fn upstream(&mut self, file: shape::Upstream, flags: &[String]) -> Upstream {
+        let mut servers = Vec::new();
+        let top = if flags.is_empty() {
+            self.list("upstream.xds_servers", &file.xds_servers, &mut servers)
         } else {
-            flags
+            let plain: Vec<Server> = flags
                 .iter()
-                .filter_map(|uri| self.flag("--upstream", uri, plain_server))
-                .collect()
+                .filter_map(|uri| self.flag("--upstream", uri, Self::plain_server))
+                .collect();
+            plain.into_iter().map(|server| position(&mut servers, server)).collect()
         };
-        if servers.is_empty() && self.problems.is_empty() {
+        if top.is_empty() && self.problems.is_empty() {
             let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
             self.at(None, "upstream.xds_servers", advice.to_owned());
         }
-        servers
+        let mut authorities = BTreeMap::new();
+        for (name, entry) in file.authorities {
+            let authority = self.authority(&name, &entry, &top, &mut servers);
+            authorities.insert(name, authority);
+        }
+        for server in &servers {
+            self.built(server);
+        }
+        Upstream {
+            servers,
+            top,
+            authorities,
+            client_default_listener_resource_name_template: None,
+            server_listener_resource_name_template: None,
+        }
     }
 
-    fn server(&mut self, index: usize, entry: &shape::XdsServer) -> Option<Server> {
-        let key = |name: &str| format!("upstream.xds_servers[{index}].{name}");
-        let mut features = ServerFeatures::default();
-        for feature in &entry.server_features {
-            self.read(&key("server_features"), Some(feature), |name| {
-                set_feature(&mut features, name)
-            });
-        }
-        let transport = self.read(&key("transport"), entry.transport.as_ref(), |text| match text {
-            "delta" => Ok(Transport::Delta),
-            "sotw" => Ok(Transport::Sotw),
-            _ => Err(format!("`{text}` is not a transport; write delta or sotw")),
-        });
-        let (endpoint, tls) = self.read(&key("server_uri"), Some(&entry.server_uri), Endpoint::parse)?;
-        let credentials = self.credentials(&key("channel_creds"), &entry.channel_creds, tls)?;
-        Some(Server {
-            uri: entry.server_uri.value.clone(),
-            endpoint,
-            credentials,
-            features,
-            transport: transport.unwrap_or_default(),
-        })
+    /// The one place that refuses what is understood and not built yet.
+    fn built(&mut self, server: &Server) {
+        let missing = match server.source {
+            Source::Grpc(_) => return,
+            Source::Files(_) => "files cannot be a source yet",
+            Source::Rest(_) => "REST cannot be a source yet",
+        };
+        let message = format!("`{}`: {missing}; name a gRPC server, such as host:port", server.uri);
+        self.at(None, "upstream", message);
     }
 
-    /// As in gRPC, the first of the list that is supported; and what an `http` or `https` scheme has said already.
-    fn credentials(&mut self, key: &str, list: &[shape::ChannelCreds], tls: Option<bool>) -> Option<Credentials> {
-        let Some(first) = list.first() else {
-            return Some(default_credentials(tls));
-        };
-        let Some(chosen) = list
-            .iter()
-            .find(|creds| matches!(creds.kind.value.as_str(), "insecure" | "tls"))
-        else {
-            let message = format!("`{}` is not supported; write insecure or tls", first.kind.value);
-            self.at(Some(first.kind.referenced), key, message);
-            return None;
-        };
-        let wants_tls = chosen.kind.value == "tls";
-        if tls.is_some_and(|tls| tls != wants_tls) {
-            let message = format!(
-                "`{}` contradicts the scheme of server_uri; remove one",
-                chosen.kind.value
-            );
-            self.at(Some(chosen.kind.referenced), key, message);
-            return None;
+    fn authority(
+        &mut self,
+        name: &str,
+        entry: &shape::Authority,
+        top: &[usize],
+        servers: &mut Vec<Server>,
+    ) -> Authority {
+        let key = format!("upstream.authorities.{name}");
+        let own = self.list(&format!("{key}.xds_servers"), &entry.xds_servers, servers);
+        let root = format!("xdstp://{name}/");
+        let template = self.read(
+            &format!("{key}.client_listener_resource_name_template"),
+            entry.client_listener_resource_name_template.as_ref(),
+            |text| match text.starts_with(&root) {
+                true => Ok(text.to_owned()),
+                false => Err(format!(
+                    "`{text}` is not under its authority; it must begin with {root}"
+                )),
+            },
+        );
+        Authority {
+            // F-11: an authority without servers of its own is asked for at the servers of all.
+            servers: if own.is_empty() { top.to_vec() } else { own },
+            reachability_only: entry.fallback_on_reachability_only.unwrap_or_default(),
+            client_listener_resource_name_template: template
+                .unwrap_or_else(|| format!("{root}envoy.config.listener.v3.Listener/%s")),
         }
-        match &chosen.config.ca_certificate_file {
-            Some(file) if !wants_tls => {
-                let message = "ca_certificate_file has no use with insecure; remove it or write tls".to_owned();
-                self.at(Some(file.referenced), key, message);
-                None
+    }
+
+    fn list(&mut self, key: &str, entries: &[shape::XdsServer], servers: &mut Vec<Server>) -> Vec<usize> {
+        let mut found = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            let key = format!("{key}[{index}]");
+            let Some(server) = self.server(&key, entry) else {
+                continue;
+            };
+            let at = position(servers, server);
+            if found.contains(&at) {
+                let message = format!("`{}` is in the list twice; remove one", entry.server_uri.value);
+                self.at(Some(entry.server_uri.referenced), format!("{key}.server_uri"), message);
             }
-            _ if !wants_tls => Some(Credentials::Insecure),
-            file => Some(Credentials::Tls {
-                ca_certificate_file: file.as_ref().map(|file| (&file.value).into()),
-            }),
+            found.push(at);
         }
+        found
     }
 }
 
-fn default_credentials(tls: Option<bool>) -> Credentials {
-    match tls {
-        Some(true) => Credentials::Tls {
-            ca_certificate_file: None,
-        },
-        Some(false) | None => Credentials::Insecure,
-    }
-}
-
-fn plain_server(uri: &str) -> Result<Server, String> {
-    let (endpoint, tls) = Endpoint::parse(uri)?;
-    Ok(Server {
-        uri: uri.to_owned(),
-        endpoint,
-        credentials: default_credentials(tls),
-        features: ServerFeatures::default(),
-        transport: Transport::default(),
+/// F-12: equal entries are one server, whichever lists they are in.
+fn position(servers: &mut Vec<Server>, server: Server) -> usize {
+    servers.iter().position(|known| *known == server).unwrap_or_else(|| {
+        servers.push(server);
+        servers.len() - 1
     })
-}
-
-fn set_feature(features: &mut ServerFeatures, name: &str) -> Result<(), String> {
-    match name {
-        "fail_on_data_errors" => features.fail_on_data_errors = true,
-        "resource_timer_is_transient_error" => features.resource_timer_is_transient_error = true,
-        // Obsolete, or about clients only.
-        "xds_v3" | "ignore_resource_deletion" | "trusted_xds_server" => {}
-        _ => {
-            return Err(format!(
-                "`{name}` is not a server feature; write fail_on_data_errors or resource_timer_is_transient_error"
-            ));
-        }
-    }
-    Ok(())
 }
