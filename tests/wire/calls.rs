@@ -9,12 +9,11 @@ use flate2::write::GzEncoder;
 use http::StatusCode;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::support::client::{Call, Half};
 use crate::support::messages::{Subscriber, node, sotw};
-use crate::support::{ADS, Address, CDS, Relay};
+use crate::support::{ADS, CDS, Relay, raw};
 
 const STREAM: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 const GRPC: (&str, &str) = ("content-type", "application/grpc");
@@ -94,66 +93,22 @@ async fn what_is_no_grpc_call_is_answered_in_http() {
         let call = client.request("POST", STREAM, headers, Half::Open).await.unwrap();
         assert_eq!(call.head.status(), StatusCode::OK, "{headers:?}");
     }
-    assert_eq!(
-        raw_call(&relay, ("te", "gzip")).await,
-        u32::from(h2::Reason::PROTOCOL_ERROR)
-    );
+    let (mut frames, mut write) = raw::connect(&relay).await;
+    write.write_all(&raw::call(1, STREAM, &[("te", "gzip")])).await.unwrap();
+    let reset = frames.next_of(raw::RESET).await;
+    assert_eq!(raw::reason(&reset), h2::Reason::PROTOCOL_ERROR);
+    drop((frames, write));
     relay.settles_at(0).await;
-}
-
-/// A call in hand-written frames, for what the client's library would not send; gives the code of its reset.
-async fn raw_call(relay: &Relay, (name, value): (&str, &str)) -> u32 {
-    let Address::Tcp(address) = relay.address else {
-        panic!("a TCP listener")
-    };
-    let fields = [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", STREAM),
-        (":authority", "relay"),
-        GRPC,
-        (name, value),
-    ];
-    let mut block = Vec::new();
-    for (name, value) in fields {
-        // A literal that is not indexed, with a new name.
-        block.push(0);
-        for text in [name, value] {
-            block.push(u8::try_from(text.len()).unwrap());
-            block.extend(text.as_bytes());
-        }
-    }
-    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
-        let length = u8::try_from(payload.len()).unwrap();
-        [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
-    };
-    let settings = frame(4, 0, 0, &[]);
-    let headers = frame(1, 4, 1, &block);
-    let mut socket = TcpStream::connect(address).await.unwrap();
-    let all = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings, &headers].concat();
-    socket.write_all(&all).await.unwrap();
-    loop {
-        let mut head = [0; 9];
-        socket.read_exact(&mut head).await.unwrap();
-        let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
-        socket.read_exact(&mut payload).await.unwrap();
-        if head[3] == 3 {
-            return u32::from_be_bytes(payload.try_into().unwrap());
-        }
-    }
 }
 
 #[tokio::test]
 async fn http_1_is_told_that_grpc_needs_http_2() {
     let relay = Relay::start();
-    let Address::Tcp(address) = relay.address else {
-        panic!("a TCP listener")
-    };
     let post = format!(
         "POST {STREAM} HTTP/1.1\r\nhost: relay\r\ncontent-type: application/grpc\r\ncontent-length: 5\r\n\r\n\0\0\0\0\0"
     );
     for (bytes, status) in [(post.as_str(), "HTTP/1.1 505"), ("PRI? no\r\n\r\n", "HTTP/1.1 400")] {
-        let mut socket = TcpStream::connect(address).await.unwrap();
+        let mut socket = raw::socket(&relay).await;
         // In pieces, so that what decides does not come at once.
         for piece in bytes.as_bytes().chunks(3) {
             socket.write_all(piece).await.unwrap();
@@ -309,10 +264,7 @@ async fn health_is_that_of_the_relay() {
 #[tokio::test]
 async fn pings_are_answered() {
     let relay = Relay::start();
-    let Address::Tcp(address) = relay.address else {
-        panic!("a TCP listener")
-    };
-    let socket = TcpStream::connect(address).await.unwrap();
+    let socket = raw::socket(&relay).await;
     let (send, mut connection) = h2::client::handshake(socket).await.unwrap();
     let mut pings = connection.ping_pong().unwrap();
     let connection = crate::support::spawn(async move { connection.await.unwrap() });

@@ -185,35 +185,6 @@ async fn invented_clusters_and_names() {
     world.is_unharmed().await;
 }
 
-/// `limits.streams_per_connection`: more wait on the client's side, and a client that does not wait is refused.
-#[tokio::test]
-async fn ten_thousand_streams_on_one_connection() {
-    let mut world = World::with(|plan| plan.settings.limits.streams_per_connection = 500).await;
-    let mut calls = Vec::new();
-    for _ in 0..500 {
-        let mut call = world.call(Dialect::Delta).await;
-        call.send(&delta_request(CDS, vec!["bystander".to_owned()]));
-        calls.push(call);
-    }
-    let more = world.client.clone();
-    let more = crate::support::spawn(async move {
-        for _ in 0..9_500 {
-            drop(more.call(path(Dialect::Delta)).await);
-        }
-    });
-    for call in &mut calls {
-        assert!(call.next_bytes().await.is_ok());
-    }
-    assert_eq!(world.relay.open().0, 501);
-    assert!(!more.is_finished());
-    drop(calls);
-    tokio::time::timeout(crate::support::PATIENCE * 2, more)
-        .await
-        .unwrap()
-        .unwrap();
-    world.is_unharmed().await;
-}
-
 /// Unfinished requests: each is within `limits.request`, all of a connection together have a bound of their own.
 #[tokio::test]
 async fn many_unfinished_requests() {

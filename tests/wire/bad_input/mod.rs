@@ -1,5 +1,6 @@
 //! Bad input from clients: a clear error or a bound, and nobody else notices.
 
+mod connections;
 mod floods;
 mod requests;
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod messages;
+pub(crate) mod raw;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

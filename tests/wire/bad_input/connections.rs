@@ -1,0 +1,138 @@
+//! Connections with too many streams on them, and connections on which nothing is said.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::*;
+use crate::support::{PATIENCE, raw, until};
+
+/// `limits.streams_per_connection` as it is by default.
+const STREAMS: usize = 4096;
+
+/// A client that opens 10,000 streams without looking at what it is allowed: those within the limit are served, the others are
+/// refused one by one, and whoever goes on and on is sent away. Nobody on another connection notices.
+#[tokio::test]
+async fn ten_thousand_streams_on_one_connection() {
+    let mut world = World::new().await;
+    let (mut frames, mut write) = raw::connect(&world.relay).await;
+    let call = |n: u32| raw::call(2 * n + 1, path(Dialect::Delta), &[]);
+    let calls: Vec<u8> = (0..5_000).flat_map(call).collect();
+    let (mut begun, mut refused) = (Vec::new(), Vec::new());
+    let read = async {
+        while begun.len() + refused.len() < 5_000 {
+            let frame = frames.next().await.expect("the connection goes on");
+            match frame.kind {
+                raw::HEADERS => begun.push(frame.stream),
+                raw::RESET => {
+                    assert_eq!(raw::reason(&frame), h2::Reason::REFUSED_STREAM);
+                    refused.push(frame.stream);
+                }
+                _ => assert_ne!(frame.kind, raw::GO_AWAY),
+            }
+        }
+    };
+    // Both at once: what the relay says would fill the socket otherwise.
+    tokio::join!(read, async { write.write_all(&calls).await.unwrap() });
+    assert_eq!((begun.len(), refused.len()), (STREAMS, 5_000 - STREAMS));
+    assert!(begun.iter().max() < refused.iter().min(), "the first ones are taken");
+    assert_eq!(world.relay.open().0, 1 + i64::try_from(STREAMS).unwrap());
+
+    let request = message(&encoded(Dialect::Delta, CDS, vec!["bystander".to_owned()]));
+    let ask = |id: &u32| raw::frame(raw::DATA, 0, *id, &request);
+    let requests: Vec<u8> = begun.iter().flat_map(ask).collect();
+    let read = async {
+        for _ in 0..STREAMS {
+            frames.next_of(raw::DATA).await;
+        }
+    };
+    tokio::join!(read, async { write.write_all(&requests).await.unwrap() });
+
+    let calls: Vec<u8> = (5_000..10_000).flat_map(call).collect();
+    // The relay may close while this is still being written.
+    let (end, _) = tokio::join!(frames.next_of(raw::GO_AWAY), write.write_all(&calls));
+    assert_eq!(raw::reason(&end), h2::Reason::ENHANCE_YOUR_CALM);
+    while frames.next().await.is_some() {}
+    world.is_unharmed().await;
+}
+
+/// `limits.streams_per_connection`: a client that keeps to it waits on its own side, and has its turn.
+#[tokio::test]
+async fn more_streams_than_allowed_wait_their_turn() {
+    let mut world = World::with(|plan| plan.settings.limits.streams_per_connection = 50).await;
+    let mut calls = Vec::new();
+    for _ in 0..50 {
+        let mut call = world.call(Dialect::Delta).await;
+        call.send(&delta_request(CDS, vec!["bystander".to_owned()]));
+        calls.push(call);
+    }
+    let more = world.client.clone();
+    let more = crate::support::spawn(async move {
+        for _ in 0..200 {
+            drop(more.call(path(Dialect::Delta)).await);
+        }
+    });
+    for call in &mut calls {
+        assert!(call.next_bytes().await.is_ok());
+    }
+    assert_eq!(world.relay.open().0, 51);
+    assert!(!more.is_finished());
+    drop(calls);
+    tokio::time::timeout(PATIENCE, more).await.unwrap().unwrap();
+    world.is_unharmed().await;
+}
+
+/// Waits until the relay has `open` connections, and then lets time run as fast as nothing else happens: gives how long it
+/// took on that clock until the relay closed this one.
+async fn closed_after(world: &World, socket: &mut TcpStream, open: i64) -> Duration {
+    until(|| world.relay.open().1 == open, || "not accepted".to_owned()).await;
+    tokio::time::pause();
+    #[expect(clippy::disallowed_methods, reason = "the clock that runs fast")]
+    let began = tokio::time::Instant::now();
+    let mut said = Vec::new();
+    let ended = tokio::time::timeout(PATIENCE * 6, socket.read_to_end(&mut said)).await;
+    assert!(ended.is_ok(), "the connection goes on after {:?}", began.elapsed());
+    let took = began.elapsed();
+    tokio::time::resume();
+    took
+}
+
+/// A client has ten seconds to say that it speaks HTTP/2.
+#[tokio::test]
+async fn a_client_that_says_nothing() {
+    let mut world = World::new().await;
+    for begun in [&b""[..], &raw::PREFACE[..1], &raw::PREFACE[..raw::PREFACE.len() - 1]] {
+        let mut silent = raw::socket(&world.relay).await;
+        silent.write_all(begun).await.unwrap();
+        let took = closed_after(&world, &mut silent, 3).await;
+        let ten = Duration::from_secs(9)..Duration::from_secs(11);
+        assert!(ten.contains(&took), "{} bytes: {took:?}", begun.len());
+        world.is_unharmed().await;
+    }
+}
+
+/// The same for one that begins with HTTP/1.1 and does not finish what it says.
+#[tokio::test]
+async fn a_client_that_begins_and_stops() {
+    let mut world = World::new().await;
+    let mut silent = raw::socket(&world.relay).await;
+    silent.write_all(b"POST / HTTP/1.1\r\nhost: ").await.unwrap();
+    let took = closed_after(&world, &mut silent, 3).await;
+    assert!(took < Duration::from_secs(21), "{took:?}");
+    world.is_unharmed().await;
+}
+
+/// A client that says that it speaks HTTP/2 and then nothing more is asked whether it is there, and then cut off.
+#[tokio::test]
+async fn a_client_that_says_no_more_than_hello() {
+    let mut world = World::with(|plan| plan.settings.timers.keepalive = Some(Duration::from_millis(100))).await;
+    let mut silent = raw::socket(&world.relay).await;
+    silent.write_all(raw::PREFACE).await.unwrap();
+    let mut said = Vec::new();
+    tokio::time::timeout(PATIENCE, silent.read_to_end(&mut said))
+        .await
+        .expect("the connection goes on")
+        .unwrap();
+    world.is_unharmed().await;
+}
