@@ -40,10 +40,14 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take to answer a keepalive ping; never longer than the pause between two of them.
 const PING_TIMEOUT_MAX: Duration = Duration::from_secs(20);
-/// What a stream may send before its requests are read, and all streams of a connection together: one that is read slowly
-/// leaves room for the others.
+/// What a stream may send before its requests are read, and all streams of a connection together at the least and at the
+/// most: one that is read slowly leaves room for the others.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
-const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+const CONNECTION_WINDOW_BYTES_MIN: u32 = 1024 * 1024;
+const CONNECTION_WINDOW_BYTES_MAX: u32 = 16 * 1024 * 1024;
+/// The transport counts an unread frame as so many bytes at the least, and sends away a client of which frames are unread
+/// that it counts as half of the connection's window.
+const FRAME_BYTES_MIN: u32 = 256;
 
 /// Starts the connection's task.
 #[expect(clippy::disallowed_methods, reason = "one task for each client connection")]
@@ -90,7 +94,7 @@ impl Connection {
             )
             .max_concurrent_streams(settings.limits.streams_per_connection)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .initial_connection_window_size(window(settings.limits.streams_per_connection))
             .auto_date_header(false)
             .serve_connection(TokioIo::new(io), service);
         let mut connection = pin!(connection);
@@ -128,6 +132,13 @@ impl Connection {
             tracing::debug!(peer = %self.peer, %error, "a connection does not speak HTTP");
         }
     }
+}
+
+/// As large that all streams of a connection may send a small request at the same time.
+fn window(streams: u32) -> u32 {
+    streams
+        .saturating_mul(2 * FRAME_BYTES_MIN)
+        .clamp(CONNECTION_WINDOW_BYTES_MIN, CONNECTION_WINDOW_BYTES_MAX)
 }
 
 /// When a connection is closed whatever its streams do.

@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use distributary::wire::Listener;
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::wire::{Listener, message};
 use distributary::xds::{Dialect, TypeUrl};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use prost::Message as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::support::client::Client;
-use crate::support::messages::Subscriber;
-use crate::support::{ADS, Address, CDS, EDS, PATIENCE, Plan, Relay, now, until};
+use crate::support::messages::{Subscriber, node};
+use crate::support::{ADS, CDS, EDS, PATIENCE, Plan, Relay, now, raw, until};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -51,12 +53,7 @@ async fn a_drain_ends_streams_in_good_order() {
         relay.put(EDS, &["late"], "late");
         assert_eq!(waiting.next().await.unwrap().bodies, ["late"]);
         assert_eq!(waiting.call.end().await.code, 0);
-        let refused = async {
-            let Address::Tcp(address) = relay.address else {
-                panic!("a TCP listener")
-            };
-            TcpStream::connect(address).await.is_err()
-        };
+        let refused = async { TcpStream::connect(raw::port(&relay)).await.is_err() };
         assert!(refused.await, "a new connection was accepted");
         relay.settles_at(0).await;
         // Long before the time is up: the client was told to go, and its connection is closed.
@@ -67,6 +64,31 @@ async fn a_drain_ends_streams_in_good_order() {
                 .await
         );
     }
+}
+
+/// K-26: with a drain comes a GOAWAY without an error, so that clients go elsewhere; what is under way goes on meanwhile.
+#[tokio::test]
+async fn a_drain_sends_new_calls_elsewhere() {
+    let relay = Relay::start();
+    let (mut frames, mut write) = raw::connect(&relay).await;
+    write
+        .write_all(&raw::call(1, &path(Dialect::Delta), &[]))
+        .await
+        .unwrap();
+    let request = DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: CDS.to_owned(),
+        ..Default::default()
+    };
+    let request = message(&request.encode_to_vec());
+    write.write_all(&raw::frame(raw::DATA, 0, 1, &request)).await.unwrap();
+    relay.settles_at(1).await;
+    relay.begin_drain(PATIENCE);
+    let farewell = frames.next_of(raw::GO_AWAY).await;
+    assert_eq!(raw::reason(&farewell), h2::Reason::NO_ERROR);
+    relay.put(CDS, &["a"], "late");
+    assert_eq!(frames.next_of(raw::DATA).await.stream, 1);
+    relay.settles_at(0).await;
 }
 
 /// The time to drain is a bound: what has not ended by then is cut off.
@@ -197,11 +219,8 @@ impl AsyncWrite for Stoppable {
 }
 
 async fn stoppable(relay: &Relay) -> (Client, Arc<AtomicBool>) {
-    let Address::Tcp(address) = relay.address else {
-        panic!("a TCP listener")
-    };
     let stopped = Arc::new(AtomicBool::new(false));
-    let inner = TcpStream::connect(address).await.unwrap();
+    let inner = raw::socket(relay).await;
     let socket = Stoppable {
         inner,
         stopped: stopped.clone(),

@@ -43,24 +43,18 @@ async fn requests_that_do_not_say_what_they_must() {
     }
     .encode_to_vec();
     refused(&world, Dialect::Delta, &anonymous, 3, "node").await;
-    for method in ["StreamClusters", "DeltaClusters"] {
-        let mut call = world
-            .client
-            .call(&format!("/envoy.service.cluster.v3.ClusterDiscoveryService/{method}"))
-            .await;
-        let dialect = if method == "DeltaClusters" {
-            Dialect::Delta
-        } else {
-            Dialect::Sotw
-        };
-        call.send_bytes(message(&encoded(dialect, EDS, Vec::new())));
-        let ended = call.end().await;
-        assert_eq!(ended.code, 3);
-        assert!(
-            ended.message.contains("ClusterLoadAssignment") && ended.message.contains("Cluster service"),
-            "{}",
-            ended.message
-        );
+    let clusters = "/envoy.service.cluster.v3.ClusterDiscoveryService";
+    for (method, dialect) in [("StreamClusters", Dialect::Sotw), ("DeltaClusters", Dialect::Delta)] {
+        for other in [EDS, "type.googleapis.com/acme.Unknown"] {
+            let mut call = world.client.call(&format!("{clusters}/{method}")).await;
+            call.send_bytes(message(&encoded(dialect, other, Vec::new())));
+            let Ended { code, message } = call.end().await;
+            assert_eq!(code, 3);
+            assert!(
+                message.contains(other) && message.contains("Cluster service"),
+                "{message}"
+            );
+        }
     }
     world.is_unharmed().await;
 }

@@ -1,5 +1,7 @@
 //! A connection in hand-written frames, for what no library would send.
 
+use std::net::SocketAddr;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -28,12 +30,16 @@ pub(crate) struct Frame {
     pub(crate) payload: Vec<u8>,
 }
 
+pub(crate) fn port(relay: &Relay) -> SocketAddr {
+    match relay.address {
+        Address::Tcp(address) => address,
+        Address::Unix(_) => panic!("a TCP listener"),
+    }
+}
+
 /// A socket on which nothing was said.
 pub(crate) async fn socket(relay: &Relay) -> TcpStream {
-    let Address::Tcp(address) = relay.address else {
-        panic!("a TCP listener")
-    };
-    TcpStream::connect(address).await.unwrap()
+    TcpStream::connect(port(relay)).await.unwrap()
 }
 
 /// A connection on which HTTP/2 has begun, with room for whatever the relay says.
@@ -65,6 +71,11 @@ impl Frames {
     pub(crate) async fn next_of(&mut self, kind: u8) -> Frame {
         loop {
             let frame = self.next().await.expect("the connection has ended");
+            assert!(
+                frame.kind != GO_AWAY || kind == GO_AWAY,
+                "sent away: {}",
+                frame.payload.escape_ascii()
+            );
             if frame.kind == kind {
                 return frame;
             }
