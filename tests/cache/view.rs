@@ -270,3 +270,21 @@ fn laggards_are_found_by_what_they_pin() {
         "everybody has dealt with it"
     );
 }
+
+/// K-01, G-19: a clock that jumps ends nothing that somebody wants; what nobody wants is kept for its time on the new clock.
+#[test]
+fn the_clock_jumps() {
+    let day = Duration::from_secs(24 * 3600);
+    let (view, now) = (view(), start());
+    let seat = seat(&view, &eds(), &["kept", "left"]);
+    assert_eq!(view.take_wants(now).len(), 2);
+    view.publish(&[named(&eds(), vec![put(&eds(), "kept", "1"), put(&eds(), "left", "1")])]);
+    assert_eq!(view.take_wants(now + day), []);
+    assert_eq!(view.poll_timeout(), None, "nothing to come for");
+    assert_eq!(seat.want(&want(&eds(), "left", false)), Ok(()));
+    assert_eq!(view.take_wants(now - day), []);
+    assert!(view.poll_timeout().is_some_and(|at| at > now - day));
+    assert_eq!(view.take_wants(now + day), [want(&eds(), "left", false)]);
+    let slot = view.cut().slot(&eds()).unwrap().clone();
+    assert!(slot.resource(&Name::from("kept")).is_some() && slot.resource(&Name::from("left")).is_none());
+}

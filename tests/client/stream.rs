@@ -174,3 +174,42 @@ fn quick_closes_are_not_answered_quickly() {
     let wait = backoff.handle_end(Duration::from_secs(1800), 0.5);
     assert!(wait > Duration::ZERO && wait < ms(300), "{wait:?}");
 }
+
+/// G-19, K-16, E-22: a clock that jumps a day ahead, or back, takes nothing away, resets nothing, and makes nobody hurry for
+/// ever; what was asked for and never answered counts as missing (E-08), until it comes.
+#[test]
+fn the_clock_jumps() {
+    let day = Duration::from_secs(24 * 3600);
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let hears = |upstream: &mut Upstream, type_url, round: &str, puts: &[&str]| match dialect {
+            Dialect::Delta => upstream.hears(delta(type_url, round, puts, &[])),
+            Dialect::Sotw => upstream.hears_sotw(sotw(type_url, round, round, puts)),
+        };
+        let mut upstream = Upstream::streaming(dialect, CDS, &["*"]);
+        upstream.want(EDS, "a");
+        upstream.want(EDS, "late");
+        upstream.sent();
+        hears(&mut upstream, CDS, "1", &["x=1", "y=1"]);
+        hears(&mut upstream, EDS, "2", &["a=1"]);
+        upstream.sent();
+        for (round, later) in ["3", "4"].into_iter().zip([true, false]) {
+            upstream.now = if later {
+                upstream.now + day
+            } else {
+                upstream.now - 2 * day
+            };
+            let changes = upstream.client.handle_timeout(upstream.now);
+            upstream.publish(changes);
+            let due = upstream.client.poll_timeout();
+            assert!(due.is_none_or(|due| due > upstream.now), "{dialect:?}: again and again");
+            assert_eq!(upstream.sent(), [""; 0], "{dialect:?}");
+            assert_eq!(upstream.wildcard(CDS), "x=1 y=1 complete", "{dialect:?}");
+            assert!(upstream.named(EDS).starts_with("a="), "{dialect:?}");
+            hears(&mut upstream, EDS, round, &["a=2"]);
+            assert_eq!(upstream.sent().len(), 1, "{dialect:?}: accepted");
+        }
+        assert_eq!(upstream.named(EDS), "a=2 late:TimedOut", "{dialect:?}");
+        hears(&mut upstream, EDS, "5", &["late=1"]);
+        assert_eq!(upstream.named(EDS), "a=2 late=1", "{dialect:?}");
+    }
+}

@@ -173,6 +173,26 @@ fn the_pure_parts_are_pure() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+/// Where the wall clock may be read, because it is only shown there.
+const SHOW_TIME: [&str; 2] = ["src/admin/", "src/telemetry/"];
+
+/// The wall clock is set by people and by other machines: nothing that the relay does depends on it.
+#[test]
+fn nothing_depends_on_the_wall_clock() {
+    let mut wrong = Vec::new();
+    for file in tree::files().iter().filter(|file| file.is("src/", ".rs")) {
+        if SHOW_TIME.iter().any(|place| file.path.starts_with(place)) {
+            continue;
+        }
+        for (at, line) in code(file.production()).lines().enumerate() {
+            if ["SystemTime", "UNIX_EPOCH"].iter().any(|word| mentions(line, word)) {
+                wrong.push(format!("{}:{}: the wall clock may jump", file.path, at + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
 /// Whether `word` stands in `line` as a word of its own.
 fn mentions(line: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';

@@ -16,6 +16,7 @@ mod chunks;
 mod client;
 mod endpoints;
 mod full_state;
+mod jumps;
 mod life;
 mod limits;
 mod order;

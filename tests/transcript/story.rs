@@ -19,6 +19,7 @@
 //! client stalls | reads 1 | reads          # its transport takes nothing, or one response, or whatever comes
 //! nothing for 2s                           # nobody hears anything (300 ms unless told)
 //! wait 2s                                  # time passes
+//! jump 2s | jump back 2s                   # the clock is another one all at once
 //! relay restarts                           # and has forgotten all
 //! relay pace 1s                            # a setting, before the first client
 //! sotw client ...                          # a line for one dialect only
@@ -123,6 +124,10 @@ impl Story {
             }
             "nothing" => self.nothing(rest.strip_prefix("for ").map_or(NOTHING, duration)),
             "wait" => self.wait(duration(rest)),
+            "jump" => match rest.strip_prefix("back ") {
+                Some(how_far) => self.now -= duration(how_far),
+                None => self.now += duration(rest),
+            },
             "relay" => self.relay(&rest.split_whitespace().collect::<Vec<_>>()),
             name => self.client_line(name, rest),
         }
@@ -306,8 +311,11 @@ impl Story {
                 client.ring(&changed);
             }
         }
-        for client in self.clients.values_mut() {
+        for (name, client) in &mut self.clients {
             client.poll(self.origins[&client.view].cut(), self.now);
+            let due = client.server.as_ref().and_then(Server::poll_timeout);
+            let late = client.ended.is_none() && due.is_some_and(|at| at <= self.now);
+            assert!(!late, "{name} would be looked after again and again");
         }
     }
 }

@@ -1,0 +1,108 @@
+//! A clock that jumps: nobody hears anything of it, nobody's stream ends, and nothing that was on its way is lost.
+
+use crate::story::both;
+
+/// G-19, K-16: clients that have what they want have it a day later, and a day earlier.
+#[test]
+fn nothing_comes_of_it() {
+    both(
+        "
+        origin put cds a@1 b@1, put rds r@1
+        client subscribe cds *
+        client <- cds [a@1 b@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        jump 86400s
+        nothing
+        jump back 172800s
+        nothing
+        origin put cds a@2, put rds r@2
+        client <- cds sotw [a@2 b@1] | delta [a@2]
+        client ack
+        client <- rds [r@2], ack
+        ",
+    );
+}
+
+/// B-24, L-8: a client has a day to accept what it was sent; it gets what is current then.
+#[test]
+fn what_is_on_its_way_stays_there() {
+    both(
+        "
+        origin put cds a@1
+        client subscribe cds *
+        client <- cds [a@1]
+        origin put cds a@2
+        jump 86400s
+        nothing
+        jump back 172800s
+        nothing
+        client status cds Stale
+        client ack
+        client <- cds [a@2], ack
+        ",
+    );
+}
+
+/// D-04, L-27: a route that waits for its cluster goes when its bound is over, once, and no sooner on a clock that goes back.
+#[test]
+fn a_gate_opens_once() {
+    both(
+        "
+        origin put cds a@1, put rds r@a
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe rds r
+        client <- rds [r@a], ack
+        origin put cds a@2
+        client <- cds [a@2]
+        origin put cds c@1, put rds r@c
+        jump back 86400s
+        nothing
+        client gates 0
+        jump 172800s
+        client <- rds [r@c], ack
+        client gates 1
+        client ack cds
+        client <- cds sotw [a@2 c@1] | delta [c@1]
+        client ack
+        ",
+    );
+}
+
+/// B-27, G-20, K-16: what is not known yet does not become absent by a jump, for who has something already.
+#[test]
+fn what_is_unknown_stays_unknown() {
+    both(
+        "
+        origin silent eds
+        origin put cds a@1, put eds e@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe eds e
+        jump 86400s
+        nothing
+        jump back 172800s
+        nothing
+        origin speaks eds
+        client <- eds [e@1], ack
+        ",
+    );
+}
+
+/// `pace` holds nothing back for longer than it says.
+#[test]
+fn what_was_held_back_goes() {
+    both(
+        "
+        relay pace 10s
+        origin put eds e@1
+        client subscribe eds e
+        client <- eds [e@1], ack
+        origin put eds e@2
+        nothing
+        jump 86400s
+        client <- eds [e@2], ack
+        ",
+    );
+}
