@@ -167,7 +167,8 @@ impl Split {
             return;
         }
         let covered = state.is_some_and(|state| state.resource(name).is_some());
-        let open = self.wildcard && !state.is_some_and(State::complete);
+        // E-20: of most types servers may never answer to a wildcard; no name waits for that.
+        let open = self.wildcard && type_url.traits().wildcard && !state.is_some_and(State::complete);
         let asked = self.asked.contains(name);
         // While a wildcard is not complete it may still bring the name, so nothing new is asked for, and nothing given up.
         let wanted = !covered && (asked || !open);
