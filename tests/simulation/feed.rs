@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::cache::{self, View};
-use distributary::xds::{Changes, Class, Expiry, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Update, Want};
+use distributary::cache::View;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::xds::{Changes, Expiry, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Update, Want};
 
 use super::body::{Content, Type};
+use super::classes::nobody;
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
 use super::truth::{Step, Truth};
@@ -22,6 +24,8 @@ use super::world::{Event, World};
 pub(crate) struct Zone {
     pub(crate) truth: Truth,
     pub(crate) view: Arc<View>,
+    /// Whether there is a view of it.
+    attached: bool,
     pub(crate) book: Book,
     /// The way through the protocol; without it what changes is published by itself.
     pub(crate) wire: Option<Wire>,
@@ -44,7 +48,6 @@ enum News {
     Silent(Type, String),
 }
 
-const LINGER: Duration = Duration::from_secs(30);
 const DOES_NOT_EXIST: Duration = Duration::from_secs(15);
 
 impl Zone {
@@ -52,9 +55,10 @@ impl Zone {
         let first = 1_000_000 * (zone as u64 + 1);
         Self {
             truth: Truth::new(first, rng),
-            view: view(zone),
+            view: nobody(),
+            attached: false,
             book: Book::new(first..first + 1_000_000),
-            wire: way(rng).map(Wire::new),
+            wire: way(rng).map(|habits| Wire::new(habits, Node::default())),
             wanted: BTreeSet::new(),
             news: VecDeque::new(),
             connected: true,
@@ -64,14 +68,22 @@ impl Zone {
         }
     }
 
-    /// The relay begins anew, with nothing known.
-    pub(crate) fn restart(&mut self, zone: usize) {
-        self.view = view(zone);
+    /// A view begins, in which nothing is known. Whether there was none.
+    pub(crate) fn attach(&mut self, view: Arc<View>, node: Node) -> bool {
+        let alone = !std::mem::replace(&mut self.attached, true);
+        self.view = view;
         self.book = Book::new(self.book.range());
-        self.wire = self.wire.take().map(|wire| Wire::new(wire.habits));
+        self.wire = self.wire.take().map(|wire| Wire::new(wire.habits, node));
         self.wanted.clear();
         self.news.clear();
         self.timer = None;
+        alone
+    }
+
+    /// The view has ended.
+    pub(crate) fn detach(&mut self) {
+        self.attach(nobody(), Node::default());
+        self.attached = false;
     }
 
     fn hears(&self, kind: Type, content: &Content) -> bool {
@@ -178,19 +190,6 @@ impl Zone {
         });
         Update::Put(resource, expiry)
     }
-}
-
-fn view(zone: usize) -> Arc<View> {
-    let class = Class {
-        rule: Some(zone),
-        ..Class::default()
-    };
-    let settings = cache::Settings {
-        linger: LINGER,
-        names_per_view: 0,
-        pinned_bytes_per_view: 0,
-    };
-    View::new(class, settings)
 }
 
 fn changes(kind: Type, wildcard: bool, updates: Vec<Update>) -> Changes {

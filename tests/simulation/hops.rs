@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::protocol::{Client, read_delta, read_sotw};
+use distributary::protocol::{Client, Request, read_delta, read_sotw};
 use distributary::xds::{Changes, Dialect};
 
+use super::body::Type;
 use super::origin::Reply;
 use super::tally::{Broken, Rule};
 use super::upstream::{At, Hop, Stage};
@@ -17,7 +18,7 @@ impl World {
     pub(crate) fn hop(&mut self, hop: Hop) -> Result<(), Broken> {
         match hop {
             Hop::Opened(at) => self.opened(at),
-            Hop::Request(at) => self.asked(at),
+            Hop::Request(at) => return self.asked(at),
             Hop::Response(at) => return self.answered(at),
             Hop::Idle(at) => self.idle(at),
             Hop::Retry(at) => {
@@ -67,19 +68,32 @@ impl World {
     }
 
     /// A request arrives at the control plane.
-    fn asked(&mut self, at: At) {
-        let here = &mut self.zones[at.zone];
-        let Some(link) = here
-            .wire
-            .as_mut()
-            .and_then(|wire| wire.leg(at))
-            .and_then(|leg| leg.link.as_mut())
-        else {
-            return;
+    fn asked(&mut self, at: At) -> Result<(), Broken> {
+        let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
+        let Some(request) = leg.and_then(|leg| leg.link.as_mut()?.up.arrive(false)) else {
+            return Ok(());
         };
-        let Some(request) = link.up.arrive(false) else { return };
-        let replies = link.session.request(&request, &here.truth, &mut self.rng);
-        self.reply(at, replies);
+        let node = match &request {
+            Request::Sotw(request) => &request.node,
+            Request::Delta(request) => &request.node,
+        };
+        if let Some(node) = node {
+            let zone = self.recognise(node)?;
+            if zone != at.zone {
+                let what = format!("upstream {} is taken for a client of zone {zone}", at.zone);
+                return Err(Broken::new(Rule::K04, what));
+            }
+        }
+        let here = &mut self.zones[at.zone];
+        let leg = here.wire.as_mut().and_then(|wire| wire.leg(at));
+        if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
+            let replies = link.session.request(&request, &here.truth, &mut self.rng);
+            if Type::ALL.iter().any(|kind| link.session.withholds(*kind, &here.truth)) {
+                self.tally.hit(Rule::E18);
+            }
+            self.reply(at, replies);
+        }
+        Ok(())
     }
 
     /// The control plane has changed its mind, or confirms what it said.

@@ -1,6 +1,6 @@
 //! The simulation: whole worlds of control planes, a relay and clients, decided by a seed, judged by a naive model.
 //!
-//! `DISTRIBUTARY_SEEDS=N` runs more seeds, `DISTRIBUTARY_SEED=S` one of them with a readable trace. A seed that ever failed
+//! `DISTRIBUTARY_SEEDS=N` runs more seeds, `A..B` those from A on, `DISTRIBUTARY_SEED=S` one of them with a readable trace. A seed that ever failed
 //! stays in `KEPT` and always runs.
 
 #![expect(
@@ -11,6 +11,7 @@
 )]
 
 mod body;
+mod classes;
 mod client;
 mod feed;
 mod hops;
@@ -39,7 +40,7 @@ use world::World;
 const KEPT: &[u64] = &[
     8909, 9801, 10_200, 11_278, 12_160, 12_955, 14_595, 322, 436, 1915, 2159, 2723, 4939, 6151, 8492, 8970, 9925,
     10_318, 10_770, 11_099, 12_198, 13_000, 22_509, 22_718, 29_405, 33_039, 34_021, 44_991, 45_007, 94_131, 96_344,
-    48_261, 102_180, 105_044, 140_189, 145_444,
+    48_261, 102_180, 105_044, 140_189, 145_444, 35, 41, 86, 256, 277,
 ];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;
@@ -103,7 +104,12 @@ fn worlds() {
         return;
     }
     let more = std::env::var("DISTRIBUTARY_SEEDS").ok();
-    let seeds = more.map_or(SEEDS, |text| text.parse().expect("DISTRIBUTARY_SEEDS is a number"));
+    let number = |text: &str| text.parse().expect("DISTRIBUTARY_SEEDS is N or A..B");
+    let (from, seeds) = match more.as_deref().map(|text| text.split_once("..").ok_or(text)) {
+        None => (0, SEEDS),
+        Some(Err(count)) => (0, number(count)),
+        Some(Ok((from, to))) => (number(from), number(to) - number(from)),
+    };
     let next = AtomicU64::new(0);
     let sum = Mutex::new(Tally::default());
     let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
@@ -115,13 +121,14 @@ fn worlds() {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let kept = KEPT.len() as u64;
-                    let seed = KEPT.get(at as usize).copied().unwrap_or_else(|| at - kept);
+                    let seed = KEPT.get(at as usize).copied().unwrap_or_else(|| from + at - kept);
                     if at >= kept + seeds || failed.lock().expect("no panic in here").len() >= 5 {
                         break;
                     }
                     let (world, broken) = run(seed, base, 0);
                     mine.add(&world.tally);
                     if let Some(broken) = broken {
+                        println!("seed {seed}: {broken}");
                         failed.lock().expect("no panic in here").push((seed, broken));
                     }
                 }
@@ -132,9 +139,6 @@ fn worlds() {
     report(&sum.into_inner().expect("no panic in here"), seeds);
     let mut failed = failed.into_inner().expect("no panic in here");
     failed.sort();
-    for (seed, broken) in &failed {
-        println!("seed {seed}: {broken}");
-    }
     if let Some((seed, broken)) = failed.first() {
         let story = tell(*seed, base, LINES);
         assert!(

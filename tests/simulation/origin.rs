@@ -29,6 +29,8 @@ pub(crate) struct Habits {
     forces_endpoints: bool,
     /// Whether it believes what a client says that it holds.
     pub(crate) believes: bool,
+    /// SotW: whether it is silent while a list of names lacks anything that it has (E-18).
+    snapshot: bool,
     /// SotW: whether it sends what has changed alone, where it may.
     partial: bool,
     /// How many entries go into one delta response.
@@ -47,6 +49,7 @@ impl Habits {
             patient: rng.chance(50),
             forces_endpoints: rng.chance(30),
             believes: rng.chance(70),
+            snapshot: rng.chance(20),
             partial: rng.chance(50),
             chunk: if rng.chance(50) { 1000 } else { rng.range(1, 3) },
             noise: if rng.chance(30) { 10 } else { 0 },
@@ -175,16 +178,25 @@ impl Session {
         self.push(truth, rng)
     }
 
+    /// Whether it keeps silent because it was not asked for all that it has (E-18).
+    pub(crate) fn withholds(&self, kind: Type, truth: &Truth) -> bool {
+        let served = self.types.get(&kind).filter(|served| served.listed);
+        let sotw = self.habits.dialect == Dialect::Sotw;
+        let lacks = |served: &Served| truth.of(kind).any(|content| !served.names.contains(&content.name));
+        self.habits.snapshot && sotw && served.is_some_and(lacks)
+    }
+
     fn nonce(&mut self) -> String {
         self.nonces += 1;
         format!("cp-{}", self.nonces)
     }
 
     fn say_all(&mut self, kind: Type, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
+        let withheld = self.withholds(kind, truth);
         let Some(served) = self.types.get_mut(&kind) else {
             return Vec::new();
         };
-        if self.habits.patient && served.unsettled.is_some() || !served.subscribed() {
+        if self.habits.patient && served.unsettled.is_some() || !served.subscribed() || withheld {
             return Vec::new();
         }
         let target = served.target(kind, truth);

@@ -39,7 +39,7 @@ impl World {
                 }
             };
             let zone = self.rng.below(self.zones.len());
-            let client = Client::new(id, zone, persona, dialect, &mut self.rng);
+            let client = Client::new(id, zone, self.profiles[zone], persona, dialect, &mut self.rng);
             self.log(|| format!("client {id} in zone {zone}: {persona:?} {dialect:?}"));
             self.clients.push(client);
             let pause = self.rng.millis(0, 2000);
@@ -55,6 +55,7 @@ impl World {
         }
         let pause = self.rng.millis(500, 10_000);
         self.after(pause, Event::Fault);
+        self.after(pause, Event::Sweep);
     }
 
     pub(crate) fn act(&mut self, id: usize, act: Act) -> Result<(), Broken> {
@@ -83,6 +84,9 @@ impl World {
 
     fn connect(&mut self, id: usize) -> Vec<Do> {
         let mut todo = Vec::new();
+        if self.clients[id].retired {
+            return todo;
+        }
         for service in self.clients[id].services() {
             if !self.clients[id].has(service) {
                 let stream = self.open(id, service);
@@ -108,6 +112,12 @@ impl World {
         if self.rng.chance(15) && client.persona != Persona::Streams {
             client.forget();
             self.log(|| format!("client {id}: forgets everything"));
+        }
+        if self.rng.chance(5) && self.clients[id].lines.is_empty() {
+            let zone = self.rng.below(self.zones.len());
+            self.clients[id].forget();
+            (self.clients[id].zone, self.clients[id].profile) = (zone, self.profiles[zone]);
+            self.log(|| format!("client {id}: begins anew in zone {zone}"));
         }
         let pause = self.rng.millis(1, 3000);
         self.after(pause, Event::Act(id, Act::Connect));

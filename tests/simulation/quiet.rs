@@ -75,7 +75,8 @@ impl World {
                 ));
             };
             for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
-                if zone.blurs(*kind) {
+                let silent = mux.wildcard && zone.withholds(*kind, true);
+                if zone.blurs(*kind) || silent || !mux.names.is_empty() && zone.withholds(*kind, false) {
                     continue;
                 }
                 self.tally.hit(Rule::Held);
@@ -119,7 +120,11 @@ impl World {
             let wanted = client
                 .muxes()
                 .any(|(kind, mux)| kind == Type::Eds && mux.names.contains(name));
-            if wanted && client.persona != Persona::Grpc && self.zones[client.zone].truth.get(Type::Eds, name).is_some()
+            let silent = self.zones[client.zone].withholds(Type::Eds, false);
+            if wanted
+                && !silent
+                && client.persona != Persona::Grpc
+                && self.zones[client.zone].truth.get(Type::Eds, name).is_some()
             {
                 return Err(Broken::new(
                     Rule::M01,
@@ -152,7 +157,7 @@ impl World {
                 return Err(Broken::new(Rule::Empty, what));
             }
         }
-        Ok(())
+        self.close_views()
     }
 }
 
@@ -172,6 +177,16 @@ impl Zone {
         !self.says_gone(kind) && wanted.contains(&(kind, Target::Wildcard))
     }
 
+    /// Whether its control plane keeps silent of a type, for everything or for names (E-18).
+    fn withholds(&self, kind: Type, wildcard: bool) -> bool {
+        let legs = self.wire.iter().flat_map(|wire| &wire.legs);
+        let mut sessions = legs.filter_map(|leg| leg.link.as_ref()).map(|link| &link.session);
+        sessions.any(|session| {
+            let all = session.types.get(&kind).is_some_and(|served| served.wildcard);
+            all == wildcard && session.withholds(kind, &self.truth)
+        })
+    }
+
     /// Who does not look at what the relay declares cannot say that some of it has gone (C-13): then only what the relay
     /// makes of it can be judged.
     fn is_sure(&self) -> bool {
@@ -186,6 +201,9 @@ impl Zone {
         let cut = self.view.cut();
         let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
         for (kind, target) in wanted.iter().filter(|(kind, _)| self.is_sure() && !self.blurs(*kind)) {
+            if self.withholds(*kind, *target == Target::Wildcard) {
+                continue;
+            }
             let slot = cut.slot(kind.type_url());
             let entry = |resource: &Arc<Resource>| (resource.name().as_str().to_owned(), self.book.revision(resource));
             let truth = |content: &Arc<Content>| (content.name.clone(), content.revision);

@@ -103,9 +103,20 @@ impl World {
             Up::Sotw(request) => stream.server.handle_sotw(request, &self.answers, now),
             Up::Delta(request) => stream.server.handle_delta(request, &self.answers, now),
         };
-        let zone = stream.zone;
-        if stream.seat.is_none() && receipt.is_ok() {
-            stream.seat = Some(self.zones[zone].view.enter());
+        if let Some(node) = stream.server.node() {
+            self.tally.hit(Rule::B01);
+            if *node.id != *format!("client-{}", stream.client) {
+                return Err(Broken::new(Rule::B01, format!("stream {id} is now {}", node.id)));
+            }
+        }
+        let mut refused = false;
+        if let Some(node) = stream
+            .server
+            .node()
+            .filter(|_| stream.seat.is_none() && receipt.is_ok())
+        {
+            stream.seat = self.seat(stream.zone, node)?;
+            refused = stream.seat.is_none();
         }
         stream.fired = None;
         self.log(|| {
@@ -113,6 +124,10 @@ impl World {
             format!("stream {id}: relay <- {} = {kind:?}", request.brief())
         });
         self.streams.insert(id, stream);
+        if refused {
+            self.refuse(id);
+            return Ok(());
+        }
         if let Err(end) = receipt {
             return self.end(id, &end);
         }
@@ -156,7 +171,7 @@ impl World {
             let delay = self.rng.millis(0, 5);
             self.after(delay, Event::Upstream(stream.zone));
         }
-        let cut = self.zones[stream.zone].view.cut();
+        let cut = seat.view().cut();
         if stream.room > 0 {
             let scene = Scene {
                 cut: &cut,
@@ -222,7 +237,9 @@ impl World {
             return self.turn(id);
         };
         stream.fired = Some(due);
-        let cut = self.zones[stream.zone].view.cut();
+        let Some(cut) = stream.seat.as_ref().map(|seat| seat.view().cut()) else {
+            return Ok(());
+        };
         match stream.server.handle_timeout(&cut, now) {
             Some(end) => self.end(id, &end),
             None => self.turn(id),
@@ -242,6 +259,15 @@ impl World {
         }
         self.end_at_relay(id);
         Ok(())
+    }
+
+    /// There are too many views. In the end who is refused gives up.
+    fn refuse(&mut self, id: u64) {
+        self.log(|| format!("stream {id}: refused, there are too many views"));
+        if let Some(stream) = self.streams.get(&id).filter(|_| self.calm) {
+            self.clients[stream.client].retired = true;
+        }
+        self.end_at_relay(id);
     }
 
     /// The relay's half is gone; the client learns it later.
@@ -328,9 +354,7 @@ impl World {
         self.log(|| "the relay restarts".to_owned());
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         streams.into_iter().for_each(|id| self.end_at_relay(id));
-        for (at, zone) in self.zones.iter_mut().enumerate() {
-            zone.restart(at);
-        }
+        self.forget_views();
     }
 
     /// The control plane of a zone is gone.

@@ -19,6 +19,8 @@ use super::truth::Truth;
 #[derive(Default)]
 pub(crate) struct Served {
     pub(crate) named: bool,
+    /// Whether the last request listed anything, `*` included.
+    pub(crate) listed: bool,
     pub(crate) wildcard: bool,
     pub(crate) names: BTreeSet<String>,
     /// What was sent: name and revision.
@@ -66,7 +68,8 @@ impl Served {
     pub(crate) fn sotw(&mut self, kind: Type, request: &discovery::DiscoveryRequest, first: bool) {
         self.settle(&request.response_nonce, request.error_detail.is_some());
         let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();
-        self.named |= !names.is_empty();
+        self.listed = !names.is_empty();
+        self.named |= self.listed;
         let wildcard = names.remove("*") || !self.named && kind.full_state();
         if first || wildcard != self.wildcard || names.iter().any(|name| !self.names.contains(name)) {
             // What is asked for anew is sent, even if it was sent before.

@@ -25,6 +25,7 @@ macro_rules! rules {
 }
 
 rules! {
+    B01 = "B-01": "a stream is who it said it was first",
     B03 = "B-03": "every nonce of a stream is new",
     B04 = "B-04": "equal versions of a set mean equal sets",
     B14 = "B-14": "a newly added name is sent even if its content is old",
@@ -45,10 +46,12 @@ rules! {
     C20 = "C-20": "a name may be an alias",
     D01 = "D-01": "no route before its cluster",
     D03 = "D-03": "no cluster goes before its routes",
+    E18 = "E-18": "a server that is silent until it is asked for all takes nothing away",
     G18 = "G-18": "a stream ends for want of an upstream only if nothing was said on it",
     G19 = "G-19": "losing the upstream changes nothing",
     G20 = "G-20": "nothing is left out or removed out of ignorance",
     K02 = "K-02": "classes do not mix",
+    K04 = "K-04": "a control plane sees which class asks",
     K08 = "K-08": "a refused full state is not sent again",
     K09 = "K-09": "the version of a set is the sum over what the client is left with",
     K11 = "K-11": "nonces have the stream's prefix",
@@ -58,6 +61,7 @@ rules! {
     K18 = "K-18": "no time to live for those who cannot read it",
     K21 = "K-21": "what is kept for a session is bounded",
     K23 = "K-23": "interest upstream is the union of interest downstream",
+    Views = "views": "no more views than allowed, and nobody is kept out by one that is empty",
     M01 = "M-01": "a warming cluster is given its endpoints",
     Age = "age": "nothing older than what was sent",
     Held = "held": "in the end every client holds what it should",

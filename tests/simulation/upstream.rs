@@ -78,7 +78,7 @@ pub(crate) enum Hop {
 const IDLE: Duration = Duration::from_secs(10);
 
 impl Wire {
-    pub(crate) fn new(habits: Habits) -> Self {
+    pub(crate) fn new(habits: Habits, node: Node) -> Self {
         let settings = Arc::new(ClientSettings {
             types: Default::default(),
             relay_id: "relay".to_owned(),
@@ -87,7 +87,7 @@ impl Wire {
             features: Default::default(),
         });
         let leg = || Leg {
-            client: Client::new(settings.clone(), habits.dialect, Node::default()),
+            client: Client::new(settings.clone(), habits.dialect, node.clone()),
             backoff: Backoff::default(),
             stage: Stage::Rest,
             idle: false,

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::task::Wake;
 use std::time::{Duration, Instant};
 
-use distributary::cache::Library;
+use distributary::cache::{Classes, Library, Scopes};
 use distributary::protocol::{Settings, Timers};
 use distributary::xds::{Answers, Batch, Difference, Extra, Name, Seen, State, Unshared};
 
 use super::body::Type;
+use super::classes::{self, Profile};
 use super::client::{Act, Client};
 use super::feed::Zone;
 use super::relay::Stream;
@@ -47,6 +48,8 @@ pub(crate) enum Event {
     Heal(u64),
     Act(usize, Act),
     Fault,
+    /// The relay looks for views at which nobody is.
+    Sweep,
     /// The control plane of a zone can be reached again.
     Reach(usize),
     /// The control plane of a zone has not answered for a name in time.
@@ -165,7 +168,12 @@ pub(crate) struct World {
     kept: usize,
     pub(crate) settings: Arc<Settings>,
     pub(crate) answers: Store,
+    pub(crate) profiles: Vec<Profile>,
     pub(crate) zones: Vec<Zone>,
+    pub(crate) rules: Classes,
+    pub(crate) scopes: Scopes,
+    /// The most views that there may be; 0: no bound.
+    pub(crate) views: usize,
     pub(crate) streams: BTreeMap<u64, Box<Stream>>,
     pub(crate) clients: Vec<Client>,
     pub(crate) last_stream: u64,
@@ -204,7 +212,14 @@ impl World {
             relay_id: "relay".to_owned(),
         };
         let slowness = *rng.pick(&[2, 30, 400, 3000]).expect("there are some");
-        let zones = (0..2).map(|zone| Zone::new(zone, &mut rng)).collect();
+        let profiles = classes::profiles(&mut rng);
+        let zones = (0..profiles.len()).map(|zone| Zone::new(zone, &mut rng)).collect();
+        let rules = classes::rules(&mut rng);
+        let views = if rng.chance(30) {
+            rng.range(1, profiles.len() - 1)
+        } else {
+            0
+        };
         Self {
             base,
             now: Duration::ZERO,
@@ -216,7 +231,11 @@ impl World {
             kept,
             settings: Arc::new(settings),
             answers,
+            profiles,
             zones,
+            scopes: classes::scopes(&rules, views),
+            rules,
+            views,
             streams: BTreeMap::new(),
             clients: Vec::new(),
             last_stream: 0,
@@ -319,6 +338,7 @@ impl World {
             Event::Heal(stream) => self.heal(stream),
             Event::Act(client, act) => return self.act(client, act),
             Event::Fault => return self.fault(),
+            Event::Sweep => self.sweep(),
             Event::Reach(zone) => self.reach(zone),
             Event::Silence(zone, kind, name) => self.silence(zone, kind, name),
         }

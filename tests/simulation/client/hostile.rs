@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::xds::Dialect;
 
@@ -15,6 +16,18 @@ use crate::truth::{alias, name};
 use crate::wire::{Answer, Up};
 
 impl Client {
+    /// Its node with the first request of a stream, and later at times that of somebody else (B-01).
+    fn guise(&mut self, stream: u64, other: bool) -> Option<Node> {
+        let features = ["xds.config.supports-resource-ttl", "xds.config.resource-in-sotw"].map(str::to_owned);
+        let other = other.then(|| Node {
+            id: "somebody".to_owned(),
+            cluster: "elsewhere".to_owned(),
+            client_features: features.to_vec(),
+            ..Node::default()
+        });
+        self.node(stream).or(other)
+    }
+
     /// A request out of the blue.
     pub(crate) fn provoke(&mut self, rng: &mut Rng) -> Vec<Do> {
         let Some(stream) = self.lines.keys().next().copied() else {
@@ -46,6 +59,7 @@ impl Client {
                 .collect()
         };
         let (names, others) = (some(4), some(2));
+        let node = self.guise(stream, rng.chance(10));
         let request = match self.dialect {
             Dialect::Sotw => {
                 let Some(mux) = self.mux(stream, kind) else {
@@ -55,7 +69,7 @@ impl Client {
                 mux.names = names.iter().cloned().collect();
                 Up::Sotw(DiscoveryRequest {
                     version_info: if rng.chance(50) { String::new() } else { "v".to_owned() },
-                    node: self.node(stream),
+                    node,
                     resource_names: names,
                     type_url: kind.url().to_owned(),
                     response_nonce: nonce,
@@ -71,7 +85,7 @@ impl Client {
                     }
                 }
                 Up::Delta(DeltaDiscoveryRequest {
-                    node: self.node(stream),
+                    node,
                     type_url: kind.url().to_owned(),
                     resource_names_subscribe: names,
                     resource_names_unsubscribe: others,

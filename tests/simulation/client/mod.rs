@@ -16,6 +16,7 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::xds::Dialect;
 
 use super::body::Type;
+use super::classes::Profile;
 use super::rng::Rng;
 use super::wire::Up;
 
@@ -62,6 +63,7 @@ pub(crate) enum Persona {
 pub(crate) struct Client {
     pub(crate) id: usize,
     pub(crate) zone: usize,
+    pub(crate) profile: Profile,
     pub(crate) persona: Persona,
     pub(crate) dialect: Dialect,
     /// How many responses the transport takes before the client has read one.
@@ -133,7 +135,14 @@ struct Withheld {
 }
 
 impl Client {
-    pub(crate) fn new(id: usize, zone: usize, persona: Persona, dialect: Dialect, rng: &mut Rng) -> Self {
+    pub(crate) fn new(
+        id: usize,
+        zone: usize,
+        profile: Profile,
+        persona: Persona,
+        dialect: Dialect,
+        rng: &mut Rng,
+    ) -> Self {
         let slow = rng.chance(15);
         let mut stars = BTreeSet::new();
         if rng.chance(30) {
@@ -142,6 +151,7 @@ impl Client {
         Self {
             id,
             zone,
+            profile,
             persona,
             dialect,
             window: if slow { 1 } else { rng.range(1, 16) },
@@ -262,12 +272,8 @@ impl Client {
         }
         let ttl = self.ttl.then(|| "xds.config.supports-resource-ttl".to_owned());
         let wrapper = self.wrapper.then(|| "xds.config.resource-in-sotw".to_owned());
-        Some(Node {
-            id: format!("client-{}", self.id),
-            cluster: format!("zone-{}", self.zone),
-            client_features: ttl.into_iter().chain(wrapper).collect(),
-            ..Node::default()
-        })
+        let features = ttl.into_iter().chain(wrapper).collect();
+        Some(self.profile.node(format!("client-{}", self.id), features))
     }
 
     fn mux(&mut self, stream: u64, kind: Type) -> Option<&mut Mux> {

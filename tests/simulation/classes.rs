@@ -1,0 +1,226 @@
+//! Which clients share a view (K-02): who they say they are, the rules of the relay, and whom a control plane takes it for.
+//!
+//! Owns nodes, rules, and the seats that the relay gives. Refuses to know what is said in a view.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributary::cache::{self, Classes, Piece, Rule as ClassRule, Scopes, Seat, Selector, View};
+use distributary::proto::envoy::config::core::v3::{Locality, Node};
+use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
+use distributary::protocol::read_node;
+use distributary::xds;
+use distributary::xds::node::ENDPOINT_COLLECTIONS;
+
+use super::rng::Rng;
+use super::tally::{Broken, Rule};
+use super::world::{Event, World};
+
+/// What the clients of a zone have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Profile {
+    name: &'static str,
+    /// Whether they read collections of endpoints: that alone makes a class of its own (K-04).
+    collections: bool,
+}
+
+/// How long what nobody wants any more is kept.
+const LINGER: Duration = Duration::from_secs(30);
+const TENANT: &str = "tenant";
+/// All names of zones begin so, and nothing else does.
+const EDGE: &str = "edge-";
+
+/// The zones of a world.
+pub(crate) fn profiles(rng: &mut Rng) -> Vec<Profile> {
+    let profile = |name, collections| Profile { name, collections };
+    let (one, two, third) = (
+        profile("edge-a", false),
+        profile("edge-b", false),
+        profile("edge-b", true),
+    );
+    match rng.below(10) {
+        0..=3 => vec![one, two],
+        4..=6 => vec![two, third],
+        _ => vec![one, two, third],
+    }
+}
+
+/// The rules of the relay. Whichever they are, they keep the zones apart.
+pub(crate) fn rules(rng: &mut Rng) -> Classes {
+    let text = |text: &str| vec![Piece::Text(text.to_owned())];
+    let tenant = Selector::Metadata(TENANT.to_owned());
+    let keyed = |key: Vec<Selector>| ClassRule {
+        key,
+        ..ClassRule::default()
+    };
+    let only = |selector: Selector, pattern: &str, rule: ClassRule| ClassRule {
+        matches: vec![(selector, pattern.to_owned())],
+        ..rule
+    };
+    Classes::new(match rng.below(4) {
+        0 => vec![only(Selector::Cluster, "edge-*", keyed(vec![Selector::Cluster]))],
+        1 => ["edge-a", "edge-b"]
+            .map(|name| {
+                let named = ClassRule {
+                    cluster: Some(text(name)),
+                    ..ClassRule::default()
+                };
+                only(Selector::Cluster, name, named)
+            })
+            .to_vec(),
+        2 => vec![ClassRule {
+            id: Some([text("relay/"), vec![Piece::Key(0)]].concat()),
+            ..keyed(vec![tenant])
+        }],
+        _ => vec![
+            only(Selector::Zone, "nowhere-*", keyed(Vec::new())),
+            keyed(vec![Selector::UserAgent, Selector::Zone]),
+        ],
+    })
+}
+
+/// The relay's own node.
+fn relay_node() -> Node {
+    Node {
+        id: "relay".to_owned(),
+        cluster: "relays".to_owned(),
+        ..Node::default()
+    }
+}
+
+impl Profile {
+    /// The node of one of its clients.
+    pub(crate) fn node(&self, id: String, mut client_features: Vec<String>) -> Node {
+        if self.collections {
+            client_features.push(ENDPOINT_COLLECTIONS.to_owned());
+        }
+        let name = || self.name.to_owned();
+        let tenant = Value {
+            kind: Some(Kind::StringValue(name())),
+        };
+        Node {
+            id,
+            cluster: name(),
+            user_agent_name: name(),
+            locality: Some(Locality {
+                zone: name(),
+                ..Locality::default()
+            }),
+            metadata: Some(Struct {
+                fields: [(TENANT.to_owned(), tenant)].into(),
+            }),
+            client_features,
+            ..Node::default()
+        }
+    }
+
+    /// Whether a control plane takes this node for one of its clients, by all that the node says.
+    fn is(&self, node: &xds::Node) -> bool {
+        let tenant = node.metadata.get(TENANT).map_or("", String::as_str);
+        let says = [&node.cluster, node.locality.zone.as_str(), &node.user_agent, tenant];
+        let mut names = says.into_iter().filter(|text| text.starts_with(EDGE)).peekable();
+        names.peek().is_some()
+            && names.all(|name| name == self.name)
+            && node.features.endpoint_collections == self.collections
+    }
+}
+
+/// A view at which nobody can be.
+pub(crate) fn nobody() -> Arc<View> {
+    View::new(xds::Class::default(), settings())
+}
+
+const fn settings() -> cache::Settings {
+    cache::Settings {
+        linger: LINGER,
+        names_per_view: 0,
+        pinned_bytes_per_view: 0,
+    }
+}
+
+pub(crate) fn scopes(rules: &Classes, limit: usize) -> Scopes {
+    Scopes::new(rules.clone(), settings(), limit)
+}
+
+impl World {
+    /// K-04: the zone that a control plane takes a node for.
+    pub(crate) fn recognise(&mut self, node: &Node) -> Result<usize, Broken> {
+        self.tally.hit(Rule::K04);
+        let read = read_node(node);
+        let zone = self.profiles.iter().position(|profile| profile.is(&read));
+        zone.ok_or_else(|| Broken::new(Rule::K04, format!("no control plane knows {node:?}")))
+    }
+
+    /// A place for a stream at the view of its client's class; none if there are too many views.
+    pub(crate) fn seat(&mut self, zone: usize, node: &Arc<xds::Node>) -> Result<Option<Seat>, Broken> {
+        let entered = self.scopes.enter(node);
+        self.see_ends();
+        for view in self.scopes.take_created() {
+            let node = self.scopes.presented(view.class()).over(&relay_node());
+            let zone = self.recognise(&node)?;
+            if !self.zones[zone].attach(view, node) {
+                return Err(Broken::new(Rule::K02, format!("zone {zone} has two views")));
+            }
+        }
+        self.tally.hit(Rule::K02);
+        let (open, limit) = (self.scopes.all(), self.views);
+        match entered {
+            Ok(seat) if !Arc::ptr_eq(seat.view(), &self.zones[zone].view) => {
+                let what = format!("a client of zone {zone} is at the view of {:?}", seat.view().class());
+                Err(Broken::new(Rule::K02, what))
+            }
+            Ok(_) if limit > 0 && open.len() > limit => {
+                Err(Broken::new(Rule::Views, format!("{} views of {limit}", open.len())))
+            }
+            Ok(seat) => Ok(Some(seat)),
+            Err(full) => {
+                self.tally.hit(Rule::Views);
+                if limit == 0 || open.len() < limit || open.iter().any(|view| view.seats() == 0) {
+                    return Err(Broken::new(Rule::Views, format!("refused without need: {full}")));
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Views at which nobody has been for long end.
+    pub(crate) fn sweep(&mut self) {
+        let now = self.instant();
+        self.scopes.sweep(now);
+        self.see_ends();
+        if !self.calm {
+            let pause = self.rng.millis(1000, 10_000);
+            self.after(pause, Event::Sweep);
+        }
+    }
+
+    /// The writers of views that have ended stop.
+    fn see_ends(&mut self) {
+        for zone in 0..self.zones.len() {
+            if self.zones[zone].view.is_closed() {
+                self.log(|| format!("upstream {zone}: the view has ended"));
+                self.zones[zone].detach();
+            }
+        }
+    }
+
+    /// The relay begins anew, with nothing known.
+    pub(crate) fn forget_views(&mut self) {
+        self.scopes = scopes(&self.rules, self.views);
+        self.zones.iter_mut().for_each(super::feed::Zone::detach);
+    }
+
+    /// In the end no view is left.
+    pub(crate) fn close_views(&mut self) -> Result<(), Broken> {
+        self.sweep();
+        self.now += LINGER;
+        self.sweep();
+        match self.scopes.all().first() {
+            Some(view) => Err(Broken::new(
+                Rule::Empty,
+                format!("the view of {:?} is left", view.class()),
+            )),
+            None => Ok(()),
+        }
+    }
+}
