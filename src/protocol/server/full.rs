@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use super::compose::{Allowed, Composed, Step};
 use super::subscription::{Glance, Subscription};
-use crate::xds::{Answers, Batch, Difference, Held, Item, Known, Name, Reason, Resource, Seen, Slot, State, Version};
+use crate::xds::{
+    Answers, Batch, Difference, Extra, Held, Item, Known, Name, Reason, Resource, Seen, Slot, State, Version,
+};
 
 /// What the names that a client asked for add to a full state.
 #[derive(Default)]
@@ -77,7 +79,7 @@ impl Subscription {
         let holds = if allowed.removals {
             named.holds
         } else {
-            keep(named.holds, &named.going)
+            keep(named.holds, &named.going, kept.map(|extra| &**extra))
         };
         self.accept(&settled, holds, state, kept.cloned());
         if !allowed.removals && named.removed {
@@ -146,7 +148,7 @@ impl Subscription {
         &mut self,
         slot: &Slot,
         state: Option<&Arc<State>>,
-        kept: Option<Arc<crate::xds::Extra>>,
+        kept: Option<Arc<Extra>>,
         listed: &BTreeMap<Name, Arc<Resource>>,
         going: &[Arc<Resource>],
         answers: &impl Answers,
@@ -195,7 +197,7 @@ impl Subscription {
         settled: &BTreeSet<Name>,
         holds: Vec<(Name, Held)>,
         state: Option<&Arc<State>>,
-        kept: Option<Arc<crate::xds::Extra>>,
+        kept: Option<Arc<Extra>>,
     ) {
         self.owed.retain(|name| !settled.contains(name));
         for (name, held) in holds {
@@ -210,15 +212,21 @@ impl Subscription {
     }
 }
 
-/// What the client holds while what goes is still listed.
-fn keep(holds: Vec<(Name, Held)>, going: &[Arc<Resource>]) -> Vec<(Name, Held)> {
+/// What the client holds while what goes is still listed. K-16: what it is sent once more it holds, whatever it may have
+/// refused before.
+fn keep(holds: Vec<(Name, Held)>, going: &[Arc<Resource>], kept: Option<&Extra>) -> Vec<(Name, Held)> {
     let stays = |name: &Name| {
         going
             .iter()
             .any(|resource| resource.name() == name || resource.aliases().contains(name))
     };
+    let sent = |name: &Name| kept?.names().get(name)?.content().cloned();
     holds
         .into_iter()
         .filter(|(name, held)| held.perhaps() || !stays(name))
+        .map(|(name, held)| match sent(&name).filter(|_| !held.perhaps()) {
+            Some(content) => (name, Held::Content(content)),
+            None => (name, held),
+        })
         .collect()
 }
