@@ -40,8 +40,6 @@ impl Witness {
                 Seen::Unwanted | Seen::Uncovered | Seen::Absent(Reason::Said | Reason::Expired) => {}
                 // What it has refused it perhaps never had.
                 Seen::Absent(Reason::TimedOut) if !watch.sent[name].sure => {}
-                // That the wildcard lost it says that it goes.
-                Seen::Absent(Reason::TimedOut) if watch.wildcard && scene.book.has_left(kind, name) => {}
                 Seen::Absent(Reason::TimedOut) => {
                     tally.hit(Rule::K16);
                     return Err(Broken::new(
