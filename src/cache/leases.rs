@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::seats::{Seated, Seats};
+use super::sets::{Set, Sets};
 use super::shard::{SHARDS, Shard, Turn};
 use super::{Full, lock};
 use crate::xds::{Name, Target, TypeUrl};
@@ -39,8 +39,14 @@ impl Leases {
         }
     }
 
-    /// Somebody wants the target. Gives whether the writer must come.
-    pub(super) fn begin(&self, type_url: &TypeUrl, target: &Target, seat: u32, seated: &Seated) -> Result<bool, Full> {
+    /// The number of a lease.
+    pub(super) fn find(&self, type_url: &TypeUrl, target: &Target) -> Option<u32> {
+        let shard = lock(self.shard(target));
+        shard.find(type_url, target).map(|number| shard.everywhere(number))
+    }
+
+    /// A set wants the target. Gives whether the writer must come.
+    pub(super) fn begin(&self, type_url: &TypeUrl, target: &Target, set: &Set) -> Result<bool, Full> {
         let mut shard = lock(self.shard(target));
         let found = shard.find(type_url, target);
         if found.is_none_or(|number| shard.waiters(number).is_empty()) {
@@ -50,29 +56,40 @@ impl Leases {
             Some(number) => number,
             None => shard.open(type_url, target, &self.hasher),
         };
-        Ok(shard.wait(number, seat, seated))
+        Ok(shard.wait(number, set))
     }
 
-    /// Somebody does not want the target any more. Gives whether the writer must come.
-    pub(super) fn end(&self, type_url: &TypeUrl, target: &Target, seats: &Seats, seated: &Seated) -> bool {
+    /// A set becomes the copy of another one.
+    pub(super) fn copy(&self, from: &Set, to: &Set) {
+        for lease in from.all() {
+            if let Some(shard) = self.shards.get((lease % SHARDS) as usize) {
+                lock(shard).wait(lease / SHARDS, to);
+            }
+        }
+    }
+
+    /// A set does not want the target any more. Gives whether the writer must come.
+    pub(super) fn end(&self, type_url: &TypeUrl, target: &Target, sets: &Sets, set: &Set) -> bool {
+        let sets = sets.read();
         let mut shard = lock(self.shard(target));
         let last = shard
             .find(type_url, target)
-            .is_some_and(|number| shard.release(number, seats, seated));
+            .is_some_and(|number| shard.release(number, &sets, set));
         if last {
             self.wanted.fetch_sub(1, Ordering::Relaxed);
         }
         last
     }
 
-    /// Somebody wants nothing any more. Gives whether the writer must come.
-    pub(super) fn end_all(&self, seats: &Seats, seated: &Seated) -> bool {
+    /// A set wants nothing any more. Gives whether the writer must come.
+    pub(super) fn end_all(&self, sets: &Sets, set: &Set) -> bool {
         let mut any = false;
-        for lease in seated.all() {
+        for lease in set.all() {
             let Some(shard) = self.shards.get((lease % SHARDS) as usize) else {
                 continue;
             };
-            let last = lock(shard).release(lease / SHARDS, seats, seated);
+            let sets = sets.read();
+            let last = lock(shard).release(lease / SHARDS, &sets, set);
             if last {
                 self.wanted.fetch_sub(1, Ordering::Relaxed);
             }
@@ -102,7 +119,7 @@ impl Leases {
         self.shards.iter().filter_map(|shard| lock(shard).poll_timeout()).min()
     }
 
-    /// Shows everybody who waits for the target.
+    /// Shows the sets that wait for the target.
     pub(super) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
         let shard = lock(self.shard(target));
         if let Some(number) = shard.find(type_url, target) {
@@ -110,7 +127,7 @@ impl Leases {
         }
     }
 
-    /// Shows everybody who waits for anything of the type, perhaps several times.
+    /// Shows the sets that wait for anything of the type, perhaps several times.
     pub(super) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
         for shard in &self.shards {
             lock(shard).everyone(type_url, &mut found);

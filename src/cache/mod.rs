@@ -15,12 +15,15 @@ pub mod view;
 
 mod leases;
 mod living;
+mod members;
 mod names;
+mod positions;
 mod presented;
 mod remembered;
 mod replaced;
-mod seats;
+mod sets;
 mod shard;
+mod slab;
 
 pub use bell::{Bell, Driver};
 pub use class::{Classes, Piece, Rule, Selector};

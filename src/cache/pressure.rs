@@ -2,11 +2,15 @@
 //!
 //! Owns the figures, and whose session must end when too much is held back. Refuses to end it itself.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::lock;
 use super::view::View;
 use crate::xds::{Class, Slot, TypeUrl};
+
+/// So many leases are looked at in one call.
+const SETTLE_AT_ONCE: usize = 1 << 18;
 
 /// What a person is told of a view.
 #[derive(Clone, Debug)]
@@ -17,6 +21,8 @@ pub struct Summary {
     pub seats: usize,
     /// How many names and wildcards they want.
     pub wanted: usize,
+    /// How many different sets of them, as far as they are settled.
+    pub sets: usize,
     /// How many are asked for upstream; more than are wanted while some linger.
     pub leased: usize,
     /// Bytes of old content that sessions hold back.
@@ -29,7 +35,7 @@ impl View {
     /// Who has not dealt with a change for longest, and since which generation.
     #[must_use]
     pub fn laggards(&self) -> Vec<(u64, u32)> {
-        let seats = self.seats.read();
+        let seats = self.sets.read();
         let laggards = seats
             .iter()
             .filter_map(|(number, seated)| Some((seated.bell.since()?, number)));
@@ -58,8 +64,43 @@ impl View {
         if lock(&self.writer).bytes_since(since) <= most {
             return false;
         }
-        let laggard = self.seats.read().get(number).cloned();
+        let laggard = self.sets.read().seated(number).cloned();
         laggard.inspect(|laggard| laggard.bell.dismiss()).is_some()
+    }
+
+    /// To be called about every second. Sessions that have not changed their mind since the last call are given the sets
+    /// that equal theirs; the rest is done at later calls, so that each takes only moments.
+    pub fn settle(&self) {
+        let unsettled = std::mem::take(&mut *lock(&self.unsettled));
+        let (mut work, mut later) = (0, Vec::new());
+        for seat in unsettled {
+            if work >= SETTLE_AT_ONCE {
+                later.push(seat);
+                continue;
+            }
+            let Some(seated) = self.sets.read().seated(seat).cloned() else {
+                continue;
+            };
+            let mut turn = lock(&seated.turn);
+            if std::mem::take(&mut turn.changed) {
+                later.push(seat);
+                continue;
+            }
+            // With its turn in hand nobody else changes what it has; but it may have gone, and its number be another's.
+            let same = self
+                .sets
+                .read()
+                .seated(seat)
+                .is_some_and(|now| Arc::ptr_eq(now, &seated));
+            turn.noted = false;
+            if same {
+                let (looked_at, left) = self.sets.settle(seat);
+                work += looked_at;
+                left.iter().for_each(|set| self.dissolve(set));
+            }
+        }
+        later.shrink_to_fit();
+        lock(&self.unsettled).append(&mut later);
     }
 
     /// What a person is told.
@@ -71,6 +112,7 @@ impl View {
             class: self.class().clone(),
             seats: self.seats(),
             wanted,
+            sets: self.sets.read().sets(),
             leased,
             pinned: self.pinned(),
             types: cut.slots().map(|(type_url, slot)| sizes(type_url, slot)).collect(),

@@ -137,6 +137,7 @@ impl Scopes {
         views.created.retain(|view| !view.is_closed());
         drop(views);
         for view in self.all() {
+            view.settle();
             if view.relieve() {
                 tracing::warn!(
                     class = ?view.class(),

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::Full;
 use super::bell::Bell;
-use super::seats::Seated;
+use super::lock;
+use super::sets::{Own, Seated, Set};
 use super::view::View;
-use crate::xds::Want;
+use crate::xds::{TypeUrl, Want};
 
 /// One session's place at a view. Dropping it ends all that the session wants.
 pub struct Seat {
@@ -19,7 +20,7 @@ pub struct Seat {
 
 impl Seat {
     pub(super) fn new(view: Arc<View>) -> Self {
-        let (number, seated) = view.seats.enter();
+        let (number, seated) = view.sets.enter();
         Self { view, number, seated }
     }
 
@@ -48,26 +49,72 @@ impl Seat {
     ///
     /// More names are wanted than the view may keep; then nothing has begun.
     pub fn want(&self, want: &Want) -> Result<(), Full> {
-        let view = &self.view;
-        let come = if want.wanted {
-            view.leases
-                .begin(&want.type_url, &want.target, self.number, &self.seated)?
-        } else {
-            view.leases.end(&want.type_url, &want.target, &view.seats, &self.seated)
-        };
+        let mut turn = lock(&self.seated.turn);
+        turn.changed = true;
+        if !std::mem::replace(&mut turn.noted, true) {
+            lock(&self.view.unsettled).push(self.number);
+        }
+        let come = if want.wanted { self.begin(want)? } else { self.end(want) };
         if come {
-            view.interest.notify_one();
+            self.view.interest.notify_one();
         }
         Ok(())
+    }
+
+    fn begin(&self, want: &Want) -> Result<bool, Full> {
+        let set = match self.view.sets.find(self.number, &want.type_url) {
+            Some((set, true)) => set,
+            Some((set, false)) if self.has(&set, want) => return Ok(false),
+            Some(_) | None => self.own(&want.type_url),
+        };
+        let begun = self.view.leases.begin(&want.type_url, &want.target, &set);
+        self.drop_empty(&set, want);
+        begun
+    }
+
+    fn end(&self, want: &Want) -> bool {
+        let (sets, leases) = (&self.view.sets, &self.view.leases);
+        let set = match sets.find(self.number, &want.type_url) {
+            Some((set, true)) => set,
+            Some((set, false)) if self.has(&set, want) => self.own(&want.type_url),
+            Some(_) | None => return false,
+        };
+        let come = leases.end(&want.type_url, &want.target, sets, &set);
+        self.drop_empty(&set, want);
+        come
+    }
+
+    fn drop_empty(&self, set: &Set, want: &Want) {
+        if set.len() == 0 {
+            let empty = self.view.sets.drop_set(self.number, &want.type_url);
+            empty.into_iter().for_each(|empty| self.view.sets.close(&empty));
+        }
+    }
+
+    fn has(&self, set: &Set, want: &Want) -> bool {
+        let lease = self.view.leases.find(&want.type_url, &want.target);
+        lease.is_some_and(|lease| set.has(lease))
+    }
+
+    /// The session's set of the type, which nobody else has.
+    fn own(&self, type_url: &TypeUrl) -> Arc<Set> {
+        let (sets, leases) = (&self.view.sets, &self.view.leases);
+        match sets.own(self.number, type_url) {
+            Own::Set(set) => set,
+            Own::Copy(from, copy) => {
+                leases.copy(&from, &copy);
+                let left = sets.take_copy(self.number, type_url, copy.number);
+                left.iter().for_each(|left| self.view.dissolve(left));
+                copy
+            }
+        }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // What is leased knows this number, so it is given back last.
-        if self.view.leases.end_all(&self.view.seats, &self.seated) {
-            self.view.interest.notify_one();
-        }
-        self.view.seats.leave(self.number);
+        let _turn = lock(&self.seated.turn);
+        let left = self.view.sets.leave(self.number);
+        left.iter().for_each(|set| self.view.dissolve(set));
     }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::seats::{Seated, Seats};
+use super::lock;
+use super::sets::{Reading, Set};
 use crate::xds::{Name, Target, TypeUrl, Want};
 
 /// The leases whose targets fall into this part.
@@ -32,7 +33,7 @@ struct Typed {
 struct Lease {
     type_url: Arc<TypeUrl>,
     target: Target,
-    /// Numbers of seats. Each seat notes its position here, so that leaving costs the same however many wait.
+    /// Numbers of sets. Each set notes its position here, so that leaving costs the same however many wait.
     waiters: Vec<u32>,
     /// Whether upstream knows.
     told: bool,
@@ -68,6 +69,11 @@ impl Shard {
 
     pub(super) fn find(&self, type_url: &TypeUrl, target: &Target) -> Option<u32> {
         self.types.get(type_url)?.targets.get(target).copied()
+    }
+
+    /// The number by which a set knows the lease.
+    pub(super) const fn everywhere(&self, number: u32) -> u32 {
+        number * SHARDS + self.number
     }
 
     /// Whether anything of the type is leased.
@@ -111,43 +117,43 @@ impl Shard {
         }
     }
 
-    /// Adds somebody who waits. Gives whether the writer must come.
-    pub(super) fn wait(&mut self, number: u32, seat: u32, seated: &Seated) -> bool {
+    /// Adds a set whose sessions wait. Gives whether the writer must come.
+    pub(super) fn wait(&mut self, number: u32, set: &Set) -> bool {
         let everywhere = self.everywhere(number);
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
             return false;
         };
-        if !seated.lease(everywhere, lease.waiters.len()) {
+        if !lock(&set.positions).insert(everywhere, lease.waiters.len()) {
             return false;
         }
         if lease.waiters.len() == lease.waiters.capacity() {
             // Doubling would leave a third of the memory for waiters unused.
             lease.waiters.reserve_exact((lease.waiters.len() / 4).max(1));
         }
-        lease.waiters.push(seat);
+        lease.waiters.push(set.number);
         if let Some(until) = lease.until.take() {
             self.lingering.remove(&(until, number));
         }
         !lease.told && note(&mut self.pending, lease, number)
     }
 
-    /// Removes somebody who waits. Gives whether that was the last one.
-    pub(super) fn release(&mut self, number: u32, seats: &Seats, seated: &Seated) -> bool {
+    /// Removes a set whose sessions wait. Gives whether that was the last one.
+    pub(super) fn release(&mut self, number: u32, sets: &Reading<'_>, set: &Set) -> bool {
         let everywhere = self.everywhere(number);
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
             return false;
         };
-        let Some(position) = seated.release(everywhere) else {
+        let Some(position) = lock(&set.positions).remove(everywhere) else {
             return false;
         };
-        debug_assert!(position < lease.waiters.len(), "a seat knows where it waits");
+        debug_assert!(position < lease.waiters.len(), "a set knows where it waits");
         if position < lease.waiters.len() {
             lease.waiters.swap_remove(position);
         }
         if let Some(moved) = lease.waiters.get(position)
-            && let Some(other) = seats.read().get(*moved)
+            && let Some(other) = sets.set(*moved)
         {
-            other.moved(everywhere, position);
+            lock(&other.positions).moved(everywhere, position);
         }
         if lease.waiters.len() * 4 < lease.waiters.capacity() {
             lease.waiters.shrink_to_fit();
@@ -193,7 +199,7 @@ impl Shard {
         self.lingering.first().map(|(until, _)| *until)
     }
 
-    /// Everybody who waits for anything of the type.
+    /// The sets that wait for anything of the type.
     pub(super) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
         for number in self
             .types
@@ -203,11 +209,6 @@ impl Shard {
         {
             self.waiters(*number).iter().copied().for_each(&mut found);
         }
-    }
-
-    /// The number by which a seat knows the lease.
-    const fn everywhere(&self, number: u32) -> u32 {
-        number * SHARDS + self.number
     }
 
     fn close(&mut self, number: u32, turn: &mut Turn) {

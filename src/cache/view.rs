@@ -15,7 +15,7 @@ use super::leases::Leases;
 use super::lock;
 use super::replaced::Replaced;
 use super::seat::Seat;
-use super::seats::Seats;
+use super::sets::{Set, Sets};
 use crate::xds::{Changes, Class, Cut, Name, Slot, Target, TypeUrl, Update, Want};
 
 /// One view.
@@ -30,7 +30,9 @@ pub struct View {
     cut: ArcSwap<Cut>,
     generation: AtomicU64,
     pub(super) leases: Leases,
-    pub(super) seats: Seats,
+    pub(super) sets: Sets,
+    /// Numbers of the sessions that have changed their mind since their sets were settled.
+    pub(super) unsettled: Mutex<Vec<u32>>,
     pub(super) writer: Mutex<Replaced>,
     pub(super) interest: Notify,
     closed: AtomicBool,
@@ -74,7 +76,8 @@ impl View {
             cut: ArcSwap::default(),
             generation: AtomicU64::new(0),
             leases: Leases::new(settings.linger, settings.names_per_view),
-            seats: Seats::default(),
+            sets: Sets::default(),
+            unsettled: Mutex::default(),
             writer: Mutex::default(),
             interest: Notify::new(),
             closed: AtomicBool::new(false),
@@ -109,13 +112,13 @@ impl View {
     /// How many sessions there are.
     #[must_use]
     pub fn seats(&self) -> usize {
-        self.seats.read().len()
+        self.sets.read().len()
     }
 
     /// Whether nobody is here, and nothing is kept for anybody who might come back.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.seats.read().len() == 0 && self.leases.count().1 == 0
+        self.sets.read().len() == 0 && self.leases.count().1 == 0
     }
 
     /// The writer asks: what must upstream be told? Ends come only after the linger time, and with each the view has
@@ -190,6 +193,14 @@ impl View {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.interest.notify_one();
+    }
+
+    /// Ends all that a set leases which nobody has any more.
+    pub(super) fn dissolve(&self, set: &Set) {
+        if self.leases.end_all(&self.sets, set) {
+            self.interest.notify_one();
+        }
+        self.sets.close(set);
     }
 
     /// Makes nothing known of what nobody leases any more. Who began to want it in this very moment is told.
@@ -269,53 +280,46 @@ impl View {
     }
 
     fn ring_everybody(&self, type_url: &TypeUrl, generation: u64) {
-        let mut concerned = vec![false; self.seats.read().end()];
-        self.leases.everyone(type_url, |seat| {
-            if let Some(concerned) = concerned.get_mut(seat as usize) {
+        let sets = self.sets.read();
+        let mut concerned = vec![false; sets.end()];
+        self.leases.everyone(type_url, |set| {
+            if let Some(concerned) = concerned.get_mut(set as usize) {
                 *concerned = true;
             }
         });
-        let seats = self.seats.read();
-        let concerned = (0..)
-            .zip(concerned)
-            .filter_map(|(seat, concerned)| concerned.then_some(seat));
+        let concerned = (0..).zip(concerned).filter(|(_, concerned)| *concerned);
         let woken: Vec<Wakers> = concerned
-            .filter_map(|seat| Some(seats.get(seat)?.bell.ring_all(type_url, generation)))
+            .flat_map(|(set, _)| sets.members(set))
+            .map(|seated| seated.bell.ring_all(type_url, generation))
             .collect();
-        drop(seats);
+        drop(sets);
         woken.into_iter().for_each(wake);
     }
 
     fn ring_some(&self, type_url: &TypeUrl, names: &[Name], wildcard: bool, generation: u64) {
-        let mut concerned = Vec::new();
-        if wildcard {
-            self.leases
-                .waiters(type_url, &Target::Wildcard, |seat| concerned.push((seat, usize::MAX)));
-        }
-        for (at, name) in names.iter().enumerate() {
-            let target = Target::Name(name.clone());
-            self.leases
-                .waiters(type_url, &target, |seat| concerned.push((seat, at)));
-            if concerned.len() >= WAKE_AT_ONCE {
-                self.ring_these(type_url, names, &mut concerned, generation);
+        let wildcard = wildcard.then_some((usize::MAX, Target::Wildcard));
+        let names_at = names.iter().cloned().map(Target::Name).enumerate();
+        let mut targets = wildcard.into_iter().chain(names_at).peekable();
+        while targets.peek().is_some() {
+            // Who moves to another set while this looks would be in neither: from here on nobody moves.
+            let sets = self.sets.read();
+            let mut concerned = Vec::new();
+            for (at, target) in targets.by_ref() {
+                self.leases.waiters(type_url, &target, |set| concerned.push((set, at)));
+                if concerned.len() >= WAKE_AT_ONCE {
+                    break;
+                }
             }
+            concerned.sort_unstable();
+            let mut woken: Vec<Wakers> = Vec::new();
+            for concerned in concerned.chunk_by(|a, b| a.0 == b.0) {
+                let members = concerned.first().into_iter().flat_map(|(set, _)| sets.members(*set));
+                let names = || concerned.iter().filter_map(|(_, at)| names.get(*at));
+                woken.extend(members.map(|seated| seated.bell.ring(type_url, names(), generation)));
+            }
+            drop(sets);
+            woken.into_iter().for_each(wake);
         }
-        self.ring_these(type_url, names, &mut concerned, generation);
-    }
-
-    /// Rings for each seat once, with those of the names that concern it.
-    fn ring_these(&self, type_url: &TypeUrl, names: &[Name], concerned: &mut Vec<(u32, usize)>, generation: u64) {
-        concerned.sort_unstable();
-        let mut woken: Vec<Wakers> = Vec::new();
-        let seats = self.seats.read();
-        for concerned in concerned.chunk_by(|a, b| a.0 == b.0) {
-            let seated = concerned.first().and_then(|(seat, _)| seats.get(*seat));
-            let names = concerned.iter().filter_map(|(_, at)| names.get(*at));
-            woken.extend(seated.map(|seated| seated.bell.ring(type_url, names, generation)));
-        }
-        drop(seats);
-        concerned.clear();
-        woken.into_iter().for_each(wake);
     }
 }
 

@@ -41,7 +41,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        match self.random.below(10) {
+        match self.random.below(12) {
             0 => {
                 let seat = self.view.enter();
                 self.seats.insert(seat.number(), seat);
@@ -57,12 +57,34 @@ impl World {
             2..=6 => self.want(),
             7 => self.now += LINGER / 4,
             8 => self.turn(),
+            // Sets that are equal become one, and nobody must notice.
+            9 | 10 => {
+                self.view.settle();
+                self.view.settle();
+                self.check_sets();
+            }
             _ => self.publish(),
         }
         let wanted = self.wanted.values().filter(|waiters| !waiters.is_empty()).count();
         let summary = self.view.summary();
         assert_eq!((summary.seats, summary.wanted), (self.seats.len(), wanted));
         assert!(summary.leased <= 2 * LIMIT);
+    }
+
+    /// No two sets of one type are equal, once they are settled.
+    fn check_sets(&self) {
+        let mut sets = BTreeSet::new();
+        for number in self.seats.keys() {
+            for type_url in [eds(), cds()] {
+                let waits = |(key, waiters): (&(TypeUrl, Target), &BTreeSet<u32>)| {
+                    (key.0 == type_url && waiters.contains(number)).then(|| key.1.clone())
+                };
+                let set: Vec<Target> = self.wanted.iter().filter_map(waits).collect();
+                sets.insert((type_url, set));
+            }
+        }
+        sets.retain(|(_, set)| !set.is_empty());
+        assert_eq!(self.view.summary().sets, sets.len());
     }
 
     fn any_seat(&mut self) -> Option<u32> {

@@ -5,6 +5,7 @@ mod library;
 mod memory;
 mod random;
 mod scopes;
+mod sets;
 mod threads;
 mod view;
 

@@ -1,4 +1,5 @@
-//! What subscriptions and changes cost. Run with `cargo test --release --test cache -- --ignored --nocapture memory`.
+//! What subscriptions and changes cost. Run with `cargo test --release --test cache -- --ignored --nocapture memory::changes`, and
+//! with `memory::subscriptions` for sets of names that are all different; with `SETS=shared` for 200 sets of 20,000 sessions.
 
 #![expect(clippy::print_stdout, reason = "figures for people")]
 
@@ -12,10 +13,18 @@ fn resident() -> usize {
     kib.unwrap_or_default() * 1024
 }
 
-/// Prints bytes per subscription, and the time of one change by how many want it and how many there are.
+/// Prints bytes per subscription in the index of a view, what sessions have of it included.
 #[test]
 #[ignore = "prints figures and takes a while"]
-fn subscriptions_and_changes() {
+fn subscriptions() {
+    // One case after the other in one process would find the memory of the one before.
+    match std::env::var("SETS").as_deref() {
+        Ok("shared") => subscriptions_in(200),
+        Ok(_) | Err(_) => subscriptions_in(20_000),
+    }
+}
+
+fn subscriptions_in(distinct: u64) {
     let names: Vec<_> = (0..10_000)
         .map(|n| Name::from(format!("a-name-of-about-forty-bytes-like-many-{n}")))
         .collect();
@@ -24,7 +33,6 @@ fn subscriptions_and_changes() {
         ..settings()
     };
     let view = View::new(Class::default(), settings);
-    let mut random = Random::new(1);
     let wish = |name: &Name| Want {
         type_url: eds(),
         target: Target::Name(name.clone()),
@@ -44,15 +52,35 @@ fn subscriptions_and_changes() {
     let before = resident();
     let begun = start();
     let mut count = 0;
-    for seat in &bare {
-        for _ in 0..100 {
-            assert_eq!(seat.want(&wish(&names[random.below(names.len())])), Ok(()));
+    for (nth, seat) in (0..).zip(&bare) {
+        let mut random = Random::new(nth % distinct);
+        let any = (0..100).filter_map(|_| names.get(random.below(names.len())));
+        for name in any {
+            assert_eq!(seat.want(&wish(name)), Ok(()));
             count += 1;
         }
+        // As when 1,000 sessions come in a second.
+        if nth % 1000 == 999 {
+            view.settle();
+        }
+    }
+    let took = begun.elapsed().as_nanos() / count;
+    let per = |bytes: usize| bytes as f64 / count as f64;
+    println!(
+        "{:.1} bytes and {took} ns per subscription ({count})",
+        per(resident() - before)
+    );
+    let begun = start();
+    let mut longest = Duration::ZERO;
+    for _ in 0..100 {
+        let begun = start();
+        view.settle();
+        longest = longest.max(begun.elapsed());
     }
     println!(
-        "{:.1} bytes and {} ns per subscription ({count})",
-        (resident() - before) as f64 / count as f64,
+        "{:.1} bytes per subscription and {} sets at rest, {} ns per subscription to come to rest, {longest:?} at a time",
+        per(resident() - before),
+        view.summary().sets,
         begun.elapsed().as_nanos() / count,
     );
     let _ = view.take_wants(start());
@@ -63,9 +91,11 @@ fn subscriptions_and_changes() {
         begun.elapsed().as_nanos() / count
     );
     drop(warm);
-    changes();
 }
 
+/// Prints the time of one change by how many want it and how many there are.
+#[test]
+#[ignore = "prints figures and takes a while"]
 fn changes() {
     for sessions in [1_000, 18_000] {
         for wanting in [1, 10, 100] {

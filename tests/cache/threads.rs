@@ -134,6 +134,7 @@ struct Writer {
 impl Writer {
     fn turn(&mut self) {
         self.now += Duration::from_millis(1);
+        self.view.settle();
         for want in self.view.take_wants(self.now) {
             let Target::Name(name) = want.target else { continue };
             let changed = if want.wanted {

@@ -1,0 +1,335 @@
+//! Who sits at one view, and the sets of what they lease: equal sets of one type are kept once.
+//!
+//! Owns the numbers of sessions and sets, and which session has which. Refuses to know what a lease is.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::bell::Bell;
+use super::lock;
+use super::members::Members;
+use super::positions::Positions;
+use super::slab::Slab;
+use crate::xds::TypeUrl;
+
+/// All sessions of one view, and what they lease.
+///
+/// A session has one set for each type of which it leases anything. A set that one session alone has is changed in place; one
+/// that several have is copied first. A session that has not changed its mind for a while is given the set that equals
+/// its own, if there is one. Locked before shards, and these before what a set leases.
+#[derive(Default)]
+pub(super) struct Sets(RwLock<Tables>);
+
+#[derive(Default)]
+struct Tables {
+    places: Slab<Place>,
+    groups: Slab<Group>,
+    /// The sets that others may come to share: what is in them is not changed while they are here.
+    listed: HashMap<u64, u32>,
+}
+
+/// One session.
+#[derive(Default)]
+pub(super) struct Seated {
+    pub(super) bell: Bell,
+    /// Held while it changes what it leases; locked before everything else, never two at once.
+    pub(super) turn: Mutex<Turn>,
+}
+
+/// Whether a session has changed its mind.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// Since it was last asked.
+    pub(super) changed: bool,
+    /// And is in the list of those that are to be asked.
+    pub(super) noted: bool,
+}
+
+struct Place {
+    seated: Arc<Seated>,
+    has: Vec<Membership>,
+}
+
+struct Membership {
+    type_url: TypeUrl,
+    set: u32,
+    /// Its position among the members.
+    at: u32,
+}
+
+struct Group {
+    set: Arc<Set>,
+    members: Members,
+    /// The hash by which it is listed.
+    listed: Option<u64>,
+}
+
+/// What one or several sessions lease.
+#[derive(Debug)]
+pub(super) struct Set {
+    pub(super) number: u32,
+    pub(super) positions: Mutex<Positions>,
+}
+
+/// A set to change.
+pub(super) enum Own {
+    /// This one; nobody else has it.
+    Set(Arc<Set>),
+    /// A copy of the first one, to be made in the second one and then taken by [`Sets::take_copy`].
+    Copy(Arc<Set>, Arc<Set>),
+}
+
+impl Sets {
+    pub(super) fn enter(&self) -> (u32, Arc<Seated>) {
+        let seated = Arc::new(Seated::default());
+        let place = Place {
+            seated: seated.clone(),
+            has: Vec::new(),
+        };
+        (self.write().places.insert(place), seated)
+    }
+
+    /// A session goes. Gives the sets that nobody has any more, to be dissolved.
+    pub(super) fn leave(&self, seat: u32) -> Vec<Arc<Set>> {
+        let mut tables = self.write();
+        let place = tables.places.remove(seat);
+        let has = place.into_iter().flat_map(|place| place.has);
+        has.filter_map(|has| tables.part(&has)).collect()
+    }
+
+    /// The set that a session has of a type, and whether it may be changed as it is.
+    pub(super) fn find(&self, seat: u32, type_url: &TypeUrl) -> Option<(Arc<Set>, bool)> {
+        let tables = self.read();
+        let group = tables.0.groups.get(tables.0.membership(seat, type_url)?.set)?;
+        Some((group.set.clone(), group.is_private()))
+    }
+
+    /// The set of a type for a session to change.
+    pub(super) fn own(&self, seat: u32, type_url: &TypeUrl) -> Own {
+        let mut tables = self.write();
+        let has = tables.membership(seat, type_url).map(|has| has.set);
+        let Some(group) = has.and_then(|number| tables.groups.get(number)) else {
+            let set = tables.open();
+            tables.join(seat, type_url, set.number);
+            return Own::Set(set);
+        };
+        let set = group.set.clone();
+        if group.members.len() > 1 {
+            return Own::Copy(set, tables.open());
+        }
+        tables.unlist(set.number);
+        Own::Set(set)
+    }
+
+    /// A session takes the copy for its own. Gives the set that it had, if nobody has that any more.
+    pub(super) fn take_copy(&self, seat: u32, type_url: &TypeUrl, copy: u32) -> Option<Arc<Set>> {
+        let mut tables = self.write();
+        let left = tables.depart(seat, type_url);
+        tables.join(seat, type_url, copy);
+        left
+    }
+
+    /// A session leases nothing of the type any more. Gives the set that it had, if nobody has that any more.
+    pub(super) fn drop_set(&self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
+        self.write().depart(seat, type_url)
+    }
+
+    /// The sets of a session that others may come to share, made small. Gives how much was looked at, and the sets that nobody
+    /// has any more because there was an equal one.
+    pub(super) fn settle(&self, seat: u32) -> (usize, Vec<Arc<Set>>) {
+        let tables = self.read();
+        let place = tables.0.places.get(seat);
+        let groups = place.into_iter().flat_map(|place| &place.has);
+        let groups = groups.filter_map(|has| Some((has.type_url.clone(), tables.0.groups.get(has.set)?)));
+        let open: Vec<_> = groups
+            .filter(|(_, group)| group.is_private())
+            .map(|(type_url, group)| (type_url, group.set.clone()))
+            .collect();
+        drop(tables);
+        let (mut work, mut left) = (0, Vec::new());
+        for (type_url, set) in open {
+            let hash = set.rest();
+            work += 1 + set.len();
+            left.extend(self.write().list(seat, &type_url, &set, hash));
+        }
+        (work, left)
+    }
+
+    /// Gives back the number of a set that was dissolved.
+    pub(super) fn close(&self, set: &Set) {
+        self.write().groups.remove(set.number);
+    }
+
+    /// All as they are now. Whoever has this must not change anything here, and must not wake.
+    pub(super) fn read(&self) -> Reading<'_> {
+        Reading(self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Tables> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    fn membership(&self, seat: u32, type_url: &TypeUrl) -> Option<&Membership> {
+        let place = self.places.get(seat)?;
+        place.has.iter().find(|has| has.type_url == *type_url)
+    }
+
+    /// A set that nobody has yet.
+    fn open(&mut self) -> Arc<Set> {
+        let set = Arc::new(Set {
+            number: self.groups.next(),
+            positions: Mutex::default(),
+        });
+        self.groups.insert(Group {
+            set: set.clone(),
+            members: Members::default(),
+            listed: None,
+        });
+        set
+    }
+
+    fn join(&mut self, seat: u32, type_url: &TypeUrl, set: u32) {
+        let (Some(group), Some(place)) = (self.groups.get_mut(set), self.places.get_mut(seat)) else {
+            return;
+        };
+        place.has.reserve_exact(1);
+        place.has.push(Membership {
+            type_url: type_url.clone(),
+            set,
+            at: group.members.push(seat),
+        });
+    }
+
+    fn depart(&mut self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
+        let has = &mut self.places.get_mut(seat)?.has;
+        let at = has.iter().position(|has| has.type_url == *type_url)?;
+        let has = has.swap_remove(at);
+        self.part(&has)
+    }
+
+    /// Removes a member. Gives the set if that was the last one; it keeps its number until it is dissolved.
+    fn part(&mut self, has: &Membership) -> Option<Arc<Set>> {
+        let group = self.groups.get_mut(has.set)?;
+        let moved = group.members.swap_remove(has.at);
+        let left = (group.members.len() == 0).then(|| group.set.clone());
+        if left.is_some() {
+            self.unlist(has.set);
+        }
+        let place = moved.and_then(|moved| self.places.get_mut(moved));
+        if let Some(other) = place.and_then(|place| place.has.iter_mut().find(|other| other.set == has.set)) {
+            other.at = has.at;
+        }
+        left
+    }
+
+    fn unlist(&mut self, set: u32) {
+        if let Some(group) = self.groups.get_mut(set)
+            && let Some(hash) = group.listed.take()
+        {
+            self.listed.remove(&hash);
+            if self.listed.len() * 4 < self.listed.capacity() {
+                self.listed.shrink_to_fit();
+            }
+        }
+    }
+
+    /// Lists a set, or gives its one member the equal one that is listed. Gives the set if nobody has it any more.
+    fn list(&mut self, seat: u32, type_url: &TypeUrl, set: &Arc<Set>, hash: u64) -> Option<Arc<Set>> {
+        let Some(listed) = self.listed.get(&hash).copied() else {
+            self.listed.insert(hash, set.number);
+            self.groups.get_mut(set.number)?.listed = Some(hash);
+            return None;
+        };
+        // A hash that collides must not give one session what another one leases.
+        if !self.groups.get(listed)?.set.equals(set) {
+            return None;
+        }
+        let left = self.depart(seat, type_url);
+        self.join(seat, type_url, listed);
+        left
+    }
+}
+
+impl Group {
+    /// Whether one session alone has it, and nobody else may come to.
+    const fn is_private(&self) -> bool {
+        self.members.len() == 1 && self.listed.is_none()
+    }
+}
+
+impl Set {
+    pub(super) fn has(&self, lease: u32) -> bool {
+        lock(&self.positions).get(lease).is_some()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        lock(&self.positions).len()
+    }
+
+    /// All that it leases.
+    pub(super) fn all(&self) -> Vec<u32> {
+        lock(&self.positions).leases().collect()
+    }
+
+    fn rest(&self) -> u64 {
+        let mut positions = lock(&self.positions);
+        positions.rest();
+        positions.hash()
+    }
+
+    /// Of sets at rest: whether they lease the same.
+    fn equals(&self, other: &Self) -> bool {
+        if self.number == other.number {
+            return false;
+        }
+        let (one, other) = (lock(&self.positions), lock(&other.positions));
+        one.leases().eq(other.leases())
+    }
+}
+
+/// The sessions and sets that are there.
+pub(super) struct Reading<'a>(RwLockReadGuard<'a, Tables>);
+
+impl Reading<'_> {
+    /// How many sessions there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.places.len()
+    }
+
+    /// How many sets there are.
+    pub(super) fn sets(&self) -> usize {
+        self.0.groups.len()
+    }
+
+    /// One past the highest number of a set.
+    pub(super) fn end(&self) -> usize {
+        self.0.groups.end()
+    }
+
+    /// The session with this number, if it is still there.
+    pub(super) fn seated(&self, seat: u32) -> Option<&Arc<Seated>> {
+        self.0.places.get(seat).map(|place| &place.seated)
+    }
+
+    pub(super) fn set(&self, number: u32) -> Option<&Set> {
+        self.0.groups.get(number).map(|group| &*group.set)
+    }
+
+    /// The sessions that have this set.
+    pub(super) fn members(&self, set: u32) -> impl Iterator<Item = &Arc<Seated>> {
+        let members = self
+            .0
+            .groups
+            .get(set)
+            .into_iter()
+            .flat_map(|group| group.members.iter());
+        members.filter_map(|seat| self.seated(seat))
+    }
+
+    /// All sessions with their numbers, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Seated>)> {
+        self.0.places.iter().map(|(seat, place)| (seat, &place.seated))
+    }
+}
