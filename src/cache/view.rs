@@ -16,7 +16,7 @@ use super::lock;
 use super::replaced::Replaced;
 use super::seat::Seat;
 use super::sets::{Set, Sets};
-use crate::xds::{Changes, Class, Cut, Name, Slot, Target, TypeUrl, Update, Want};
+use crate::xds::{Changes, Class, Cut, Name, Slot, Standing, Target, TypeUrl, Update, Want};
 
 /// One view.
 ///
@@ -180,12 +180,12 @@ impl View {
         self.finish(replaced, cut, &rings);
     }
 
-    /// The writer says whether the server can be reached. Nobody is told: it only decides how long to hope (G-18).
-    pub fn publish_connected(&self, connected: bool) {
+    /// The writer says how it stands with the server.
+    pub fn publish_standing(&self, standing: Standing) {
         let _writer = lock(&self.writer);
         let cut = self.cut.load();
-        if cut.connected() != connected {
-            self.cut.store(Arc::new(cut.with_connected(connected)));
+        if cut.standing() != standing {
+            self.cut.store(Arc::new(cut.with_standing(standing)));
         }
     }
 

@@ -113,7 +113,7 @@ impl State {
             return;
         }
         let cut = self.cut();
-        if let Some(end) = self.server.handle_timeout(&cut, now) {
+        if let Some(end) = self.server.handle_timeout(&cut.into(), now) {
             self.shared.metrics.unanswered.inc();
             let status = self.status(end);
             self.end.get_or_insert(status);
@@ -172,7 +172,9 @@ impl State {
             return Poll::Ready(Output::End(end));
         }
         let cut = self.cut();
-        let response = self.server.poll_response(&cut, &*self.shared.library, now);
+        let response = self
+            .server
+            .poll_response(&cut.clone().into(), &*self.shared.library, now);
         self.accounts.gates(self.server.expired_gates());
         self.note_looked(response.as_ref());
         if let Some(response) = response {

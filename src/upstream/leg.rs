@@ -19,7 +19,7 @@ use super::status::{Board, Phase};
 use super::target::{Settings, Target};
 use crate::proto::google::rpc;
 use crate::protocol::{Backoff, Client, Leg as Which, Request, read_delta, read_sotw};
-use crate::xds::{Changes, Dialect};
+use crate::xds::{Changes, Dialect, Standing};
 
 /// One stream of a view.
 pub(super) struct Leg {
@@ -30,6 +30,8 @@ pub(super) struct Leg {
     settings: Arc<Settings>,
     backoff: Backoff,
     stage: Stage,
+    /// Whether the last attempt came to nothing, and none to anything since.
+    failing: bool,
     /// Since when nothing is wanted of the open stream.
     idle: Option<Instant>,
 }
@@ -56,6 +58,7 @@ impl Leg {
             settings,
             backoff: Backoff::default(),
             stage: Stage::Rest,
+            failing: false,
             idle: None,
         }
     }
@@ -90,9 +93,15 @@ impl Leg {
         self.client.poll_timeout().into_iter().chain(closes).min()
     }
 
-    /// Whether the server is there for all that is wanted of it.
-    pub(super) fn serves(&self) -> bool {
-        matches!(self.stage, Stage::Live(_)) || !self.client.wanted()
+    /// How it stands with the server, if anything is wanted of it. G-08: what failed has to answer before it counts again.
+    pub(super) fn standing(&self) -> Option<Standing> {
+        let standing = match &self.stage {
+            Stage::Live(live) if live.answered => Standing::Up,
+            _ if self.failing => Standing::Failing,
+            Stage::Live(_) => Standing::Open,
+            Stage::Rest | Stage::Opening(_) | Stage::Waiting(_) => Standing::Trying,
+        };
+        self.client.wanted().then_some(standing)
     }
 
     /// Waits for the next thing that happens.
@@ -176,6 +185,7 @@ impl Leg {
         self.target.metrics.responses.inc();
         tracing::debug!(server = self.target.uri(), leg = ?self.which, size, "response");
         if first {
+            self.failing = false;
             self.backoff.handle_response();
             self.target.metrics.stream_opened();
             self.board.enter(Phase::Answering, dialect);
@@ -238,6 +248,7 @@ impl Leg {
 
     /// G-02: no connection, or a stream that ended before its first response.
     fn failed(&mut self, failure: &Failure) {
+        self.failing = true;
         let wait = self.backoff.handle_failure(dice());
         self.target.metrics.failures.inc();
         tracing::warn!(

@@ -15,7 +15,7 @@ use super::target::{Settings, Target};
 use crate::cache::View;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Client, Demand, Leg as Which};
-use crate::xds::{Changes, Want};
+use crate::xds::{Changes, Standing, Want};
 
 /// Keeps a view in step with its control plane.
 ///
@@ -72,7 +72,7 @@ impl Writer {
             self.main.turn(changes);
             self.aside.turn(changes);
             if changes.is_empty() {
-                self.view.publish_connected(self.main.serves() && self.aside.serves());
+                self.view.publish_standing(self.standing());
                 return;
             }
             self.view.publish(changes);
@@ -80,6 +80,14 @@ impl Writer {
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);
         }
+    }
+
+    /// What is wanted of both streams counts, and of two the worse.
+    fn standing(&self) -> Standing {
+        let legs = [self.main.standing(), self.aside.standing()];
+        let order = [Standing::Failing, Standing::Trying, Standing::Open, Standing::Up];
+        let worst = order.into_iter().find(|standing| legs.contains(&Some(*standing)));
+        worst.unwrap_or_else(|| self.view.cut().standing())
     }
 
     fn tell(&mut self, told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {

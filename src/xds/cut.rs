@@ -11,7 +11,29 @@ use super::{Changes, Expiry, Known, Name, Reason, Resource, State, TypeUrl};
 #[derive(Clone, Debug, Default)]
 pub struct Cut {
     types: BTreeMap<TypeUrl, Slot>,
-    connected: bool,
+    standing: Standing,
+}
+
+/// How it stands with the server that says all this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It is being tried, and nothing speaks against it.
+    #[default]
+    Trying,
+    /// There is a stream, on which nothing was answered yet.
+    Open,
+    /// It has answered on its present stream.
+    Up,
+    /// G-02: it cannot be reached, or ended a stream before its first response, and has not answered since.
+    Failing,
+}
+
+impl Standing {
+    /// Whether an answer may come any moment.
+    #[must_use]
+    pub const fn reachable(self) -> bool {
+        matches!(self, Self::Open | Self::Up)
+    }
 }
 
 /// One type in a cut. What a wildcard covers and what was asked for by name are two halves, because "not in the wildcard" says
@@ -33,17 +55,17 @@ impl Cut {
         self.types.get(type_url)
     }
 
-    /// Whether the server can be reached, as far as is known.
+    /// How it stands with the server.
     #[must_use]
-    pub const fn connected(&self) -> bool {
-        self.connected
+    pub const fn standing(&self) -> Standing {
+        self.standing
     }
 
-    /// The same knowledge, from a server that can or cannot be reached.
+    /// The same knowledge, from a server with which it stands so.
     #[must_use]
-    pub fn with_connected(&self, connected: bool) -> Self {
+    pub fn with_standing(&self, standing: Standing) -> Self {
         Self {
-            connected,
+            standing,
             ..self.clone()
         }
     }

@@ -20,6 +20,15 @@ impl Name {
         &self.0
     }
 
+    /// F-01, F-11: the authority of a name of new style; one without a readable authority has all of its text for it, so that
+    /// nobody serves it. `None`: a name of old style.
+    #[must_use]
+    pub fn authority(&self) -> Option<&str> {
+        let rest = self.0.strip_prefix("xdstp:")?;
+        let found = rest.strip_prefix("//").and_then(|rest| rest.split_once('/'));
+        Some(found.map_or(&self.0, |(authority, _)| authority))
+    }
+
     /// How many copies share this text.
     #[must_use]
     pub fn copies(&self) -> usize {

@@ -184,7 +184,7 @@ impl World {
         }
         while stream.room > 0 {
             let expired = stream.server.expired_gates();
-            let Some(response) = stream.server.poll_response(&cut, &self.answers, now) else {
+            let Some(response) = stream.server.poll_response(&cut.clone().into(), &self.answers, now) else {
                 break;
             };
             let wrong = |what| Broken::new(Rule::B03, what);
@@ -240,7 +240,7 @@ impl World {
         let Some(cut) = stream.seat.as_ref().map(|seat| seat.view().cut()) else {
             return Ok(());
         };
-        match stream.server.handle_timeout(&cut, now) {
+        match stream.server.handle_timeout(&cut.into(), now) {
             Some(end) => self.end(id, &end),
             None => self.turn(id),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{Backoff, Client, ClientSettings, Demand, Leg as Which, Request};
-use distributary::xds::{Changes, Target, Update, Want};
+use distributary::xds::{Changes, Standing, Target, Update, Want};
 
 use super::body::{Type, read};
 use super::feed::Zone;
@@ -185,8 +185,8 @@ impl World {
             let here = &mut self.zones[zone];
             let Some(wire) = &mut here.wire else { return };
             if changes.is_empty() {
-                let serves = wire.serves();
-                here.view.publish_connected(serves);
+                let standing = if wire.serves() { Standing::Up } else { Standing::Failing };
+                here.view.publish_standing(standing);
                 break;
             }
             let heard = std::mem::take(&mut changes);

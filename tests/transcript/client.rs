@@ -11,7 +11,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
 use distributary::protocol::{End, Opening, RELAYS, Receipt, ReceiptKind, Server, Settings};
-use distributary::xds::{Cut, Dialect, Dirty, Name, Target, TypeUrl, Unshared};
+use distributary::xds::{Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;
 use crate::topic::{Raw, Topic, identity};
@@ -323,7 +323,7 @@ impl Client {
         };
         if server.poll_timeout().is_some_and(|due| due <= now) {
             self.awake = true;
-            self.ended = server.handle_timeout(cut, now);
+            self.ended = server.handle_timeout(&Sight::from(Arc::new(cut.clone())), now);
         }
         if self.awake && !self.stalled && self.ended.is_none() {
             self.read(usize::MAX, cut, now);
@@ -333,9 +333,10 @@ impl Client {
 
     /// The transport takes up to this many responses.
     pub(crate) fn read(&mut self, count: usize, cut: &Cut, now: Instant) {
+        let sight = Sight::from(Arc::new(cut.clone()));
         for _ in 0..count {
             let server = self.server.as_mut();
-            let Some(response) = server.and_then(|server| server.poll_response(cut, &self.answers, now)) else {
+            let Some(response) = server.and_then(|server| server.poll_response(&sight, &self.answers, now)) else {
                 break;
             };
             assert_eq!(response.dialect, self.dialect);

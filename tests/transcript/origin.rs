@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::xds::{
-    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceParts, State, Target, TypeUrl, Update,
+    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceParts, Standing, State, Target, TypeUrl, Update,
 };
 use prost::Message;
 
@@ -42,7 +42,7 @@ impl Origin {
     pub(crate) fn new() -> Self {
         Self {
             truth: BTreeMap::new(),
-            cut: Cut::default().with_connected(true),
+            cut: Cut::default().with_standing(Standing::Up),
             wanted: BTreeMap::new(),
             silent: BTreeSet::new(),
             open: BTreeSet::new(),
@@ -56,7 +56,7 @@ impl Origin {
 
     /// The relay starts anew: it knows nothing and asks for nothing.
     pub(crate) fn forget(&mut self) {
-        self.cut = Cut::default().with_connected(self.cut.connected());
+        self.cut = Cut::default().with_standing(self.cut.standing());
         self.wanted.clear();
     }
 
@@ -88,8 +88,8 @@ impl Origin {
             "open" => drop(self.open.insert(named())),
             "complete" => drop(self.open.remove(&named())),
             "forgets" => self.wanted.retain(|(wanted, _), _| *wanted != named()),
-            "lost" => self.cut = self.cut.with_connected(false),
-            "back" => self.cut = self.cut.with_connected(true),
+            "lost" => self.cut = self.cut.with_standing(Standing::Failing),
+            "back" => self.cut = self.cut.with_standing(Standing::Up),
             "talks" => self.sotw = topic == Some("sotw"),
             other => panic!("an origin does not know `{other}`"),
         }
@@ -123,7 +123,7 @@ impl Origin {
 
     /// Tells the relay, in one message per type and in one cut, what it wants to know and does not know yet.
     pub(crate) fn tell(&mut self, now: Instant) -> Vec<Changed> {
-        if !self.cut.connected() {
+        if !self.cut.standing().reachable() {
             return Vec::new();
         }
         let types: BTreeSet<TypeUrl> = self.wanted.keys().map(|(type_url, _)| type_url.clone()).collect();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::flight::{Flight, Response};
 use super::nonce::Nonces;
 use super::subscription::{Current, Glance, Rest, Subscription};
-use crate::xds::{Answers, Batch, Dialect, Form, Item, Kind, Known, Name, Resource, Slot, Version};
+use crate::xds::{Answers, Batch, Dialect, Form, Glimpse, Item, Kind, Known, Name, Resource, Version};
 
 /// What a type can do now.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Subscription {
     /// The next step. `removals` says whether other types have no use for what goes any more.
     pub(super) fn poll(
         &mut self,
-        slot: &Slot,
+        slot: Glimpse<'_>,
         answers: &impl Answers,
         removals: bool,
         nonces: &mut Nonces,
@@ -109,7 +109,7 @@ impl Subscription {
         }
     }
 
-    fn next_chunk(&mut self, slot: &Slot, nonces: &mut Nonces, now: Instant) -> Step {
+    fn next_chunk(&mut self, slot: Glimpse<'_>, nonces: &mut Nonces, now: Instant) -> Step {
         let Some(Rest { batch, next, since }) = self.rest.take() else {
             return Step::Idle;
         };
@@ -151,7 +151,7 @@ impl Subscription {
     }
 
     /// K-17: a chunk that had to wait says what remains now.
-    fn aged(&self, batch: &Batch, chunk: usize, slot: &Slot, now: Instant) -> Arc<Batch> {
+    fn aged(&self, batch: &Batch, chunk: usize, slot: Glimpse<'_>, now: Instant) -> Arc<Batch> {
         let items = batch.items_of(chunk).iter().map(|item| {
             let remains = |before| self.ttl(item.resource.name(), slot, now).unwrap_or(before);
             Item {
@@ -180,12 +180,12 @@ impl Subscription {
     }
 
     /// Whether anything could be added or changed at the client, were nothing on its way.
-    pub(super) fn pending(&self, slot: &Slot, answers: &impl Answers) -> bool {
+    pub(super) fn pending(&self, slot: Glimpse<'_>, answers: &impl Answers) -> bool {
         if self.rest.is_some() || self.again {
             return true;
         }
         if self.wildcard
-            && let Some(state) = &slot.wildcard
+            && let Some(state) = slot.wildcard()
             && (state.complete() || !self.full_state())
         {
             let same = self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id());
@@ -202,7 +202,7 @@ impl Subscription {
     }
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
-    pub(super) fn paced(&mut self, pace: Duration, slot: &Slot, now: Instant) -> bool {
+    pub(super) fn paced(&mut self, pace: Duration, slot: Glimpse<'_>, now: Instant) -> bool {
         self.held_back = None;
         // What is still unknown cannot be answered, and hurries nothing.
         let answerable = |name: &Name| !matches!(self.current(name, slot), Current::Unknown);
@@ -228,8 +228,8 @@ impl Subscription {
     }
 
     /// Whether the client surely has all that is current, removals included, and nothing is on its way.
-    pub(super) fn quiet(&self, slot: &Slot) -> bool {
-        let same = match (&self.seen.state, &slot.wildcard) {
+    pub(super) fn quiet(&self, slot: Glimpse<'_>) -> bool {
+        let same = match (&self.seen.state, slot.wildcard()) {
             (Some(seen), Some(state)) => seen.id() == state.id(),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => !self.wildcard,
@@ -252,7 +252,7 @@ impl Subscription {
     }
 
     /// Whether a name has content that the client does not hold and has not refused.
-    fn differs(&self, name: &Name, slot: &Slot) -> bool {
+    fn differs(&self, name: &Name, slot: Glimpse<'_>) -> bool {
         match self.current(name, slot) {
             Current::Known(Known::Present(resource)) => {
                 !self.held(name).is(resource.version()) && !self.refuses(resource)
@@ -269,7 +269,7 @@ impl Subscription {
     }
 
     /// How a resource is written for this client.
-    pub(super) fn item(&self, resource: &Arc<Resource>, slot: &Slot, now: Instant) -> Item {
+    pub(super) fn item(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant) -> Item {
         let ttl = self.ttl(resource.name(), slot, now);
         let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && (ttl.is_some() || self.wrapped());
         Item {
@@ -280,7 +280,7 @@ impl Subscription {
     }
 
     /// K-17: the remaining time, never the original. K-18: none to clients that cannot read it. M-04: none for EDS in SotW.
-    pub(super) fn ttl(&self, name: &Name, slot: &Slot, now: Instant) -> Option<Duration> {
+    pub(super) fn ttl(&self, name: &Name, slot: Glimpse<'_>, now: Instant) -> Option<Duration> {
         if !self.reads_ttl() {
             return None;
         }
@@ -293,7 +293,7 @@ impl Subscription {
     }
 
     /// Notes that the client was told of the last heartbeats of these resources, or that they have none.
-    pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: &Slot) {
+    pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: Glimpse<'_>) {
         if !self.reads_ttl() {
             return;
         }

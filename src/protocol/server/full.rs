@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::compose::{Allowed, Composed, Step};
 use super::subscription::{Glance, Subscription};
 use crate::xds::{
-    Answers, Batch, Difference, Extra, Held, Item, Known, Name, Reason, Resource, Seen, Slot, State, Version,
+    Answers, Batch, Difference, Extra, Glimpse, Held, Item, Known, Name, Reason, Resource, Seen, State, Version,
 };
 
 /// What the names that a client asked for add to a full state.
@@ -28,8 +28,8 @@ struct Named {
 }
 
 impl Subscription {
-    pub(super) fn compose_full(&mut self, slot: &Slot, answers: &impl Answers, allowed: Allowed) -> Composed {
-        let state = slot.wildcard.as_ref().filter(|_| self.wildcard);
+    pub(super) fn compose_full(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
+        let state = slot.wildcard().filter(|_| self.wildcard);
         // B-20, G-20: an empty or short state is sent only once it is certain that there is no more.
         if self.wildcard && !state.is_some_and(|state| state.complete()) {
             return Composed::Not(Step::Idle);
@@ -98,7 +98,7 @@ impl Subscription {
 
     /// What is known of the names asked for; `None` while something that the client may hold is unknown, because a full
     /// state must not leave it out (G-20).
-    fn look_at_names(&self, slot: &Slot) -> Option<Named> {
+    fn look_at_names(&self, slot: Glimpse<'_>) -> Option<Named> {
         let mut named = Named::default();
         for (name, held) in self.names.iter() {
             match slot.known(name) {
@@ -130,7 +130,7 @@ impl Subscription {
                 },
                 None => match held {
                     Held::Content(content) => drop(named.listed.insert(content.name().clone(), content.clone())),
-                    Held::Unknown | Held::Version(_) if !self.waived => return None,
+                    Held::Unknown | Held::Version(_) if !(self.waived && slot.past(name)) => return None,
                     Held::Unknown | Held::Version(_) => {
                         named.unknown = true;
                         named.removed = true;
@@ -146,7 +146,7 @@ impl Subscription {
     #[expect(clippy::too_many_arguments, reason = "the parts of one set")]
     fn full_batch(
         &mut self,
-        slot: &Slot,
+        slot: Glimpse<'_>,
         state: Option<&Arc<State>>,
         kept: Option<Arc<Extra>>,
         listed: &BTreeMap<Name, Arc<Resource>>,

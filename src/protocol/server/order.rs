@@ -8,16 +8,16 @@ use super::compose::Step;
 use super::flight::Response;
 use super::stream::Server;
 use super::subscription::Subscription;
-use crate::xds::{Answers, Cut, Kind, Known, Name, TypeUrl};
+use crate::xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
 impl Server {
     /// The next response, if anything can be said now.
-    pub fn poll_response(&mut self, cut: &Cut, answers: &impl Answers, now: Instant) -> Option<Response> {
+    pub fn poll_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         // D-03: removals only when everything that could still use what goes is sent and settled, or after the bound.
-        let calm = self.calm(cut, answers);
+        let calm = self.calm(sight, answers);
         let ripe = calm || self.removals.is_ripe(self.bound(), now);
         let mut removals_wait = false;
-        if let Some(response) = self.poll_additions(cut, answers, &mut removals_wait, now) {
+        if let Some(response) = self.poll_additions(sight, answers, &mut removals_wait, now) {
             return Some(response);
         }
         if !removals_wait {
@@ -28,7 +28,7 @@ impl Server {
             self.removals.wait(self.bound(), now);
             return None;
         }
-        let response = self.poll_removals(cut, answers, now);
+        let response = self.poll_removals(sight, answers, now);
         if !calm && response.is_some() {
             self.removals.pass();
         }
@@ -40,7 +40,7 @@ impl Server {
     /// D-02: additions and changes in the order of the types. A type that alone has anything to say says all of it at once.
     fn poll_additions(
         &mut self,
-        cut: &Cut,
+        sight: &Sight,
         answers: &impl Answers,
         removals_wait: &mut bool,
         now: Instant,
@@ -48,10 +48,10 @@ impl Server {
         let (mut open, mut waiting) = (true, false);
         for at in 0..self.types.len() {
             let kind = self.types.get(at)?.type_url.kind();
-            if kind.gated() && !(open && self.warm(cut, now)) {
-                // L-27: the gate compares with the cut, not with the age of single changes.
-                if !self.wishes(at, cut, answers) {
-                    *removals_wait |= !self.quiet(at, cut);
+            if kind.gated() && !(open && self.warm(sight, now)) {
+                // L-27: the gate compares with the sight, not with the age of single changes.
+                if !self.wishes(at, sight, answers) {
+                    *removals_wait |= !self.quiet(at, sight);
                     continue;
                 }
                 waiting = true;
@@ -59,8 +59,8 @@ impl Server {
                     continue;
                 }
             }
-            let alone = self.others_quiet(at, cut);
-            match self.step(at, cut, answers, alone, now) {
+            let alone = self.others_quiet(at, sight);
+            match self.step(at, sight, answers, alone, now) {
                 Step::Send(response) if waiting && kind.gated() => {
                     self.additions.pass();
                     return Some(response);
@@ -78,24 +78,25 @@ impl Server {
     }
 
     /// D-01: removals in the reverse order, clusters and endpoints last.
-    fn poll_removals(&mut self, cut: &Cut, answers: &impl Answers, now: Instant) -> Option<Response> {
+    fn poll_removals(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         for at in (0..self.types.len()).rev() {
-            if self.types.get(at)?.type_url.kind().gated() && self.wishes(at, cut, answers) {
+            if self.types.get(at)?.type_url.kind().gated() && self.wishes(at, sight, answers) {
                 continue;
             }
-            if let Step::Send(response) = self.step(at, cut, answers, true, now) {
+            if let Step::Send(response) = self.step(at, sight, answers, true, now) {
                 return Some(response);
             }
         }
         None
     }
 
-    fn step(&mut self, at: usize, cut: &Cut, answers: &impl Answers, removals: bool, now: Instant) -> Step {
+    fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
         let pace = self.settings.timers.pace;
         let Some(subscription) = self.types.get_mut(at) else {
             return Step::Idle;
         };
-        let Some(slot) = cut.slot(&subscription.type_url) else {
+        let type_url = subscription.type_url.clone();
+        let Some(slot) = sight.glimpse(&type_url) else {
             return Step::Idle;
         };
         if subscription.paced(pace, slot, now) {
@@ -128,7 +129,7 @@ impl Server {
     }
 
     /// Whether no cluster that was just sent waits for endpoints that this client is about to ask for.
-    fn warm(&self, cut: &Cut, now: Instant) -> bool {
+    fn warm(&self, sight: &Sight, now: Instant) -> bool {
         let bound = self.bound();
         let clusters = self
             .types
@@ -139,54 +140,55 @@ impl Server {
             .all(|(type_url, flight)| {
                 let items = flight.batch.items_of(flight.chunk).iter();
                 let mut names = items.filter_map(|item| item.resource.endpoints());
-                now >= flight.sent + bound || names.all(|name| self.has_endpoints(type_url, name, cut))
+                now >= flight.sent + bound || names.all(|name| self.has_endpoints(type_url, name, sight))
             })
     }
 
-    fn has_endpoints(&self, clusters: &TypeUrl, name: &Name, cut: &Cut) -> bool {
+    fn has_endpoints(&self, clusters: &TypeUrl, name: &Name, sight: &Sight) -> bool {
         self.types
             .iter()
             .filter(|subscription| endpoints_for(clusters, subscription))
             .any(|subscription| {
-                let slot = cut.slot(&subscription.type_url);
+                let slot = sight.glimpse(&subscription.type_url);
                 let absent = matches!(slot.and_then(|slot| slot.known(name)), Some(Known::Absent(_)));
                 absent || subscription.held(name).perhaps() && !subscription.owed.contains(name)
             })
     }
 
     /// Whether everything that sends traffic to clusters is sent and settled.
-    fn calm(&self, cut: &Cut, answers: &impl Answers) -> bool {
+    fn calm(&self, sight: &Sight, answers: &impl Answers) -> bool {
         let mut gated = self
             .types
             .iter()
             .filter(|subscription| subscription.type_url.kind().gated());
         gated.all(|subscription| {
-            let slot = cut.slot(&subscription.type_url);
+            let slot = sight.glimpse(&subscription.type_url);
             subscription.settled() && !slot.is_some_and(|slot| subscription.pending(slot, answers))
         })
     }
 
     /// Whether a type has anything to add or change.
-    fn wishes(&self, at: usize, cut: &Cut, answers: &impl Answers) -> bool {
+    fn wishes(&self, at: usize, sight: &Sight, answers: &impl Answers) -> bool {
         let Some(subscription) = self.types.get(at) else {
             return false;
         };
-        let Some(slot) = cut.slot(&subscription.type_url) else {
+        let Some(slot) = sight.glimpse(&subscription.type_url) else {
             return false;
         };
-        let certain = slot.wildcard.as_ref().is_some_and(|state| state.complete());
+        let certain = slot.wildcard().is_some_and(|state| state.complete());
         subscription.pending(slot, answers) || subscription.first && certain
     }
 
-    fn others_quiet(&self, at: usize, cut: &Cut) -> bool {
-        (0..self.types.len()).all(|other| other == at || self.quiet(other, cut))
+    fn others_quiet(&self, at: usize, sight: &Sight) -> bool {
+        (0..self.types.len()).all(|other| other == at || self.quiet(other, sight))
     }
 
-    fn quiet(&self, at: usize, cut: &Cut) -> bool {
+    fn quiet(&self, at: usize, sight: &Sight) -> bool {
         let Some(subscription) = self.types.get(at) else {
             return true;
         };
-        cut.slot(&subscription.type_url)
+        sight
+            .glimpse(&subscription.type_url)
             .is_none_or(|slot| subscription.quiet(slot))
     }
 

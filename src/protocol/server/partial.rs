@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::compose::{Allowed, Composed, Step};
 use super::subscription::{Current, Glance, Subscription};
 use crate::xds::{
-    Answers, Batch, Dialect, Extra, Form, Held, Item, Kind, Known, Name, Reason, Resource, Seen, Slot, State,
+    Answers, Batch, Dialect, Extra, Form, Glimpse, Held, Item, Kind, Known, Name, Reason, Resource, Seen, State,
 };
 
 /// What a response will say and what is left for later.
@@ -34,9 +34,9 @@ struct Plan {
 }
 
 impl Subscription {
-    pub(super) fn compose_partial(&mut self, slot: &Slot, answers: &impl Answers, allowed: Allowed) -> Composed {
+    pub(super) fn compose_partial(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
         self.release(slot);
-        if let Some(state) = slot.wildcard.as_ref().filter(|state| self.plain(state)) {
+        if let Some(state) = slot.wildcard().filter(|state| self.plain(state)) {
             return self.compose_shared(state, answers, allowed);
         }
         let mut plan = Plan::default();
@@ -99,9 +99,9 @@ impl Subscription {
         }
     }
 
-    fn plan_wildcard(&self, slot: &Slot, answers: &impl Answers, allowed: Allowed, plan: &mut Plan) {
+    fn plan_wildcard(&self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed, plan: &mut Plan) {
         let delta = self.dialect == Dialect::Delta;
-        let Some(state) = slot.wildcard.as_ref().filter(|_| self.wildcard) else {
+        let Some(state) = slot.wildcard().filter(|_| self.wildcard) else {
             // C-13: what the client remembers and does not ask for is reported as removed.
             if let Some(extra) = self.seen.extra.as_ref().filter(|_| delta && !self.wildcard) {
                 let (goes, waits) = self.goes(extra, slot);
@@ -170,7 +170,7 @@ impl Subscription {
 
     /// Of what a client holds and no state has: what can be taken from it now, and what it perhaps asked for by another name
     /// (C-20), as long as such a name is unknown (G-20).
-    fn goes(&self, extra: &Arc<Extra>, slot: &Slot) -> (Vec<Name>, Option<Arc<Extra>>) {
+    fn goes(&self, extra: &Arc<Extra>, slot: Glimpse<'_>) -> (Vec<Name>, Option<Arc<Extra>>) {
         let held = self
             .names
             .iter()
@@ -192,7 +192,7 @@ impl Subscription {
         (goes.into_keys().cloned().collect(), extra)
     }
 
-    fn plan_names(&self, slot: &Slot, allowed: Allowed, plan: &mut Plan) {
+    fn plan_names(&self, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
         for name in &self.owed {
             self.plan_owed(name, slot, allowed, plan);
         }
@@ -212,7 +212,7 @@ impl Subscription {
     }
 
     /// What is owed is said whatever the client holds (K-12); what is unknown stays owed.
-    fn plan_owed(&self, name: &Name, slot: &Slot, allowed: Allowed, plan: &mut Plan) {
+    fn plan_owed(&self, name: &Name, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
         match self.current(name, slot) {
             Current::Unknown => return,
             Current::Unwanted => {}
@@ -228,7 +228,7 @@ impl Subscription {
         plan.answered.insert(name.clone());
     }
 
-    fn plan_glanced(&self, name: &Name, slot: &Slot, allowed: Allowed, plan: &mut Plan) {
+    fn plan_glanced(&self, name: &Name, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
         let held = self.held(name);
         match self.current(name, slot) {
             Current::Known(Known::Present(resource)) if self.refuses(resource) => {}
@@ -259,7 +259,7 @@ impl Subscription {
         }
     }
 
-    fn plan_removal(&self, name: &Name, slot: &Slot, plan: &mut Plan) {
+    fn plan_removal(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
         if self.dialect == Dialect::Sotw {
             return;
         }
@@ -287,7 +287,7 @@ impl Subscription {
 
     /// K-17: a heartbeat goes only to a client that holds that very content; never for virtual hosts (C-21). E-11: that there is
     /// no time to live any more is said by the resource itself.
-    fn plan_beat(&self, resource: &Arc<Resource>, slot: &Slot, now: Instant, plan: &mut Plan) {
+    fn plan_beat(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant, plan: &mut Plan) {
         let beat = slot.expiry(resource.name()).map(|expiry| expiry.beat);
         if !self.reads_ttl() || self.beats.get(resource.name()).copied() == beat || self.refuses(resource) {
             return;
@@ -303,7 +303,7 @@ impl Subscription {
             .or_insert(Item { form, ..item });
     }
 
-    fn carry_out(&mut self, plan: Plan, slot: &Slot, answers: &impl Answers, allowed: Allowed) -> Composed {
+    fn carry_out(&mut self, plan: Plan, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
         let Plan {
             items,
             mut removed,

@@ -3,11 +3,11 @@
 //! Owns when they are owed again. Refuses to know how they are sent.
 
 use super::subscription::{Current, Subscription};
-use crate::xds::{Held, Known, Reason, Slot};
+use crate::xds::{Glimpse, Held, Known, Reason};
 
 impl Subscription {
     /// B-22: when a member of a rejected response changes or goes, all of its members that are still wanted are owed again.
-    pub(super) fn release(&mut self, slot: &Slot) {
+    pub(super) fn release(&mut self, slot: Glimpse<'_>) {
         for at in (0..self.parked.len()).rev() {
             let Some(parked) = self.parked.get(at) else { continue };
             let changed = parked.members().any(|(name, aliases)| {

@@ -15,7 +15,7 @@ use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, Discove
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::read_node;
 use crate::protocol::settings::Settings;
-use crate::xds::{Answers, Cut, Dialect, Dirty, Node, TypeUrl, Want};
+use crate::xds::{Answers, Dialect, Dirty, Node, Sight, TypeUrl, Want};
 
 /// One client stream.
 ///
@@ -141,7 +141,7 @@ impl Server {
     }
 
     /// The time of `poll_timeout` has come.
-    pub fn handle_timeout(&mut self, cut: &Cut, now: Instant) -> Option<End> {
+    pub fn handle_timeout(&mut self, sight: &Sight, now: Instant) -> Option<End> {
         let bound = self.settings.timers.unanswered;
         for gate in [&mut self.additions, &mut self.removals] {
             gate.handle_timeout(self.settings.timers.order_gate, now);
@@ -153,20 +153,13 @@ impl Server {
             }
             subscription.asked = None;
             let type_url = &subscription.type_url;
-            let slot = cut.slot(type_url);
-            if !subscription.waiting(slot) {
-                continue;
-            }
-            let answered = slot.is_some_and(|slot| slot.answered);
-            // L-14: a server that is there may yet say that a name does not exist; SotW clients would not wait for it.
-            let hopeless = !cut.connected() || self.dialect == Dialect::Sotw && !answered;
             // G-18: a client that got nothing may find another server; one that holds something keeps it.
-            if self.sent == 0 && hopeless {
+            if self.sent == 0 && subscription.is_hopeless(sight) {
                 let message =
                     format!("no upstream has answered for {type_url} in {bound:?}; nothing can be served yet");
                 return Some(End::new(Code::Unavailable, message));
             }
-            subscription.waived = answered && cut.connected();
+            subscription.waived = true;
         }
         None
     }

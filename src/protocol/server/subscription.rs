@@ -9,7 +9,8 @@ use std::time::Instant;
 use super::flight::{Flight, Parked};
 use super::held_names::HeldNames;
 use crate::xds::{
-    Batch, Dialect, Dirty, Features, Held, Known, Name, NameRule, Seen, Slot, Target, Traits, TypeUrl, Version, Want,
+    Batch, Dialect, Dirty, Features, Glimpse, Held, Known, Name, NameRule, Seen, Sight, Target, Traits, TypeUrl,
+    Version, Want,
 };
 
 /// One type on one client stream.
@@ -54,7 +55,7 @@ pub(super) struct Subscription {
     /// When the client last asked for more.
     pub(super) asked_last: Instant,
     pub(super) sent: Option<Instant>,
-    /// Whether what is unknown counts as absent: a healthy server has answered past it.
+    /// Whether what is unknown counts as absent once a healthy server has answered past it.
     pub(super) waived: bool,
     /// Until when a change is held back for the sake of `pace`.
     pub(super) held_back: Option<Instant>,
@@ -280,11 +281,11 @@ impl Subscription {
     }
 
     /// What is known of a name as far as this client's interest covers it; `None` is unknown.
-    pub(super) fn current<'a>(&self, name: &Name, slot: &'a Slot) -> Current<'a> {
+    pub(super) fn current<'a>(&self, name: &Name, slot: Glimpse<'a>) -> Current<'a> {
         let known = if self.names.contains(name) || self.asked_by_alias(name, slot) {
             slot.known(name)
         } else if self.wildcard {
-            match slot.wildcard.as_ref() {
+            match slot.wildcard() {
                 Some(state) if state.complete() && state.known(name).is_none() => return Current::Uncovered,
                 Some(state) => state.known(name),
                 None => None,
@@ -296,8 +297,8 @@ impl Subscription {
     }
 
     /// Whether the client asked for what has this name by another of its names (C-20).
-    fn asked_by_alias(&self, name: &Name, slot: &Slot) -> bool {
-        let mut aliases = slot.named.resource(name).into_iter().flat_map(|found| found.aliases());
+    fn asked_by_alias(&self, name: &Name, slot: Glimpse<'_>) -> bool {
+        let mut aliases = slot.named(name).into_iter().flat_map(|found| found.aliases());
         aliases.any(|alias| self.names.contains(alias))
     }
 
@@ -323,13 +324,25 @@ impl Subscription {
         self.dialect == Dialect::Sotw && self.traits().name == NameRule::Wrapper
     }
 
-    /// Whether something that was asked for is still unknown.
-    pub(super) fn waiting(&self, slot: Option<&Slot>) -> bool {
-        let Some(slot) = slot else {
-            return self.wildcard || !self.names.is_empty();
-        };
-        let open = self.wildcard && !slot.wildcard.as_ref().is_some_and(|state| state.complete());
-        open || self.names.iter().any(|(name, _)| slot.known(name).is_none())
+    /// What was asked for and is still unknown; `None` stands for the wildcard.
+    fn missing<'a>(&'a self, slot: Option<Glimpse<'a>>) -> impl Iterator<Item = Option<&'a Name>> {
+        let whole = slot.and_then(Glimpse::wildcard).is_some_and(|state| state.complete());
+        let names = self.names.iter().map(|(name, _)| name);
+        let names = names.filter(move |name| slot.is_none_or(|slot| slot.known(name).is_none()));
+        (self.wildcard && !whole)
+            .then_some(None)
+            .into_iter()
+            .chain(names.map(Some))
+    }
+
+    /// Whether something that was asked for is unknown, and its server gives no hope.
+    pub(super) fn is_hopeless(&self, sight: &Sight) -> bool {
+        let slot = sight.glimpse(&self.type_url);
+        // L-14: a server that is there may yet say that a name does not exist; SotW clients would not wait for it.
+        let sotw = self.dialect == Dialect::Sotw;
+        let answered = |name| slot.is_some_and(|slot| slot.answered(name));
+        self.missing(slot)
+            .any(|name| !sight.reachable(name) || sotw && !answered(name))
     }
 
     pub(super) fn wants_nothing(&self) -> bool {

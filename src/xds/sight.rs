@@ -1,0 +1,123 @@
+//! What one session reads: of each authority, what one server says.
+//!
+//! Owns the way from a name to the cut that counts for it. Refuses to choose the server: whoever binds the session does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, TypeUrl};
+
+/// One cut for the names of old style, and one for each authority that the session asks of. No name has two.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    plain: Arc<Cut>,
+    authorities: BTreeMap<Arc<str>, Option<Arc<Cut>>>,
+}
+
+/// One type as a session reads it.
+#[derive(Clone, Copy, Debug)]
+pub struct Glimpse<'a> {
+    type_url: &'a TypeUrl,
+    sight: &'a Sight,
+    plain: Option<&'a Slot>,
+}
+
+/// F-15: what is under an authority that nobody serves.
+static NOWHERE: Known = Known::Absent(Reason::Said);
+
+impl From<Arc<Cut>> for Sight {
+    /// All there is for a session that asks for names of old style alone.
+    fn from(plain: Arc<Cut>) -> Self {
+        Self {
+            plain,
+            authorities: BTreeMap::new(),
+        }
+    }
+}
+
+impl Sight {
+    /// The names of this authority are read from this cut; `None`: there is no such authority.
+    pub fn add(&mut self, authority: Arc<str>, cut: Option<Arc<Cut>>) {
+        self.authorities.insert(authority, cut);
+    }
+
+    /// What is known of a type, if anything is.
+    #[must_use]
+    pub fn glimpse<'a>(&'a self, type_url: &'a TypeUrl) -> Option<Glimpse<'a>> {
+        let plain = self.plain.slot(type_url);
+        (plain.is_some() || !self.authorities.is_empty()).then_some(Glimpse {
+            type_url,
+            sight: self,
+            plain,
+        })
+    }
+
+    /// Whether the server that counts for this name can be reached, as far as is known.
+    #[must_use]
+    pub fn reachable(&self, name: Option<&Name>) -> bool {
+        match name.and_then(Name::authority) {
+            None => self.plain.standing().reachable(),
+            Some(authority) => match self.authorities.get(authority) {
+                Some(Some(cut)) => cut.standing().reachable(),
+                Some(None) => true,
+                None => false,
+            },
+        }
+    }
+}
+
+impl<'a> Glimpse<'a> {
+    /// What the wildcard covers, if anybody wants it. It is about names of old style.
+    #[must_use]
+    pub fn wildcard(self) -> Option<&'a Arc<State>> {
+        self.plain?.wildcard.as_ref()
+    }
+
+    /// What is known of a name.
+    #[must_use]
+    pub fn known(self, name: &Name) -> Option<&'a Known> {
+        match name.authority().map(|authority| self.sight.authorities.get(authority)) {
+            Some(Some(None)) => Some(&NOWHERE),
+            Some(None) => None,
+            Some(Some(Some(_))) | None => self.slot(name)?.known(name),
+        }
+    }
+
+    /// The resource of this name, if it exists.
+    #[must_use]
+    pub fn resource(self, name: &Name) -> Option<&'a Arc<Resource>> {
+        self.slot(name)?.resource(name)
+    }
+
+    /// The resource of this name among those that were asked for by name.
+    #[must_use]
+    pub fn named(self, name: &Name) -> Option<&'a Arc<Resource>> {
+        self.slot(name)?.named.resource(name)
+    }
+
+    /// How long the resource of this canonical name still lives.
+    #[must_use]
+    pub fn expiry(self, name: &Name) -> Option<Expiry> {
+        self.slot(name)?.expiry(name)
+    }
+
+    /// Whether the server that counts for this name has answered for the type on its present stream.
+    #[must_use]
+    pub fn answered(self, name: Option<&Name>) -> bool {
+        let slot = name.map_or(self.plain, |name| self.slot(name));
+        slot.is_some_and(|slot| slot.answered)
+    }
+
+    /// Whether that server is there and has answered past the name.
+    #[must_use]
+    pub fn past(self, name: &Name) -> bool {
+        self.sight.reachable(Some(name)) && self.answered(Some(name))
+    }
+
+    fn slot(self, name: &Name) -> Option<&'a Slot> {
+        match name.authority() {
+            None => self.plain,
+            Some(authority) => self.sight.authorities.get(authority)?.as_ref()?.slot(self.type_url),
+        }
+    }
+}
