@@ -13,7 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_distributary"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DISTRIBUTARY_") || name == "RUST_LOG") {
+    let ours = |name: &str| name.starts_with("DISTRIBUTARY_") || name.starts_with("GRPC_XDS_") || name == "RUST_LOG";
+    for (name, _) in std::env::vars().filter(|(name, _)| ours(name)) {
         command.env_remove(name);
     }
     command

@@ -10,6 +10,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::config::Bootstrap;
+
 /// An xDS relay: many Envoys and gRPC clients, few streams to the control plane.
 #[derive(Debug, Parser)]
 #[command(name = "distributary", version, arg_required_else_help = true)]
@@ -24,6 +26,16 @@ enum Command {
     Validate(validate::Validate),
 }
 
+/// Where gRPC clients on this machine find their bootstrap, as they look for it: the file first.
+fn bootstrap_of_clients() -> Option<Bootstrap> {
+    let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let file = given("GRPC_XDS_BOOTSTRAP").map(|path| Bootstrap::File(path.into()));
+    file.or_else(|| {
+        let text = given("GRPC_XDS_BOOTSTRAP_CONFIG")?;
+        Some(Bootstrap::Text(text.to_string_lossy().into_owned()))
+    })
+}
+
 /// Runs the program with `args`, whose first element is the program's own name.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(args) {
@@ -36,7 +48,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match arguments.command {
         Command::Serve(serve) => serve.run(),
-        Command::Validate(validate) => validate.run(&mut std::io::stdout()),
+        Command::Validate(validate) => validate.run(&mut std::io::stdout(), &mut std::io::stderr()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -40,8 +40,12 @@ impl Serve {
             listen: self.listen,
             upstream: self.upstream,
             admin: self.admin,
+            bootstrap: super::bootstrap_of_clients(),
         };
         let config = Config::load(self.config.as_deref(), &flags)?;
+        for warning in &config.warnings {
+            tracing::warn!("{warning}");
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()

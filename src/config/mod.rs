@@ -3,8 +3,10 @@
 //! It owns the file's shape, every default and every message about a bad setting. It knows nothing of what the
 //! settings do: nobody but the wiring turns a [`Config`] into running parts.
 
+mod bootstrap;
 mod class;
 mod defaults;
+mod document;
 mod quantity;
 mod server;
 mod shape;
@@ -20,6 +22,8 @@ use std::path::{Path, PathBuf};
 pub use defaults::{Limits, Timers};
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 pub use upstream::{Authority, Upstream};
+
+use document::Document;
 
 use crate::cache::Classes;
 use crate::proto::envoy::config::core::v3::Node;
@@ -69,8 +73,7 @@ impl Config {
 
     /// Parses `text`, which stands in the file called `origin`, and lets `flags` override it.
     pub fn parse(text: &str, origin: &str, flags: &Flags) -> Result<Self, ConfigError> {
-        let file = shape::File::parse(text).map_err(|problem| problem.within(origin))?;
-        validate::check(file, flags, origin)
+        validate::check(Document::new(origin, text), flags)
     }
 }
 
@@ -83,6 +86,17 @@ pub struct Flags {
     pub upstream: Vec<String>,
     /// Replaces `admin.address`.
     pub admin: Option<String>,
+    /// Stands in for `upstream` when that is neither in the file nor in these flags.
+    pub bootstrap: Option<Bootstrap>,
+}
+
+/// A bootstrap that was written for gRPC clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bootstrap {
+    /// The file that `GRPC_XDS_BOOTSTRAP` names.
+    File(PathBuf),
+    /// What `GRPC_XDS_BOOTSTRAP_CONFIG` says.
+    Text(String),
 }
 
 /// Where a listener is bound.

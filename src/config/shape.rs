@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_path_to_error::{Deserializer, Path, Segment, Track};
 use serde_saphyr::{Options, Spanned};
+
+use super::bootstrap::{NodeShape, Upstream};
 
 /// A scalar with its place. It is read as text, so that every complaint about it is ours.
 pub(super) type Scalar = Spanned<String>;
@@ -25,23 +28,6 @@ pub(super) struct File {
     pub(super) types: Vec<Type>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct NodeShape {
-    pub(super) id: Option<Scalar>,
-    pub(super) cluster: Option<String>,
-    pub(super) locality: Locality,
-    pub(super) metadata: serde_json::Map<String, serde_json::Value>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Locality {
-    pub(super) region: String,
-    pub(super) zone: String,
-    pub(super) sub_zone: String,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Listener {
@@ -52,47 +38,6 @@ pub(super) struct Listener {
 #[serde(deny_unknown_fields)]
 pub(super) struct Admin {
     pub(super) address: Scalar,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Upstream {
-    pub(super) xds_servers: Vec<XdsServer>,
-    pub(super) authorities: BTreeMap<String, Authority>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Authority {
-    pub(super) xds_servers: Vec<XdsServer>,
-    pub(super) client_listener_resource_name_template: Option<Scalar>,
-    pub(super) fallback_on_reachability_only: Option<bool>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct XdsServer {
-    pub(super) server_uri: Scalar,
-    #[serde(default)]
-    pub(super) channel_creds: Vec<ChannelCreds>,
-    #[serde(default)]
-    pub(super) server_features: Vec<Scalar>,
-    pub(super) transport: Option<Scalar>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ChannelCreds {
-    #[serde(rename = "type")]
-    pub(super) kind: Scalar,
-    #[serde(default)]
-    pub(super) config: CredsConfig,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct CredsConfig {
-    pub(super) ca_certificate_file: Option<Scalar>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -161,35 +106,20 @@ pub(super) struct Problem {
     pub(super) message: String,
 }
 
-impl Problem {
-    /// `origin:line:column: key: message`.
-    pub(super) fn line(&self, origin: &str) -> String {
-        let Self { place, key, message } = self;
-        let place = place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
-        let key = if key.is_empty() {
-            String::new()
-        } else {
-            format!("{key}: ")
-        };
-        format!("{origin}{place}: {key}{message}")
-    }
-}
-
-impl File {
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
-        let mut options = Options::default();
-        options.with_snippet = false;
-        options.strict_booleans = true;
-        let mut track = Track::new();
-        serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| {
-            Self::deserialize(Deserializer::new(yaml, &mut track))
-        })
-        .map_err(|error| Problem {
-            place: error.location().map(|location| (location.line(), location.column())),
-            key: dotted(&track.path()),
-            message: message(&error),
-        })
-    }
+/// Reads YAML, or JSON, which is YAML as well.
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    let mut options = Options::default();
+    options.with_snippet = false;
+    options.strict_booleans = true;
+    let mut track = Track::new();
+    serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| {
+        T::deserialize(Deserializer::new(yaml, &mut track))
+    })
+    .map_err(|error| Problem {
+        place: error.location().map(|location| (location.line(), location.column())),
+        key: dotted(&track.path()),
+        message: message(&error),
+    })
 }
 
 /// What the parser says, without the place, which goes first with us.
@@ -208,12 +138,13 @@ fn message(error: &serde_saphyr::Error) -> String {
     }
 }
 
-/// `limits.views`, `listeners[0].address`; the parser's own `value` inside a scalar with a place is left out.
+/// `limits.views`, `listeners[0].address`; the parser's own `value` inside what has a place is left out.
 fn dotted(path: &Path) -> String {
     let mut text = String::new();
     for segment in path {
         match segment {
             Segment::Seq { index } => text.push_str(&format!("[{index}]")),
+            Segment::Map { key } | Segment::Enum { variant: key } if key == "value" => {}
             Segment::Map { key } | Segment::Enum { variant: key } => {
                 if !text.is_empty() {
                     text.push('.');
@@ -223,5 +154,5 @@ fn dotted(path: &Path) -> String {
             Segment::Unknown => {}
         }
     }
-    text.strip_suffix(".value").unwrap_or(&text).to_owned()
+    text
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns its liveness. Refuses to know what is said on it.
 
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -22,6 +23,7 @@ use super::connect::{self, Connected};
 use super::failure::Failure;
 use super::pulse::{Pulse, Watched};
 use super::target::{Settings, Target};
+use super::token::Token;
 use crate::config::Credentials;
 
 /// A connection on which the server has spoken.
@@ -30,6 +32,7 @@ pub(super) struct Channel {
     pub(super) pulse: Arc<Pulse>,
     pub(super) round_trip: Duration,
     pub(super) origin: Uri,
+    token: Option<Arc<Token>>,
     hold: Hold,
 }
 
@@ -110,13 +113,17 @@ impl Channel {
             pulse,
             round_trip,
             origin: origin(target),
+            token: target.token.clone(),
             hold,
         })
     }
 
     /// The parts: what sends requests, and what must live as long as their answers.
     pub(super) fn split(self) -> (Sender, Hold) {
-        (Sender(self.sender), self.hold)
+        let Self {
+            sender, token, hold, ..
+        } = self;
+        (Sender { sender, token }, hold)
     }
 }
 
@@ -141,20 +148,34 @@ fn origin(target: &Target) -> Uri {
 }
 
 /// Sends requests on the connection.
-pub(super) struct Sender(SendRequest<Body>);
+pub(super) struct Sender {
+    sender: SendRequest<Body>,
+    token: Option<Arc<Token>>,
+}
 
 impl Service<Request<Body>> for Sender {
     type Response = Response<Incoming>;
-    type Error = hyper::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, Self::Error>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
-        self.0.poll_ready(cx)
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.sender.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let agent = HeaderValue::from_static(concat!("distributary/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(header::USER_AGENT, agent);
-        Box::pin(self.0.send_request(request))
+        let Some(token) = self.token.clone() else {
+            let sent = self.sender.send_request(request);
+            return Box::pin(async move { Ok(sent.await?) });
+        };
+        let mut sender = self.sender.clone();
+        Box::pin(async move {
+            // A97: without a token the call fails with a status of its own, and is not sent.
+            let header = token.header().await?;
+            request.headers_mut().insert(header::AUTHORIZATION, header);
+            sender.ready().await?;
+            Ok(sender.send_request(request).await?)
+        })
     }
 }

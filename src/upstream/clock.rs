@@ -2,12 +2,20 @@
 //!
 //! Owns both. Refuses to know what they are for.
 
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The time now.
 #[expect(clippy::disallowed_methods, reason = "the shell's one place to read the clock")]
 pub(super) fn now() -> Instant {
     Instant::now()
+}
+
+/// The time since 1970, by which tokens end.
+#[expect(clippy::disallowed_methods, reason = "the shell's one place to read the clock")]
+pub(super) fn unix() -> Duration {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 /// A number evenly spread over 0 to 1.

@@ -65,7 +65,7 @@ pub(super) async fn connect(
                 host: host.to_owned(),
                 why: error.to_string(),
             })?;
-            let connector = super::tls::connector(host, tls.ca_certificate_file.as_deref()).await?;
+            let connector = super::tls::connector(host, tls).await?;
             let handshake = tokio::time::timeout(CONNECT, connector.connect(name, io)).await;
             let io = handshake
                 .map_err(|_| Failure::Silent(CONNECT))?

@@ -59,6 +59,14 @@ pub enum Failure {
         /// What is wrong.
         why: String,
     },
+    /// What we would show of ourselves cannot be read.
+    #[error("cannot read the certificate or its key in {}: {why}", path.display())]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// TLS cannot be set up.
     #[error("cannot set up TLS for {host}: {why}")]
     Tls {

@@ -54,9 +54,7 @@ impl Live {
             Dialect::Delta => "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
         });
         let ask = async move {
-            grpc.ready()
-                .await
-                .map_err(|error| tonic::Status::from_error(error.into()))?;
+            grpc.ready().await.map_err(tonic::Status::from_error)?;
             grpc.streaming(tonic::Request::new(requests), path, Raw).await
         };
         Self {

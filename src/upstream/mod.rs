@@ -15,6 +15,7 @@ mod pulse;
 mod status;
 mod target;
 mod tls;
+mod token;
 mod writer;
 
 pub use failure::Failure;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::channel::Channel;
 use super::clock::{dice, now};
-use crate::config::{Grpc, Transport};
+use super::token::Token;
+use crate::config::{Credentials, Grpc, Transport};
 use crate::protocol::{Backoff, ClientSettings};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
@@ -18,6 +19,8 @@ use crate::xds::Dialect;
 pub struct Target {
     uri: String,
     pub(super) grpc: Grpc,
+    /// A97: what goes with every call, if anything.
+    pub(super) token: Option<Arc<Token>>,
     pub(super) metrics: Arc<UpstreamMetrics>,
     /// It said that it does not know the delta method.
     only_sotw: AtomicBool,
@@ -49,6 +52,7 @@ impl Target {
     pub fn new(uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Arc::new(Self {
             uri: uri.to_owned(),
+            token: token(&grpc),
             grpc,
             metrics,
             only_sotw: AtomicBool::new(false),
@@ -92,6 +96,14 @@ impl Target {
     pub(super) fn ping(&self, settings: &Settings) -> Duration {
         let times = 1_u32 << self.calmer.load(Ordering::Relaxed).min(16);
         settings.ping.saturating_mul(times).min(settings.ping.max(PING_MOST))
+    }
+}
+
+/// A97: a token never travels without TLS.
+fn token(grpc: &Grpc) -> Option<Arc<Token>> {
+    match (&grpc.credentials, &grpc.token) {
+        (Credentials::Tls(_), Some(path)) => Some(Arc::new(Token::new(path))),
+        (Credentials::Insecure, _) | (Credentials::Tls(_), None) => None,
     }
 }
 

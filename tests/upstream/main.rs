@@ -10,6 +10,7 @@
 mod answers;
 mod dialects;
 mod endings;
+mod identity;
 mod plane;
 mod reaching;
 

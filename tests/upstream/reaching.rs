@@ -5,6 +5,7 @@ use std::sync::Arc;
 use distributary::config::{Credentials, Endpoint, Tls};
 use distributary::upstream::Phase;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::PrivateKeyDer;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -165,13 +166,27 @@ async fn tls_on_one_side_only() {
     assert!(error.contains("is it a TLS port"), "{error}");
 }
 
-async fn tls_plane(identity: &CertifiedKey<rcgen::KeyPair>) -> (Plane, u16) {
+pub(crate) async fn tls_plane(identity: &CertifiedKey<rcgen::KeyPair>) -> (Plane, u16) {
+    tls_plane_for(identity, None).await
+}
+
+/// A plane that lets in whom `clients` signed, or everybody.
+pub(crate) async fn tls_plane_for(
+    identity: &CertifiedKey<rcgen::KeyPair>,
+    clients: Option<&CertifiedKey<rcgen::KeyPair>>,
+) -> (Plane, u16) {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let key = PrivateKeyDer::try_from(identity.signing_key.serialize_der()).unwrap();
+    let verifier = clients.map(|clients| {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(clients.cert.der().clone()).unwrap();
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        builder.build().unwrap()
+    });
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier.unwrap_or_else(WebPkiClientVerifier::no_client_auth))
         .with_single_cert(vec![identity.cert.der().clone()], key)
         .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec()];

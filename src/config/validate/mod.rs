@@ -1,6 +1,7 @@
 //! From the file's shape and the flags to the checked [`Config`]. It owns what may stand where, and reports every
 //! problem rather than the first.
 
+mod bootstrap;
 mod node;
 mod server;
 mod sharing;
@@ -8,13 +9,23 @@ mod upstream;
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_saphyr::Location;
 
+use super::bootstrap::Unknown;
+use super::document::Document;
 use super::shape::{self, Problem, Scalar};
 use super::{Address, Config, ConfigError, Flags, Limits, Timers, defaults, quantity};
 
-pub(super) fn check(file: shape::File, flags: &Flags, origin: &str) -> Result<Config, ConfigError> {
-    let mut check = Check::default();
+pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigError> {
+    let mut check = Check {
+        document,
+        problems: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let Some(file) = check.parse::<shape::File>() else {
+        return Err(ConfigError::Invalid(check.problems));
+    };
     let listeners = check.listeners(file.listeners, &flags.listen);
     let admin = check.admin(file.admin, flags.admin.as_deref());
     if listeners.contains(&admin) && !matches!(&admin, Address::Socket(address) if address.port() == 0) {
@@ -24,11 +35,12 @@ pub(super) fn check(file: shape::File, flags: &Flags, origin: &str) -> Result<Co
             format!("{admin} is also a listener; give the admin its own address"),
         );
     }
+    let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &listeners);
     let config = Config {
-        node: check.node(file.node),
+        node: check.node(file.node, bootstrap_node),
         listeners,
         admin,
-        upstream: check.upstream(file.upstream, &flags.upstream),
+        upstream,
         classes: check.classes(file.classes),
         limits: check.limits(&file.limits),
         timers: check.timers(&file.timers),
@@ -36,37 +48,74 @@ pub(super) fn check(file: shape::File, flags: &Flags, origin: &str) -> Result<Co
         transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
         anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),
         types: check.types(file.types),
-        warnings: Vec::new(),
+        warnings: std::mem::take(&mut check.warnings),
     };
     if check.problems.is_empty() {
         Ok(config)
     } else {
-        Err(ConfigError::Invalid(
-            check.problems.iter().map(|problem| problem.line(origin)).collect(),
-        ))
+        Err(ConfigError::Invalid(check.problems))
     }
 }
 
-impl Problem {
-    pub(super) fn within(&self, origin: &str) -> ConfigError {
-        ConfigError::Invalid(vec![self.line(origin)])
-    }
-}
-
-/// The problems so far. A bad value is noted and replaced by any good one, so that the check goes on.
-#[derive(Default)]
+/// The problems so far, each a line. A bad value is noted and replaced by any good one, so that the check goes on.
 struct Check {
-    problems: Vec<Problem>,
+    /// What is being checked.
+    document: Document,
+    problems: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Check {
-    fn at(&mut self, place: Option<Location>, key: impl Into<String>, message: String) {
+    fn parse<T: DeserializeOwned>(&mut self) -> Option<T> {
+        shape::parse(&self.document.text)
+            .map_err(|Problem { place, key, message }| self.problems.push(self.document.line(place, &key, &message)))
+            .ok()
+    }
+
+    /// Does `work` on another document.
+    fn within<T>(&mut self, document: Document, work: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.document, document);
+        let done = work(self);
+        self.document = outer;
+        done
+    }
+
+    fn at(&mut self, place: Option<Location>, key: impl AsRef<str>, message: String) {
         let place = place.map(|place| (place.line(), place.column()));
-        self.problems.push(Problem {
-            place,
-            key: key.into(),
-            message,
-        });
+        self.problems.push(self.document.line(place, key.as_ref(), &message));
+    }
+
+    fn warn(&mut self, place: Option<Location>, key: &str, message: &str) {
+        let place = place.map(|place| (place.line(), place.column()));
+        self.warnings.push(self.document.line(place, key, message));
+    }
+
+    /// Notes what is an error in the relay's own file, and what is ignored in a bootstrap, as clients ignore it.
+    fn foreign(&mut self, place: Option<Location>, key: &str, message: String) {
+        if self.document.foreign {
+            self.warn(place, key, &format!("{message}; ignored"));
+        } else {
+            self.at(place, key, message);
+        }
+    }
+
+    fn unknown(&mut self, within: &str, unknown: &[Unknown]) {
+        for Unknown { key, value, expected } in unknown {
+            let place = Some(self.document.key(key, (value.line(), value.column())));
+            let path = if within.is_empty() {
+                key.clone()
+            } else {
+                format!("{within}.{key}")
+            };
+            let message = format!("unknown field `{key}`");
+            if self.document.foreign {
+                let message = format!("{message}; ignored");
+                self.warnings.push(self.document.line(place, &path, &message));
+            } else {
+                let message = format!("{message}, expected one of {}", expected.join(", "));
+                self.problems.push(self.document.line(place, &path, &message));
+            }
+        }
     }
 
     /// Reads a scalar, if it is there and good.

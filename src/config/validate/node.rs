@@ -1,24 +1,39 @@
 //! The part of the check that is about the relay's own node.
 
 use super::Check;
-use crate::config::shape;
+use crate::config::bootstrap::NodeShape;
 use crate::proto::envoy::config::core::v3::{Locality, Node};
 use crate::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 
 impl Check {
-    pub(super) fn node(&mut self, node: shape::NodeShape) -> Node {
-        let shape::Locality { region, zone, sub_zone } = node.locality;
-        let given = self.read("node.id", node.id.as_ref(), |id| match id {
+    /// The relay's own node over that of its bootstrap, field by field.
+    pub(super) fn node(&mut self, own: NodeShape, theirs: NodeShape) -> Node {
+        self.unknown_in_node("node", &own);
+        let given = self.read("node.id", own.id.as_ref(), |id| match id {
             "" => Err("the id is empty; leave `id` out to use the host's name".to_owned()),
             id => Ok(id.to_owned()),
         });
+        let id = given.or(theirs.id.map(|id| id.value)).filter(|id| !id.is_empty());
+        let either = |own: Option<String>, theirs: Option<String>| own.or(theirs).unwrap_or_default();
+        let place = Locality {
+            region: either(own.locality.region, theirs.locality.region),
+            zone: either(own.locality.zone, theirs.locality.zone),
+            sub_zone: either(own.locality.sub_zone, theirs.locality.sub_zone),
+        };
+        let mut metadata = theirs.metadata;
+        metadata.extend(own.metadata);
         Node {
-            id: given.unwrap_or_else(host_name),
-            cluster: node.cluster.unwrap_or_default(),
-            metadata: (!node.metadata.is_empty()).then(|| structure(node.metadata)),
-            locality: Some(Locality { region, zone, sub_zone }).filter(|place| *place != Locality::default()),
+            id: id.unwrap_or_else(host_name),
+            cluster: either(own.cluster, theirs.cluster),
+            metadata: (!metadata.is_empty()).then(|| structure(metadata)),
+            locality: Some(place).filter(|place| *place != Locality::default()),
             ..Node::default()
         }
+    }
+
+    pub(super) fn unknown_in_node(&mut self, key: &str, node: &NodeShape) {
+        self.unknown(key, &node.unknown);
+        self.unknown(&format!("{key}.locality"), &node.locality.unknown);
     }
 }
 

@@ -1,9 +1,13 @@
 //! The part of the check that is about one control plane.
 
+use std::path::PathBuf;
+
+use serde_saphyr::{Location, Spanned};
+
 use super::Check;
-use crate::config::shape;
+use crate::config::bootstrap::{CallCreds, ChannelCreds, TlsConfig, XdsServer};
 use crate::config::uri::Located;
-use crate::config::{Credentials, Grpc, Rest, Server, Source, Tls, Transport};
+use crate::config::{Credentials, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 use crate::xds::ServerFeatures;
 
 impl Check {
@@ -31,76 +35,190 @@ impl Check {
         })
     }
 
-    pub(super) fn server(&mut self, key: &str, entry: &shape::XdsServer) -> Option<Server> {
-        let key = |name: &str| format!("{key}.{name}");
-        let mut features = ServerFeatures::default();
-        for feature in &entry.server_features {
-            self.read(&key("server_features"), Some(feature), |name| {
-                set_feature(&mut features, name)
-            });
-        }
-        let transport = self.read(&key("transport"), entry.transport.as_ref(), |text| match text {
-            "delta" => Ok(Transport::Delta),
-            "sotw" => Ok(Transport::Sotw),
-            _ => Err(format!("`{text}` is not a transport; write delta or sotw")),
-        });
-        let located = self.read(&key("server_uri"), Some(&entry.server_uri), Located::parse)?;
+    pub(super) fn server(&mut self, key: &str, entry: &Spanned<XdsServer>) -> Option<Server> {
+        let (place, entry) = (entry.referenced, &entry.value);
+        self.unknown(key, &entry.unknown);
+        let transport = self.read(
+            &format!("{key}.transport"),
+            entry.transport.as_ref(),
+            |text| match text {
+                "delta" => Ok(Transport::Delta),
+                "sotw" => Ok(Transport::Sotw),
+                _ => Err(format!("`{text}` is not a transport; write delta or sotw")),
+            },
+        );
+        let features = self.features(key, entry);
+        let Some(uri) = &entry.server_uri else {
+            self.at(Some(place), key, "missing field `server_uri`".to_owned());
+            return None;
+        };
+        let located = self.read(&format!("{key}.server_uri"), Some(uri), Located::parse)?;
+        let tls = match &located {
+            Located::Grpc { tls, .. } => *tls,
+            Located::Rest { tls, .. } => Some(*tls),
+            Located::Files(_) => None,
+        };
+        let credentials = self.credentials(&format!("{key}.channel_creds"), &entry.channel_creds, tls)?;
+        let token = self.token(&format!("{key}.call_creds"), &entry.call_creds, &credentials)?;
         let source = match located {
             Located::Files(path) => Source::Files(path),
-            Located::Grpc { endpoint, tls } => Source::Grpc(Grpc {
+            Located::Grpc { endpoint, .. } => Source::Grpc(Grpc {
                 endpoint,
-                credentials: self.credentials(&key("channel_creds"), &entry.channel_creds, tls)?,
-                token: None,
+                credentials,
+                token,
                 transport: transport.unwrap_or_default(),
             }),
-            Located::Rest { endpoint, tls, prefix } => Source::Rest(Rest {
+            Located::Rest { endpoint, prefix, .. } => Source::Rest(Rest {
                 endpoint,
-                credentials: self.credentials(&key("channel_creds"), &entry.channel_creds, Some(tls))?,
-                token: None,
+                credentials,
+                token,
                 prefix,
             }),
         };
         Some(Server {
-            uri: entry.server_uri.value.clone(),
+            uri: uri.value.clone(),
             source,
             features,
         })
     }
 
+    fn features(&mut self, key: &str, entry: &XdsServer) -> ServerFeatures {
+        let mut features = ServerFeatures::default();
+        for written in &entry.server_features {
+            match written.value.as_str() {
+                "fail_on_data_errors" => features.fail_on_data_errors = true,
+                "ignore_resource_deletion" => features.ignore_resource_deletion = true,
+                // G-14: its documents spell it in two ways.
+                "resource_timer_is_transient_error" | "resource_timer_is_transient_failure" => {
+                    features.resource_timer_is_transient_error = true;
+                }
+                "trusted_xds_server" => features.trusted_xds_server = true,
+                // Says nothing any more.
+                "xds_v3" => {}
+                name => {
+                    let message = format!(
+                        "`{name}` is not a server feature; write fail_on_data_errors, ignore_resource_deletion, \
+                         resource_timer_is_transient_error or trusted_xds_server"
+                    );
+                    self.foreign(Some(written.referenced), &format!("{key}.server_features"), message);
+                }
+            }
+        }
+        features
+    }
+
     /// As in gRPC, the first of the list that is supported; and what an `http` or `https` scheme has said already.
-    fn credentials(&mut self, key: &str, list: &[shape::ChannelCreds], tls: Option<bool>) -> Option<Credentials> {
-        let Some(first) = list.first() else {
+    fn credentials(&mut self, key: &str, list: &[Spanned<ChannelCreds>], tls: Option<bool>) -> Option<Credentials> {
+        let mut refused: Option<(Location, &str)> = None;
+        for (index, entry) in list.iter().enumerate() {
+            let Some(kind) = &entry.value.kind else {
+                self.at(
+                    Some(entry.referenced),
+                    format!("{key}[{index}]"),
+                    "missing field `type`".to_owned(),
+                );
+                return None;
+            };
+            let wants_tls = match kind.value.as_str() {
+                "tls" => true,
+                "insecure" => false,
+                other => {
+                    refused.get_or_insert((kind.referenced, other));
+                    continue;
+                }
+            };
+            if tls.is_some_and(|tls| tls != wants_tls) {
+                let message = format!("`{}` contradicts the scheme of server_uri; remove one", kind.value);
+                self.at(Some(kind.referenced), key, message);
+                return None;
+            }
+            self.unknown(&format!("{key}[{index}]"), &entry.value.unknown);
+            let config = &entry.value.config;
+            let key = format!("{key}[{index}].config");
+            self.unknown(&key, &config.unknown);
+            return if wants_tls {
+                self.tls(&key, config).map(Credentials::Tls)
+            } else {
+                self.insecure(&key, config)
+            };
+        }
+        let Some((place, kind)) = refused else {
             return Some(default_credentials(tls.unwrap_or_default()));
         };
-        let Some(chosen) = list
-            .iter()
-            .find(|creds| matches!(creds.kind.value.as_str(), "insecure" | "tls"))
-        else {
-            let message = format!("`{}` is not supported; write insecure or tls", first.kind.value);
-            self.at(Some(first.kind.referenced), key, message);
-            return None;
+        let why = if kind == "google_default" {
+            "`google_default` is not supported: it needs Google's own credentials".to_owned()
+        } else {
+            format!("`{kind}` is not supported")
         };
-        let wants_tls = chosen.kind.value == "tls";
-        if tls.is_some_and(|tls| tls != wants_tls) {
-            let message = format!(
-                "`{}` contradicts the scheme of server_uri; remove one",
-                chosen.kind.value
-            );
-            self.at(Some(chosen.kind.referenced), key, message);
+        self.at(Some(place), key, format!("{why}; write insecure or tls"));
+        None
+    }
+
+    fn insecure(&mut self, key: &str, config: &TlsConfig) -> Option<Credentials> {
+        let files = [
+            ("ca_certificate_file", &config.ca_certificate_file),
+            ("certificate_file", &config.certificate_file),
+            ("private_key_file", &config.private_key_file),
+        ];
+        let Some((name, file)) = files.iter().find_map(|(name, file)| Some((name, file.as_ref()?))) else {
+            return Some(Credentials::Insecure);
+        };
+        let message = format!("{name} has no use with insecure; remove it or write tls");
+        self.at(Some(file.referenced), format!("{key}.{name}"), message);
+        None
+    }
+
+    fn tls(&mut self, key: &str, config: &TlsConfig) -> Option<Tls> {
+        let path = |file: &super::Scalar| PathBuf::from(&file.value);
+        let identity = match (&config.certificate_file, &config.private_key_file) {
+            (Some(certificate), Some(key)) => Some(Identity {
+                certificate_file: path(certificate),
+                private_key_file: path(key),
+            }),
+            (None, None) => None,
+            (Some(one), None) | (None, Some(one)) => {
+                let message = "certificate_file and private_key_file go together; write both or none".to_owned();
+                self.at(Some(one.referenced), key, message);
+                return None;
+            }
+        };
+        Some(Tls {
+            ca_certificate_file: config.ca_certificate_file.as_ref().map(path),
+            identity,
+        })
+    }
+
+    /// A97: the token file, of all the call credentials that are supported.
+    fn token(&mut self, key: &str, list: &[Spanned<CallCreds>], credentials: &Credentials) -> Option<Option<PathBuf>> {
+        let mut found = None;
+        for (index, entry) in list.iter().enumerate() {
+            let key = format!("{key}[{index}]");
+            let Some(kind) = &entry.value.kind else {
+                self.at(Some(entry.referenced), key, "missing field `type`".to_owned());
+                return None;
+            };
+            if kind.value != "jwt_token_file" {
+                let message = format!("`{}` is not supported; write jwt_token_file", kind.value);
+                self.foreign(Some(kind.referenced), &key, message);
+                continue;
+            }
+            self.unknown(&key, &entry.value.unknown);
+            self.unknown(&format!("{key}.config"), &entry.value.config.unknown);
+            let said = match (&entry.value.config.jwt_token_file, credentials) {
+                (None, _) => "missing field `jwt_token_file` in `config`",
+                (Some(file), _) if file.value.is_empty() => "the path of the token file is empty",
+                (Some(_), _) if found.is_some() => "a call takes one token; remove the others",
+                // A97: a token is for the server alone, so it never travels in the clear.
+                (Some(_), Credentials::Insecure) => "a token is only sent over TLS; write tls in channel_creds",
+                (Some(file), Credentials::Tls(_)) => {
+                    found = Some(PathBuf::from(&file.value));
+                    continue;
+                }
+            };
+            self.at(Some(entry.referenced), key, said.to_owned());
             return None;
         }
-        match &chosen.config.ca_certificate_file {
-            Some(file) if !wants_tls => {
-                let message = "ca_certificate_file has no use with insecure; remove it or write tls".to_owned();
-                self.at(Some(file.referenced), key, message);
-                None
-            }
-            _ if !wants_tls => Some(Credentials::Insecure),
-            file => Some(Credentials::Tls(Tls {
-                ca_certificate_file: file.as_ref().map(|file| (&file.value).into()),
-                identity: None,
-            })),
-        }
+        Some(found)
     }
 }
 
@@ -110,25 +228,4 @@ fn default_credentials(tls: bool) -> Credentials {
     } else {
         Credentials::Insecure
     }
-}
-
-fn set_feature(features: &mut ServerFeatures, name: &str) -> Result<(), String> {
-    match name {
-        "fail_on_data_errors" => features.fail_on_data_errors = true,
-        "ignore_resource_deletion" => features.ignore_resource_deletion = true,
-        // G-14: its documents spell it in two ways.
-        "resource_timer_is_transient_error" | "resource_timer_is_transient_failure" => {
-            features.resource_timer_is_transient_error = true;
-        }
-        "trusted_xds_server" => features.trusted_xds_server = true,
-        // Says nothing any more.
-        "xds_v3" => {}
-        _ => {
-            return Err(format!(
-                "`{name}` is not a server feature; write fail_on_data_errors, ignore_resource_deletion, \
-                 resource_timer_is_transient_error or trusted_xds_server"
-            ));
-        }
-    }
-    Ok(())
 }

@@ -1,73 +1,81 @@
-//! The part of the check that is about which control planes there are.
+//! The part of the check that is about which control planes there are, and who answers for what.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde_saphyr::Spanned;
 
 use super::Check;
-use crate::config::shape;
-use crate::config::{Authority, Server, Source, Upstream};
+use crate::config::bootstrap::{Authority as Entry, Bootstrap, XdsServer};
+use crate::config::{Address, Authority, Endpoint, Server, Source, Upstream};
 
 impl Check {
-    pub(super) fn upstream(&mut self, file: shape::Upstream, flags: &[String]) -> Upstream {
-        let mut servers = Vec::new();
-        let top = if flags.is_empty() {
-            self.list("upstream.xds_servers", &file.xds_servers, &mut servers)
-        } else {
-            let plain: Vec<Server> = flags
-                .iter()
-                .filter_map(|uri| self.flag("--upstream", uri, Self::plain_server))
-                .collect();
-            plain.into_iter().map(|server| position(&mut servers, server)).collect()
+    pub(super) fn servers(
+        &mut self,
+        prefix: &str,
+        file: &Bootstrap,
+        flags: &[String],
+        listeners: &[Address],
+    ) -> Upstream {
+        let problems = self.problems.len();
+        let mut servers = Servers {
+            listeners,
+            found: Vec::new(),
         };
-        if top.is_empty() && self.problems.is_empty() {
+        let key = format!("{prefix}xds_servers");
+        let top = if flags.is_empty() {
+            self.list(&key, &file.xds_servers, &mut servers)
+        } else {
+            self.plain_list(flags, &mut servers)
+        };
+        if top.is_empty() && self.problems.len() == problems {
             let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
-            self.at(None, "upstream.xds_servers", advice.to_owned());
+            self.at(None, key, advice.to_owned());
         }
         let mut authorities = BTreeMap::new();
-        for (name, entry) in file.authorities {
-            let authority = self.authority(&name, &entry, &top, &mut servers);
-            authorities.insert(name, authority);
+        for (name, entry) in &file.authorities {
+            let key = format!("{prefix}authorities.{name}");
+            let authority = self.authority(&key, name, entry, &top, &mut servers);
+            authorities.insert(name.clone(), authority);
         }
-        for server in &servers {
-            self.built(server);
+        let template = file.client_default_template.as_ref();
+        if let Some(written) = template
+            && let Some(authority) = authority_of(&written.value)
+            && !authorities.contains_key(authority)
+        {
+            let key = format!("{prefix}client_default_listener_resource_name_template");
+            let message = format!(
+                "nobody answers for `{authority}`, so that clients would not find their listeners; add it to `authorities`"
+            );
+            self.at(Some(written.referenced), key, message);
         }
         Upstream {
-            servers,
+            servers: servers.found,
             top,
             authorities,
-            client_default_listener_resource_name_template: None,
-            server_listener_resource_name_template: None,
+            client_default_listener_resource_name_template: template.map(|written| written.value.clone()),
+            server_listener_resource_name_template: file.server_template.as_ref().map(|written| written.value.clone()),
         }
-    }
-
-    /// The one place that refuses what is understood and not built yet.
-    fn built(&mut self, server: &Server) {
-        let missing = match server.source {
-            Source::Grpc(_) => return,
-            Source::Files(_) => "files cannot be a source yet",
-            Source::Rest(_) => "REST cannot be a source yet",
-        };
-        let message = format!("`{}`: {missing}; name a gRPC server, such as host:port", server.uri);
-        self.at(None, "upstream", message);
     }
 
     fn authority(
         &mut self,
+        key: &str,
         name: &str,
-        entry: &shape::Authority,
+        entry: &Entry,
         top: &[usize],
-        servers: &mut Vec<Server>,
+        servers: &mut Servers<'_>,
     ) -> Authority {
-        let key = format!("upstream.authorities.{name}");
+        self.unknown(key, &entry.unknown);
         let own = self.list(&format!("{key}.xds_servers"), &entry.xds_servers, servers);
         let root = format!("xdstp://{name}/");
         let template = self.read(
             &format!("{key}.client_listener_resource_name_template"),
-            entry.client_listener_resource_name_template.as_ref(),
-            |text| match text.starts_with(&root) {
-                true => Ok(text.to_owned()),
-                false => Err(format!(
-                    "`{text}` is not under its authority; it must begin with {root}"
-                )),
+            entry.client_template.as_ref(),
+            |text| {
+                let right = text.starts_with(&root);
+                let wrong = || format!("`{text}` is not under its authority; it must begin with {root}");
+                right.then(|| text.to_owned()).ok_or_else(wrong)
             },
         );
         Authority {
@@ -79,28 +87,92 @@ impl Check {
         }
     }
 
-    fn list(&mut self, key: &str, entries: &[shape::XdsServer], servers: &mut Vec<Server>) -> Vec<usize> {
-        let mut found = Vec::new();
+    /// The positions of the servers of a list.
+    fn list(&mut self, key: &str, entries: &[Spanned<XdsServer>], servers: &mut Servers<'_>) -> Vec<usize> {
+        let mut list = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let key = format!("{key}[{index}]");
             let Some(server) = self.server(&key, entry) else {
                 continue;
             };
-            let at = position(servers, server);
-            if found.contains(&at) {
-                let message = format!("`{}` is in the list twice; remove one", entry.server_uri.value);
-                self.at(Some(entry.server_uri.referenced), format!("{key}.server_uri"), message);
+            let place = entry.value.server_uri.as_ref().map(|uri| uri.referenced);
+            match servers.add(server, &mut list) {
+                Ok(()) => {}
+                Err(message) => self.at(place, format!("{key}.server_uri"), message),
             }
-            found.push(at);
         }
-        found
+        list
+    }
+
+    fn plain_list(&mut self, uris: &[String], servers: &mut Servers<'_>) -> Vec<usize> {
+        let mut list = Vec::new();
+        for uri in uris {
+            self.flag("--upstream", uri, |uri| {
+                servers.add(Self::plain_server(uri)?, &mut list)
+            });
+        }
+        list
     }
 }
 
-/// F-12: equal entries are one server, whichever lists they are in.
-fn position(servers: &mut Vec<Server>, server: Server) -> usize {
-    servers.iter().position(|known| *known == server).unwrap_or_else(|| {
-        servers.push(server);
-        servers.len() - 1
-    })
+/// The distinct servers so far.
+struct Servers<'a> {
+    listeners: &'a [Address],
+    found: Vec<Server>,
+}
+
+impl Servers<'_> {
+    /// Adds the position of `server` to `list`.
+    fn add(&mut self, server: Server, list: &mut Vec<usize>) -> Result<(), String> {
+        let uri = &server.uri;
+        // The one place that refuses what is understood and not built yet.
+        let (kind, endpoint) = match &server.source {
+            Source::Grpc(grpc) => (None, Some(&grpc.endpoint)),
+            Source::Files(_) => (Some("files"), None),
+            Source::Rest(rest) => (Some("REST"), Some(&rest.endpoint)),
+        };
+        if let Some(kind) = kind {
+            return Err(format!("`{uri}`: {kind} cannot be a source yet; write host:port"));
+        }
+        let mine = |listener: &&Address| endpoint.is_some_and(|endpoint| leads_to(endpoint, listener));
+        if let Some(listener) = self.listeners.iter().find(mine) {
+            return Err(format!(
+                "`{uri}` is this relay itself, by its listener {listener}; name a control plane"
+            ));
+        }
+        // F-12: equal entries are one server, whichever lists they are in.
+        let known = self.found.iter().position(|known| *known == server);
+        let at = known.unwrap_or(self.found.len());
+        if list.contains(&at) {
+            return Err(format!("`{uri}` is in the list twice; remove one"));
+        }
+        list.push(at);
+        if known.is_none() {
+            self.found.push(server);
+        }
+        Ok(())
+    }
+}
+
+/// Whether who connects there reaches this listener, as far as that can be seen without asking anybody.
+fn leads_to(endpoint: &Endpoint, listener: &Address) -> bool {
+    match (endpoint, listener) {
+        (Endpoint::Unix(path), Address::Unix(bound)) => path == bound,
+        (Endpoint::Tcp { host, port }, Address::Socket(bound)) if *port == bound.port() => {
+            let here = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
+            match host.parse::<IpAddr>() {
+                Ok(ip) => {
+                    ip == bound.ip()
+                        || here(ip) && here(bound.ip()) && (ip.is_unspecified() || bound.ip().is_unspecified())
+                }
+                Err(_) => host == "localhost" && here(bound.ip()),
+            }
+        }
+        (Endpoint::Tcp { .. } | Endpoint::Unix(_), Address::Socket(_) | Address::Unix(_)) => false,
+    }
+}
+
+/// `xdstp://authority/...`
+fn authority_of(template: &str) -> Option<&str> {
+    template.strip_prefix("xdstp://")?.split('/').next()
 }

@@ -7,12 +7,14 @@
     reason = "a test fails by panicking"
 )]
 
+mod bootstrap;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use distributary::cache::{Classes, Piece, Rule, Selector};
 use distributary::config::{
-    Address, Config, Credentials, Endpoint, Flags, Grpc, Limits, Server, Source, Timers, Tls, Transport,
+    Address, Config, Credentials, Endpoint, Flags, Grpc, Identity, Limits, Server, Source, Timers, Tls, Transport,
 };
 use distributary::proto::google::protobuf::value::Kind;
 use distributary::xds::NameRule;
@@ -103,7 +105,13 @@ fn the_reference_shows_every_key() {
         };
         members.insert("zzz".to_owned(), Value::Null);
         let Err(error) = parse(&serde_json::to_string(&changed).unwrap()) else {
-            let free = ["/node/metadata", "/upstream/authorities"];
+            let free = [
+                "/node/metadata",
+                "/upstream/authorities",
+                "/upstream/node/metadata",
+                "/upstream/certificate_providers",
+                "/upstream/allowed_grpc_services",
+            ];
             assert!(free.contains(&path.as_str()), "{path} takes any key");
             continue;
         };
@@ -169,9 +177,13 @@ fn the_reference_means_what_it_says() {
         grpc.credentials,
         Credentials::Tls(Tls {
             ca_certificate_file: ca,
-            identity: None,
+            identity: Some(Identity {
+                certificate_file: "/etc/distributary/relay.pem".into(),
+                private_key_file: "/etc/distributary/relay.key".into(),
+            }),
         })
     );
+    assert_eq!(grpc.token, Some("/var/run/secrets/tokens/xds".into()));
     assert!(server.features.fail_on_data_errors && server.features.resource_timer_is_transient_error);
     assert_eq!(grpc.transport, Transport::Delta);
     let rule = Rule {
@@ -232,6 +244,7 @@ fn flags_replace_the_file() {
         listen: vec!["127.0.0.1:3".to_owned(), "unix:/run/x".to_owned()],
         upstream: vec!["https://other".to_owned()],
         admin: Some("[::1]:4".to_owned()),
+        bootstrap: None,
     };
     let config = Config::parse(&format!("{file}{SERVER}"), "relay.yaml", &flags).unwrap();
     assert_eq!(
@@ -253,6 +266,7 @@ fn bad_flags_are_named() {
         listen: vec!["localhost:1".to_owned()],
         upstream: vec!["cp".to_owned()],
         admin: Some("x".to_owned()),
+        bootstrap: None,
     };
     assert_eq!(
         Config::load(None, &flags).unwrap_err().to_string(),
@@ -355,11 +369,27 @@ fn what_is_said_of_servers() {
         ("server_uri: cp:1, channel_creds: [{type: xds}]", "68: channel_creds: `xds` is not supported; write insecure or tls"),
         ("server_uri: 'https://cp', channel_creds: [{type: insecure}]", "76: channel_creds: `insecure` contradicts the \
             scheme of server_uri; remove one"),
-        ("server_uri: cp:1, channel_creds: [{type: insecure, config: {ca_certificate_file: x}}]", "108: channel_creds: \
-            ca_certificate_file has no use with insecure; remove it or write tls"),
-        ("server_uri: cp:1, channel_creds: [{type: tls, config: {certificate_file: x}}]", "82: \
-            channel_creds[0].config.certificate_file: unknown field `certificate_file`, expected one of ca_certificate_file"),
-        ("transport: sotw", "27: missing field `server_uri`"),
+        ("server_uri: cp:1, channel_creds: [{type: insecure, config: {ca_certificate_file: x}}]", "108: \
+            channel_creds[0].config.ca_certificate_file: ca_certificate_file has no use with insecure; remove it or write tls"),
+        ("server_uri: cp:1, channel_creds: [{type: google_default}]", "68: channel_creds: `google_default` is not supported: \
+            it needs Google's own credentials; write insecure or tls"),
+        ("server_uri: cp:1, channel_creds: [{config: {}}]", "61: channel_creds[0]: missing field `type`"),
+        ("server_uri: cp:1, channel_creds: [{type: tls, config: {certificate_file: x}}]", "100: channel_creds[0].config: \
+            certificate_file and private_key_file go together; write both or none"),
+        ("server_uri: cp:1, channel_creds: [{type: tls, config: {ca: x}}]", "82: channel_creds[0].config.ca: unknown field \
+            `ca`, expected one of ca_certificate_file, certificate_file, private_key_file, refresh_interval"),
+        ("server_uri: 'https://cp', call_creds: [{type: jwt_token_file}]", "66: call_creds[0]: missing field \
+            `jwt_token_file` in `config`"),
+        ("server_uri: 'https://cp', call_creds: [{type: oauth}]", "73: call_creds[0]: `oauth` is not supported; write \
+            jwt_token_file"),
+        ("server_uri: cp:1, call_creds: [{type: jwt_token_file, config: {jwt_token_file: t}}]", "58: call_creds[0]: a token \
+            is only sent over TLS; write tls in channel_creds"),
+        ("server_uri: 'file:///x'", "39: server_uri: `file:///x`: files cannot be a source yet; write host:port"),
+        ("server_uri: 127.0.0.1:15010", "39: server_uri: `127.0.0.1:15010` is this relay itself, by its listener \
+            127.0.0.1:15010; name a control plane"),
+        ("server_uri: cp:1, colour: red", "45: colour: unknown field `colour`, expected one of server_uri, channel_creds, \
+            call_creds, server_features, transport"),
+        ("transport: sotw", "26: missing field `server_uri`"),
     ] {
         let (column, said) = said.split_once(": ").unwrap();
         let dot = if said.starts_with("missing") { ": " } else { "." };
@@ -388,42 +418,4 @@ fn every_problem_is_told_at_once() {
     let said = complaint("limits:\n  views: x\ntimers:\n  linger: y\nadmin: {address: z}\n");
     let starts: Vec<_> = said.lines().map(|line| line.split(": ").nth(1).unwrap()).collect();
     assert_eq!(starts, ["admin.address", "limits.views", "timers.linger"], "{said}");
-}
-
-/// F-11: an authority without servers of its own is asked for at the servers of all. F-12: equal entries of several
-/// lists are one server; what differs in credentials or in what the server says of itself is another one.
-#[test]
-fn authorities_share_equal_servers() {
-    let config = good(
-        "upstream:
-  xds_servers: [{server_uri: a:1}, {server_uri: b:1}]
-  authorities:
-    one: {}
-    two: {xds_servers: [{server_uri: c:1}, {server_uri: b:1, server_features: [xds_v3]}], fallback_on_reachability_only: true}
-    three: {xds_servers: [{server_uri: b:1, channel_creds: [{type: tls}]}]}
-    four: {xds_servers: [{server_uri: b:1, server_features: [trusted_xds_server]}]}
-",
-    );
-    let upstream = config.upstream;
-    let uris: Vec<&str> = upstream.servers.iter().map(|server| server.uri.as_str()).collect();
-    assert_eq!(uris, ["a:1", "b:1", "b:1", "b:1", "c:1"]);
-    assert_eq!(upstream.top, [0, 1]);
-    let lists: Vec<_> = upstream
-        .authorities
-        .iter()
-        .map(|(name, authority)| (name.as_str(), authority.servers.clone(), authority.reachability_only))
-        .collect();
-    assert_eq!(
-        lists,
-        [
-            ("four", vec![2], false),
-            ("one", vec![0, 1], false),
-            ("three", vec![3], false),
-            ("two", vec![4, 1], true)
-        ]
-    );
-    assert_eq!(
-        upstream.authorities["one"].client_listener_resource_name_template,
-        "xdstp://one/envoy.config.listener.v3.Listener/%s"
-    );
 }

@@ -1,0 +1,76 @@
+//! The part of the check that is about where the bootstrap stands: in the file, in one of its own, in the environment.
+
+use std::path::Path;
+
+use super::Check;
+use crate::config::bootstrap::{Bootstrap as Shape, NodeShape, Upstream as Written};
+use crate::config::document::Document;
+use crate::config::{Address, Bootstrap, Flags, Upstream};
+
+impl Check {
+    /// The control planes, and the node of their bootstrap.
+    pub(super) fn upstream(&mut self, file: Written, flags: &Flags, listeners: &[Address]) -> (Upstream, NodeShape) {
+        let inline = match file {
+            Written::Inline(inline) => *inline,
+            Written::File(path) => return self.bootstrap_file("upstream", Path::new(&path), flags, listeners),
+        };
+        let configured = inline.is_given() || !flags.upstream.is_empty();
+        match &flags.bootstrap {
+            Some(Bootstrap::File(path)) if !configured => {
+                self.bootstrap_file("GRPC_XDS_BOOTSTRAP", path, flags, listeners)
+            }
+            Some(Bootstrap::Text(text)) if !configured => {
+                let document = Document::foreign("GRPC_XDS_BOOTSTRAP_CONFIG", text);
+                self.within(document, |check| check.foreign_bootstrap(flags, listeners))
+            }
+            Some(_) | None => self.bootstrap(inline, flags, listeners),
+        }
+    }
+
+    fn bootstrap_file(
+        &mut self,
+        key: &str,
+        path: &Path,
+        flags: &Flags,
+        listeners: &[Address],
+    ) -> (Upstream, NodeShape) {
+        let nothing = (Upstream::default(), NodeShape::default());
+        if same_file(path, Path::new(&self.document.origin)) {
+            let message = format!("{} is this very file; name a bootstrap", path.display());
+            self.at(None, key, message);
+            return nothing;
+        }
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => {
+                let message = format!("the bootstrap {} cannot be read: {error}", path.display());
+                self.at(None, key, message);
+                return nothing;
+            }
+        };
+        let document = Document::foreign(&path.display().to_string(), &text);
+        self.within(document, |check| check.foreign_bootstrap(flags, listeners))
+    }
+
+    fn foreign_bootstrap(&mut self, flags: &Flags, listeners: &[Address]) -> (Upstream, NodeShape) {
+        match self.parse::<Shape>() {
+            Some(shape) => self.bootstrap(shape, flags, listeners),
+            None => (Upstream::default(), NodeShape::default()),
+        }
+    }
+
+    fn bootstrap(&mut self, shape: Shape, flags: &Flags, listeners: &[Address]) -> (Upstream, NodeShape) {
+        let prefix = if self.document.foreign { "" } else { "upstream." };
+        self.unknown(prefix.trim_end_matches('.'), &shape.unknown);
+        self.unknown_in_node(&format!("{prefix}node"), &shape.node);
+        let upstream = self.servers(prefix, &shape, &flags.upstream, listeners);
+        (upstream, shape.node)
+    }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}

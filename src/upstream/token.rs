@@ -1,0 +1,211 @@
+//! The token that goes with every call to one control plane (A97).
+//!
+//! Owns the file's last content, and when it must be read again. Refuses to judge a token beyond its expiry, and to show it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use http::HeaderValue;
+use serde::Deserialize;
+use tonic::Status;
+
+use super::clock::unix;
+
+/// The token of a control plane, for all streams to it.
+#[derive(Debug)]
+pub(super) struct Token {
+    path: PathBuf,
+    kept: Mutex<Option<Kept>>,
+}
+
+/// A token that may be sent.
+#[derive(Clone, Debug)]
+struct Kept {
+    /// Marked as sensitive, so that nothing prints it.
+    header: HeaderValue,
+    /// Since 1970.
+    expires: Duration,
+}
+
+/// A token is not used so shortly before its end: clocks differ, and the server takes its time.
+const MARGIN: Duration = Duration::from_secs(30);
+/// So long before it may not be used any more the file is read again.
+const REFRESH: Duration = Duration::from_secs(60);
+/// No token is larger.
+const BYTES_MAX: u64 = 64 * 1024;
+
+impl Token {
+    pub(super) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            kept: Mutex::new(None),
+        }
+    }
+
+    /// The value of the `authorization` header, or the status with which the call fails.
+    pub(super) async fn header(&self) -> Result<HeaderValue, Status> {
+        let now = unix();
+        let kept = self.kept().clone().filter(|kept| kept.lasts(now));
+        if let Some(kept) = &kept
+            && kept.lasts(now + REFRESH)
+        {
+            return Ok(kept.header.clone());
+        }
+        match self.read(now).await {
+            Ok(new) => {
+                *self.kept() = Some(new.clone());
+                Ok(new.header)
+            }
+            // What is there does for a while yet.
+            Err(status) => match kept {
+                Some(kept) => {
+                    tracing::warn!(path = %self.path.display(), error = status.message(), "no new token");
+                    Ok(kept.header)
+                }
+                None => Err(status),
+            },
+        }
+    }
+
+    async fn read(&self, now: Duration) -> Result<Kept, Status> {
+        let path = self.path.clone();
+        let read = tokio::task::spawn_blocking(move || limited(&path)).await;
+        let text = read.unwrap_or_else(|_| Err("the thread that reads it ended".to_owned()));
+        // A97: a file that cannot be read may be there again soon; a token that is none will not become one.
+        let text = text.map_err(|why| Status::unavailable(self.words(&format!("cannot be read: {why}"))))?;
+        let invalid = |why: &str| Status::unauthenticated(self.words(why));
+        let token = text.trim();
+        let expires = expiry(token).ok_or_else(|| invalid("is no JWT with an expiry (`exp`)"))?;
+        let mut header = HeaderValue::try_from(format!("Bearer {token}"))
+            .map_err(|_| invalid("has characters that no header may have"))?;
+        header.set_sensitive(true);
+        let kept = Kept { header, expires };
+        if kept.lasts(now) {
+            return Ok(kept);
+        }
+        Err(invalid(&match now.checked_sub(expires) {
+            Some(ago) => format!("expired {} s ago", ago.as_secs()),
+            None => format!("expires in less than {} s", MARGIN.as_secs()),
+        }))
+    }
+
+    fn words(&self, why: &str) -> String {
+        format!("the token in {} {why}", self.path.display())
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn lasts(&self, now: Duration) -> bool {
+        now + MARGIN < self.expires
+    }
+}
+
+fn limited(path: &Path) -> Result<String, String> {
+    use std::io::Read;
+    let read = || {
+        let mut text = String::new();
+        let file = std::fs::File::open(path)?;
+        file.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|error: std::io::Error| error.to_string())?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(format!("it is larger than {BYTES_MAX} bytes"));
+    }
+    Ok(text)
+}
+
+/// When it ends, since 1970. The rest of it is the server's to judge.
+fn expiry(token: &str) -> Option<Duration> {
+    #[derive(Deserialize)]
+    struct Claims {
+        exp: f64,
+    }
+    let mut parts = token.split('.');
+    let (_, claims, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
+        return None;
+    };
+    let claims = BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: Claims = serde_json::from_slice(&claims).ok()?;
+    Duration::try_from_secs_f64(claims.exp).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(claims: &str) -> String {
+        format!("e30.{}.c2ln", BASE64_URL_SAFE_NO_PAD.encode(claims))
+    }
+
+    fn file(name: &str, text: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("distributary-token-{name}-{}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn only_the_expiry_is_read() {
+        assert_eq!(expiry(&token(r#"{"exp":5,"sub":"x"}"#)), Some(Duration::from_secs(5)));
+        assert_eq!(expiry(&token(r#"{"exp":5.5}"#)), Some(Duration::from_millis(5500)));
+        for claims in ["", "{}", "5", r#"{"exp":"5"}"#, r#"{"exp":-1}"#, r#"{"exp":1e300}"#] {
+            assert_eq!(expiry(&token(claims)), None, "{claims}");
+        }
+        for bad in ["", "a.b", "a.!!.c", "a.e30.c", &format!("{}.d", token(r#"{"exp":5}"#))] {
+            assert_eq!(expiry(bad), None, "{bad}");
+        }
+    }
+
+    /// A97: kept while it lasts, whatever happens to the file; read again before it ends; an end or an empty place is an
+    /// error that does not say the token.
+    #[tokio::test]
+    async fn a_token_is_kept_until_shortly_before_its_end() {
+        let lasting = |seconds: u64| token(&format!(r#"{{"exp":{}}}"#, unix().as_secs() + seconds));
+        let path = file("kept", &format!("{}\n", lasting(3600)));
+        let kept = Token::new(&path);
+        let first = kept.header().await.unwrap();
+        assert!(first.is_sensitive());
+        assert_eq!(
+            first,
+            format!("Bearer {}", std::fs::read_to_string(&path).unwrap().trim())
+        );
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(kept.header().await.unwrap(), first, "the file is not read again");
+
+        // Within the last minute a new one is looked for, and the old one does until there is one.
+        std::fs::write(&path, lasting(70)).unwrap();
+        let short = Token::new(&path);
+        let first = short.header().await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(short.header().await.unwrap(), first);
+        std::fs::write(&path, lasting(7200)).unwrap();
+        assert_ne!(short.header().await.unwrap(), first);
+
+        for (text, code, said) in [
+            (lasting(20), tonic::Code::Unauthenticated, "expires in less than 30 s"),
+            (token(r#"{"exp":5}"#), tonic::Code::Unauthenticated, "expired "),
+            ("secret".to_owned(), tonic::Code::Unauthenticated, "is no JWT"),
+            (" ".repeat(70_000), tonic::Code::Unavailable, "larger than"),
+        ] {
+            std::fs::write(&path, &text).unwrap();
+            let status = Token::new(&path).header().await.unwrap_err();
+            assert_eq!(status.code(), code, "{status:?}");
+            assert!(status.message().contains(said), "{status:?}");
+            assert!(
+                !format!("{status:?}").contains(text.trim()) || text.trim().is_empty(),
+                "{status:?}"
+            );
+        }
+        std::fs::remove_file(&path).unwrap();
+        let status = Token::new(&path).header().await.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Unavailable);
+        assert!(!format!("{kept:?}").contains("e30."), "nothing prints a token");
+    }
+}

@@ -1,0 +1,316 @@
+//! Bootstraps: in the file, in one of their own, in the environment; what they mean, and what a bad one is told.
+
+use std::path::PathBuf;
+
+use distributary::config::{Bootstrap, Config, Flags, Upstream};
+
+use crate::{first, good, parse};
+
+/// As gRPC clients get them, with tabs, with what the relay knows and with what it does not.
+const CLIENTS: &str = r#"{
+	"xds_servers": [
+		{
+			"server_uri": "cp.example.com:443",
+			"channel_creds": [{"type": "google_default", "config": {"a": 1}}, {"type": "tls", "config": {}}],
+			"call_creds": [{"type": "oauth"}, {"type": "jwt_token_file", "config": {"jwt_token_file": "/t"}}],
+			"server_features": ["xds_v3", "warp", "resource_timer_is_transient_failure"],
+			"colour": {"red": [1, 2]}
+		}
+	],
+	"node": {
+		"id": "bootstrap-id", "cluster": "bootstrap-cluster", "build": 7,
+		"locality": {"region": "r", "zone": "z", "sub_zone": "s", "planet": "p"},
+		"metadata": {"A": "theirs", "B": "theirs"}
+	},
+	"authorities": {"x.example.com": {"xds_servers": [], "fallback_on_reachability_only": true}, "": {}},
+	"certificate_providers": {"default": {"plugin_name": "file_watcher", "config": {"refresh_interval": "600s"}}},
+	"client_default_listener_resource_name_template": "xdstp://x.example.com/envoy.config.listener.v3.Listener/%s",
+	"server_listener_resource_name_template": "server/%s",
+	"mystery": "m"
+}
+"#;
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn with(text: &str, bootstrap: Bootstrap) -> Result<Config, String> {
+    let flags = Flags {
+        bootstrap: Some(bootstrap),
+        ..Flags::default()
+    };
+    Config::parse(text, "relay.yaml", &flags).map_err(|error| error.to_string())
+}
+
+fn uris(upstream: &Upstream) -> Vec<&str> {
+    upstream.servers.iter().map(|server| server.uri.as_str()).collect()
+}
+
+/// By path, by the variable with a path and by the variable with the text: the same, and what is unknown is a warning.
+#[test]
+fn the_bootstrap_of_clients_is_taken_as_it_is() {
+    let path = file("clients.json", CLIENTS);
+    let shown = path.display().to_string();
+    for (config, origin) in [
+        (good(&format!("upstream: {shown}\n")), shown.as_str()),
+        (with("", Bootstrap::File(path)).unwrap(), &shown),
+        (
+            with("", Bootstrap::Text(CLIENTS.to_owned())).unwrap(),
+            "GRPC_XDS_BOOTSTRAP_CONFIG",
+        ),
+    ] {
+        assert_eq!(uris(&config.upstream), ["cp.example.com:443"]);
+        assert_eq!(first(&config).token, Some("/t".into()));
+        let server = &config.upstream.servers[0];
+        assert!(server.features.resource_timer_is_transient_error);
+        let authority = &config.upstream.authorities["x.example.com"];
+        assert_eq!(
+            (authority.servers.as_slice(), authority.reachability_only),
+            (&[0][..], true)
+        );
+        assert_eq!(
+            config.upstream.authorities[""].client_listener_resource_name_template,
+            "xdstp:///envoy.config.listener.v3.Listener/%s"
+        );
+        assert_eq!(
+            config.upstream.server_listener_resource_name_template.as_deref(),
+            Some("server/%s")
+        );
+        assert_eq!(config.node.id, "bootstrap-id");
+        let warnings = [
+            ":20:2: mystery: unknown field `mystery`; ignored",
+            ":12:57: node.build: unknown field `build`; ignored",
+            ":13:61: node.locality.planet: unknown field `planet`; ignored",
+            ":8:4: xds_servers[0].colour: unknown field `colour`; ignored",
+            ":7:34: xds_servers[0].server_features: `warp` is not a server feature; write fail_on_data_errors, \
+             ignore_resource_deletion, resource_timer_is_transient_error or trusted_xds_server; ignored",
+            ":6:28: xds_servers[0].call_creds[0]: `oauth` is not supported; write jwt_token_file; ignored",
+        ];
+        let expected: Vec<_> = warnings.iter().map(|warning| format!("{origin}{warning}")).collect();
+        assert_eq!(config.warnings, expected);
+    }
+}
+
+/// The same in the relay's own file: what is unknown is an error at its place.
+#[test]
+fn a_pasted_bootstrap_is_strict() {
+    let said = parse(&format!("upstream: {}", CLIENTS.replace('\n', "\n  "))).unwrap_err();
+    for line in [
+        "relay.yaml:20:4: upstream.mystery: unknown field `mystery`, expected one of xds_servers, authorities, node, \
+         client_default_listener_resource_name_template, server_listener_resource_name_template, certificate_providers, \
+         allowed_grpc_services",
+        "relay.yaml:13:63: upstream.node.locality.planet: unknown field `planet`, expected one of region, zone, sub_zone",
+        "relay.yaml:6:30: upstream.xds_servers[0].call_creds[0]: `oauth` is not supported; write jwt_token_file",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line}\n\n{said}");
+    }
+    assert_eq!(said.lines().count(), 6, "{said}");
+}
+
+/// The relay's own node, field by field, over that of its bootstrap.
+#[test]
+fn the_own_node_wins() {
+    let own = "node: {cluster: own, locality: {zone: own}, metadata: {B: own, C: own}}\n";
+    let node = with(own, Bootstrap::Text(CLIENTS.to_owned())).unwrap().node;
+    let locality = node.locality.unwrap();
+    let place = [locality.region, locality.zone, locality.sub_zone].join("/");
+    assert_eq!(
+        (node.id.as_str(), node.cluster.as_str(), place.as_str()),
+        ("bootstrap-id", "own", "r/own/s")
+    );
+    let metadata: Vec<String> = node
+        .metadata
+        .unwrap()
+        .fields
+        .into_iter()
+        .map(|(key, value)| format!("{key}={:?}", value.kind.unwrap()))
+        .collect();
+    assert_eq!(
+        metadata,
+        [
+            r#"A=StringValue("theirs")"#,
+            r#"B=StringValue("own")"#,
+            r#"C=StringValue("own")"#
+        ]
+    );
+}
+
+/// What is configured wins over the environment of gRPC clients.
+#[test]
+fn the_environment_stands_in_only() {
+    let configured = "upstream: {xds_servers: [{server_uri: own:1}]}";
+    let config = with(configured, Bootstrap::Text("{".to_owned())).unwrap();
+    assert_eq!(uris(&config.upstream), ["own:1"]);
+    let flags = Flags {
+        upstream: vec!["flag:1".to_owned()],
+        bootstrap: Some(Bootstrap::Text("{".to_owned())),
+        ..Flags::default()
+    };
+    let config = Config::parse("", "relay.yaml", &flags).unwrap();
+    assert_eq!(uris(&config.upstream), ["flag:1"]);
+    // A flag replaces the list, not what else the bootstrap says.
+    let authorities = "upstream: {xds_servers: [{server_uri: own:1}], authorities: {a: {}}}";
+    let upstream = Config::parse(authorities, "relay.yaml", &flags).unwrap().upstream;
+    assert_eq!((uris(&upstream), upstream.authorities.len()), (vec!["flag:1"], 1));
+}
+
+/// What is wrong, and where, when the bootstrap stands elsewhere.
+#[test]
+fn bad_bootstraps_elsewhere() {
+    let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
+    for (text, said) in [
+        ("", format!("xds_servers: {advice}")),
+        ("{}", format!("xds_servers: {advice}")),
+        (r#"{"xds_servers": []}"#, format!("xds_servers: {advice}")),
+        (
+            r#"{"xds_servers": [{}]}"#,
+            "1:18: xds_servers[0]: missing field `server_uri`".to_owned(),
+        ),
+        (
+            r#"{"xds_servers": [{"server_uri": ""}]}"#,
+            "1:33: xds_servers[0].server_uri: `` is not a server; write host:port, \
+            such as cp.example.com:18000"
+                .to_owned(),
+        ),
+        (
+            r#"{"xds_servers": 5}"#,
+            "1:17: xds_servers: expected sequence start".to_owned(),
+        ),
+        (
+            "{\"node\": {},\n \"node\": {}}",
+            "2:2: duplicate mapping key: node".to_owned(),
+        ),
+    ] {
+        let place = if said.starts_with(|c: char| c.is_ascii_digit()) {
+            ":"
+        } else {
+            ": "
+        };
+        let expected = format!("GRPC_XDS_BOOTSTRAP_CONFIG{place}{said}");
+        assert_eq!(
+            with("", Bootstrap::Text(text.to_owned())).unwrap_err(),
+            expected,
+            "{text}"
+        );
+    }
+    let said = with("", Bootstrap::File("/nowhere/b.json".into())).unwrap_err();
+    assert!(
+        said.starts_with("relay.yaml: GRPC_XDS_BOOTSTRAP: the bootstrap /nowhere/b.json cannot be read: No such file"),
+        "{said}"
+    );
+    let said = parse("upstream: /nowhere/b.json").unwrap_err();
+    assert!(
+        said.starts_with("relay.yaml: upstream: the bootstrap /nowhere/b.json cannot be read"),
+        "{said}"
+    );
+    assert_eq!(
+        parse("upstream: 5").unwrap_err(),
+        "relay.yaml:1:1: upstream: invalid type: integer `5`, expected a bootstrap, or the path of one"
+    );
+}
+
+/// A file that names itself as its bootstrap.
+#[test]
+fn a_bootstrap_that_leads_back() {
+    let path = file("cyclic.yaml", "");
+    std::fs::write(&path, format!("upstream: {}\n", path.display())).unwrap();
+    let said = Config::load(Some(&path), &Flags::default()).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        format!("{0}: upstream: {0} is this very file; name a bootstrap", path.display())
+    );
+}
+
+/// Names, templates and servers that cannot be meant.
+#[test]
+#[rustfmt::skip]
+fn bad_authorities_and_lists() {
+    for (text, said) in [
+        ("xds_servers: [{server_uri: a:1}, {server_uri: a:1}]", "1:58: upstream.xds_servers[1].server_uri: `a:1` is in the \
+            list twice; remove one"),
+        ("xds_servers: [{server_uri: a:1}], authorities: {b: {client_listener_resource_name_template: 'xdstp://a/x/%s'}}",
+            "1:104: upstream.authorities.b.client_listener_resource_name_template: `xdstp://a/x/%s` is not under its \
+            authority; it must begin with xdstp://b/"),
+        ("xds_servers: [{server_uri: a:1}], client_default_listener_resource_name_template: 'xdstp://c/x/%s'", "1:94: \
+            upstream.client_default_listener_resource_name_template: nobody answers for `c`, so that clients would not \
+            find their listeners; add it to `authorities`"),
+        ("xds_servers: [{server_uri: a:1}], authorities: {b: {servers: []}}", "1:64: upstream.authorities.b.servers: unknown \
+            field `servers`, expected one of xds_servers, fallback_on_reachability_only, \
+            client_listener_resource_name_template"),
+        ("xds_servers: [{server_uri: a:1}], authorities: {b: {}, b: {}}", "1:67: upstream.authorities: duplicate mapping key: b"),
+    ] {
+        assert_eq!(parse(&format!("upstream: {{{text}}}")).unwrap_err(), format!("relay.yaml:{said}"), "{text}");
+    }
+}
+
+/// The relay as its own upstream, as far as that can be seen here; K-25 finds the longer ways.
+#[test]
+fn the_relay_is_not_its_own_upstream() {
+    let said = |listener: &str, server: &str| {
+        let file =
+            format!("listeners: [{{address: '{listener}'}}]\nupstream: {{xds_servers: [{{server_uri: '{server}'}}]}}");
+        parse(&file).err()
+    };
+    for (listener, server) in [
+        ("0.0.0.0:15010", "127.0.0.1:15010"),
+        ("0.0.0.0:15010", "localhost:15010"),
+        ("[::]:15010", "[::1]:15010"),
+        ("127.0.0.1:15010", "0.0.0.0:15010"),
+        ("127.0.0.1:15010", "http://localhost:15010"),
+        ("10.0.0.1:15010", "dns:///10.0.0.1:15010"),
+        ("unix:/run/x", "unix:///run/x"),
+    ] {
+        let said = said(listener, server).unwrap();
+        let expected = format!("`{server}` is this relay itself, by its listener {listener}; name a control plane");
+        assert!(said.ends_with(&expected), "{said}");
+    }
+    for (listener, server) in [
+        ("0.0.0.0:15010", "127.0.0.1:15011"),
+        ("127.0.0.1:15010", "127.0.0.2:15010"),
+        ("10.0.0.1:15010", "127.0.0.1:15010"),
+        ("0.0.0.0:15010", "cp:15010"),
+        ("unix:/run/x", "unix:/run/y"),
+    ] {
+        assert_eq!(said(listener, server), None, "{listener} {server}");
+    }
+}
+
+/// F-11: an authority without servers of its own is asked for at the servers of all. F-12: equal entries of several
+/// lists are one server; what differs in credentials or in what the server says of itself is another one.
+#[test]
+fn authorities_share_equal_servers() {
+    let config = good(
+        "upstream:
+  xds_servers: [{server_uri: a:1}, {server_uri: b:1}]
+  authorities:
+    one: {}
+    two: {xds_servers: [{server_uri: c:1}, {server_uri: b:1, server_features: [xds_v3]}], fallback_on_reachability_only: true}
+    three: {xds_servers: [{server_uri: b:1, channel_creds: [{type: tls}]}]}
+    four: {xds_servers: [{server_uri: b:1, server_features: [trusted_xds_server]}]}
+",
+    );
+    let upstream = config.upstream;
+    let uris: Vec<&str> = upstream.servers.iter().map(|server| server.uri.as_str()).collect();
+    assert_eq!(uris, ["a:1", "b:1", "b:1", "b:1", "c:1"]);
+    assert_eq!(upstream.top, [0, 1]);
+    let lists: Vec<_> = upstream
+        .authorities
+        .iter()
+        .map(|(name, authority)| (name.as_str(), authority.servers.clone(), authority.reachability_only))
+        .collect();
+    assert_eq!(
+        lists,
+        [
+            ("four", vec![2], false),
+            ("one", vec![0, 1], false),
+            ("three", vec![3], false),
+            ("two", vec![4, 1], true)
+        ]
+    );
+    assert_eq!(
+        upstream.authorities["one"].client_listener_resource_name_template,
+        "xdstp://one/envoy.config.listener.v3.Listener/%s"
+    );
+}
