@@ -93,7 +93,7 @@ async fn what_is_no_grpc_call_is_answered_in_http() {
         let call = client.request("POST", STREAM, headers, Half::Open).await.unwrap();
         assert_eq!(call.head.status(), StatusCode::OK, "{headers:?}");
     }
-    let (mut frames, mut write) = raw::connect(&relay).await;
+    let (mut frames, mut write) = raw::connect(relay.port()).await;
     write.write_all(&raw::call(1, STREAM, &[("te", "gzip")])).await.unwrap();
     let reset = frames.next_of(raw::RESET).await;
     assert_eq!(raw::reason(&reset), h2::Reason::PROTOCOL_ERROR);
@@ -108,7 +108,7 @@ async fn http_1_is_told_that_grpc_needs_http_2() {
         "POST {STREAM} HTTP/1.1\r\nhost: relay\r\ncontent-type: application/grpc\r\ncontent-length: 5\r\n\r\n\0\0\0\0\0"
     );
     for (bytes, status) in [(post.as_str(), "HTTP/1.1 505"), ("PRI? no\r\n\r\n", "HTTP/1.1 400")] {
-        let mut socket = raw::socket(&relay).await;
+        let mut socket = raw::socket(relay.port()).await;
         // In pieces, so that what decides does not come at once.
         for piece in bytes.as_bytes().chunks(3) {
             socket.write_all(piece).await.unwrap();
@@ -264,7 +264,7 @@ async fn health_is_that_of_the_relay() {
 #[tokio::test]
 async fn pings_are_answered() {
     let relay = Relay::start();
-    let socket = raw::socket(&relay).await;
+    let socket = raw::socket(relay.port()).await;
     let (send, mut connection) = h2::client::handshake(socket).await.unwrap();
     let mut pings = connection.ping_pong().unwrap();
     let connection = crate::support::spawn(async move { connection.await.unwrap() });

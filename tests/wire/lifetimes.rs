@@ -53,7 +53,7 @@ async fn a_drain_ends_streams_in_good_order() {
         relay.put(EDS, &["late"], "late");
         assert_eq!(waiting.next().await.unwrap().bodies, ["late"]);
         assert_eq!(waiting.call.end().await.code, 0);
-        let refused = async { TcpStream::connect(raw::port(&relay)).await.is_err() };
+        let refused = async { TcpStream::connect(relay.port()).await.is_err() };
         assert!(refused.await, "a new connection was accepted");
         relay.settles_at(0).await;
         // Long before the time is up: the client was told to go, and its connection is closed.
@@ -70,7 +70,7 @@ async fn a_drain_ends_streams_in_good_order() {
 #[tokio::test]
 async fn a_drain_sends_new_calls_elsewhere() {
     let relay = Relay::start();
-    let (mut frames, mut write) = raw::connect(&relay).await;
+    let (mut frames, mut write) = raw::connect(relay.port()).await;
     write
         .write_all(&raw::call(1, &path(Dialect::Delta), &[]))
         .await
@@ -220,7 +220,7 @@ impl AsyncWrite for Stoppable {
 
 async fn stoppable(relay: &Relay) -> (Client, Arc<AtomicBool>) {
     let stopped = Arc::new(AtomicBool::new(false));
-    let inner = raw::socket(relay).await;
+    let inner = raw::socket(relay.port()).await;
     let socket = Stoppable {
         inner,
         stopped: stopped.clone(),

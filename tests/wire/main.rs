@@ -13,5 +13,6 @@ mod calls;
 mod churn;
 mod cork;
 mod lifetimes;
+mod memory;
 mod services;
 mod support;

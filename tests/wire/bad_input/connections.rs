@@ -16,7 +16,7 @@ const STREAMS: usize = 4096;
 #[tokio::test]
 async fn ten_thousand_streams_on_one_connection() {
     let mut world = World::new().await;
-    let (mut frames, mut write) = raw::connect(&world.relay).await;
+    let (mut frames, mut write) = raw::connect(world.relay.port()).await;
     let call = |n: u32| raw::call(2 * n + 1, path(Dialect::Delta), &[]);
     let calls: Vec<u8> = (0..5_000).flat_map(call).collect();
     let (mut begun, mut refused) = (Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ async fn closed_after(world: &World, socket: &mut TcpStream, open: i64) -> Durat
 async fn a_client_that_says_nothing() {
     let mut world = World::new().await;
     for begun in [&b""[..], &raw::PREFACE[..1], &raw::PREFACE[..raw::PREFACE.len() - 1]] {
-        let mut silent = raw::socket(&world.relay).await;
+        let mut silent = raw::socket(world.relay.port()).await;
         silent.write_all(begun).await.unwrap();
         let took = closed_after(&world, &mut silent, 3).await;
         let ten = Duration::from_secs(9)..Duration::from_secs(11);
@@ -121,7 +121,7 @@ async fn a_client_that_says_nothing() {
 #[tokio::test]
 async fn a_client_that_begins_and_stops() {
     let mut world = World::new().await;
-    let mut silent = raw::socket(&world.relay).await;
+    let mut silent = raw::socket(world.relay.port()).await;
     silent.write_all(b"POST / HTTP/1.1\r\nhost: ").await.unwrap();
     let took = closed_after(&world, &mut silent, 3).await;
     assert!(took < Duration::from_secs(21), "{took:?}");
@@ -132,7 +132,7 @@ async fn a_client_that_begins_and_stops() {
 #[tokio::test]
 async fn a_client_that_says_no_more_than_hello() {
     let mut world = World::with(|plan| plan.settings.timers.keepalive = Some(Duration::from_millis(100))).await;
-    let mut silent = raw::socket(&world.relay).await;
+    let mut silent = raw::socket(world.relay.port()).await;
     silent.write_all(raw::PREFACE).await.unwrap();
     let mut said = Vec::new();
     tokio::time::timeout(PATIENCE, silent.read_to_end(&mut said))

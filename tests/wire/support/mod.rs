@@ -106,6 +106,14 @@ impl Relay {
         }
     }
 
+    /// Where it listens, unless at a Unix socket.
+    pub(crate) fn port(&self) -> SocketAddr {
+        match self.address {
+            Address::Tcp(address) => address,
+            Address::Unix(_) => panic!("no port"),
+        }
+    }
+
     pub(crate) async fn connect(&self) -> Client {
         Client::connect(&self.address).await
     }

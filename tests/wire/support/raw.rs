@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use super::{Address, PATIENCE, Relay};
+use super::PATIENCE;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -30,21 +30,14 @@ pub(crate) struct Frame {
     pub(crate) payload: Vec<u8>,
 }
 
-pub(crate) fn port(relay: &Relay) -> SocketAddr {
-    match relay.address {
-        Address::Tcp(address) => address,
-        Address::Unix(_) => panic!("a TCP listener"),
-    }
-}
-
 /// A socket on which nothing was said.
-pub(crate) async fn socket(relay: &Relay) -> TcpStream {
-    TcpStream::connect(port(relay)).await.unwrap()
+pub(crate) async fn socket(address: SocketAddr) -> TcpStream {
+    TcpStream::connect(address).await.unwrap()
 }
 
 /// A connection on which HTTP/2 has begun, with room for whatever the relay says.
-pub(crate) async fn connect(relay: &Relay) -> (Frames, OwnedWriteHalf) {
-    let (read, mut write) = socket(relay).await.into_split();
+pub(crate) async fn connect(address: SocketAddr) -> (Frames, OwnedWriteHalf) {
+    let (read, mut write) = socket(address).await.into_split();
     let room = frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes());
     let begin = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &room].concat();
     write.write_all(&begin).await.unwrap();

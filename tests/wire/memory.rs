@@ -1,0 +1,163 @@
+//! What floods leave behind in a relay of its own: nothing.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::wire::message;
+use prost::Message as _;
+use tokio::io::AsyncWriteExt as _;
+
+use crate::support::client::Client;
+use crate::support::messages::node;
+use crate::support::{ADS, Address, EDS, PATIENCE, raw, until};
+
+/// The program with its default limits and no control plane, as a process; dropping it ends it.
+struct Process {
+    child: Child,
+    clients: SocketAddr,
+    admin: SocketAddr,
+}
+
+impl Process {
+    fn start() -> Self {
+        let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("memory.yaml");
+        let text = "upstream: {xds_servers: [{server_uri: '127.0.0.1:1'}]}\nadmin: {address: '127.0.0.1:0'}\n\
+                    listeners: [{address: '127.0.0.1:0'}]\ntimers: {linger: 100ms}\n";
+        std::fs::write(&path, text).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_distributary"))
+            .args(["serve", "--log-level", "info", "--config"])
+            .arg(&path)
+            // What is free goes back to the system where that can be, so that what is resident says what is held.
+            .envs(["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"].map(|name| (name, "65536")))
+            .env("MALLOC_ARENA_MAX", "1")
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
+        let mut address = |words: &str| {
+            let line = log.find(|line| line.contains(words)).unwrap();
+            let at = line.find("127.0.0.1:").unwrap();
+            let end = |c: char| !c.is_ascii_digit() && c != '.' && c != ':';
+            line[at..].split(end).next().unwrap().parse().unwrap()
+        };
+        let (admin, clients) = (address("admin address"), address("listening for clients"));
+        std::thread::spawn(move || log.for_each(drop));
+        Self { child, clients, admin }
+    }
+
+    /// Bytes of its own memory.
+    fn resident(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+    }
+
+    /// Whether nobody is there.
+    fn is_empty(&self) -> bool {
+        let mut socket = TcpStream::connect(self.admin).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(
+            socket,
+            "GET /metrics HTTP/1.1\r\nhost: relay\r\nconnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut text = String::new();
+        socket.read_to_string(&mut text).unwrap();
+        let open =
+            |line: &&str| line.starts_with("distributary_streams{") || line.starts_with("distributary_connections ");
+        let counts: Vec<&str> = text.lines().filter(open).collect();
+        assert!(counts.len() >= 2, "{text}");
+        counts.iter().all(|line| line.ends_with(" 0"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn path() -> String {
+    format!("/{ADS}/DeltaAggregatedResources")
+}
+
+fn request(names: Vec<String>) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: EDS.to_owned(),
+        resource_names_subscribe: names,
+        ..Default::default()
+    }
+}
+
+/// As many streams as a connection may have, each with names of its own.
+async fn streams(address: SocketAddr, round: usize) {
+    let (mut frames, mut write) = raw::connect(address).await;
+    let open = |n: u32| {
+        let names = (0..10)
+            .map(|name| format!("{round}-{n}-{name}-{}", "x".repeat(20)))
+            .collect();
+        let request = message(&request(names).encode_to_vec());
+        [
+            raw::call(2 * n + 1, &path(), &[]),
+            raw::frame(raw::DATA, 0, 2 * n + 1, &request),
+        ]
+        .concat()
+    };
+    let calls: Vec<u8> = (0..4096).flat_map(open).collect();
+    let read = async {
+        for _ in 0..4096 {
+            frames.next_of(raw::HEADERS).await;
+        }
+    };
+    tokio::join!(read, async { write.write_all(&calls).await.unwrap() });
+}
+
+/// A great request, whole or not, and one that asks for too much.
+async fn requests(address: SocketAddr, round: usize) {
+    let client = Client::connect(&Address::Tcp(address)).await;
+    let mut call = client.call(&path()).await;
+    call.send(&request((0..1_000_000).map(|n| format!("n{n}")).collect()));
+    assert_eq!(call.end().await.code, 8);
+    let mut call = client.call(&path()).await;
+    call.send(&request(
+        (0..100_000)
+            .map(|n| format!("{round}-{n}-{}", "x".repeat(100)))
+            .collect(),
+    ));
+    let mut unfinished = client.call(&path()).await;
+    unfinished.send_bytes(vec![0, 0, 0xff, 0, 0]);
+    unfinished.send_bytes(vec![0; 10 << 20]);
+    assert!(call.is_silent().await && unfinished.is_silent().await);
+}
+
+/// So many bytes more may be there after the last rounds than after the first ones: what is lost of a single round of the
+/// names or of the streams above is more than that.
+const SLACK: usize = 10 << 20;
+
+/// The first rounds bring what is kept for ever: threads, pools, the allocator's own. The others bring nothing more.
+#[tokio::test]
+async fn floods_leave_nothing_behind() {
+    let relay = Process::start();
+    let mut base = 0;
+    for round in 0..6 {
+        streams(relay.clients, round).await;
+        requests(relay.clients, round).await;
+        until(|| relay.is_empty(), || "somebody stays".to_owned()).await;
+        if round < 3 {
+            base = base.max(relay.resident());
+        }
+    }
+    let grown = || relay.resident().saturating_sub(base);
+    until(
+        || grown() < SLACK,
+        || format!("{} KiB more than {}", grown() >> 10, base >> 10),
+    )
+    .await;
+}
