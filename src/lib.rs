@@ -17,6 +17,7 @@
 //!
 //! - [`proto`]: the wire messages that the relay itself reads and writes.
 //! - [`xds`]: the vocabulary, immutable values: types, names, resources, states, differences.
+//! - [`json`]: resources as people and polling clients write them.
 //! - [`protocol`]: what is said and when, as pure machines without I/O, clock or randomness.
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
 //! - [`wire`]: shared bytes on their way into sockets.
@@ -32,6 +33,7 @@ pub mod cache;
 pub mod cli;
 pub mod config;
 pub mod downstream;
+pub mod json;
 pub mod proto;
 pub mod protocol;
 pub mod shutdown;

@@ -54,6 +54,8 @@ pub struct Config {
     pub anonymous: bool,
     /// types that the relay does not know, or is to treat otherwise than usual, by full name.
     pub types: BTreeMap<String, Traits>,
+    /// J-04: files with the descriptors of types that are not of the public API, for JSON and YAML.
+    pub descriptors: Vec<PathBuf>,
     /// What the operator should know, and what does not keep the relay from running.
     pub warnings: Vec<String>,
 }

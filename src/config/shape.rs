@@ -26,6 +26,7 @@ pub(super) struct File {
     pub(super) transport_v2: Option<bool>,
     pub(super) anonymous: Option<bool>,
     pub(super) types: Vec<Type>,
+    pub(super) descriptors: Vec<Scalar>,
 }
 
 #[derive(Debug, Deserialize)]

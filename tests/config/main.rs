@@ -201,6 +201,7 @@ fn the_reference_means_what_it_says() {
     };
     assert_eq!(config.classes, Classes::new(vec![rule]));
     assert_eq!(config.types["acme.config.v1.Policy"].name, NameRule::Field(1));
+    assert_eq!(config.descriptors, [Path::new("/etc/distributary/acme.binpb")]);
 }
 
 #[test]
@@ -300,7 +301,7 @@ fn nothing_to_ask_is_an_error() {
 fn what_the_parser_says() {
     for (text, said) in [
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`, expected one of node, listeners, admin, upstream, \
-            classes, limits, timers, chunk, transport_v2, anonymous, types"),
+            classes, limits, timers, chunk, transport_v2, anonymous, types, descriptors"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`, expected one of linger, \
             does_not_exist, unanswered, wildcard_quiet, order_gate, write_stall, keepalive, stream_age, drain, pace"),
         ("listeners: 5\n", "1:12: listeners: expected sequence start"),
@@ -348,6 +349,8 @@ fn what_the_check_says() {
             the message's full name"),
         ("types: [{type_url: a.B, name_field: name}]\n", "1:37: types[0].name_field: `name` is not a field number; write \
             1 to 536870911, or 0 for no name in the body"),
+        ("descriptors: ['']\n", "1:15: descriptors[0]: the path is empty; write the file of a FileDescriptorSet"),
+        ("descriptors: [a.binpb, a.binpb]\n", "1:24: descriptors[1]: `a.binpb` is there twice; remove one"),
         ("types: [{type_url: a.B}, {type_url: x.y/a.B}]\n", "1:37: types[1].type_url: `a.B` is there twice; remove one"),
     ] {
         let place = if said.starts_with(':') { "" } else { ":" };

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name.
-const KNOWS: [(&str, &[&str]); 13] = [
+const KNOWS: [(&str, &[&str]); 14] = [
     ("proto", &[]),
     ("xds", &["proto"]),
+    ("json", &["xds", "proto"]),
     ("protocol", &["xds", "proto"]),
     ("cache", &["xds", "proto"]),
     ("shutdown", &[]),

@@ -48,6 +48,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigE
         transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
         anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),
         types: check.types(file.types),
+        descriptors: check.descriptors(&file.descriptors),
         warnings: std::mem::take(&mut check.warnings),
     };
     if check.problems.is_empty() {

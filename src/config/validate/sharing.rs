@@ -1,6 +1,7 @@
-//! The part of the check that is about classes and types.
+//! The part of the check that is about classes, types and their descriptors.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde_saphyr::Spanned;
 
@@ -89,6 +90,21 @@ impl Check {
                 let message = format!("`{type_url}` is there twice; remove one");
                 self.at(Some(written.type_url.referenced), key("type_url"), message);
             }
+        }
+        found
+    }
+
+    pub(super) fn descriptors(&mut self, files: &[Scalar]) -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> = Vec::new();
+        for (index, written) in files.iter().enumerate() {
+            let path = self.read(&format!("descriptors[{index}]"), Some(written), |text| match text {
+                "" => Err("the path is empty; write the file of a FileDescriptorSet".to_owned()),
+                path if found.iter().any(|other| other.as_os_str() == path) => {
+                    Err(format!("`{path}` is there twice; remove one"))
+                }
+                path => Ok(PathBuf::from(path)),
+            });
+            found.extend(path);
         }
         found
     }

@@ -1,0 +1,42 @@
+//! Which messages JSON writes in a form of their own. It owns the list; both directions follow it.
+
+/// The form of a message in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// An object of its fields.
+    Usual,
+    Any,
+    Duration,
+    Timestamp,
+    FieldMask,
+    Struct,
+    Value,
+    ListValue,
+    /// The one value in it.
+    Wrapper,
+}
+
+impl Form {
+    pub(super) fn of(full_name: &str) -> Self {
+        let Some(name) = full_name.strip_prefix("google.protobuf.") else {
+            return Self::Usual;
+        };
+        match name {
+            "Any" => Self::Any,
+            "Duration" => Self::Duration,
+            "Timestamp" => Self::Timestamp,
+            "FieldMask" => Self::FieldMask,
+            "Struct" => Self::Struct,
+            "Value" => Self::Value,
+            "ListValue" => Self::ListValue,
+            "BoolValue" | "Int32Value" | "Int64Value" | "UInt32Value" | "UInt64Value" | "FloatValue"
+            | "DoubleValue" | "StringValue" | "BytesValue" => Self::Wrapper,
+            _ => Self::Usual,
+        }
+    }
+}
+
+/// The name of the message that a type URL names.
+pub(super) fn full_name(type_url: &str) -> &str {
+    type_url.rsplit_once('/').map_or(type_url, |(_, name)| name)
+}

@@ -1,0 +1,210 @@
+//! The descriptors: those of the public API, unpacked when they are first needed, and those that an operator adds. It
+//! owns what is known of types, and what can be done with it; how stands in `read` and `write`.
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use flate2::read::ZlibDecoder;
+use prost::Message;
+use prost_reflect::prost_types::FileDescriptorSet;
+use prost_reflect::{DescriptorPool, MessageDescriptor};
+
+use super::fault::Fault;
+use super::form::full_name;
+use super::read::{Parsed, Reader, Unknown};
+use super::tree::Tree;
+use super::write::{Json, Secrets, Writer};
+use crate::proto::google::protobuf::Any;
+
+/// The descriptors of the public API: see the README beside them.
+static PACKED: &[u8] = include_bytes!("../../proto/api/descriptors.bin");
+static STANDARD: OnceLock<DescriptorPool> = OnceLock::new();
+
+/// What is known of message types. Cheap to copy.
+#[derive(Clone, Default)]
+pub struct Schemas {
+    /// The public API and the operator's descriptors, if there are any of those.
+    extended: Option<Arc<DescriptorPool>>,
+}
+
+/// An operator's file of descriptors cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// It cannot be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is something else.
+    #[error(
+        "{path}: not a FileDescriptorSet ({reason}); make it with `protoc --include_imports --descriptor_set_out=FILE`"
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Schemas {
+    /// The public API.
+    #[must_use]
+    pub fn standard() -> Self {
+        Self::default()
+    }
+
+    /// The public API and the types of these files, each a `FileDescriptorSet`.
+    ///
+    /// # Errors
+    /// When a file cannot be read, is none, or contradicts what is known.
+    pub fn with_files(paths: &[PathBuf]) -> Result<Self, SchemaError> {
+        if paths.is_empty() {
+            return Ok(Self::standard());
+        }
+        let mut pool = standard().clone();
+        for path in paths {
+            let encoded = std::fs::read(path).map_err(|source| SchemaError::Read {
+                path: path.clone(),
+                source,
+            })?;
+            extend(&mut pool, &encoded).map_err(|reason| format_error(path, reason))?;
+        }
+        Ok(Self {
+            extended: Some(Arc::new(pool)),
+        })
+    }
+
+    fn pool(&self) -> &DescriptorPool {
+        self.extended.as_deref().unwrap_or_else(|| standard())
+    }
+
+    pub(super) fn message(&self, full_name: &str) -> Option<MessageDescriptor> {
+        self.pool().get_message_by_name(full_name)
+    }
+
+    fn needed(&self, name: &str) -> Result<MessageDescriptor, Fault> {
+        self.message(full_name(name)).ok_or_else(|| {
+            let message =
+                format!("the type `{name}` is not known; add its descriptors to `descriptors` in the configuration");
+            Fault::of("", message)
+        })
+    }
+
+    /// Whether messages of this type can be read and written; by type URL or by full name.
+    #[must_use]
+    pub fn knows(&self, type_url: &str) -> bool {
+        self.message(full_name(type_url)).is_some()
+    }
+
+    /// The resource that an object with `@type` is. `path` is what faults call it: `resources[3]`, or nothing.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn resource(&self, tree: &Tree, path: &str, unknown: Unknown) -> Result<Parsed<Any>, Fault> {
+        let mut reader = Reader::new(self, unknown, path.to_owned());
+        if tree.entries().is_none() {
+            let message = format!("expected an object with `@type`, found {}", tree.description());
+            return Err(Fault::at(tree.place(), path, message));
+        }
+        let (type_url, body) = reader.any_parts(tree)?;
+        Ok(Parsed {
+            value: Any {
+                type_url,
+                value: body.into(),
+            },
+            warnings: reader.warnings,
+        })
+    }
+
+    /// The message of this type that a tree is.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn encode(&self, name: &str, tree: &Tree, path: &str, unknown: Unknown) -> Result<Parsed<Bytes>, Fault> {
+        let descriptor = self.needed(name)?;
+        let mut reader = Reader::new(self, unknown, path.to_owned());
+        let mut body = Vec::new();
+        reader.message(&descriptor, tree, &mut body)?;
+        Ok(Parsed {
+            value: body.into(),
+            warnings: reader.warnings,
+        })
+    }
+
+    /// The message of this type in the text format of protobuf.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn encode_text(&self, name: &str, text: &[u8]) -> Result<Bytes, Fault> {
+        let descriptor = self.needed(name)?;
+        let body = super::text::parse(descriptor.clone(), text)?;
+        // J-05: the parser keeps maps in no order; ours does.
+        let json = Writer::new(self, Secrets::Show).message(&descriptor, &body)?;
+        let tree = Tree::json(&json.text, super::Bounds::FILE)?;
+        self.encode(descriptor.full_name(), &tree, "", Unknown::Deny)
+            .map(|parsed| parsed.value)
+    }
+
+    /// The JSON of a message.
+    ///
+    /// # Errors
+    /// When it is not of this type, or a type in it is not known.
+    pub fn decode(&self, name: &str, body: &[u8], secrets: Secrets) -> Result<Json, Fault> {
+        Writer::new(self, secrets).message(&self.needed(name)?, body)
+    }
+
+    /// The JSON of a resource: an object with `@type`. Made once per resource and shared by all who poll.
+    ///
+    /// # Errors
+    /// When it is not of its type, or a type in it is not known.
+    pub fn resource_json(&self, type_url: &str, body: &[u8], secrets: Secrets) -> Result<Json, Fault> {
+        Writer::new(self, secrets).any(type_url, body)
+    }
+}
+
+/// The pool of the public API. What is built in was built by us and is tested; a broken one would know no types.
+fn standard() -> &'static DescriptorPool {
+    STANDARD.get_or_init(|| unpack(PACKED).unwrap_or_default())
+}
+
+fn unpack(packed: &[u8]) -> Option<DescriptorPool> {
+    let mut encoded = Vec::new();
+    ZlibDecoder::new(packed).read_to_end(&mut encoded).ok()?;
+    DescriptorPool::decode(encoded.as_slice()).ok()
+}
+
+/// Adds the files of a set that are not there yet: sets are made with all their imports.
+fn extend(pool: &mut DescriptorPool, encoded: &[u8]) -> Result<(), String> {
+    let set = FileDescriptorSet::decode(encoded).map_err(|error| error.to_string())?;
+    if set.file.is_empty() {
+        return Err("it has no files".to_owned());
+    }
+    let new = set
+        .file
+        .into_iter()
+        .filter(|file| pool.get_file_by_name(file.name()).is_none());
+    let new: Vec<_> = new.collect();
+    pool.add_file_descriptor_protos(new).map_err(|error| error.to_string())
+}
+
+fn format_error(path: &Path, reason: String) -> SchemaError {
+    SchemaError::Format {
+        path: path.to_owned(),
+        reason,
+    }
+}
+
+impl fmt::Debug for Schemas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schemas")
+            .field("extended", &self.extended.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,308 @@
+//! Bytes into JSON. It owns the canonical form on the way out: the names of the proto files (J-01), defaults left out,
+//! maps sorted, and which values are secrets. What is special about some messages stands in `known`, what is about
+//! single values in `scalar`.
+
+mod known;
+mod raw;
+mod scalar;
+
+use std::collections::BTreeMap;
+
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+
+use self::raw::{Raw, each};
+use self::scalar::MapKey;
+use super::fault::Fault;
+use super::form::{Form, full_name};
+use super::schemas::Schemas;
+
+/// What happens to fields that the API marks as sensitive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    /// They are written like all others.
+    Show,
+    /// Their texts are replaced, what else they hold is left out.
+    Redact,
+}
+
+/// The JSON of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Json {
+    /// In one line, as UTF-8.
+    pub text: Vec<u8>,
+    /// How many fields the descriptors do not have; JSON cannot carry them.
+    pub unknown_fields: usize,
+}
+
+/// A message on its way into JSON.
+pub(super) struct Writer<'a> {
+    schemas: &'a Schemas,
+    secrets: Secrets,
+    /// Within a sensitive field.
+    redacting: bool,
+    out: Vec<u8>,
+    unknown_fields: usize,
+    path: String,
+    depth: usize,
+}
+
+const NOT_PROTOBUF: &str = "not in the format of protobuf";
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(schemas: &'a Schemas, secrets: Secrets) -> Self {
+        Self {
+            schemas,
+            secrets,
+            redacting: false,
+            out: Vec::new(),
+            unknown_fields: 0,
+            path: String::new(),
+            depth: 0,
+        }
+    }
+
+    pub(super) fn message(mut self, descriptor: &MessageDescriptor, body: &[u8]) -> Result<Json, Fault> {
+        self.any_form(descriptor, body)?;
+        Ok(self.done())
+    }
+
+    pub(super) fn any(mut self, type_url: &str, body: &[u8]) -> Result<Json, Fault> {
+        self.any_object(type_url, body)?;
+        Ok(self.done())
+    }
+
+    fn done(self) -> Json {
+        Json {
+            text: self.out,
+            unknown_fields: self.unknown_fields,
+        }
+    }
+
+    fn fault(&self, message: impl Into<String>) -> Fault {
+        Fault::of(self.path.as_str(), message)
+    }
+
+    fn enter(&mut self, name: &str) -> usize {
+        let before = self.path.len();
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+        before
+    }
+
+    /// Writes a message in the form that is its own.
+    fn any_form(&mut self, descriptor: &MessageDescriptor, body: &[u8]) -> Result<(), Fault> {
+        if self.depth >= super::DEPTH_MAX {
+            let message = format!("nested deeper than {} levels", super::DEPTH_MAX);
+            return Err(self.fault(message));
+        }
+        self.depth += 1;
+        let form = Form::of(descriptor.full_name());
+        if form == Form::Usual {
+            self.out.push(b'{');
+            self.members(descriptor, body, true)?;
+            self.out.push(b'}');
+        } else {
+            self.known(form, descriptor, body)?;
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// J-03: the type first, then the fields, or `value` for a message of a form of its own.
+    fn any_object(&mut self, type_url: &str, body: &[u8]) -> Result<(), Fault> {
+        // J-04: a type without descriptor is a fault that names it.
+        let Some(descriptor) = self.schemas.message(full_name(type_url)) else {
+            let message = format!(
+                "the type `{type_url}` is not known; add its descriptors to `descriptors` in the configuration"
+            );
+            return Err(self.fault(message));
+        };
+        self.out.extend_from_slice(b"{\"@type\":");
+        self.string(type_url);
+        if Form::of(descriptor.full_name()) == Form::Usual {
+            self.members(&descriptor, body, false)?;
+        } else {
+            self.out.extend_from_slice(b",\"value\":");
+            self.any_form(&descriptor, body)?;
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    /// Writes the fields of a message in the order of their numbers, `first` if nothing stands before them.
+    fn members(&mut self, descriptor: &MessageDescriptor, body: &[u8], mut first: bool) -> Result<(), Fault> {
+        for (field, raws) in self.sorted(descriptor, body)? {
+            let before = self.enter(field.name());
+            let secret = self.secrets == Secrets::Redact && is_sensitive(&field);
+            let redacting = self.redacting;
+            self.redacting |= secret;
+            let start = self.out.len();
+            if !first {
+                self.out.push(b',');
+            }
+            // J-01: as the proto file spells it, which is what Envoy writes too.
+            self.string(field.name());
+            self.out.push(b':');
+            if self.field(&field, &raws)? {
+                first = false;
+            } else {
+                self.out.truncate(start);
+            }
+            self.redacting = redacting;
+            self.path.truncate(before);
+        }
+        Ok(())
+    }
+
+    /// The occurrences of each field, without what the descriptor does not have, and of a oneof only the last member.
+    fn sorted<'b>(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        body: &'b [u8],
+    ) -> Result<Vec<(FieldDescriptor, Vec<Raw<'b>>)>, Fault> {
+        let mut found: BTreeMap<u32, (FieldDescriptor, Vec<Raw<'b>>)> = BTreeMap::new();
+        let mut unknown = 0;
+        let good = each(body, |number, raw| {
+            let known = descriptor.get_field(number).filter(|field| {
+                let scalar_list = field.is_list() && field.kind().as_message().is_none();
+                raw.fits(&field.kind()) || (scalar_list && matches!(raw, Raw::Bytes(_)))
+            });
+            let Some(field) = known else {
+                unknown += 1;
+                return;
+            };
+            if let Some(oneof) = field.containing_oneof() {
+                for other in oneof.fields().filter(|other| other.number() != number) {
+                    found.remove(&other.number());
+                }
+            }
+            found.entry(number).or_insert_with(|| (field, Vec::new())).1.push(raw);
+        });
+        self.unknown_fields += unknown;
+        match good {
+            Some(()) => Ok(found.into_values().collect()),
+            None => Err(self.fault(NOT_PROTOBUF)),
+        }
+    }
+
+    /// Writes the value of a field; false if it is to be left out.
+    fn field(&mut self, field: &FieldDescriptor, raws: &[Raw<'_>]) -> Result<bool, Fault> {
+        let kind = field.kind();
+        if field.is_map() {
+            return self.map(&kind, raws);
+        }
+        if field.is_list() {
+            return self.list(&kind, raws);
+        }
+        let Some(last) = raws.last() else { return Ok(false) };
+        if let (Kind::Message(descriptor), Raw::Bytes(body)) = (&kind, last) {
+            // What is there twice is one message, in parts.
+            if raws.len() == 1 {
+                self.any_form(descriptor, body)?;
+            } else {
+                self.any_form(descriptor, &joined(raws))?;
+            }
+            return Ok(true);
+        }
+        if (!field.supports_presence() && last.is_default()) || (self.redacting && !scalar::is_text(&kind)) {
+            return Ok(false);
+        }
+        self.scalar(&kind, *last)?;
+        Ok(true)
+    }
+
+    fn list(&mut self, kind: &Kind, raws: &[Raw<'_>]) -> Result<bool, Fault> {
+        let Some(items) = raw::unpacked(kind, raws) else {
+            return Err(self.fault(NOT_PROTOBUF));
+        };
+        if items.is_empty() || (self.redacting && !scalar::is_text(kind) && kind.as_message().is_none()) {
+            return Ok(false);
+        }
+        self.out.push(b'[');
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                self.out.push(b',');
+            }
+            let before = self.path.len();
+            self.path.push_str(&format!("[{index}]"));
+            self.value(kind, item)?;
+            self.path.truncate(before);
+        }
+        self.out.push(b']');
+        Ok(true)
+    }
+
+    /// In the order of the keys; of a key that is there twice the last counts.
+    fn map(&mut self, kind: &Kind, raws: &[Raw<'_>]) -> Result<bool, Fault> {
+        let Kind::Message(entry) = kind else { return Ok(false) };
+        let key_kind = entry.map_entry_key_field().kind();
+        let value_kind = entry.map_entry_value_field().kind();
+        let mut sorted = BTreeMap::new();
+        for raw in raws {
+            let Raw::Bytes(body) = raw else { continue };
+            let (mut key, mut value) = (Raw::default_of(&key_kind), Raw::default_of(&value_kind));
+            let good = each(body, |number, raw| match number {
+                1 if raw.fits(&key_kind) => key = raw,
+                2 if raw.fits(&value_kind) => value = raw,
+                _ => {}
+            });
+            let Some(key) = good.and_then(|()| MapKey::of(&key_kind, key)) else {
+                return Err(self.fault(NOT_PROTOBUF));
+            };
+            sorted.insert(key, value);
+        }
+        if sorted.is_empty() {
+            return Ok(false);
+        }
+        self.out.push(b'{');
+        let mut first = true;
+        for (key, value) in sorted {
+            if self.redacting && !scalar::is_text(&value_kind) && value_kind.as_message().is_none() {
+                continue;
+            }
+            if !first {
+                self.out.push(b',');
+            }
+            first = false;
+            let key = key.to_string();
+            let before = self.path.len();
+            self.path.push_str(&format!("[{key:?}]"));
+            self.string(&key);
+            self.out.push(b':');
+            self.value(&value_kind, value)?;
+            self.path.truncate(before);
+        }
+        self.out.push(b'}');
+        Ok(true)
+    }
+
+    fn value(&mut self, kind: &Kind, raw: Raw<'_>) -> Result<(), Fault> {
+        match (kind, raw) {
+            (Kind::Message(descriptor), Raw::Bytes(body)) => self.any_form(descriptor, body),
+            _ => self.scalar(kind, raw),
+        }
+    }
+}
+
+/// The parts of a message that is there more than once, which together are that message.
+fn joined(raws: &[Raw<'_>]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    for raw in raws {
+        if let Raw::Bytes(part) = raw {
+            whole.extend_from_slice(part);
+        }
+    }
+    whole
+}
+
+/// Whether the API says so: `udpa.annotations.sensitive`.
+fn is_sensitive(field: &FieldDescriptor) -> bool {
+    if field.field_descriptor_proto().options.is_none() {
+        return false;
+    }
+    let pool = field.parent_message().parent_pool().clone();
+    pool.get_extension_by_name("udpa.annotations.sensitive")
+        .is_some_and(|extension| field.options().get_extension(&extension).as_bool() == Some(true))
+}

@@ -1,0 +1,161 @@
+//! Trees as text again, for people: indented JSON and YAML. It owns the layout and when YAML needs quotes.
+
+use super::plain::Plain;
+use super::tree::{Tree, Value};
+
+impl Tree {
+    /// As JSON over several lines.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        json(self, 0, &mut out);
+        out.push('\n');
+        out
+    }
+
+    /// As YAML, in block style.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        let mut out = String::new();
+        if is_block(self) {
+            yaml(self, 0, false, &mut out);
+        } else {
+            out.push_str(&scalar(self));
+            out.push('\n');
+        }
+        out
+    }
+}
+
+const STEP: usize = 2;
+
+fn json(tree: &Tree, indent: usize, out: &mut String) {
+    let line = |indent: usize, out: &mut String| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n(' ', indent));
+    };
+    match &tree.value {
+        Value::List(items) if !items.is_empty() => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                line(indent + STEP, out);
+                json(item, indent + STEP, out);
+            }
+            line(indent, out);
+            out.push(']');
+        }
+        Value::Map(entries) if !entries.is_empty() => {
+            out.push('{');
+            for (index, entry) in entries.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                line(indent + STEP, out);
+                out.push_str(&quoted(&entry.key));
+                out.push_str(": ");
+                json(&entry.value, indent + STEP, out);
+            }
+            line(indent, out);
+            out.push('}');
+        }
+        Value::Text(text) => out.push_str(&quoted(text)),
+        Value::Plain(plain) => out.push_str(&match Plain::of(plain) {
+            Plain::Bool(truth) => truth.to_string(),
+            Plain::Number(number) if number.is_finite() => {
+                let written = serde_json::Value::from(number).to_string();
+                written.strip_suffix(".0").map_or(written.clone(), str::to_owned)
+            }
+            Plain::Number(_) | Plain::Text(_) => quoted(plain),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Map(_) => {
+            out.push_str(&scalar(tree));
+        }
+    }
+}
+
+/// Writes the lines of a list or a map; `continues` if the first stands behind the dash of a list.
+fn yaml(tree: &Tree, indent: usize, mut continues: bool, out: &mut String) {
+    let mut line = |out: &mut String| {
+        if !std::mem::take(&mut continues) {
+            out.extend(std::iter::repeat_n(' ', indent));
+        }
+    };
+    match &tree.value {
+        Value::List(items) => {
+            for item in items {
+                line(out);
+                out.push_str("- ");
+                if is_block(item) {
+                    yaml(item, indent + STEP, true, out);
+                } else {
+                    out.push_str(&scalar(item));
+                    out.push('\n');
+                }
+            }
+        }
+        Value::Map(entries) => {
+            for entry in entries {
+                line(out);
+                out.push_str(&text(&entry.key));
+                out.push(':');
+                if is_block(&entry.value) {
+                    out.push('\n');
+                    yaml(&entry.value, indent + STEP, false, out);
+                } else {
+                    out.push(' ');
+                    out.push_str(&scalar(&entry.value));
+                    out.push('\n');
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Plain(_) => {}
+    }
+}
+
+fn is_block(tree: &Tree) -> bool {
+    match &tree.value {
+        Value::List(items) => !items.is_empty(),
+        Value::Map(entries) => !entries.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Plain(_) => false,
+    }
+}
+
+fn scalar(tree: &Tree) -> String {
+    match &tree.value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Number(number) => number.clone(),
+        Value::Text(written) => text(written),
+        Value::Plain(plain) => plain.clone(),
+        Value::List(_) => "[]".to_owned(),
+        Value::Map(_) => "{}".to_owned(),
+    }
+}
+
+/// In double quotes, which mean the same in JSON and YAML; what YAML does not print is escaped.
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    for character in serde_json::Value::from(text).to_string().chars() {
+        let printed =
+            !matches!(character, '\u{7F}'..='\u{9F}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}'..='\u{FFFF}');
+        if printed {
+            out.push(character);
+        } else {
+            out.push_str(&format!("\\u{:04x}", u32::from(character)));
+        }
+    }
+    out
+}
+
+/// A string without quotes where every reader of YAML, of whatever version, sees a string.
+fn text(text: &str) -> String {
+    let careful = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-');
+    let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '_'));
+    let reserved = ["y", "n", "yes", "no", "on", "off", "null", "true", "false"];
+    let is_word = reserved.iter().any(|word| text.eq_ignore_ascii_case(word));
+    let plain = starts && text.chars().all(careful) && !is_word && matches!(Plain::of(text), Plain::Text(_));
+    if plain { text.to_owned() } else { quoted(text) }
+}

@@ -1,0 +1,140 @@
+//! Descriptors: what is built in, what an operator adds, and which values are secrets.
+
+use std::path::PathBuf;
+
+use distributary::json::{Bounds, Schemas, Secrets, Tree, Unknown};
+use prost::Message;
+use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
+use prost_reflect::prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
+
+use crate::{complaint, good};
+
+/// A file that is gone when the test is.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, content: &[u8]) -> Self {
+        let path = std::env::temp_dir().join(format!("distributary-{}-{name}", std::process::id()));
+        std::fs::write(&path, content).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn field(name: &str, number: i32, kind: Type, type_name: Option<&str>) -> FieldDescriptorProto {
+    FieldDescriptorProto {
+        name: Some(name.to_owned()),
+        number: Some(number),
+        label: Some(Label::Optional.into()),
+        r#type: Some(kind.into()),
+        type_name: type_name.map(str::to_owned),
+        ..FieldDescriptorProto::default()
+    }
+}
+
+/// A type of an operator's own that holds one of the API.
+fn acme() -> FileDescriptorSet {
+    let policy = DescriptorProto {
+        name: Some("Policy".to_owned()),
+        field: vec![
+            field("name", 1, Type::String, None),
+            field("max_size", 2, Type::Uint64, None),
+            field("cluster", 3, Type::Message, Some(".envoy.config.cluster.v3.Cluster")),
+        ],
+        ..DescriptorProto::default()
+    };
+    let file = |name: &str| FileDescriptorProto {
+        name: Some(name.to_owned()),
+        syntax: Some("proto3".to_owned()),
+        ..FileDescriptorProto::default()
+    };
+    FileDescriptorSet {
+        file: vec![
+            // Made with its imports, of which some are another version of what is built in.
+            FileDescriptorProto {
+                package: Some("envoy.config.cluster.v3".to_owned()),
+                ..file("envoy/config/cluster/v3/cluster.proto")
+            },
+            FileDescriptorProto {
+                package: Some("acme.v1".to_owned()),
+                dependency: vec!["envoy/config/cluster/v3/cluster.proto".to_owned()],
+                message_type: vec![policy],
+                ..file("acme/v1/policy.proto")
+            },
+        ],
+    }
+}
+
+/// J-04: a type of an operator's own is known once its descriptors are.
+#[test]
+fn operators_add_types() {
+    let file = Scratch::new("acme.binpb", &acme().encode_to_vec());
+    let schemas = Schemas::with_files(std::slice::from_ref(&file.0)).unwrap();
+    assert!(schemas.knows("type.googleapis.com/acme.v1.Policy"));
+    assert!(!Schemas::standard().knows("acme.v1.Policy"));
+    let text =
+        "{\"@type\":\"type.googleapis.com/acme.v1.Policy\",\"name\":\"p\",\"maxSize\":7,\"cluster\":{\"name\":\"c\"}}";
+    let tree = Tree::json(text.as_bytes(), Bounds::FILE).unwrap();
+    let any = schemas.resource(&tree, "", Unknown::Deny).unwrap().value;
+    let json = schemas.resource_json(&any.type_url, &any.value, Secrets::Show).unwrap();
+    assert_eq!(
+        String::from_utf8(json.text).unwrap(),
+        "{\"@type\":\"type.googleapis.com/acme.v1.Policy\",\"name\":\"p\",\"max_size\":\"7\",\"cluster\":{\"name\":\"c\"}}"
+    );
+    assert!(complaint("google.protobuf.Any", text).contains("`type.googleapis.com/acme.v1.Policy` is not known"));
+}
+
+#[test]
+fn files_that_are_no_descriptors() {
+    let missing = std::env::temp_dir().join("distributary-no-such-file.binpb");
+    let said = Schemas::with_files(std::slice::from_ref(&missing))
+        .unwrap_err()
+        .to_string();
+    assert!(said.starts_with(missing.to_str().unwrap()), "{said}");
+    let mut double = acme();
+    double.file[1].name = Some("acme/v1/other.proto".to_owned());
+    double.file.extend(acme().file.into_iter().skip(1));
+    for (name, content, part) in [
+        ("empty.binpb", Vec::new(), "it has no files"),
+        (
+            "text.binpb",
+            b"syntax = \"proto3\";".to_vec(),
+            "not a FileDescriptorSet",
+        ),
+        ("double.binpb", double.encode_to_vec(), "acme.v1.Policy"),
+    ] {
+        let file = Scratch::new(name, &content);
+        let said = Schemas::with_files(std::slice::from_ref(&file.0))
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains(part) && said.contains(name), "{said}");
+    }
+}
+
+#[test]
+fn secrets_are_redacted_where_the_api_says_so() {
+    const SECRET: &str = "envoy.extensions.transport_sockets.tls.v3.Secret";
+    let body = good(
+        SECRET,
+        "{\"name\":\"s\",\"tls_certificate\":{\"certificate_chain\":{\"filename\":\"/c\"},\"private_key\":{\"inline_string\":\"KEY\"},\
+         \"password\":{\"inline_bytes\":\"S0VZ\"}}}",
+    );
+    let json = |secrets| {
+        let json = Schemas::standard().decode(SECRET, &body, secrets).unwrap();
+        String::from_utf8(json.text).unwrap()
+    };
+    assert!(json(Secrets::Show).contains("\"inline_string\":\"KEY\""));
+    assert_eq!(
+        json(Secrets::Redact),
+        "{\"name\":\"s\",\"tls_certificate\":{\"certificate_chain\":{\"filename\":\"/c\"},\"private_key\":{\"inline_string\":\
+         \"[redacted]\"},\"password\":{\"inline_bytes\":\"W3JlZGFjdGVkXQ==\"}}}"
+    );
+    let generic = good(SECRET, "{\"generic_secret\":{\"secret\":{\"inline_string\":\"KEY\"}}}");
+    let shown = Schemas::standard().decode(SECRET, &generic, Secrets::Redact).unwrap();
+    assert!(!String::from_utf8(shown.text).unwrap().contains("KEY"));
+}
