@@ -229,3 +229,30 @@ fn repeated_names() {
         ",
     );
 }
+
+/// C-08, K-21: a client that drops names faster than it takes answers is not owed more than it may ask for.
+#[test]
+fn answers_that_are_owed_are_bounded() {
+    let mut story =
+        String::from("relay limit names_per_stream 2\nclient subscribe cds *\nclient <- cds [], ack\nclient stalls\n");
+    for at in 1..=4 {
+        story.push_str(&format!("client sends cds +x{at}\nclient sends cds -x{at}\n"));
+    }
+    story.push_str("client sends cds +x5\nclient ends ResourceExhausted limits.names_per_stream\n");
+    delta(&story);
+}
+
+/// C-11, K-21: whoever asks again and again and settles nothing waits once much more is on its way than it can hold.
+#[test]
+fn what_is_unsettled_is_bounded() {
+    let names: Vec<String> = (100..200).map(|at| format!("n{at}")).collect();
+    let (put, ask) = (names.join("@1 ") + "@1", names.join(" +"));
+    let mut story = format!("origin put rds {put}\nclient sends rds +{ask}\nclient <- rds [{put}]\n");
+    for _ in 0..2 {
+        story.push_str(&format!("client sends rds +{ask}\nclient <- rds [{put}]\n"));
+    }
+    story.push_str(&format!(
+        "client sends rds +{ask}\nnothing\nclient ack\nclient <- rds [{put}], ack\n"
+    ));
+    delta(&story);
+}

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::flight::{Flight, Response};
+use super::flight::{Flight, Parked, Response};
 use super::nonce::Nonces;
 use super::subscription::{Current, Glance, Rest, Subscription};
 use crate::xds::{Answers, Batch, Dialect, Form, Glimpse, Item, Kind, Known, Name, Resource, Version};
@@ -73,7 +73,7 @@ impl Subscription {
             };
         }
         let busy = !self.flights.is_empty();
-        if busy && (self.dialect == Dialect::Sotw || self.flights.len() >= FLIGHTS_MAX) {
+        if busy && (self.dialect == Dialect::Sotw || self.crowded()) {
             return if self.pending(slot, answers) {
                 Step::Blocked
             } else {
@@ -107,6 +107,29 @@ impl Subscription {
                 }
             }
         }
+    }
+
+    /// K-21: whether so much is unsettled that even what the client asks for waits: many responses, or much more than all that
+    /// it can hold.
+    fn crowded(&self) -> bool {
+        let covered = self.seen.state.as_ref().map_or(0, |state| state.present());
+        let entries: usize = self.flights.iter().map(Flight::len).sum();
+        self.flights.len() >= FLIGHTS_MAX || entries > 2 * (self.names.len() + covered) + FLIGHTS_MAX
+    }
+
+    /// How many entries are kept for the client.
+    pub(super) fn kept(&self) -> usize {
+        let flights = self.flights.iter().map(Flight::len);
+        let parked = self.parked.iter().map(Parked::len);
+        let rest = self.rest.iter().map(|rest| {
+            let chunks = rest.next..rest.batch.chunks();
+            chunks
+                .map(|chunk| rest.batch.items_of(chunk).len() + rest.batch.removed_of(chunk).len())
+                .sum()
+        });
+        let extra = self.seen.extra.iter().map(|extra| extra.names().len());
+        let lists = [self.names.len(), self.owed.len(), self.beats.len(), self.clusters.len()];
+        flights.chain(parked).chain(rest).chain(extra).chain(lists).sum()
     }
 
     fn next_chunk(&mut self, slot: Glimpse<'_>, nonces: &mut Nonces, now: Instant) -> Step {
@@ -263,8 +286,7 @@ impl Subscription {
 
     /// Whether this very content is among what the client has rejected.
     pub(super) fn refuses(&self, resource: &Resource) -> bool {
-        let refused =
-            |parked: &super::flight::Parked| parked.refused(resource.name()) == Some(Some(resource.version()));
+        let refused = |parked: &Parked| parked.refused(resource.name()) == Some(Some(resource.version()));
         self.parked.iter().any(refused)
     }
 

@@ -2,11 +2,11 @@
 //!
 //! Owns what must be remembered of a response until the client has settled it, and after it refused it. Refuses to build one.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::xds::{Batch, Dialect, Name, TypeUrl, Version};
+use crate::xds::{Batch, Dialect, Name, Resource, TypeUrl, Version};
 
 /// A response as the transport must write it.
 #[derive(Clone, Debug)]
@@ -67,56 +67,67 @@ pub(super) struct Flight {
     pub(super) sent: Instant,
 }
 
+impl Flight {
+    /// How many entries it carries.
+    pub(super) fn len(&self) -> usize {
+        self.batch.items_of(self.chunk).len() + self.batch.removed_of(self.chunk).len()
+    }
+}
+
 /// A response that the client refused. Its members are not sent again until one of them changes or goes (B-22, M-02).
+///
+/// K-21: it keeps names and versions, not the response: as every name is in one refused response at the most, refusals cost no
+/// more than what is wanted.
 #[derive(Debug)]
 pub(super) struct Parked {
-    batch: Arc<Batch>,
-    chunk: usize,
-    /// Members that were sent again since, or are not wanted any more.
-    gone: BTreeSet<Name>,
+    /// By canonical name. Members that were sent again since, or are not wanted any more, are dropped.
+    members: BTreeMap<Name, Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    /// What was refused; none is a removal.
+    version: Option<Version>,
+    aliases: Box<[Name]>,
 }
 
 impl Parked {
-    pub(super) const fn new(flight_batch: Arc<Batch>, chunk: usize, gone: BTreeSet<Name>) -> Self {
+    pub(super) const fn new() -> Self {
         Self {
-            batch: flight_batch,
-            chunk,
-            gone,
+            members: BTreeMap::new(),
         }
+    }
+
+    /// What was refused under this canonical name: a resource, or its removal.
+    pub(super) fn add(&mut self, name: &Name, resource: Option<&Resource>) {
+        let member = Member {
+            version: resource.map(Resource::version),
+            aliases: resource.map_or_else(Box::default, |resource| resource.aliases().into()),
+        };
+        self.members.insert(name.clone(), member);
     }
 
     /// The version that was refused under this canonical name; the inner `None` is a removal.
     pub(super) fn refused(&self, name: &Name) -> Option<Option<Version>> {
-        if self.gone.contains(name) {
-            return None;
-        }
-        let items = self.batch.items_of(self.chunk);
-        if let Ok(at) = items.binary_search_by(|item| item.resource.name().cmp(name)) {
-            return items.get(at).map(|item| Some(item.resource.version()));
-        }
-        self.batch.removed_of(self.chunk).binary_search(name).ok().map(|_| None)
+        self.members.get(name).map(|member| member.version)
     }
 
     pub(super) fn let_go(&mut self, name: &Name) {
-        if self.refused(name).is_some() {
-            self.gone.insert(name.clone());
-        }
+        self.members.remove(name);
     }
 
     /// Whether no member is left.
     pub(super) fn spent(&self) -> bool {
-        self.gone.len() == self.batch.items_of(self.chunk).len() + self.batch.removed_of(self.chunk).len()
+        self.members.is_empty()
+    }
+
+    /// How many members are left.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
     }
 
     /// All members that are left, each with the other names that it answers to.
     pub(super) fn members(&self) -> impl Iterator<Item = (&Name, &[Name])> {
-        let items = self.batch.items_of(self.chunk).iter();
-        let items = items.map(|item| (item.resource.name(), item.resource.aliases()));
-        let removed = self
-            .batch
-            .removed_of(self.chunk)
-            .iter()
-            .map(|name| (name, [].as_slice()));
-        items.chain(removed).filter(|(name, _)| !self.gone.contains(*name))
+        self.members.iter().map(|(name, member)| (name, &*member.aliases))
     }
 }

@@ -209,23 +209,30 @@ impl Subscription {
             unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));
             return;
         }
-        let mut gone = BTreeSet::new();
+        let mut parked = Parked::new();
         for item in flight.batch.items_of(flight.chunk) {
             let resource = &item.resource;
             match self.wanted(resource.name(), resource.aliases()).cloned() {
-                Some(name) if self.held(&name).is(resource.version()) => self.names.note(&name, Held::Unknown),
-                Some(_) | None => drop(gone.insert(resource.name().clone())),
+                Some(name) if self.held(&name).is(resource.version()) => {
+                    self.names.note(&name, Held::Unknown);
+                    parked.add(resource.name(), Some(resource));
+                }
+                // What was sent again since, or is not wanted any more, is not refused.
+                Some(_) | None => {}
             }
         }
         for name in flight.batch.removed_of(flight.chunk) {
             if self.wanted(name, &[]).is_some() && !self.held(name).perhaps() {
                 self.names.note(name, Held::Unknown);
-            } else {
-                gone.insert(name.clone());
+                parked.add(name, None);
             }
         }
-        let parked = Parked::new(flight.batch, flight.chunk, gone);
         if !parked.spent() {
+            // What was refused twice is in the later refusal alone.
+            for (name, _) in parked.members() {
+                self.parked.iter_mut().for_each(|before| before.let_go(name));
+            }
+            self.parked.retain(|before| !before.spent());
             self.parked.push(parked);
         }
     }

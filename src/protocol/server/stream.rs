@@ -88,6 +88,13 @@ impl Server {
         self.additions.expired() + self.removals.expired()
     }
 
+    /// K-21: how many entries are kept for this client: what it wants, what it is owed, and what it has not settled or has
+    /// refused.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.types.iter().map(Subscription::kept).sum()
+    }
+
     /// How many responses were sent.
     #[must_use]
     pub const fn sent(&self) -> u64 {
@@ -275,6 +282,14 @@ impl Server {
             return Err(End::limit(
                 "names_per_stream",
                 format_args!("{count} names on one stream"),
+            ));
+        }
+        // K-21: who drops names faster than it settles answers is owed an answer for each of them (C-08).
+        let owed: usize = self.types.iter().map(|subscription| subscription.owed.len()).sum();
+        if max > 0 && owed > max.saturating_mul(2) {
+            return Err(End::limit(
+                "names_per_stream",
+                format_args!("{owed} names that wait for an answer"),
             ));
         }
         Ok(Receipt { type_url, kind })
