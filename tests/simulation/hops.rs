@@ -21,6 +21,10 @@ impl World {
             Hop::Request(at) => return self.asked(at),
             Hop::Response(at) => return self.answered(at),
             Hop::Idle(at) => self.idle(at),
+            Hop::Noticed(at) => {
+                self.tally.hit(Rule::Mute);
+                return self.hang_up(at);
+            }
             Hop::Retry(at) => {
                 if let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) {
                     leg.stage = Stage::Rest;
@@ -70,7 +74,8 @@ impl World {
     /// A request arrives at the control plane.
     fn asked(&mut self, at: At) -> Result<(), Broken> {
         let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
-        let Some(request) = leg.and_then(|leg| leg.link.as_mut()?.up.arrive(false)) else {
+        let link = leg.and_then(|leg| leg.link.as_mut());
+        let Some(request) = link.and_then(|link| link.up.arrive(false).filter(|_| !link.mute)) else {
             return Ok(());
         };
         let node = match &request {
@@ -142,7 +147,8 @@ impl World {
         if leg.stage != Stage::Live {
             return Ok(());
         }
-        let Some(reply) = leg.link.as_mut().and_then(|link| link.down.arrive(false)) else {
+        let link = leg.link.as_mut();
+        let Some(reply) = link.and_then(|link| link.down.arrive(false).filter(|_| !link.mute)) else {
             return Ok(());
         };
         let Reply::Message(bytes) = reply else {
@@ -187,6 +193,21 @@ impl World {
         self.after(wait, Event::Hop(Hop::Retry(at)));
         self.write(at.zone, lost);
         Ok(())
+    }
+
+    /// Nothing reaches the other side any more on both streams, until the transport's own checks find out.
+    pub(crate) fn mute(&mut self, zone: usize) {
+        let mut muted = Vec::new();
+        let legs = self.zones[zone].wire.iter_mut().flat_map(|wire| wire.legs.iter_mut());
+        for (leg, link) in legs.enumerate().filter_map(|(leg, it)| Some((leg, it.link.as_mut()?))) {
+            link.mute = true;
+            muted.push(At { zone, leg, id: link.id });
+        }
+        for at in muted {
+            self.log(|| format!("upstream {}/{}: stream {} falls silent", at.zone, at.leg, at.id));
+            let pause = self.rng.millis(10_000, 60_000);
+            self.after(pause, Event::Hop(Hop::Noticed(at)));
+        }
     }
 
     /// Both streams to a control plane break.

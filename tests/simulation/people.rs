@@ -159,7 +159,7 @@ impl World {
         let pause = self.rng.millis(300, 9000);
         self.after(pause, Event::Fault);
         let streams: Vec<u64> = self.streams.keys().copied().collect();
-        match self.rng.below(10) {
+        match self.rng.below(11) {
             0..=3 => {
                 if let Some(stream) = self.rng.pick(&streams).copied() {
                     self.stall(stream);
@@ -188,6 +188,10 @@ impl World {
                     self.after(pause, Event::Reach(zone));
                     return self.lose(zone);
                 }
+            }
+            9 => {
+                let zone = self.rng.below(self.zones.len());
+                self.mute(zone);
             }
             _ => self.restart(),
         }

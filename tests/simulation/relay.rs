@@ -39,6 +39,9 @@ pub(crate) struct Stream {
     at_client: bool,
 }
 
+/// The names of this world are few, so what is kept for one client is little, whatever it does.
+const KEPT_MAX: usize = 1200;
+
 impl World {
     /// A client opens a stream.
     pub(crate) fn open(&mut self, client: usize, service: Option<Type>) -> u64 {
@@ -210,6 +213,11 @@ impl World {
             let at = self.now + self.delay();
             let at = stream.down.send(answer, at);
             self.at(at, Event::ToClient(id));
+        }
+        self.tally.hit(Rule::K21);
+        let kept = stream.server.kept();
+        if kept > KEPT_MAX {
+            return Err(Broken::new(Rule::K21, format!("stream {id}: {kept} entries are kept")));
         }
         self.set_timer(id, stream);
         Ok(())

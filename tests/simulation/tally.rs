@@ -64,6 +64,7 @@ rules! {
     Views = "views": "no more views than allowed, and nobody is kept out by one that is empty",
     M01 = "M-01": "a warming cluster is given its endpoints",
     Age = "age": "nothing older than what was sent",
+    Mute = "mute": "a link on which everything vanishes is found out",
     Held = "held": "in the end every client holds what it should",
     Empty = "empty": "in the end nothing is kept",
 }

@@ -52,6 +52,8 @@ pub(crate) struct Link {
     pub(crate) up: Pipe<Request>,
     pub(crate) down: Pipe<Reply>,
     pub(crate) answered: bool,
+    /// Whether whatever is sent on it vanishes, and neither side knows.
+    pub(crate) mute: bool,
     pub(crate) opened: Duration,
 }
 
@@ -70,6 +72,8 @@ pub(crate) enum Hop {
     Request(At),
     Response(At),
     Retry(At),
+    /// The relay learns from the transport that nobody is there.
+    Noticed(At),
     /// Nothing may have been wanted of it for a while.
     Idle(At),
 }
@@ -233,6 +237,7 @@ impl World {
                 up: Pipe::default(),
                 down: Pipe::default(),
                 answered: false,
+                mute: false,
                 opened: self.now,
             });
             let delay = self.delay();
