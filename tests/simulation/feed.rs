@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::View;
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::xds::{Changes, Expiry, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Update, Want};
+use distributary::xds::{
+    Changes, Expiry, Name, Reason, Resource, ResourceParts, Standing, Target, TypeUrl, Update, Want,
+};
 
 use super::body::{Content, Type};
 use super::classes::nobody;
@@ -262,7 +264,14 @@ impl World {
             return;
         }
         let now = self.instant();
-        let wants = self.zones[zone].view.take_wants(now);
+        let here = &self.zones[zone];
+        let standing = if here.connected {
+            Standing::Up
+        } else {
+            Standing::Failing
+        };
+        here.view.publish_standing(standing);
+        let wants = here.view.take_wants(now);
         for want in wants {
             self.want(zone, &want);
         }
