@@ -53,6 +53,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let mark = plan::mark(&config);
     let scopes = Arc::new(Scopes::new(
         config.classes.clone(),
+        plan::routes(&config),
         plan::views(&config),
         config.limits.views,
     ));
@@ -111,28 +112,34 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
 
 /// Gives every new view its writer.
 async fn feed(config: &Config, mark: &str, scopes: &Scopes, metrics: &Metrics, health: &Arc<Health>) {
-    let first = config.upstream.top.first();
-    let Some(server) = first.and_then(|first| config.upstream.servers.get(*first)) else {
-        return;
-    };
-    let Source::Grpc(grpc) = &server.source else { return };
-    if config.upstream.servers.len() > 1 {
-        tracing::warn!(
-            server = server.uri,
-            "there is no falling back to other servers yet: only the first is used"
-        );
-    }
-    let settings = Arc::new(plan::upstream(config, mark, server.features));
-    let target = Target::new(&server.uri, grpc.clone(), metrics.upstream(&server.uri));
-    let (reached, health) = (upstream::reach(target.clone(), settings.clone()), health.clone());
+    let servers: Vec<_> = config
+        .upstream
+        .servers
+        .iter()
+        .map(|server| match &server.source {
+            Source::Grpc(grpc) => {
+                let target = Target::new(&server.uri, grpc.clone(), metrics.upstream(&server.uri));
+                Some((target, Arc::new(plan::upstream(config, mark, server.features))))
+            }
+            Source::Files(_) | Source::Rest(_) => None,
+        })
+        .collect();
+    let top = config
+        .upstream
+        .top
+        .iter()
+        .filter_map(|at| servers.get(*at).cloned().flatten());
+    let (reached, health) = (upstream::reach(top.collect()), health.clone());
     spawn(async move {
         reached.await;
         health.advance(Status::Ready);
     });
     loop {
         for view in scopes.take_created() {
-            let node = scopes.presented(view.class()).over(&config.node);
-            spawn(Writer::new(view, &node, &target, &settings).run());
+            if let Some(Some((target, settings))) = servers.get(view.server()) {
+                let node = scopes.presented(view.class()).over(&config.node);
+                spawn(Writer::new(view, &node, target, settings).run());
+            }
         }
         scopes.changed().await;
     }

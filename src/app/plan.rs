@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cache::Settings as ViewSettings;
+use crate::cache::{Route, Routes, Settings as ViewSettings};
 use crate::config::Config;
 use crate::protocol::ClientSettings;
 use crate::xds::{ServerFeatures, Types};
@@ -72,6 +72,20 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
         ping: set(config.timers.keepalive).map_or(Duration::ZERO, |keepalive| keepalive.max(PING_LEAST)),
         idle: config.timers.linger,
     }
+}
+
+/// Which servers each authority is asked at.
+pub(super) fn routes(config: &Config) -> Routes {
+    let route = |servers: &[usize], reachability_only| Route {
+        servers: servers.to_vec(),
+        reachability_only,
+    };
+    let upstream = &config.upstream;
+    let authorities = upstream.authorities.iter().map(|(name, authority)| {
+        let servers = route(&authority.servers, authority.reachability_only);
+        (Arc::from(name.as_str()), servers)
+    });
+    Routes::new(route(&upstream.top, false), authorities.collect())
 }
 
 /// K-25: how the relay knows itself in a chain. Its id alone does not do: two tiers may be configured alike.

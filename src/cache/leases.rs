@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::sets::{Set, Sets};
 use super::shard::{SHARDS, Shard, Turn};
 use super::{Full, lock};
-use crate::xds::{Name, Target, TypeUrl};
+use crate::xds::{Cut, Name, Target, TypeUrl};
 
 /// All leases of one view, in shards by target, because many sessions come and go at the same time.
 pub(super) struct Leases {
@@ -117,6 +117,16 @@ impl Leases {
     /// When the next lease ends.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.shards.iter().filter_map(|shard| lock(shard).poll_timeout()).min()
+    }
+
+    /// What somebody wants and of which nothing is known, in the order of types and names.
+    pub(super) fn unanswered(&self, cut: &Cut) -> Vec<(TypeUrl, Target)> {
+        let mut unanswered = Vec::new();
+        for shard in &self.shards {
+            lock(shard).unanswered(cut, &mut unanswered);
+        }
+        unanswered.sort_unstable();
+        unanswered
     }
 
     /// Shows the sets that wait for the target.

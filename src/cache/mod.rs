@@ -9,6 +9,7 @@ pub mod bell;
 pub mod class;
 pub mod library;
 pub mod pressure;
+pub mod routes;
 pub mod scopes;
 pub mod seat;
 pub mod view;
@@ -24,14 +25,17 @@ mod replaced;
 mod sets;
 mod shard;
 mod slab;
+pub mod standing;
 
 pub use bell::{Bell, Driver};
 pub use class::{Classes, Piece, Rule, Selector};
 pub use library::{Library, Uses};
 pub use presented::Presented;
 pub use pressure::Summary;
+pub use routes::{Route, Routes};
 pub use scopes::Scopes;
 pub use seat::Seat;
+pub use standing::Heed;
 pub use view::{Settings, View};
 
 /// What clients ask for exceeds a limit.

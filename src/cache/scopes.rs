@@ -1,6 +1,6 @@
-//! All views, by the class of clients that share each.
+//! All views, by the class of clients that share each and the server whose word it is.
 //!
-//! Owns that there is one view for a class and never more views than allowed, and when a view ends. Refuses to know who
+//! Owns that there is one view for a class and a server, and never more views than allowed, and when a view ends. Refuses to know who
 //! writes into a view: whoever does waits for new ones here.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use super::class::{Classes, Selector};
 use super::presented::Presented;
+use super::routes::Routes;
 use super::view::{Settings, View};
 use super::{Full, Seat, lock};
 use crate::xds::{Class, Node};
@@ -22,6 +23,7 @@ use crate::xds::{Class, Node};
 /// [`View::is_closed`]; and calls [`Scopes::sweep`] every few seconds.
 pub struct Scopes {
     classes: Classes,
+    routes: Routes,
     settings: Settings,
     /// The most views at the same time (`limits.views`); 0: no bound.
     limit: usize,
@@ -32,7 +34,7 @@ pub struct Scopes {
 
 #[derive(Default)]
 struct Views {
-    open: BTreeMap<Class, Open>,
+    open: BTreeMap<(Class, usize), Open>,
     created: Vec<Arc<View>>,
 }
 
@@ -47,9 +49,10 @@ struct Open {
 impl Scopes {
     /// No views yet.
     #[must_use]
-    pub fn new(classes: Classes, settings: Settings, limit: usize) -> Self {
+    pub fn new(classes: Classes, routes: Routes, settings: Settings, limit: usize) -> Self {
         Self {
             classes,
+            routes,
             settings,
             limit,
             views: Mutex::default(),
@@ -58,20 +61,33 @@ impl Scopes {
         }
     }
 
-    /// A place for a client at the view of its class, which is made if there is none.
+    /// Which servers each authority is asked at.
+    #[must_use]
+    pub const fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// A place for a client at the view of a server, which is made if there is none. F-13: names of new style are the same for
+    /// all classes of clients; those of old style are not.
     ///
     /// # Errors
     ///
     /// There would be more views than allowed, and somebody is at each of them.
-    pub fn enter(&self, node: &Arc<Node>) -> Result<Seat, Full> {
-        let class = self.classes.class(node);
+    pub fn enter(&self, node: &Arc<Node>, authority: Option<&str>, server: usize) -> Result<Seat, Full> {
+        let class = match authority {
+            None => self.classes.class(node),
+            Some(_) => Classes::default().class(node),
+        };
+        let key = (class, server);
         let mut views = lock(&self.views);
-        if let Some(open) = views.open.get(&class) {
+        if let Some(open) = views.open.get(&key) {
             // The place is taken before the lock is released, so that no sweep can come between.
             let seat = open.view.enter();
             let first = open.first.clone();
             drop(views);
-            self.compare(&first, node);
+            if authority.is_none() {
+                self.compare(&first, node);
+            }
             return Ok(seat);
         }
         if self.limit > 0 && views.open.len() >= self.limit && !views.make_room() {
@@ -80,7 +96,8 @@ impl Scopes {
                 value: self.limit,
             });
         }
-        let view = View::new(class.clone(), self.settings);
+        let heed = self.routes.heed(server);
+        let view = View::of(server, heed, key.0.clone(), self.settings);
         let seat = view.enter();
         views.created.push(view.clone());
         let open = Open {
@@ -88,7 +105,7 @@ impl Scopes {
             first: node.clone(),
             idle: None,
         };
-        views.open.insert(class, open);
+        views.open.insert(key, open);
         drop(views);
         self.news.notify_one();
         Ok(seat)
@@ -111,7 +128,7 @@ impl Scopes {
         self.classes.presented(class)
     }
 
-    /// All views, in the order of their classes.
+    /// All views, in the order of their classes and servers.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<View>> {
         lock(&self.views).open.values().map(|open| open.view.clone()).collect()
@@ -170,10 +187,10 @@ impl Views {
     /// Ends a view at which nobody is: what only lingers must not keep out who is here.
     fn make_room(&mut self) -> bool {
         let empty = self.open.iter().find(|(_, open)| open.view.seats() == 0);
-        let Some(class) = empty.map(|(class, _)| class.clone()) else {
+        let Some(key) = empty.map(|(key, _)| key.clone()) else {
             return false;
         };
-        if let Some(open) = self.open.remove(&class) {
+        if let Some(open) = self.open.remove(&key) {
             open.view.close();
             self.created.retain(|created| !Arc::ptr_eq(created, &open.view));
         }

@@ -42,6 +42,12 @@ impl Seat {
         &self.seated.bell
     }
 
+    /// Whether the session reads another view, and has this seat to come or to return: then the view's server tells it how it
+    /// stands.
+    pub fn watch(&self, watches: bool) {
+        self.seated.watch(watches);
+    }
+
     /// The session begins or ceases to want something; saying so twice is as good as once. It must look at the cut
     /// *after* a beginning: what was published before does not ring.
     ///

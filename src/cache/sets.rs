@@ -3,6 +3,7 @@
 //! Owns the numbers of sessions and sets, and which session has which. Refuses to know what a lease is.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::bell::Bell;
@@ -32,8 +33,21 @@ struct Tables {
 #[derive(Default)]
 pub(super) struct Seated {
     pub(super) bell: Bell,
+    /// Whether it reads another view, and waits here for a reason to read this one.
+    watches: AtomicBool,
     /// Held while it changes what it leases; locked before everything else, never two at once.
     pub(super) turn: Mutex<Turn>,
+}
+
+impl Seated {
+    /// Whether its session reads another view.
+    pub(super) fn watches(&self) -> bool {
+        self.watches.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn watch(&self, watches: bool) {
+        self.watches.store(watches, Ordering::Relaxed);
+    }
 }
 
 /// Whether a session has changed its mind.

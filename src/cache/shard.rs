@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::lock;
 use super::sets::{Reading, Set};
-use crate::xds::{Name, Target, TypeUrl, Want};
+use crate::xds::{Cut, Name, Target, TypeUrl, Want};
 
 /// The leases whose targets fall into this part.
 pub(super) struct Shard {
@@ -208,6 +208,24 @@ impl Shard {
             .flat_map(|typed| typed.targets.values())
         {
             self.waiters(*number).iter().copied().for_each(&mut found);
+        }
+    }
+
+    pub(super) fn unanswered(&self, cut: &Cut, unanswered: &mut Vec<(TypeUrl, Target)>) {
+        for (type_url, typed) in &self.types {
+            let slot = cut.slot(type_url);
+            let known = |target: &Target| match target {
+                Target::Wildcard => {
+                    slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()))
+                }
+                Target::Name(name) => slot.is_some_and(|slot| slot.known(name).is_some()),
+            };
+            let wanted = typed
+                .targets
+                .iter()
+                .filter(|(_, number)| !self.waiters(**number).is_empty());
+            let lacking = wanted.filter(|(target, _)| !known(target));
+            unanswered.extend(lacking.map(|(target, _)| (type_url.clone(), target.clone())));
         }
     }
 

@@ -16,7 +16,8 @@ use super::lock;
 use super::replaced::Replaced;
 use super::seat::Seat;
 use super::sets::{Set, Sets};
-use crate::xds::{Changes, Class, Cut, Name, Slot, Standing, Target, TypeUrl, Update, Want};
+use super::standing::Heed;
+use crate::xds::{Changes, Class, Cut, Name, Slot, Target, TypeUrl, Update, Want};
 
 /// One view.
 ///
@@ -26,8 +27,10 @@ use crate::xds::{Changes, Class, Cut, Name, Slot, Standing, Target, TypeUrl, Upd
 /// seen that it began leaves no trace, and changes that a session has not looked at are one change.
 pub struct View {
     class: Class,
+    server: usize,
+    pub(super) heed: Heed,
     pub(super) settings: Settings,
-    cut: ArcSwap<Cut>,
+    pub(super) cut: ArcSwap<Cut>,
     generation: AtomicU64,
     pub(super) leases: Leases,
     pub(super) sets: Sets,
@@ -36,6 +39,8 @@ pub struct View {
     pub(super) writer: Mutex<Replaced>,
     pub(super) interest: Notify,
     closed: AtomicBool,
+    /// Whether another server has stood in for this one since its last stream began.
+    pub(super) superseded: AtomicBool,
     /// The generation at the last call of [`Self::relieve`].
     pub(super) checked: AtomicU64,
 }
@@ -67,11 +72,19 @@ enum Ring {
 const WAKE_AT_ONCE: usize = 1 << 16;
 
 impl View {
-    /// A view in which nothing is known.
+    /// A view of the only server there is, in which nothing is known.
     #[must_use]
     pub fn new(class: Class, settings: Settings) -> Arc<Self> {
+        Self::of(0, Heed::Nobody, class, settings)
+    }
+
+    /// A view of this server, in which nothing is known.
+    #[must_use]
+    pub fn of(server: usize, heed: Heed, class: Class, settings: Settings) -> Arc<Self> {
         Arc::new(Self {
             class,
+            server,
+            heed,
             settings,
             cut: ArcSwap::default(),
             generation: AtomicU64::new(0),
@@ -81,6 +94,7 @@ impl View {
             writer: Mutex::default(),
             interest: Notify::new(),
             closed: AtomicBool::new(false),
+            superseded: AtomicBool::new(false),
             checked: AtomicU64::new(0),
         })
     }
@@ -89,6 +103,12 @@ impl View {
     #[must_use]
     pub const fn class(&self) -> &Class {
         &self.class
+    }
+
+    /// The number of the server whose word it is.
+    #[must_use]
+    pub const fn server(&self) -> usize {
+        self.server
     }
 
     /// What is known now.
@@ -178,15 +198,6 @@ impl View {
             });
         }
         self.finish(replaced, cut, &rings);
-    }
-
-    /// The writer says how it stands with the server.
-    pub fn publish_standing(&self, standing: Standing) {
-        let _writer = lock(&self.writer);
-        let cut = self.cut.load();
-        if cut.standing() != standing {
-            self.cut.store(Arc::new(cut.with_standing(standing)));
-        }
     }
 
     /// Ends the view: its writer is told.
@@ -296,7 +307,7 @@ impl View {
         woken.into_iter().for_each(wake);
     }
 
-    fn ring_some(&self, type_url: &TypeUrl, names: &[Name], wildcard: bool, generation: u64) {
+    pub(super) fn ring_some(&self, type_url: &TypeUrl, names: &[Name], wildcard: bool, generation: u64) {
         let wildcard = wildcard.then_some((usize::MAX, Target::Wildcard));
         let names_at = names.iter().cloned().map(Target::Name).enumerate();
         let mut targets = wildcard.into_iter().chain(names_at).peekable();

@@ -81,7 +81,7 @@ impl Driver {
             return Poll::Ready(());
         }
         // After the first request, which is what brings the session to a view: before it there is no bell to wait at.
-        session.lock().handle_bell(cx);
+        session.lock().handle_bell(cx, now);
         self.poll_times(cx, now)
     }
 

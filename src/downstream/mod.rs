@@ -13,6 +13,7 @@ mod driver;
 mod health;
 mod log;
 mod pace;
+mod place;
 mod requests;
 mod serve;
 mod service;
@@ -22,5 +23,6 @@ mod settings;
 mod stall;
 mod streams;
 
+pub use place::{Place, Rung};
 pub use serve::{Shared, serve};
 pub use settings::{Limits, Settings, Timers};

@@ -14,12 +14,12 @@ use tonic::{Code, Status};
 
 use super::Shared;
 use super::accounts::Accounts;
+use super::place::Place;
 use super::services::{Method, Transport};
-use crate::cache::{Driver, Seat};
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{self, End, Opening, Response, Server};
 use crate::wire::{Afloat, Answer, Progress, Rope, Scan, encode};
-use crate::xds::{Cut, Dialect, Known, Name};
+use crate::xds::{Dialect, Known, Name, Sight};
 
 /// A stream as its two drivers share it: the one that reads requests, and the response body. Both run in one task, so the lock
 /// is never waited for.
@@ -34,7 +34,7 @@ pub(super) struct State {
     method: Method,
     server: Server,
     /// From the first request on.
-    seat: Option<Seat>,
+    place: Option<Place>,
     /// What a unary request asked for by name.
     fetched: Vec<Name>,
     /// The stream ends as soon as the client has got something and nothing more is to be said (K-26).
@@ -64,7 +64,7 @@ impl Session {
             accounts,
             method,
             server,
-            seat: None,
+            place: None,
             fetched: Vec::new(),
             closing: false,
             end: None,
@@ -92,28 +92,28 @@ impl State {
         }
     }
 
-    /// What has changed in the view since the last look; the task is woken at the next change.
-    pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>) {
-        let Some(seat) = &self.seat else { return };
-        while seat.bell().poll(Driver::Reader, cx).is_ready() {
-            for (type_url, dirty) in seat.bell().take() {
-                self.server.handle_dirty(&type_url, dirty);
-            }
-            if seat.bell().is_dismissed() {
-                let message = "the client holds back more outdated content than `limits.pinned_bytes_per_view` allows";
-                self.end.get_or_insert_with(|| Status::unavailable(message));
-                return;
-            }
+    /// What has changed in the views since the last look; the task is woken at the next change.
+    pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>, now: Instant) {
+        let Some(place) = &self.place else { return };
+        let rung = place.poll_bells(cx);
+        for (type_url, dirty) in rung.dirty {
+            self.server.handle_dirty(&type_url, dirty);
         }
+        if rung.dismissed {
+            let message = "the client holds back more outdated content than `limits.pinned_bytes_per_view` allows";
+            self.end.get_or_insert_with(|| Status::unavailable(message));
+        }
+        self.settle(now);
     }
 
     /// The time of [`Self::poll_timeout`] has come.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.settle(now);
         if self.server.poll_timeout().is_none_or(|at| now < at) {
             return;
         }
-        let cut = self.cut();
-        if let Some(end) = self.server.handle_timeout(&cut.into(), now) {
+        let sight = self.sight();
+        if let Some(end) = self.server.handle_timeout(&sight, now) {
             self.shared.metrics.unanswered.inc();
             let status = self.status(end);
             self.end.get_or_insert(status);
@@ -155,7 +155,8 @@ impl State {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.server.poll_timeout()
+        let settles = self.place.as_ref().and_then(Place::poll_timeout);
+        self.server.poll_timeout().into_iter().chain(settles).min()
     }
 
     /// What to say next, when the transport can take it.
@@ -171,10 +172,8 @@ impl State {
         if let Err(end) = self.end.take().map_or_else(|| self.say_wants(), Err) {
             return Poll::Ready(Output::End(end));
         }
-        let cut = self.cut();
-        let response = self
-            .server
-            .poll_response(&cut.clone().into(), &*self.shared.library, now);
+        let sight = self.sight();
+        let response = self.server.poll_response(&sight, &*self.shared.library, now);
         self.accounts.gates(self.server.expired_gates());
         self.note_looked(response.as_ref());
         if let Some(response) = response {
@@ -184,7 +183,7 @@ impl State {
             }
             return Poll::Ready(Output::Response(self.encode(&response)));
         }
-        if let Some(end) = self.absent(&cut) {
+        if let Some(end) = self.absent(&sight) {
             return Poll::Ready(Output::End(end));
         }
         // K-26: clients that got something reconnect without an error; one that asked for nothing lacks nothing.
@@ -197,8 +196,8 @@ impl State {
     /// A type is dealt with when it has a response, or needs none and waits for no acknowledgement: only the others hold back
     /// old content.
     fn note_looked(&self, response: Option<&Response>) {
-        let Some(seat) = &self.seat else { return };
-        seat.bell().looked(|type_url| match response {
+        let Some(place) = &self.place else { return };
+        place.looked(|type_url| match response {
             Some(response) => response.type_url == *type_url,
             None => {
                 let mut types = self.server.status();
@@ -274,30 +273,46 @@ impl State {
     }
 
     /// A unary request for nothing but what does not exist has that for an answer; a stream would wait for it (B-27).
-    fn absent(&self, cut: &Cut) -> Option<Status> {
-        let slot = cut.slot(self.method.service.as_ref().filter(|_| !self.fetched.is_empty())?)?;
+    fn absent(&self, sight: &Sight) -> Option<Status> {
+        let slot = sight.glimpse(self.method.service.as_ref().filter(|_| !self.fetched.is_empty())?);
         let absent = |name| matches!(slot.known(name), Some(Known::Absent(_)));
         let all = self.fetched.iter().all(absent);
         all.then(|| Status::new(Code::NotFound, "none of the resources exists"))
     }
 
     fn enter(&mut self) -> Result<(), Status> {
-        if self.seat.is_some() {
+        if self.place.is_some() {
             return Ok(());
         }
         let Some(node) = self.server.node() else { return Ok(()) };
-        let seat = self.shared.scopes.enter(node).map_err(|full| self.full(full))?;
-        self.seat = Some(seat);
+        let patience = self.shared.settings.protocol.timers.unanswered;
+        let place = Place::enter(&self.shared.scopes, node, patience).map_err(|full| self.full(full))?;
+        self.place = Some(place);
         Ok(())
     }
 
     fn say_wants(&mut self) -> Result<(), Status> {
         while let Some(want) = self.server.poll_want() {
-            if let Some(seat) = &self.seat {
-                seat.want(&want).map_err(|full| self.full(full))?;
+            if let Some(place) = &mut self.place {
+                place.want(&self.shared.scopes, &want).map_err(|full| self.full(full))?;
             }
         }
         Ok(())
+    }
+
+    /// Reads other views where the servers' standing asks for it.
+    fn settle(&mut self, now: Instant) {
+        if let Some(place) = &mut self.place
+            && place.settle(&self.shared.scopes, &self.server, now)
+        {
+            self.server.handle_moved();
+        }
+    }
+
+    fn sight(&self) -> Sight {
+        self.place
+            .as_ref()
+            .map_or_else(Sight::default, |place| place.sight(&self.shared.scopes))
     }
 
     fn full(&self, full: crate::cache::Full) -> Status {
@@ -310,10 +325,6 @@ impl State {
             self.shared.metrics.refused(limit);
         }
         Status::new(Code::from_i32(end.code.number().cast_signed()), end.message)
-    }
-
-    fn cut(&self) -> Arc<Cut> {
-        self.seat.as_ref().map_or_else(Arc::default, |seat| seat.view().cut())
     }
 
     fn encode(&mut self, response: &Response) -> Rope {

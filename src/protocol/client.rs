@@ -135,6 +135,12 @@ impl Client {
         }
     }
 
+    /// G-12: another server has stood in. What this one said before is kept, but it is not told so. Only between streams.
+    pub fn handle_superseded(&mut self) {
+        debug_assert!(self.stream.is_none(), "the versions belong to the stream");
+        self.feeds.values_mut().for_each(Feed::forget_versions);
+    }
+
     /// Something is wanted, or no more. What is not wanted is forgotten.
     pub fn handle_want(&mut self, want: &Want) -> Vec<Changes> {
         let known = self.feeds.contains_key(&want.type_url);

@@ -32,6 +32,8 @@ pub(super) struct Leg {
     stage: Stage,
     /// Whether the last attempt came to nothing, and none to anything since.
     failing: bool,
+    /// Whether another server has stood in since the last stream began.
+    superseded: bool,
     /// Since when nothing is wanted of the open stream.
     idle: Option<Instant>,
 }
@@ -59,6 +61,7 @@ impl Leg {
             backoff: Backoff::default(),
             stage: Stage::Rest,
             failing: false,
+            superseded: false,
             idle: None,
         }
     }
@@ -91,6 +94,11 @@ impl Leg {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let closes = self.idle.map(|since| since + self.settings.idle);
         self.client.poll_timeout().into_iter().chain(closes).min()
+    }
+
+    /// Another server stands in.
+    pub(super) const fn supersede(&mut self) {
+        self.superseded = true;
     }
 
     /// How it stands with the server, if anything is wanted of it. G-08: what failed has to answer before it counts again.
@@ -205,6 +213,9 @@ impl Leg {
 
     fn opened(&mut self, channel: Channel) {
         let dialect = self.client.dialect();
+        if std::mem::take(&mut self.superseded) {
+            self.client.handle_superseded();
+        }
         self.client.handle_connected(channel.round_trip);
         self.board.enter(Phase::Open, dialect);
         tracing::info!(

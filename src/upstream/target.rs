@@ -107,13 +107,20 @@ fn token(grpc: &Grpc) -> Option<Arc<Token>> {
     }
 }
 
-/// Tries until the control plane could be connected to once.
-pub async fn reach(target: Arc<Target>, settings: Arc<Settings>) {
+/// Tries until one of the control planes could be connected to once; each time in their order (G-01).
+pub async fn reach(targets: Vec<(Arc<Target>, Arc<Settings>)>) {
     let mut backoff = Backoff::default();
-    while let Err(failure) = Channel::open(&target, &settings).await {
+    loop {
+        for (target, settings) in &targets {
+            match Channel::open(target, settings).await {
+                Ok(_) => {
+                    tracing::info!(server = target.uri(), "control plane reached");
+                    return;
+                }
+                Err(failure) => tracing::warn!(server = target.uri(), error = %failure, "control plane not reached"),
+            }
+        }
         let wait = backoff.handle_failure(dice());
-        tracing::warn!(server = target.uri(), error = %failure, retry_in = ?wait, "control plane not reached");
         tokio::time::sleep_until((now() + wait).into()).await;
     }
-    tracing::info!(server = target.uri(), "control plane reached");
 }

@@ -62,6 +62,10 @@ impl Writer {
     }
 
     fn turn(&mut self, changes: &mut Vec<Changes>) {
+        if self.view.take_superseded() {
+            self.main.supersede();
+            self.aside.supersede();
+        }
         let wants = self.view.take_wants(now());
         let cut = self.view.cut();
         for want in wants {

@@ -2,7 +2,7 @@
 //!
 //! Owns the way from a name to the cut that counts for it. Refuses to choose the server: whoever binds the session does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, TypeUrl};
@@ -11,7 +11,9 @@ use super::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, TypeUrl};
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
     plain: Arc<Cut>,
-    authorities: BTreeMap<Arc<str>, Option<Arc<Cut>>>,
+    authorities: BTreeMap<Arc<str>, Arc<Cut>>,
+    /// The authorities that somebody serves.
+    served: Arc<BTreeSet<Arc<str>>>,
 }
 
 /// One type as a session reads it.
@@ -28,28 +30,38 @@ static NOWHERE: Known = Known::Absent(Reason::Said);
 impl From<Arc<Cut>> for Sight {
     /// All there is for a session that asks for names of old style alone.
     fn from(plain: Arc<Cut>) -> Self {
-        Self {
-            plain,
-            authorities: BTreeMap::new(),
-        }
+        Self::new(plain, Arc::default())
     }
 }
 
 impl Sight {
-    /// The names of this authority are read from this cut; `None`: there is no such authority.
-    pub fn add(&mut self, authority: Arc<str>, cut: Option<Arc<Cut>>) {
+    /// Names of old style are read from this cut; there are these authorities.
+    #[must_use]
+    pub const fn new(plain: Arc<Cut>, served: Arc<BTreeSet<Arc<str>>>) -> Self {
+        Self {
+            plain,
+            authorities: BTreeMap::new(),
+            served,
+        }
+    }
+
+    /// The names of this authority are read from this cut.
+    pub fn add(&mut self, authority: Arc<str>, cut: Arc<Cut>) {
         self.authorities.insert(authority, cut);
     }
 
-    /// What is known of a type, if anything is.
+    fn serves(&self, authority: &str) -> bool {
+        self.authorities.contains_key(authority) || self.served.contains(authority)
+    }
+
+    /// What is known of a type.
     #[must_use]
-    pub fn glimpse<'a>(&'a self, type_url: &'a TypeUrl) -> Option<Glimpse<'a>> {
-        let plain = self.plain.slot(type_url);
-        (plain.is_some() || !self.authorities.is_empty()).then_some(Glimpse {
+    pub fn glimpse<'a>(&'a self, type_url: &'a TypeUrl) -> Glimpse<'a> {
+        Glimpse {
             type_url,
             sight: self,
-            plain,
-        })
+            plain: self.plain.slot(type_url),
+        }
     }
 
     /// Whether the server that counts for this name can be reached, as far as is known.
@@ -58,9 +70,8 @@ impl Sight {
         match name.and_then(Name::authority) {
             None => self.plain.standing().reachable(),
             Some(authority) => match self.authorities.get(authority) {
-                Some(Some(cut)) => cut.standing().reachable(),
-                Some(None) => true,
-                None => false,
+                Some(cut) => cut.standing().reachable(),
+                None => !self.served.contains(authority),
             },
         }
     }
@@ -76,10 +87,9 @@ impl<'a> Glimpse<'a> {
     /// What is known of a name.
     #[must_use]
     pub fn known(self, name: &Name) -> Option<&'a Known> {
-        match name.authority().map(|authority| self.sight.authorities.get(authority)) {
-            Some(Some(None)) => Some(&NOWHERE),
-            Some(None) => None,
-            Some(Some(Some(_))) | None => self.slot(name)?.known(name),
+        match name.authority() {
+            Some(authority) if !self.sight.serves(authority) => Some(&NOWHERE),
+            Some(_) | None => self.slot(name)?.known(name),
         }
     }
 
@@ -117,7 +127,7 @@ impl<'a> Glimpse<'a> {
     fn slot(self, name: &Name) -> Option<&'a Slot> {
         match name.authority() {
             None => self.plain,
-            Some(authority) => self.sight.authorities.get(authority)?.as_ref()?.slot(self.type_url),
+            Some(authority) => self.sight.authorities.get(authority)?.slot(self.type_url),
         }
     }
 }

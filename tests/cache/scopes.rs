@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use distributary::cache::{Classes, Rule, Scopes, Selector};
+use distributary::cache::{Classes, Routes, Rule, Scopes, Selector};
 use distributary::xds::Node;
 
 use super::*;
@@ -12,7 +12,7 @@ fn by_cluster(limit: usize) -> Scopes {
         key: vec![Selector::Cluster],
         ..Rule::default()
     };
-    Scopes::new(Classes::new(vec![rule]), settings(), limit)
+    Scopes::new(Classes::new(vec![rule]), Routes::default(), settings(), limit)
 }
 
 fn node(cluster: &str) -> Arc<Node> {
@@ -32,7 +32,7 @@ fn one_view_for_a_class_under_races() {
             let (scopes, gate) = (&scopes, &gate);
             scope.spawn(move || {
                 gate.wait();
-                scopes.enter(&node(["a", "b"][n % 2])).ok()
+                scopes.enter(&node(["a", "b"][n % 2]), None, 0).ok()
             })
         };
         let threads: Vec<_> = (0..8).map(enter).collect();
@@ -56,18 +56,21 @@ fn one_view_for_a_class_under_races() {
 #[test]
 fn views_are_bounded_and_the_error_names_the_key() {
     let scopes = by_cluster(2);
-    let a = scopes.enter(&node("a")).expect("there is room");
-    let b = scopes.enter(&node("b")).expect("there is room");
-    let refused = scopes.enter(&node("c")).err().expect("there is no room");
+    let a = scopes.enter(&node("a"), None, 0).expect("there is room");
+    let b = scopes.enter(&node("b"), None, 0).expect("there is room");
+    let refused = scopes.enter(&node("c"), None, 0).err().expect("there is no room");
     assert_eq!(
         refused.to_string(),
         "limits.views of 2 is reached; raise it where all of this is meant"
     );
-    assert_eq!(scopes.enter(&node("a")).expect("there is one").view().seats(), 2);
+    assert_eq!(
+        scopes.enter(&node("a"), None, 0).expect("there is one").view().seats(),
+        2
+    );
     let view = b.view().clone();
     assert_eq!(scopes.take_created().len(), 2);
     drop(b);
-    let c = scopes.enter(&node("c")).expect("b is nobody's");
+    let c = scopes.enter(&node("c"), None, 0).expect("b is nobody's");
     assert!(view.is_closed() && !a.view().is_closed() && !c.view().is_closed());
     assert_eq!((scopes.all().len(), scopes.take_created().len()), (2, 1));
 }
@@ -75,7 +78,7 @@ fn views_are_bounded_and_the_error_names_the_key() {
 #[test]
 fn a_view_without_clients_ends_when_its_time_is_over() {
     let (scopes, mut now) = (by_cluster(2), start());
-    let seat = scopes.enter(&node("a")).expect("there is room");
+    let seat = scopes.enter(&node("a"), None, 0).expect("there is room");
     assert_eq!(seat.want(&want(&eds(), "a", true)), Ok(()));
     let view = seat.view().clone();
     let _ = view.take_wants(now);
@@ -88,7 +91,7 @@ fn a_view_without_clients_ends_when_its_time_is_over() {
     }
     assert_eq!(asked(&view.take_wants(now)), ["-eds a"]);
     scopes.sweep(now);
-    let back = scopes.enter(&node("a")).expect("it is still there");
+    let back = scopes.enter(&node("a"), None, 0).expect("it is still there");
     assert!(Arc::ptr_eq(back.view(), &view));
     now += LINGER;
     scopes.sweep(now);
@@ -97,7 +100,7 @@ fn a_view_without_clients_ends_when_its_time_is_over() {
     assert!(!view.is_closed());
     scopes.sweep(now + LINGER);
     assert!(view.is_closed() && scopes.all().is_empty());
-    let again = scopes.enter(&node("a")).expect("there is room");
+    let again = scopes.enter(&node("a"), None, 0).expect("there is room");
     assert!(!Arc::ptr_eq(again.view(), &view));
 }
 
@@ -106,8 +109,8 @@ fn a_view_without_clients_ends_when_its_time_is_over() {
 fn sharing_is_said_once() {
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || {
-        let scopes = Scopes::new(Classes::default(), settings(), 0);
-        let seats = ["a", "a", "b", "c"].map(|cluster| scopes.enter(&node(cluster)).map_err(|_| cluster));
+        let scopes = Scopes::new(Classes::default(), Routes::default(), settings(), 0);
+        let seats = ["a", "a", "b", "c"].map(|cluster| scopes.enter(&node(cluster), None, 0).map_err(|_| cluster));
         assert!(seats.iter().all(Result::is_ok));
     });
     let lines = log.lines();

@@ -139,7 +139,7 @@ const fn settings() -> cache::Settings {
 }
 
 pub(crate) fn scopes(rules: &Classes, limit: usize) -> Scopes {
-    Scopes::new(rules.clone(), settings(), limit)
+    Scopes::new(rules.clone(), cache::Routes::default(), settings(), limit)
 }
 
 impl World {
@@ -153,7 +153,7 @@ impl World {
 
     /// A place for a stream at the view of its client's class; none if there are too many views.
     pub(crate) fn seat(&mut self, zone: usize, node: &Arc<xds::Node>) -> Result<Option<Seat>, Broken> {
-        let entered = self.scopes.enter(node);
+        let entered = self.scopes.enter(node, None, 0);
         self.see_ends();
         for view in self.scopes.take_created() {
             let node = self.scopes.presented(view.class()).over(&relay_node());

@@ -96,9 +96,7 @@ impl Server {
             return Step::Idle;
         };
         let type_url = subscription.type_url.clone();
-        let Some(slot) = sight.glimpse(&type_url) else {
-            return Step::Idle;
-        };
+        let slot = sight.glimpse(&type_url);
         if subscription.paced(pace, slot, now) {
             return if subscription.pending(slot, answers) {
                 Step::Blocked
@@ -150,7 +148,7 @@ impl Server {
             .filter(|subscription| endpoints_for(clusters, subscription))
             .any(|subscription| {
                 let slot = sight.glimpse(&subscription.type_url);
-                let absent = matches!(slot.and_then(|slot| slot.known(name)), Some(Known::Absent(_)));
+                let absent = matches!(slot.known(name), Some(Known::Absent(_)));
                 absent || subscription.held(name).perhaps() && !subscription.owed.contains(name)
             })
     }
@@ -163,7 +161,7 @@ impl Server {
             .filter(|subscription| subscription.type_url.kind().gated());
         gated.all(|subscription| {
             let slot = sight.glimpse(&subscription.type_url);
-            subscription.settled() && !slot.is_some_and(|slot| subscription.pending(slot, answers))
+            subscription.settled() && !subscription.pending(slot, answers)
         })
     }
 
@@ -172,9 +170,7 @@ impl Server {
         let Some(subscription) = self.types.get(at) else {
             return false;
         };
-        let Some(slot) = sight.glimpse(&subscription.type_url) else {
-            return false;
-        };
+        let slot = sight.glimpse(&subscription.type_url);
         let certain = slot.wildcard().is_some_and(|state| state.complete());
         subscription.pending(slot, answers) || subscription.first && certain
     }
@@ -187,9 +183,7 @@ impl Server {
         let Some(subscription) = self.types.get(at) else {
             return true;
         };
-        sight
-            .glimpse(&subscription.type_url)
-            .is_none_or(|slot| subscription.quiet(slot))
+        subscription.quiet(sight.glimpse(&subscription.type_url))
     }
 
     /// When `handle_timeout` and `poll_response` must be called again at the latest.

@@ -15,7 +15,7 @@ use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, Discove
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::read_node;
 use crate::protocol::settings::Settings;
-use crate::xds::{Answers, Dialect, Dirty, Node, Sight, TypeUrl, Want};
+use crate::xds::{Answers, Cut, Dialect, Dirty, Node, Sight, TypeUrl, Want};
 
 /// One client stream.
 ///
@@ -169,6 +169,40 @@ impl Server {
             subscription.waived = true;
         }
         None
+    }
+
+    /// All that is wanted under an authority, or with names of old style.
+    pub fn wants<'a>(&'a self, authority: Option<&'a str>) -> impl Iterator<Item = Want> + 'a {
+        self.types.iter().flat_map(move |subscription| {
+            subscription.targets(authority).map(|target| Want {
+                type_url: subscription.type_url.clone(),
+                target,
+                wanted: true,
+            })
+        })
+    }
+
+    /// Whether a view knows nothing of something that is wanted under an authority (G-03).
+    #[must_use]
+    pub fn lacks(&self, authority: Option<&str>, cut: &Cut) -> bool {
+        self.types.iter().any(|subscription| subscription.lacks(authority, cut))
+    }
+
+    /// Whether a view's server has answered on its present stream for every type that is wanted under an authority.
+    #[must_use]
+    pub fn is_fresh(&self, authority: Option<&str>, cut: &Cut) -> bool {
+        self.types.iter().all(|subscription| {
+            let answered = cut.slot(&subscription.type_url).is_some_and(|slot| slot.answered);
+            answered || subscription.targets(authority).next().is_none()
+        })
+    }
+
+    /// The names of an authority are read from another view from now on: what differs there is a change like any other, and
+    /// nothing else is (G-11).
+    pub fn handle_moved(&mut self) {
+        self.types
+            .iter_mut()
+            .for_each(|subscription| subscription.handle_dirty(Dirty::All));
     }
 
     /// Interest that begins or ends.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::flight::{Flight, Parked};
 use super::held_names::HeldNames;
 use crate::xds::{
-    Batch, Dialect, Dirty, Features, Glimpse, Held, Known, Name, NameRule, Seen, Sight, Target, Traits, TypeUrl,
+    Batch, Cut, Dialect, Dirty, Features, Glimpse, Held, Known, Name, NameRule, Seen, Sight, Target, Traits, TypeUrl,
     Version, Want,
 };
 
@@ -325,14 +325,31 @@ impl Subscription {
     }
 
     /// What was asked for and is still unknown; `None` stands for the wildcard.
-    fn missing<'a>(&'a self, slot: Option<Glimpse<'a>>) -> impl Iterator<Item = Option<&'a Name>> {
-        let whole = slot.and_then(Glimpse::wildcard).is_some_and(|state| state.complete());
+    fn missing<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = Option<&'a Name>> {
+        let whole = slot.wildcard().is_some_and(|state| state.complete());
         let names = self.names.iter().map(|(name, _)| name);
-        let names = names.filter(move |name| slot.is_none_or(|slot| slot.known(name).is_none()));
+        let names = names.filter(move |name| slot.known(name).is_none());
         (self.wildcard && !whole)
             .then_some(None)
             .into_iter()
             .chain(names.map(Some))
+    }
+
+    /// What is wanted under an authority.
+    pub(super) fn targets<'a>(&'a self, authority: Option<&'a str>) -> impl Iterator<Item = Target> + 'a {
+        let wildcard = (self.wildcard && authority.is_none()).then_some(Target::Wildcard);
+        let names = self.names.iter().map(|(name, _)| name);
+        let names = names.filter(move |name| name.authority() == authority);
+        wildcard.into_iter().chain(names.cloned().map(Target::Name))
+    }
+
+    /// Whether a view knows nothing of something that is wanted under an authority.
+    pub(super) fn lacks(&self, authority: Option<&str>, cut: &Cut) -> bool {
+        let slot = cut.slot(&self.type_url);
+        let whole = slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()));
+        let mut names = self.names.iter().map(|(name, _)| name);
+        self.wildcard && authority.is_none() && !whole
+            || names.any(|name| name.authority() == authority && slot.is_none_or(|slot| slot.known(name).is_none()))
     }
 
     /// Whether something that was asked for is unknown, and its server gives no hope.
@@ -340,9 +357,8 @@ impl Subscription {
         let slot = sight.glimpse(&self.type_url);
         // L-14: a server that is there may yet say that a name does not exist; SotW clients would not wait for it.
         let sotw = self.dialect == Dialect::Sotw;
-        let answered = |name| slot.is_some_and(|slot| slot.answered(name));
         self.missing(slot)
-            .any(|name| !sight.reachable(name) || sotw && !answered(name))
+            .any(|name| !sight.reachable(name) || sotw && !slot.answered(name))
     }
 
     pub(super) fn wants_nothing(&self) -> bool {

@@ -87,7 +87,12 @@ impl Relay {
         let health = Arc::new(Health::new());
         health.advance(Status::Ready);
         let shared = Arc::new(Shared {
-            scopes: Arc::new(Scopes::new(planned.classes, of_views, planned.views)),
+            scopes: Arc::new(Scopes::new(
+                planned.classes,
+                cache::Routes::default(),
+                of_views,
+                planned.views,
+            )),
             library: Arc::new(Library::new(64 << 20, 2 << 20)),
             settings: planned.settings,
             metrics: Metrics::new([]),
@@ -96,7 +101,7 @@ impl Relay {
         });
         let (listener, address) = listen(planned.unix);
         let (trigger, draining) = drain();
-        let seat = shared.scopes.enter(&Arc::new(Node::default())).unwrap();
+        let seat = shared.scopes.enter(&Arc::new(Node::default()), None, 0).unwrap();
         spawn(serve(listener, shared.clone(), draining));
         Self {
             address,

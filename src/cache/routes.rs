@@ -1,0 +1,81 @@
+//! Which servers each authority is asked at.
+//!
+//! Owns the order of servers, by number. Refuses to know what a server is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::standing::Heed;
+
+/// The list of names of old style, and one for each authority (F-11).
+#[derive(Clone, Debug, Default)]
+pub struct Routes {
+    top: Route,
+    authorities: BTreeMap<Arc<str>, Route>,
+    served: Arc<BTreeSet<Arc<str>>>,
+}
+
+/// The servers of one authority, by priority (G-01).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Their numbers; equal servers of several lists have one number (F-12).
+    pub servers: Vec<usize>,
+    /// Whether a failure is enough to leave a server (G-04).
+    pub reachability_only: bool,
+}
+
+impl Default for Route {
+    /// One server.
+    fn default() -> Self {
+        Self {
+            servers: vec![0],
+            reachability_only: false,
+        }
+    }
+}
+
+impl Routes {
+    /// These lists.
+    #[must_use]
+    pub fn new(top: Route, authorities: BTreeMap<Arc<str>, Route>) -> Self {
+        let served = Arc::new(authorities.keys().cloned().collect());
+        Self {
+            top,
+            authorities,
+            served,
+        }
+    }
+
+    /// The servers of an authority, or of names of old style.
+    #[must_use]
+    pub fn route(&self, authority: Option<&str>) -> Option<&Route> {
+        match authority {
+            None => Some(&self.top),
+            Some(authority) => self.authorities.get(authority),
+        }
+    }
+
+    /// The authorities that there are.
+    #[must_use]
+    pub const fn served(&self) -> &Arc<BTreeSet<Arc<str>>> {
+        &self.served
+    }
+
+    /// Who at the views of a server must know when that server fails.
+    pub(super) fn heed(&self, server: usize) -> Heed {
+        let routes = std::iter::once(&self.top).chain(self.authorities.values());
+        let mut heed = Heed::Nobody;
+        for route in routes {
+            let Some(at) = route.servers.iter().position(|at| *at == server) else {
+                continue;
+            };
+            let last = at + 1 == route.servers.len();
+            heed = heed.max(match (last, route.reachability_only) {
+                (true, _) => Heed::Nobody,
+                (false, false) => Heed::Lacking,
+                (false, true) => Heed::Everybody,
+            });
+        }
+        heed
+    }
+}

@@ -1,0 +1,90 @@
+//! How it stands with the server of a view, and whom that concerns.
+//!
+//! Owns who is told when the server fails or answers again. Refuses to choose another server.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::lock;
+use super::sets::Seated;
+use super::view::View;
+use crate::xds::{Cut, Name, Standing, Target, TypeUrl};
+
+/// Who must look again when the server begins to fail, because there is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Heed {
+    /// There is no other one.
+    Nobody,
+    /// Who wants anything of which nothing is known (G-03).
+    Lacking,
+    /// Everybody (G-04).
+    Everybody,
+}
+
+impl View {
+    /// The writer says how it stands with the server. Those are told who may have to read another view because of it.
+    pub fn publish_standing(&self, standing: Standing) {
+        let replaced = lock(&self.writer);
+        let cut = self.cut.load_full();
+        if cut.standing() == standing {
+            return;
+        }
+        let cut = Arc::new(cut.with_standing(standing));
+        self.cut.store(cut.clone());
+        drop(replaced);
+        let fails = standing == Standing::Failing;
+        self.nudge(|seated| fails && self.heed == Heed::Everybody || seated.watches());
+        if fails && self.heed == Heed::Lacking {
+            self.ring_lacking(&cut);
+        }
+    }
+
+    /// G-12: another server stands in for this one, which must not be told any more what it said before.
+    pub fn supersede(&self) {
+        self.superseded.store(true, Ordering::Relaxed);
+        self.interest.notify_one();
+    }
+
+    /// Whether another server has stood in since the last call.
+    #[must_use]
+    pub fn take_superseded(&self) -> bool {
+        self.superseded.swap(false, Ordering::Relaxed)
+    }
+
+    /// How many sessions read this view, and how many only watch it.
+    #[must_use]
+    pub fn readers(&self) -> (usize, usize) {
+        let sets = self.sets.read();
+        let watching = sets.iter().filter(|(_, seated)| seated.watches()).count();
+        (sets.len() - watching, watching)
+    }
+
+    /// What somebody wants and of which nothing is known.
+    #[must_use]
+    pub fn lacking(&self) -> Vec<(TypeUrl, Target)> {
+        self.leases.unanswered(&self.cut())
+    }
+
+    fn ring_lacking(&self, cut: &Cut) {
+        let generation = self.generation();
+        for lacking in self.leases.unanswered(cut).chunk_by(|a, b| a.0 == b.0) {
+            let Some((type_url, _)) = lacking.first() else { continue };
+            let names = lacking.iter().filter_map(|(_, target)| match target {
+                Target::Wildcard => None,
+                Target::Name(name) => Some(name.clone()),
+            });
+            let names: Vec<Name> = names.collect();
+            self.ring_some(type_url, &names, names.len() < lacking.len(), generation);
+        }
+    }
+
+    /// Wakes these sessions, with nothing to look at in the view itself.
+    fn nudge(&self, who: impl Fn(&Seated) -> bool) {
+        let seated: Vec<_> = {
+            let sets = self.sets.read();
+            let chosen = sets.iter().filter(|(_, seated)| who(seated));
+            chosen.map(|(_, seated)| seated.clone()).collect()
+        };
+        seated.iter().for_each(|seated| seated.bell.nudge());
+    }
+}

@@ -1,0 +1,248 @@
+//! Where one session sits: at the views of the servers that it watches, of which it reads one for each authority.
+//!
+//! Owns the seats, and that no authority is read from two views. Refuses to know what the session is told: its machine says what
+//! it wants and lacks, [`Fallback`] says what follows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Context;
+use std::time::{Duration, Instant};
+
+use crate::cache::{Driver, Full, Route, Scopes, Seat};
+use crate::protocol::{Fallback, Look, Server, Step};
+use crate::xds::{Dirty, Name, Node, Sight, Standing, Target, TypeUrl, Want};
+
+/// The seats of one session.
+pub struct Place {
+    node: Arc<Node>,
+    patience: Duration,
+    plain: Binding,
+    authorities: BTreeMap<Arc<str>, Binding>,
+}
+
+/// One authority of the session.
+struct Binding {
+    authority: Option<Arc<str>>,
+    servers: Vec<usize>,
+    fallback: Fallback,
+    /// One for each watched server, by priority.
+    seats: Vec<Seat>,
+}
+
+/// What rang.
+#[derive(Debug, Default)]
+pub struct Rung {
+    /// What to look at in the views that are read.
+    pub dirty: Vec<(TypeUrl, Dirty)>,
+    /// Whether the session must end, because it holds back more than a view may keep.
+    pub dismissed: bool,
+}
+
+impl Place {
+    /// A place for a client; `patience` is how long a server may lack something before the session is bound to it all the same.
+    ///
+    /// # Errors
+    ///
+    /// There would be more views than allowed.
+    pub fn enter(scopes: &Scopes, node: &Arc<Node>, patience: Duration) -> Result<Self, Full> {
+        let top = scopes.routes().route(None).cloned().unwrap_or_default();
+        let plain = Binding::new(scopes, node, None, top, patience)?;
+        Ok(Self {
+            node: node.clone(),
+            patience,
+            plain,
+            authorities: BTreeMap::new(),
+        })
+    }
+
+    /// The session begins or ceases to want something.
+    ///
+    /// # Errors
+    ///
+    /// A view would keep more than it may.
+    pub fn want(&mut self, scopes: &Scopes, want: &Want) -> Result<(), Full> {
+        let authority = match &want.target {
+            Target::Wildcard => None,
+            Target::Name(name) => Name::authority(name),
+        };
+        let Some(authority) = authority else {
+            return self.plain.want(want);
+        };
+        if let Some(binding) = self.authorities.get(authority) {
+            return binding.want(want);
+        }
+        // F-15: nobody is asked for what is under an authority that nobody serves.
+        let Some(route) = scopes.routes().route(Some(authority)).filter(|_| want.wanted) else {
+            return Ok(());
+        };
+        let authority: Arc<str> = Arc::from(authority);
+        let binding = Binding::new(scopes, &self.node, Some(&authority), route.clone(), self.patience)?;
+        self.authorities.entry(authority).or_insert(binding).want(want)
+    }
+
+    /// What has rung since the last call; the task is woken when anything rings again.
+    pub fn poll_bells(&self, cx: &mut Context<'_>) -> Rung {
+        let mut rung = Rung::default();
+        for binding in self.bindings() {
+            for (server, seat) in binding.seats.iter().enumerate() {
+                while seat.bell().poll(Driver::Reader, cx).is_ready() {
+                    let dirty = seat.bell().take();
+                    if server == binding.fallback.bound() {
+                        rung.dirty.extend(dirty);
+                        rung.dismissed |= seat.bell().is_dismissed();
+                    } else {
+                        // Of a view that is not read nothing is held back.
+                        seat.bell().looked(|_| true);
+                    }
+                    if rung.dismissed {
+                        return rung;
+                    }
+                }
+            }
+        }
+        rung
+    }
+
+    /// Notes of which types the session has dealt with all that rang.
+    pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) {
+        for binding in self.bindings() {
+            if let Some(seat) = binding.seat() {
+                seat.bell().looked(&at);
+            }
+        }
+    }
+
+    /// What the session reads now.
+    #[must_use]
+    pub fn sight(&self, scopes: &Scopes) -> Sight {
+        let cut = |binding: &Binding| binding.seat().map(|seat| seat.view().cut()).unwrap_or_default();
+        let mut sight = Sight::new(cut(&self.plain), scopes.routes().served().clone());
+        for (authority, binding) in &self.authorities {
+            sight.add(authority.clone(), cut(binding));
+        }
+        sight
+    }
+
+    /// Moves the session where it is served best. Whether it reads another view now.
+    pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
+        let bindings = std::iter::once(&mut self.plain).chain(self.authorities.values_mut());
+        let mut moved = false;
+        for binding in bindings {
+            moved |= binding.settle(scopes, &self.node, server, now);
+        }
+        moved
+    }
+
+    /// When [`Self::settle`] is due again.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.bindings()
+            .filter_map(|binding| binding.fallback.poll_timeout())
+            .min()
+    }
+
+    /// Which server is read for an authority, by its number.
+    #[must_use]
+    pub fn server(&self, authority: Option<&str>) -> Option<usize> {
+        let binding = match authority {
+            None => &self.plain,
+            Some(authority) => self.authorities.get(authority)?,
+        };
+        binding.servers.get(binding.fallback.bound()).copied()
+    }
+
+    fn bindings(&self) -> impl Iterator<Item = &Binding> {
+        std::iter::once(&self.plain).chain(self.authorities.values())
+    }
+}
+
+impl Binding {
+    fn new(
+        scopes: &Scopes,
+        node: &Arc<Node>,
+        authority: Option<&Arc<str>>,
+        route: Route,
+        patience: Duration,
+    ) -> Result<Self, Full> {
+        let first = route.servers.first();
+        let seat = first.map(|server| scopes.enter(node, authority.map(AsRef::as_ref), *server));
+        Ok(Self {
+            authority: authority.cloned(),
+            fallback: Fallback::new(route.servers.len(), route.reachability_only, patience),
+            servers: route.servers,
+            seats: seat.transpose()?.into_iter().collect(),
+        })
+    }
+
+    fn want(&self, want: &Want) -> Result<(), Full> {
+        self.seats.iter().try_for_each(|seat| seat.want(want))
+    }
+
+    /// The seat at the view that is read.
+    fn seat(&self) -> Option<&Seat> {
+        self.seats.get(self.fallback.bound())
+    }
+
+    fn settle(&mut self, scopes: &Scopes, node: &Arc<Node>, server: &Server, now: Instant) -> bool {
+        let before = self.fallback.bound();
+        let standing = self.seat().map(|seat| seat.view().cut().standing());
+        if self.fallback.at_rest() && standing != Some(Standing::Failing) {
+            return false;
+        }
+        let authority = self.authority.clone();
+        let authority = authority.as_deref();
+        while let Some(step) = {
+            let looks: Vec<Look> = self.seats.iter().map(|seat| look(seat, authority, server)).collect();
+            self.fallback.handle_looks(&looks, server.sent() > 0, now)
+        } {
+            match step {
+                Step::Bind(to) => {
+                    for seat in self.seats.iter().take(to) {
+                        seat.view().supersede();
+                    }
+                }
+                Step::Watch(watched) if watched <= self.seats.len() => self.seats.truncate(watched),
+                Step::Watch(_) => {
+                    if !self.watch_next(scopes, node, server) {
+                        break;
+                    }
+                }
+            }
+        }
+        let bound = self.fallback.bound();
+        for (at, seat) in self.seats.iter().enumerate() {
+            seat.watch(at != bound);
+        }
+        bound != before
+    }
+
+    /// G-06: takes a seat at the next server's view, and asks there for all that is wanted of the authority. Whether there is room.
+    fn watch_next(&mut self, scopes: &Scopes, node: &Arc<Node>, server: &Server) -> bool {
+        let authority = self.authority.as_deref();
+        let Some(next) = self.servers.get(self.seats.len()) else {
+            return false;
+        };
+        let seat = scopes.enter(node, authority, *next).and_then(|seat| {
+            seat.watch(true);
+            server.wants(authority).try_for_each(|want| seat.want(&want))?;
+            Ok(seat)
+        });
+        match seat {
+            Ok(seat) => self.seats.push(seat),
+            Err(full) => {
+                tracing::warn!(error = %full, "a session cannot fall back to the next server");
+                return false;
+            }
+        }
+        true
+    }
+}
+
+fn look(seat: &Seat, authority: Option<&str>, server: &Server) -> Look {
+    let cut = seat.view().cut();
+    Look {
+        standing: cut.standing(),
+        lacks: server.lacks(authority, &cut),
+        fresh: server.is_fresh(authority, &cut),
+    }
+}
