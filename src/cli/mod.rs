@@ -1,6 +1,7 @@
 //! The command line. It owns the arguments and the exit code, and knows nothing of xDS: 0 is a clean end, 1 a bad
 //! configuration or an error while running, 2 a wrong use of the command line.
 
+mod bootstrap;
 mod serve;
 mod validate;
 
@@ -9,8 +10,6 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-use crate::config::Bootstrap;
 
 /// An xDS relay: many Envoys and gRPC clients, few streams to the control plane.
 #[derive(Debug, Parser)]
@@ -24,16 +23,7 @@ struct Arguments {
 enum Command {
     Serve(serve::Serve),
     Validate(validate::Validate),
-}
-
-/// Where gRPC clients on this machine find their bootstrap, as they look for it: the file first.
-fn bootstrap_of_clients() -> Option<Bootstrap> {
-    let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let file = given("GRPC_XDS_BOOTSTRAP").map(|path| Bootstrap::File(path.into()));
-    file.or_else(|| {
-        let text = given("GRPC_XDS_BOOTSTRAP_CONFIG")?;
-        Some(Bootstrap::Text(text.to_string_lossy().into_owned()))
-    })
+    Bootstrap(bootstrap::Bootstrap),
 }
 
 /// Runs the program with `args`, whose first element is the program's own name.
@@ -48,6 +38,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match arguments.command {
         Command::Serve(serve) => serve.run(),
+        Command::Bootstrap(bootstrap) => bootstrap.run(&mut std::io::stdout()),
         Command::Validate(validate) => validate.run(&mut std::io::stdout(), &mut std::io::stderr()),
     };
     match outcome {

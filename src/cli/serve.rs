@@ -40,7 +40,7 @@ impl Serve {
             listen: self.listen,
             upstream: self.upstream,
             admin: self.admin,
-            bootstrap: super::bootstrap_of_clients(),
+            ..Flags::of_environment()
         };
         let config = Config::load(self.config.as_deref(), &flags)?;
         for warning in &config.warnings {

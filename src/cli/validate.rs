@@ -16,11 +16,7 @@ pub(super) struct Validate {
 
 impl Validate {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
-        let flags = Flags {
-            bootstrap: super::bootstrap_of_clients(),
-            ..Flags::default()
-        };
-        for warning in Config::load(Some(&self.file), &flags)?.warnings {
+        for warning in Config::load(Some(&self.file), &Flags::of_environment())?.warnings {
             writeln!(notes, "warning: {warning}")?;
         }
         writeln!(out, "OK")?;

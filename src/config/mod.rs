@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 pub use defaults::{Limits, Timers};
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 pub use upstream::{Authority, Upstream};
+pub use validate::host_name;
 
 use document::Document;
 
@@ -90,6 +91,21 @@ pub struct Flags {
     pub admin: Option<String>,
     /// Stands in for `upstream` when that is neither in the file nor in these flags.
     pub bootstrap: Option<Bootstrap>,
+}
+
+impl Flags {
+    /// Nothing but the bootstrap that gRPC clients on this machine find, as they look for it: the file first.
+    #[must_use]
+    pub fn of_environment() -> Self {
+        let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let file = given("GRPC_XDS_BOOTSTRAP").map(|path| Bootstrap::File(path.into()));
+        let text =
+            || given("GRPC_XDS_BOOTSTRAP_CONFIG").map(|text| Bootstrap::Text(text.to_string_lossy().into_owned()));
+        Self {
+            bootstrap: file.or_else(text),
+            ..Self::default()
+        }
+    }
 }
 
 /// A bootstrap that was written for gRPC clients.

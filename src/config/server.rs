@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::uri::Located;
 use crate::xds::ServerFeatures;
 
 /// A control plane; equal entries of several lists are one (F-12).
@@ -102,6 +103,18 @@ pub enum Transport {
     Delta,
     /// State of the world.
     Sotw,
+}
+
+impl Endpoint {
+    /// Where a server that streams is, and whether TLS is needed there.
+    pub fn parse(uri: &str) -> Result<(Self, bool), String> {
+        match Located::parse(uri)? {
+            Located::Grpc { endpoint, tls } => Ok((endpoint, tls.unwrap_or_default())),
+            Located::Rest { .. } | Located::Files(_) => Err(format!(
+                "`{uri}` is no gRPC server; write host:port, http(s)://host:port or unix:/path"
+            )),
+        }
+    }
 }
 
 impl fmt::Display for Endpoint {

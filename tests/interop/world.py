@@ -41,14 +41,15 @@ class World:
         self.xds = self.relay.address
         return self.relay
 
-    def envoy(self, dialect, node="envoy", layers=()):
-        return self.client(envoy.Envoy(self.programs.envoy, self.logs, dialect, self.xds, node, layers))
+    def envoy(self, dialect, node="envoy", layers=(), text=None):
+        """An Envoy; `text` is a bootstrap instead of the usual one, and so below."""
+        return self.client(envoy.Envoy(self.programs.envoy, self.logs, dialect, self.xds, node, layers, text))
 
-    def grpc_go(self, *targets):
-        return self.client(grpc_clients.GrpcGo(self.programs.go, self.logs, self.xds, targets))
+    def grpc_go(self, *targets, text=None):
+        return self.client(grpc_clients.GrpcGo(self.programs.go, self.logs, self.xds, targets, text))
 
-    def grpc_python(self, *targets):
-        return self.client(grpc_clients.GrpcPython(self.logs, self.xds, targets))
+    def grpc_python(self, *targets, text=None):
+        return self.client(grpc_clients.GrpcPython(self.logs, self.xds, targets, text))
 
     def client(self, peer):
         self.clients.append(peer)

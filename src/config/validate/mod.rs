@@ -9,6 +9,8 @@ mod upstream;
 
 use std::time::Duration;
 
+pub use node::host_name;
+
 use serde::de::DeserializeOwned;
 use serde_saphyr::Location;
 

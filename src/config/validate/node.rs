@@ -37,7 +37,9 @@ impl Check {
     }
 }
 
-fn host_name() -> String {
+/// What the host is called.
+#[must_use]
+pub fn host_name() -> String {
     let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = from_kernel
         .or_else(|| std::env::var("HOSTNAME").ok())

@@ -36,9 +36,9 @@ EVERY = (ADS_SOTW, ADS_DELTA, STREAMS_SOTW, STREAMS_DELTA)
 class Envoy(Process):
     """An Envoy that gets everything but its bootstrap from an xDS server."""
 
-    def __init__(self, program, logs, dialect, server, node="envoy", layers=()):
+    def __init__(self, program, logs, dialect, server, node="envoy", layers=(), text=None):
         files = logs / f"{node}.yaml", logs / f"{node}.admin"
-        files[0].write_text(json.dumps(bootstrap(dialect, server, node, layers)))
+        files[0].write_text(text or json.dumps(bootstrap(dialect, server, node, layers)))
         files[1].unlink(missing_ok=True)
         super().__init__(node, [
             program, "-c", files[0], "--admin-address-path", files[1], "--disable-hot-restart",

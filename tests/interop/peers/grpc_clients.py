@@ -12,12 +12,12 @@ from .traffic import Record
 class GrpcClient(Talker):
     """A process that calls its targets all the time; records[target] says what became of it."""
 
-    def __init__(self, name, command, logs, server, targets):
+    def __init__(self, name, command, logs, server, targets, text=None):
         self.records = {target: Record(f"{name} {target}") for target in targets}
         bootstrap = {"node": {"id": name, "cluster": "interop"},
                      "xds_servers": [{"server_uri": server, "channel_creds": [{"type": "insecure"}],
                                       "server_features": ["xds_v3"]}]}
-        environment = {**os.environ, "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap), "GRPC_GO_LOG_SEVERITY_LEVEL": "warning"}
+        environment = {**os.environ, "GRPC_XDS_BOOTSTRAP_CONFIG": text or json.dumps(bootstrap), "GRPC_GO_LOG_SEVERITY_LEVEL": "warning"}
         environment.pop("GRPC_XDS_BOOTSTRAP", None)
         super().__init__(name, [*command, *targets], logs, environment)
 
@@ -33,8 +33,8 @@ class GrpcClient(Talker):
 
 
 class GrpcGo(GrpcClient):
-    def __init__(self, program, logs, server, targets):
-        super().__init__("grpc-go", [program, "client"], logs, server, targets)
+    def __init__(self, program, logs, server, targets, text=None):
+        super().__init__("grpc-go", [program, "client"], logs, server, targets, text)
 
     def hear(self, line):
         # grpc-go's own race, with any xDS server: a call may choose the new cluster before the new picker knows it.
@@ -48,6 +48,6 @@ class GrpcGo(GrpcClient):
 
 
 class GrpcPython(GrpcClient):
-    def __init__(self, logs, server, targets):
+    def __init__(self, logs, server, targets, text=None):
         program = Path(__file__).with_name("grpcio_client.py")
-        super().__init__("grpc-python", [sys.executable, program], logs, server, targets)
+        super().__init__("grpc-python", [sys.executable, program], logs, server, targets, text)

@@ -1,5 +1,6 @@
 """The program under test."""
 
+import subprocess
 import urllib.error
 import urllib.request
 
@@ -18,6 +19,7 @@ class Relay(Process):
             command += ["--config", self.configuration(logs / f"{name}.yaml", upstream, transport)]
         else:
             command += ["--upstream", f"http://{upstream}"]
+        self.program = program
         super().__init__(name, command, logs)
         if ready:
             self.ready()
@@ -29,6 +31,11 @@ class Relay(Process):
             f"    - {{ server_uri: 'http://{upstream}', channel_creds: [{{ type: insecure }}], transport: {transport} }}\n"
         )
         return file
+
+    def bootstrap(self, *arguments):
+        """What `distributary bootstrap` prints for a client of this relay."""
+        command = [self.program, "bootstrap", *arguments, "--relay", self.address]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
 
     def drain(self):
         """K-26: asked to end, it does so by itself, cleanly."""

@@ -1,0 +1,172 @@
+//! The bootstrap of Envoy. It knows Envoy's names for things.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use anyhow::bail;
+
+use super::{Dialect, Plan};
+use crate::config::Endpoint;
+
+pub(super) fn text(plan: &Plan, dialect: Dialect, admin_port: u16) -> anyhow::Result<String> {
+    let kind = match dialect {
+        Dialect::Sotw => "GRPC",
+        Dialect::Delta => "DELTA_GRPC",
+    };
+    let id = quoted(&plan.node_id)?;
+    // Envoy does not start without a cluster of its own.
+    let cluster = quoted(or(&plan.node_cluster, "default"))?;
+    let mut text = format!(
+        "\
+# For Envoy behind Distributary: envoy -c FILE
+node:
+  id: {id}
+  cluster: {cluster}
+admin:
+  address:
+    socket_address: {{ address: 127.0.0.1, port_value: {admin_port} }}
+dynamic_resources:
+  ads_config:
+    api_type: {kind}
+    transport_api_version: V3
+    set_node_on_first_message_only: true
+    grpc_services:
+      - envoy_grpc: {{ cluster_name: distributary }}
+  cds_config: {{ resource_api_version: V3, ads: {{}} }}
+  lds_config: {{ resource_api_version: V3, ads: {{}} }}
+"
+    );
+    if !plan.authorities.is_empty() {
+        text += &federation(plan, kind)?;
+    }
+    text += &cluster_of(plan)?;
+    Ok(text)
+}
+
+/// Who answers for xdstp names. Envoy knows it since 1.36, behind a guard.
+fn federation(plan: &Plan, kind: &str) -> anyhow::Result<String> {
+    let mut names = Vec::new();
+    for name in plan.authorities.keys() {
+        names.push(format!("{{ name: {} }}", quoted(name)?));
+    }
+    let names = names.join(", ");
+    Ok(format!(
+        "\
+config_sources:
+  - authorities: [{names}]
+    resource_api_version: V3
+    api_config_source:
+      api_type: AGGREGATED_{kind}
+      transport_api_version: V3
+      set_node_on_first_message_only: true
+      grpc_services:
+        - envoy_grpc: {{ cluster_name: distributary }}
+layered_runtime:
+  layers:
+    - name: distributary
+      static_layer:
+        envoy.reloadable_features.xdstp_based_config_singleton_subscriptions: true
+    - name: admin
+      admin_layer: {{}}
+"
+    ))
+}
+
+fn cluster_of(plan: &Plan) -> anyhow::Result<String> {
+    let discovery = discovery(&plan.relays)?;
+    let mut text = format!(
+        "\
+static_resources:
+  clusters:
+    - name: distributary
+      type: {discovery}
+      connect_timeout: 5s
+      upstream_connection_options:
+        tcp_keepalive: {{ keepalive_time: 30, keepalive_interval: 10, keepalive_probes: 3 }}
+      typed_extension_protocol_options:
+        envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+          \"@type\": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+          explicit_http_config:
+            http2_protocol_options:
+              connection_keepalive: {{ interval: 30s, timeout: 10s }}
+      load_assignment:
+        cluster_name: distributary
+        endpoints:
+"
+    );
+    for (priority, relay) in plan.relays.iter().enumerate() {
+        let address = match relay {
+            Endpoint::Tcp { host, port } => {
+                format!("socket_address: {{ address: {}, port_value: {port} }}", quoted(host)?)
+            }
+            Endpoint::Unix(path) => format!("pipe: {{ path: {} }}", quoted(&path.to_string_lossy())?),
+        };
+        write!(
+            text,
+            "          - priority: {priority}\n            lb_endpoints:\n              - endpoint: {{ address: {{ {address} }} }}\n"
+        )?;
+    }
+    if let Some(authorities) = &plan.tls {
+        text += &tls(&plan.relays, authorities.as_deref())?;
+    }
+    Ok(text)
+}
+
+/// Envoy resolves names for one kind of cluster, and takes sockets of the file system for the other.
+fn discovery(relays: &[Endpoint]) -> anyhow::Result<&'static str> {
+    let named = |relay: &Endpoint| matches!(relay, Endpoint::Tcp { host, .. } if host.parse::<IpAddr>().is_err());
+    let local = |relay: &Endpoint| matches!(relay, Endpoint::Unix(_));
+    match (relays.iter().any(named), relays.iter().any(local)) {
+        (true, true) => bail!("--relay: Envoy cannot mix names of hosts and unix: in one cluster; write IP addresses"),
+        (true, false) => Ok("STRICT_DNS"),
+        (false, _) => Ok("STATIC"),
+    }
+}
+
+/// Envoy asks all endpoints of a cluster for one name.
+fn tls(relays: &[Endpoint], authorities: Option<&str>) -> anyhow::Result<String> {
+    let mut hosts = Vec::new();
+    for relay in relays {
+        match relay {
+            Endpoint::Tcp { host, .. } => hosts.push(host),
+            Endpoint::Unix(_) => bail!("--relay: unix: has no TLS here; write https://host:port"),
+        }
+    }
+    hosts.dedup();
+    let [name] = hosts[..] else {
+        bail!("--relay: Envoy expects one name of all relays with TLS; give them one name in DNS");
+    };
+    let trusted = match authorities {
+        Some(file) => format!("trusted_ca: {{ filename: {} }}", quoted(file)?),
+        None => "system_root_certs: {}".to_owned(),
+    };
+    let kind = if name.parse::<IpAddr>().is_ok() {
+        "IP_ADDRESS"
+    } else {
+        "DNS"
+    };
+    let name = quoted(name)?;
+    Ok(format!(
+        "      transport_socket:
+        name: envoy.transport_sockets.tls
+        typed_config:
+          \"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+          sni: {name}
+          common_tls_context:
+            alpn_protocols: [h2]
+            validation_context:
+              {trusted}
+              match_typed_subject_alt_names:
+                - {{ san_type: {kind}, matcher: {{ exact: {name} }} }}
+"
+    ))
+}
+
+fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
+    if text.is_empty() { other } else { text }
+}
+
+/// Text as JSON has it is text in YAML as well.
+fn quoted(text: &str) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(text)?)
+}

@@ -1,0 +1,54 @@
+//! The bootstrap of gRPC clients. It knows gRPC's names for things.
+
+use serde_json::{Map, Value, json};
+
+use super::Plan;
+
+pub(super) fn text(plan: &Plan) -> anyhow::Result<String> {
+    let servers = servers(plan);
+    let mut whole = Map::new();
+    let mut put = |key: &str, value: Value| whole.insert(key.to_owned(), value);
+    put("xds_servers", servers.clone());
+    let mut node = Map::new();
+    node.insert("id".to_owned(), json!(plan.node_id));
+    if !plan.node_cluster.is_empty() {
+        node.insert("cluster".to_owned(), json!(plan.node_cluster));
+    }
+    put("node", Value::Object(node));
+    let mut authorities = Map::new();
+    for (name, authority) in &plan.authorities {
+        let mut entry = Map::new();
+        let template = &authority.client_listener_resource_name_template;
+        entry.insert("client_listener_resource_name_template".to_owned(), json!(template));
+        entry.insert("xds_servers".to_owned(), servers.clone());
+        if authority.reachability_only {
+            entry.insert("fallback_on_reachability_only".to_owned(), json!(true));
+        }
+        authorities.insert(name.clone(), Value::Object(entry));
+    }
+    if !authorities.is_empty() {
+        put("authorities", Value::Object(authorities));
+    }
+    if let Some(template) = &plan.client_template {
+        put("client_default_listener_resource_name_template", json!(template));
+    }
+    if let Some(template) = &plan.server_template {
+        put("server_listener_resource_name_template", json!(template));
+    }
+    let mut text = serde_json::to_string_pretty(&Value::Object(whole))?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn servers(plan: &Plan) -> Value {
+    let creds = match &plan.tls {
+        None => json!({"type": "insecure"}),
+        Some(None) => json!({"type": "tls"}),
+        Some(Some(file)) => json!({"type": "tls", "config": {"ca_certificate_file": file}}),
+    };
+    plan.relays
+        .iter()
+        // Clients of the first years speak v3 only to servers that say so.
+        .map(|relay| json!({"server_uri": relay.to_string(), "channel_creds": [creds], "server_features": ["xds_v3"]}))
+        .collect()
+}

@@ -1,0 +1,194 @@
+//! `distributary bootstrap`, and the bootstrap that gRPC clients on the same machine find.
+
+use std::process::Output;
+
+use distributary::config::{Bootstrap, Config, Credentials, Flags, Source, Tls};
+
+use crate::{Relay, file, output, program};
+
+/// What is printed for gRPC clients is a bootstrap that the relay itself can take: without unknown fields, with the relay
+/// in every list, with the authorities of the relay's configuration.
+#[test]
+fn the_bootstrap_for_grpc_is_one() {
+    let text = "upstream:
+  xds_servers: [{server_uri: cp:1}]
+  authorities:
+    a.example.com: {xds_servers: [{server_uri: other:1}], fallback_on_reachability_only: true}
+    b.example.com: {client_listener_resource_name_template: 'xdstp://b.example.com/x/%s'}
+  client_default_listener_resource_name_template: xdstp://a.example.com/envoy.config.listener.v3.Listener/%s
+  server_listener_resource_name_template: server/%s
+";
+    let config = file("federated.yaml", text);
+    let relays = ["--relay", "https://relay-1:15010", "--relay", "https://[::1]:15010"];
+    let mut args = vec![
+        "bootstrap",
+        "grpc",
+        "--config",
+        config.to_str().unwrap(),
+        "--ca",
+        "/ca.pem",
+    ];
+    args.extend(["--node-id", "n\"1", "--node-cluster", "c"]);
+    args.extend(relays);
+    let (code, printed, error) = output(&args);
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let flags = Flags {
+        bootstrap: Some(Bootstrap::Text(printed)),
+        ..Flags::default()
+    };
+    let read = Config::load(None, &flags).unwrap();
+    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+    assert_eq!((read.node.id.as_str(), read.node.cluster.as_str()), ("n\"1", "c"));
+    let upstream = read.upstream;
+    let uris: Vec<&str> = upstream.servers.iter().map(|server| server.uri.as_str()).collect();
+    assert_eq!(uris, ["relay-1:15010", "[::1]:15010"]);
+    let Some(Source::Grpc(grpc)) = upstream.servers.first().map(|server| &server.source) else {
+        panic!("a server that streams");
+    };
+    let tls = Tls {
+        ca_certificate_file: Some("/ca.pem".into()),
+        identity: None,
+    };
+    assert_eq!(grpc.credentials, Credentials::Tls(tls));
+    let authorities: Vec<_> = upstream
+        .authorities
+        .iter()
+        .map(|(name, authority)| {
+            let template = authority.client_listener_resource_name_template.as_str();
+            (
+                name.as_str(),
+                &authority.servers[..],
+                authority.reachability_only,
+                template,
+            )
+        })
+        .collect();
+    let usual = "xdstp://a.example.com/envoy.config.listener.v3.Listener/%s";
+    assert_eq!(
+        authorities,
+        [
+            ("a.example.com", &[0, 1][..], true, usual),
+            ("b.example.com", &[0, 1], false, "xdstp://b.example.com/x/%s")
+        ]
+    );
+    assert_eq!(
+        upstream.client_default_listener_resource_name_template.as_deref(),
+        Some(usual)
+    );
+    assert_eq!(
+        upstream.server_listener_resource_name_template.as_deref(),
+        Some("server/%s")
+    );
+}
+
+/// What is printed for Envoy is YAML, whatever the names; real ones start with it in the suite of real peers.
+#[test]
+fn the_bootstrap_for_envoy_is_yaml() {
+    let read = |more: &[&str]| {
+        let mut args = vec![
+            "bootstrap",
+            "envoy",
+            "--node-id",
+            "{\"x\": y}",
+            "--node-cluster",
+            "a: b # c",
+        ];
+        args.extend(more);
+        let (code, printed, error) = output(&args);
+        assert_eq!((code, error.as_str()), (Some(0), ""));
+        serde_saphyr::from_str::<serde_json::Value>(&printed).unwrap()
+    };
+    let plain = read(&[
+        "--relay",
+        "127.0.0.1:15010",
+        "--relay",
+        "unix:/run/x.sock",
+        "--dialect",
+        "sotw",
+    ]);
+    assert_eq!(plain["node"]["id"], "{\"x\": y}");
+    assert_eq!(plain["node"]["cluster"], "a: b # c");
+    assert_eq!(plain["dynamic_resources"]["ads_config"]["api_type"], "GRPC");
+    assert!(plain.get("config_sources").is_none());
+    let cluster = &plain["static_resources"]["clusters"][0];
+    assert_eq!(cluster["type"], "STATIC");
+    assert!(cluster.get("transport_socket").is_none());
+    let endpoints = &cluster["load_assignment"]["endpoints"];
+    assert_eq!(
+        (&endpoints[0]["priority"], &endpoints[1]["priority"]),
+        (&0.into(), &1.into())
+    );
+    let address = |at: usize| &endpoints[at]["lb_endpoints"][0]["endpoint"]["address"];
+    assert_eq!(address(0)["socket_address"]["port_value"], 15010);
+    assert_eq!(address(1)["pipe"]["path"], "/run/x.sock");
+
+    let config = file(
+        "two-authorities.yaml",
+        "upstream: {xds_servers: [{server_uri: cp:1}], authorities: {a: {}, b: {}}}",
+    );
+    let federated = read(&["--relay", "https://relay", "--config", config.to_str().unwrap()]);
+    assert_eq!(federated["dynamic_resources"]["ads_config"]["api_type"], "DELTA_GRPC");
+    let source = &federated["config_sources"][0];
+    assert_eq!(source["authorities"], serde_json::json!([{"name": "a"}, {"name": "b"}]));
+    assert_eq!(source["api_config_source"]["api_type"], "AGGREGATED_DELTA_GRPC");
+    let cluster = &federated["static_resources"]["clusters"][0];
+    assert_eq!(cluster["type"], "STRICT_DNS");
+    assert_eq!(cluster["transport_socket"]["typed_config"]["sni"], "relay");
+}
+
+/// What clients could not use is refused in words.
+#[test]
+#[rustfmt::skip]
+fn bad_bootstraps_are_not_printed() {
+    for (args, said) in [
+        (&["grpc", "--relay", "cp"][..], "--relay: `cp` is not a server; write host:port"),
+        (&["grpc", "--relay", "file:///x"], "--relay: `file:///x` is no gRPC server"),
+        (&["grpc", "--relay", "a:1", "--relay", "https://b"], "must all be https or none"),
+        (&["grpc", "--relay", "a:1", "--ca", "x"], "--ca has no use without TLS"),
+        (&["envoy", "--relay", "a:1", "--relay", "unix:/x"], "cannot mix names of hosts and unix:"),
+        (&["envoy", "--relay", "https://a", "--relay", "https://b"], "expects one name of all relays"),
+        (&["grpc", "--relay", "a:1", "--config", "/nowhere/x"], "/nowhere/x: cannot be read"),
+    ] {
+        let (code, out, error) = output(&[&["bootstrap"], args].concat());
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}");
+        assert!(error.contains(said), "{args:?}: {error}");
+    }
+}
+
+/// The bootstrap of gRPC clients stands in for `upstream`, the file before the text; what the relay does not know in it is
+/// a warning, at the start and here.
+#[test]
+fn the_bootstrap_of_clients_is_found() {
+    let empty = file("empty.yaml", "chunk: 1MiB\n");
+    let bootstrap = file(
+        "found.json",
+        r#"{"xds_servers": [{"server_uri": "cp:1", "colour": "red"}]}"#,
+    );
+    let validate = |path: &str, text: &str| {
+        let mut command = program(&["validate", empty.to_str().unwrap()]);
+        command
+            .env("GRPC_XDS_BOOTSTRAP", path)
+            .env("GRPC_XDS_BOOTSTRAP_CONFIG", text);
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code(), text(stdout), text(stderr))
+    };
+    let (code, out, error) = validate(bootstrap.to_str().unwrap(), "{");
+    assert_eq!((code, out.as_str()), (Some(0), "OK\n"), "{error}");
+    let expected = format!(
+        "warning: {}:1:41: xds_servers[0].colour: unknown field",
+        bootstrap.display()
+    );
+    assert!(error.starts_with(&expected), "{error}");
+    let (code, _, error) = validate("", r#"{"xds_servers": []}"#);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.starts_with("GRPC_XDS_BOOTSTRAP_CONFIG: xds_servers: no control plane"),
+        "{error}"
+    );
+
+    let mut command = program(&["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    command.env("GRPC_XDS_BOOTSTRAP", &bootstrap);
+    let relay = Relay::start(command);
+    assert!(relay.line("xds_servers[0].colour").contains("WARN"));
+}
