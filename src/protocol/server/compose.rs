@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::flight::{Flight, Parked, Response};
 use super::nonce::Nonces;
 use super::subscription::{Current, Glance, Rest, Subscription};
-use crate::xds::{Answers, Batch, Dialect, Form, Glimpse, Item, Kind, Known, Name, Resource, Version};
+use crate::xds::{Answers, Batch, Dialect, Form, Glimpse, Item, Kind, Known, Name, Reason, Resource, Version};
 
 /// What a type can do now.
 #[derive(Debug)]
@@ -218,6 +218,7 @@ impl Subscription {
         }
         let owes = |name: &Name| match self.current(name, slot) {
             Current::Known(Known::Present(_)) => true,
+            Current::Known(Known::Absent(Reason::TimedOut)) if self.held(name).perhaps() => false,
             Current::Known(Known::Absent(_)) | Current::Uncovered => self.dialect == Dialect::Delta,
             Current::Unknown | Current::Unwanted => false,
         };
@@ -228,7 +229,11 @@ impl Subscription {
     pub(super) fn paced(&mut self, pace: Duration, slot: Glimpse<'_>, now: Instant) -> bool {
         self.held_back = None;
         // What is still unknown cannot be answered, and hurries nothing.
-        let answerable = |name: &Name| !matches!(self.current(name, slot), Current::Unknown);
+        let answerable = |name: &Name| match self.current(name, slot) {
+            Current::Unknown => false,
+            Current::Known(Known::Absent(Reason::TimedOut)) => !self.held(name).perhaps(),
+            Current::Known(_) | Current::Unwanted | Current::Uncovered => true,
+        };
         let hurry = self.first || self.again || self.rest.is_some() || self.owed.iter().any(answerable);
         if pace.is_zero() || hurry {
             return false;

@@ -51,12 +51,7 @@ impl Subscription {
         let gone = lost.is_some() || named.removed;
         let beats = !difference.beats().is_empty() && self.reads_ttl() || named.beat;
         // What it was sent by name it holds, when the wildcard brings it as well.
-        let held = |resource: &Arc<Resource>| {
-            self.names
-                .get(resource.name())
-                .is_some_and(|held| held.is(resource.version()))
-        };
-        let changed = named.changed || !difference.changed().iter().all(held);
+        let changed = named.changed || !difference.changed().iter().all(|resource| self.holds_by_name(resource));
         let additions = forced || self.first || beats || changed;
         let unknown = |name: &&Name| self.names.contains(name) && slot.known(name).is_none();
         let settled = self.owed.iter().filter(|name| !unknown(name)).cloned().collect();
@@ -176,6 +171,11 @@ impl Subscription {
         (Arc::new(batch), set)
     }
 
+    fn holds_by_name(&self, resource: &Resource) -> bool {
+        let held = self.names.get(resource.name());
+        held.is_some_and(|held| held.is(resource.version()))
+    }
+
     /// K-13: after a refusal the client may have none of what the refused set changed, so all count as changed.
     fn changed_clusters(&self, difference: &Difference, named: &Named, batch: &Batch) -> Vec<Name> {
         let all = if self.refused.is_some() { batch.items() } else { &[] };
@@ -183,10 +183,10 @@ impl Subscription {
             Held::Content(content) => !self.held(name).is(content.version()),
             Held::Nothing | Held::Unknown | Held::Version(_) => false,
         });
-        let resources = difference
-            .changed()
-            .iter()
-            .chain(by_name.filter_map(|(_, held)| held.content()));
+        // What it was sent by name it holds, when the wildcard brings it as well.
+        let covered = difference.changed().iter();
+        let covered = covered.filter(|resource| !self.holds_by_name(resource));
+        let resources = covered.chain(by_name.filter_map(|(_, held)| held.content()));
         let resources = resources.chain(all.iter().map(|item| &item.resource));
         resources.filter_map(|resource| resource.endpoints().cloned()).collect()
     }
