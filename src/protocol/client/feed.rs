@@ -180,7 +180,10 @@ impl Feed {
             self.gone(&name, Reason::Expired, &mut updates);
         }
         while let Some(name) = self.names.overdue(now) {
-            updates.push(Update::Absent(name, Reason::TimedOut));
+            match self.kept.canonical(name.as_str()).cloned() {
+                Some(canonical) => self.gone(&canonical, Reason::TimedOut, &mut updates),
+                None => updates.push(Update::Absent(name, Reason::TimedOut)),
+            }
         }
         let settled = self.settle.timeout(self.patience.quiet, now);
         let complete = self.settled(settled, &mut updates);

@@ -25,7 +25,11 @@ impl Feed {
         }
         let (wildcard, settle, kept) = (self.wildcard, &self.settle, &self.kept);
         let held = |names: &BTreeSet<Name>| declared(kept, wildcard, settle.complete(), names);
+        let first = !self.line.opened;
         let (request, joined) = self.line.delta_change(&self.type_url, legacy, held)?;
+        if first {
+            self.doubt_undeclared(&request, &joined, now);
+        }
         self.asked(joined, now);
         Some(request)
     }
@@ -35,6 +39,16 @@ impl Feed {
         let (request, joined) = self.line.sotw(&self.type_url, legacy, &self.accepted, now)?;
         self.asked(joined, now);
         Some(request)
+    }
+
+    /// E-08: a server that is not told that we hold what an alias stands for sends it, if it still exists.
+    fn doubt_undeclared(&mut self, request: &DeltaDiscoveryRequest, joined: &[Name], now: Instant) {
+        for name in joined {
+            let held = self.kept.canonical(name.as_str());
+            if held.is_some_and(|held| !request.initial_resource_versions.contains_key(held.as_str())) {
+                self.names.doubt(name, now + self.patience.does_not_exist);
+            }
+        }
     }
 
     fn asked(&mut self, names: Vec<Name>, now: Instant) {
