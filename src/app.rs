@@ -116,9 +116,11 @@ async fn feed(config: &Config, mark: &str, scopes: &Scopes, metrics: &Metrics, h
         .upstream
         .servers
         .iter()
-        .map(|server| match &server.source {
+        .enumerate()
+        .map(|(at, server)| match &server.source {
             Source::Grpc(grpc) => {
-                let target = Target::new(&server.uri, grpc.clone(), metrics.upstream(&server.uri));
+                let name = config.upstream.name(at);
+                let target = Target::new(&name, grpc.clone(), metrics.upstream(&name));
                 Some((target, Arc::new(plan::upstream(config, mark, server.features))))
             }
             Source::Files(_) | Source::Rest(_) => None,

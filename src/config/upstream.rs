@@ -19,6 +19,18 @@ pub struct Upstream {
     pub server_listener_resource_name_template: Option<String>,
 }
 
+impl Upstream {
+    /// What logs and metrics call a server: its URI, with a number where several servers have the same one.
+    #[must_use]
+    pub fn name(&self, at: usize) -> String {
+        let uri = self.servers.get(at).map_or("", |server| server.uri.as_str());
+        match self.servers.iter().take(at).filter(|before| before.uri == uri).count() {
+            0 => uri.to_owned(),
+            before => format!("{uri} ({})", before + 1),
+        }
+    }
+}
+
 /// Who answers for one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {

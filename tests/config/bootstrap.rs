@@ -294,6 +294,8 @@ fn authorities_share_equal_servers() {
     let upstream = config.upstream;
     let uris: Vec<&str> = upstream.servers.iter().map(|server| server.uri.as_str()).collect();
     assert_eq!(uris, ["a:1", "b:1", "b:1", "b:1", "c:1"]);
+    let names: Vec<String> = (0..5).map(|at| upstream.name(at)).collect();
+    assert_eq!(names, ["a:1", "b:1", "b:1 (2)", "b:1 (3)", "c:1"]);
     assert_eq!(upstream.top, [0, 1]);
     let lists: Vec<_> = upstream
         .authorities

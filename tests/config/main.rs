@@ -8,6 +8,7 @@
 )]
 
 mod bootstrap;
+mod stories;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -64,7 +65,7 @@ fn every_shipped_file_loads() {
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
-    assert!(files.len() >= 4, "{files:?}");
+    assert!(files.len() >= 9, "{files:?}");
     for file in files {
         if let Err(error) = Config::load(Some(&file), &Flags::default()) {
             panic!("{error}");
