@@ -26,6 +26,7 @@ mod sets;
 mod shard;
 mod slab;
 pub mod standing;
+mod woken;
 
 pub use bell::{Bell, Driver};
 pub use class::{Classes, Piece, Rule, Selector};
@@ -37,6 +38,7 @@ pub use scopes::Scopes;
 pub use seat::Seat;
 pub use standing::Heed;
 pub use view::{Settings, View};
+pub use woken::Woken;
 
 /// What clients ask for exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use super::lock;
 use super::sets::Seated;
 use super::view::View;
+use super::woken::Woken;
 use crate::xds::{Cut, Name, Standing, Target, TypeUrl};
 
 /// Who must look again when the server begins to fail, because there is another one.
@@ -66,7 +67,7 @@ impl View {
     }
 
     fn ring_lacking(&self, cut: &Cut) {
-        let generation = self.generation();
+        let (generation, mut woken) = (self.generation(), Vec::new());
         for lacking in self.leases.unanswered(cut).chunk_by(|a, b| a.0 == b.0) {
             let Some((type_url, _)) = lacking.first() else { continue };
             let names = lacking.iter().filter_map(|(_, target)| match target {
@@ -74,8 +75,9 @@ impl View {
                 Target::Name(name) => Some(name.clone()),
             });
             let names: Vec<Name> = names.collect();
-            self.ring_some(type_url, &names, names.len() < lacking.len(), generation);
+            self.ring_some(type_url, &names, names.len() < lacking.len(), generation, &mut woken);
         }
+        drop(Woken::new(woken));
     }
 
     /// Wakes these sessions, with nothing to look at in the view itself.

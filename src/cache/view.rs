@@ -5,18 +5,19 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
-use super::bell::{Wakers, wake};
 use super::leases::Leases;
 use super::lock;
 use super::replaced::Replaced;
 use super::seat::Seat;
 use super::sets::{Set, Sets};
 use super::standing::Heed;
+use super::woken::Woken;
 use crate::xds::{Changes, Class, Cut, Name, Slot, Target, TypeUrl, Update, Want};
 
 /// One view.
@@ -68,8 +69,8 @@ enum Ring {
     },
 }
 
-/// So many sessions are woken at once; the lists of who is woken stay as small as this.
-const WAKE_AT_ONCE: usize = 1 << 16;
+/// So many are rung for at once; the lists of what concerns whom stay as small as this.
+const RING_AT_ONCE: usize = 1 << 16;
 
 impl View {
     /// A view of the only server there is, in which nothing is known.
@@ -169,8 +170,9 @@ impl View {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The writer says what is new. K-20: all of it becomes visible at once, and only then those are told whom it concerns.
-    pub fn publish(&self, changes: &[Changes]) {
+    /// The writer says what is new. K-20: all of it becomes visible at once, and only then those are told whom it concerns: some
+    /// at a time by who calls this, or all of them at once.
+    pub fn publish(&self, changes: &[Changes]) -> Woken {
         let mut replaced = lock(&self.writer);
         let before = self.cut.load_full();
         let generation = self.generation() + 1;
@@ -197,7 +199,7 @@ impl View {
                 }
             });
         }
-        self.finish(replaced, cut, &rings);
+        self.finish(replaced, cut, &rings)
     }
 
     /// Ends the view: its writer is told.
@@ -256,7 +258,7 @@ impl View {
                 });
             }
         }
-        self.finish(replaced, cut, &rings);
+        drop(self.finish(replaced, cut, &rings));
     }
 
     /// The canonical name of what was asked for as `name`, unless somebody else leases it by another of its names (C-20).
@@ -270,9 +272,10 @@ impl View {
     }
 
     /// Shows the new cut, then tells those whom it concerns, with no lock held.
-    fn finish(&self, replaced: MutexGuard<'_, Replaced>, cut: Cut, rings: &[Ring]) {
+    fn finish(&self, replaced: MutexGuard<'_, Replaced>, cut: Cut, rings: &[Ring]) -> Woken {
+        let mut woken = Vec::new();
         if rings.is_empty() {
-            return;
+            return Woken::new(woken);
         }
         let generation = self.generation() + 1;
         self.cut.store(Arc::new(cut));
@@ -280,17 +283,18 @@ impl View {
         drop(replaced);
         for ring in rings {
             match ring {
-                Ring::Everybody(type_url) => self.ring_everybody(type_url, generation),
+                Ring::Everybody(type_url) => self.ring_everybody(type_url, generation, &mut woken),
                 Ring::Some {
                     type_url,
                     names,
                     wildcard,
-                } => self.ring_some(type_url, names, *wildcard, generation),
+                } => self.ring_some(type_url, names, *wildcard, generation, &mut woken),
             }
         }
+        Woken::new(woken)
     }
 
-    fn ring_everybody(&self, type_url: &TypeUrl, generation: u64) {
+    fn ring_everybody(&self, type_url: &TypeUrl, generation: u64, woken: &mut Vec<Waker>) {
         let sets = self.sets.read();
         let mut concerned = vec![false; sets.end()];
         self.leases.everyone(type_url, |set| {
@@ -299,15 +303,15 @@ impl View {
             }
         });
         let concerned = (0..).zip(concerned).filter(|(_, concerned)| *concerned);
-        let woken: Vec<Wakers> = concerned
-            .flat_map(|(set, _)| sets.members(set))
-            .map(|seated| seated.bell.ring_all(type_url, generation))
-            .collect();
-        drop(sets);
-        woken.into_iter().for_each(wake);
+        let members = concerned.flat_map(|(set, _)| sets.members(set));
+        woken.extend(
+            members
+                .flat_map(|seated| seated.bell.ring_all(type_url, generation))
+                .flatten(),
+        );
     }
 
-    pub(super) fn ring_some(&self, type_url: &TypeUrl, names: &[Name], wildcard: bool, generation: u64) {
+    pub(super) fn ring_some(&self, type_url: &TypeUrl, names: &[Name], wildcard: bool, generation: u64, woken: &mut Vec<Waker>) {
         let wildcard = wildcard.then_some((usize::MAX, Target::Wildcard));
         let names_at = names.iter().cloned().map(Target::Name).enumerate();
         let mut targets = wildcard.into_iter().chain(names_at).peekable();
@@ -317,19 +321,17 @@ impl View {
             let mut concerned = Vec::new();
             for (at, target) in targets.by_ref() {
                 self.leases.waiters(type_url, &target, |set| concerned.push((set, at)));
-                if concerned.len() >= WAKE_AT_ONCE {
+                if concerned.len() >= RING_AT_ONCE {
                     break;
                 }
             }
             concerned.sort_unstable();
-            let mut woken: Vec<Wakers> = Vec::new();
             for concerned in concerned.chunk_by(|a, b| a.0 == b.0) {
                 let members = concerned.first().into_iter().flat_map(|(set, _)| sets.members(*set));
                 let names = || concerned.iter().filter_map(|(_, at)| names.get(*at));
-                woken.extend(members.map(|seated| seated.bell.ring(type_url, names(), generation)));
+                let wakers = members.flat_map(|seated| seated.bell.ring(type_url, names(), generation));
+                woken.extend(wakers.flatten());
             }
-            drop(sets);
-            woken.into_iter().for_each(wake);
         }
     }
 }

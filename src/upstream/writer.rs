@@ -54,14 +54,14 @@ impl Writer {
     pub async fn run(mut self) {
         let mut changes = Vec::new();
         while !self.view.is_closed() {
-            self.turn(&mut changes);
+            self.turn(&mut changes).await;
             self.next(&mut changes).await;
             // A server that never stops talking leaves the thread to others as well.
             tokio::task::yield_now().await;
         }
     }
 
-    fn turn(&mut self, changes: &mut Vec<Changes>) {
+    async fn turn(&mut self, changes: &mut Vec<Changes>) {
         if self.view.take_superseded() {
             self.main.supersede();
             self.aside.supersede();
@@ -79,7 +79,10 @@ impl Writer {
                 self.view.publish_standing(self.standing());
                 return;
             }
-            self.view.publish(changes);
+            let mut woken = self.view.publish(changes);
+            while woken.wake_some() {
+                tokio::task::yield_now().await;
+            }
             changes.clear();
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);

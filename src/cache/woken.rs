@@ -1,0 +1,70 @@
+//! Who must be woken because of what was published.
+//!
+//! Owns that nobody is forgotten, and how many are woken at once. Refuses to know why.
+
+use std::task::Waker;
+
+/// Sessions whose bells have rung and that do not know it yet.
+///
+/// One publish may concern every session there is: who has other work on its thread wakes some of them, lets others have
+/// their turn, and goes on. Whoever is left when this is dropped is woken then.
+#[derive(Debug)]
+pub struct Woken(std::vec::IntoIter<Waker>);
+
+/// So many are woken before others have their turn.
+const AT_ONCE: usize = 256;
+
+impl Woken {
+    pub(super) fn new(wakers: Vec<Waker>) -> Self {
+        Self(wakers.into_iter())
+    }
+
+    /// Wakes some; whether there are more.
+    pub fn wake_some(&mut self) -> bool {
+        self.0.by_ref().take(AT_ONCE).for_each(Waker::wake);
+        self.0.len() > 0
+    }
+}
+
+impl Drop for Woken {
+    fn drop(&mut self) {
+        self.0.by_ref().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn some_at_a_time_and_in_the_end_all() {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(count.clone());
+        let woken = || count.0.load(Ordering::Relaxed);
+        let mut all = Woken::new(vec![waker; 3 * AT_ONCE]);
+        assert_eq!(woken(), 0);
+        assert!(all.wake_some());
+        assert_eq!(woken(), AT_ONCE);
+        assert!(all.wake_some());
+        assert!(!all.wake_some(), "no turn for nobody");
+        assert_eq!(woken(), 3 * AT_ONCE);
+
+        let mut rest = Woken::new(vec![Waker::from(count.clone()); AT_ONCE + 1]);
+        assert!(rest.wake_some());
+        drop(rest);
+        assert_eq!(woken(), 4 * AT_ONCE + 1);
+    }
+}
