@@ -311,7 +311,14 @@ impl View {
         );
     }
 
-    pub(super) fn ring_some(&self, type_url: &TypeUrl, names: &[Name], wildcard: bool, generation: u64, woken: &mut Vec<Waker>) {
+    pub(super) fn ring_some(
+        &self,
+        type_url: &TypeUrl,
+        names: &[Name],
+        wildcard: bool,
+        generation: u64,
+        woken: &mut Vec<Waker>,
+    ) {
         let wildcard = wildcard.then_some((usize::MAX, Target::Wildcard));
         let names_at = names.iter().cloned().map(Target::Name).enumerate();
         let mut targets = wildcard.into_iter().chain(names_at).peekable();

@@ -27,8 +27,50 @@ impl Nonces {
     /// The number in a nonce of this stream.
     pub(super) fn number(self, text: &str) -> Option<u64> {
         let (prefix, rest) = text.split_once('-')?;
-        let number: u64 = rest.strip_suffix('+').unwrap_or(rest).parse().ok()?;
-        let written = self.text(number, rest.ends_with('+'));
-        (prefix.len() == 8 && written == text && number <= self.last).then_some(number)
+        let digits = rest.strip_suffix('+').unwrap_or(rest);
+        // Only as `text` writes it: what a parser would take besides was never given.
+        let plain = |text: &str, digit: fn(&u8) -> bool| text.as_bytes().iter().all(digit);
+        let ours = prefix.len() == 8
+            && plain(prefix, |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            && u32::from_str_radix(prefix, 16) == Ok(self.prefix);
+        let written = plain(digits, u8::is_ascii_digit) && !digits.starts_with('0');
+        let number = digits.parse().ok()?;
+        (ours && written && number <= self.last).then_some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B-08, K-11: what is not written exactly as it was given was never given.
+    #[test]
+    fn only_what_was_given() {
+        let mut nonces = Nonces::new(0x0a1b_2c3d);
+        for number in 1..=12 {
+            assert_eq!(nonces.next(), number);
+            for more in [false, true] {
+                assert_eq!(nonces.number(&nonces.text(number, more)), Some(number));
+            }
+        }
+        for foreign in [
+            "",
+            "-",
+            "0a1b2c3d",
+            "0a1b2c3d-",
+            "0a1b2c3d-0",
+            "0a1b2c3d-01",
+            "0a1b2c3d-+1",
+            "0a1b2c3d-1++",
+            "0a1b2c3d-13",
+            "0a1b2c3d-99999999999999999999",
+            "0A1B2C3D-1",
+            "+a1b2c3d-1",
+            "00a1b2c3d-1",
+            "a1b2c3d-1",
+            "0a1b2c3e-1",
+        ] {
+            assert_eq!(nonces.number(foreign), None, "{foreign}");
+        }
     }
 }

@@ -116,7 +116,8 @@ impl Server {
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, now)?;
         let kind = subscription.handle_sotw(request, answers, nonces, now);
-        self.gather(&request.type_url, kind)
+        let type_url = subscription.type_url.clone();
+        self.gather(type_url, kind)
     }
 
     /// A delta request.
@@ -135,7 +136,8 @@ impl Server {
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, now)?;
         let kind = subscription.handle_delta(request, answers, nonces, now);
-        self.gather(&request.type_url, kind)
+        let type_url = subscription.type_url.clone();
+        self.gather(type_url, kind)
     }
 
     /// Something that is known of these names has changed.
@@ -306,8 +308,7 @@ impl Server {
             .binary_search_by(|subscription| subscription.type_url.cmp(type_url))
     }
 
-    fn gather(&mut self, text: &str, kind: ReceiptKind) -> Result<Receipt, End> {
-        let type_url = self.resolve(text)?;
+    fn gather(&mut self, type_url: TypeUrl, kind: ReceiptKind) -> Result<Receipt, End> {
         self.wants
             .extend(self.types.iter_mut().flat_map(Subscription::take_wants));
         let count: usize = self.types.iter().map(|subscription| subscription.names.len()).sum();
