@@ -129,7 +129,10 @@ fn scalar(tree: &Tree) -> String {
         Value::Bool(truth) => truth.to_string(),
         Value::Number(number) => number.clone(),
         Value::Text(written) => text(written),
-        Value::Plain(plain) => plain.clone(),
+        Value::Plain(plain) => match Plain::of(plain) {
+            Plain::Bool(_) | Plain::Number(_) => plain.clone(),
+            Plain::Text(written) => text(written),
+        },
         Value::List(_) => "[]".to_owned(),
         Value::Map(_) => "{}".to_owned(),
     }

@@ -206,6 +206,37 @@ fn bytes_that_are_no_message() {
     }
     let fault = schemas.decode(ROUTE, &[0x0A, 1, 0xFF], Secrets::Show).unwrap_err();
     assert_eq!(fault.to_string(), "name: this string is not UTF-8");
+    let mask = "google.protobuf.FieldMask";
+    for (body, said) in [
+        (&[0x0A, 0][..], "an empty path cannot be written"),
+        (
+            &[0x0A, 2, b'a', b'B'],
+            "the path `aB` cannot be written in lowerCamelCase",
+        ),
+        (
+            &[0x0A, 2, b'a', b'_'],
+            "the path `a_` cannot be written in lowerCamelCase",
+        ),
+        (
+            &[0x0A, 3, b'a', b'_', b'1'],
+            "the path `a_1` cannot be written in lowerCamelCase",
+        ),
+        (
+            &[0x0A, 3, b'a', b',', b'b'],
+            "the path `a,b` cannot be written in lowerCamelCase",
+        ),
+    ] {
+        let fault = schemas.decode(mask, body, Secrets::Show).unwrap_err();
+        assert_eq!(fault.to_string(), said);
+    }
+    let no_url = [&[0x0A, 21][..], b"google.protobuf.Empty"].concat();
+    let fault = schemas
+        .decode("google.protobuf.Any", &no_url, Secrets::Show)
+        .unwrap_err();
+    assert!(
+        fault.to_string().contains("`google.protobuf.Empty` is not known"),
+        "{fault}"
+    );
     // A name as a number, and a field that nobody knows.
     let json = schemas
         .decode(ROUTE, &[0x08, 1, 0xC2, 0x3E, 1, 0x61], Secrets::Show)

@@ -138,7 +138,7 @@ impl Reader<'_> {
                 return Err(self.fault(tree, message));
             }
             let mut snake = String::new();
-            for character in path.trim().chars() {
+            for character in path.chars() {
                 if character.is_ascii_uppercase() {
                     snake.push('_');
                 }

@@ -85,6 +85,9 @@ impl Writer<'_> {
         })?;
         let mut text = String::new();
         for path in paths {
+            if path.is_empty() {
+                return Err(self.fault("an empty path cannot be written"));
+            }
             if !text.is_empty() {
                 text.push(',');
             }

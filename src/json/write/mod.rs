@@ -113,7 +113,11 @@ impl<'a> Writer<'a> {
     /// J-03: the type first, then the fields, or `value` for a message of a form of its own.
     fn any_object(&mut self, type_url: &str, body: &[u8]) -> Result<(), Fault> {
         // J-04: a type without descriptor is a fault that names it.
-        let Some(descriptor) = self.schemas.message(full_name(type_url)) else {
+        let known = self
+            .schemas
+            .message(full_name(type_url))
+            .filter(|_| type_url.contains('/'));
+        let Some(descriptor) = known else {
             let message = format!(
                 "the type `{type_url}` is not known; add its descriptors to `descriptors` in the configuration"
             );
