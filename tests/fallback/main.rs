@@ -1,0 +1,11 @@
+//! Failover as one session sees it: the pure choice, and stories of a session at the views of several servers.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that cannot go on must stop"
+)]
+
+mod choice;
+mod stage;
+mod stories;

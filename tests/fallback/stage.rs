@@ -1,0 +1,221 @@
+//! The stage of a story: servers that are written into their views by hand, and sessions that sit at them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use distributary::cache::{Classes, Route, Routes, Scopes, Settings, View};
+use distributary::downstream::Place;
+use distributary::proto::envoy::config::core::v3::Node as Said;
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::protocol::{self, End, Limits, Opening, Server, Timers};
+use distributary::xds::{
+    Changes, Cut, Dialect, Name, Reason, Resource, ResourceParts, Standing, TypeUrl, Types, Unshared, Update,
+};
+
+pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+
+/// Views that tests write into, and the time.
+pub(crate) struct Stage {
+    pub(crate) scopes: Scopes,
+    pub(crate) now: Instant,
+}
+
+/// A delta client's stream.
+pub(crate) struct Session {
+    pub(crate) server: Server,
+    pub(crate) place: Option<Place>,
+    pub(crate) ended: Option<End>,
+}
+
+/// What a session was told of names since the last look: content, or that they are gone.
+pub(crate) type Told = BTreeMap<String, Option<String>>;
+
+impl Stage {
+    /// Servers of the names of old style, and the authority `a` with its servers.
+    pub(crate) fn new(top: &[usize], authority: &[usize], reachability_only: bool) -> Self {
+        let route = |servers: &[usize], reachability_only| Route {
+            servers: servers.to_vec(),
+            reachability_only,
+        };
+        let authorities = BTreeMap::from([(Arc::from("a"), route(authority, reachability_only))]);
+        let settings = Settings {
+            linger: Duration::from_secs(30),
+            names_per_view: 1000,
+            pinned_bytes_per_view: 0,
+        };
+        #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
+        let now = Instant::now();
+        let routes = Routes::new(route(top, false), authorities);
+        Self {
+            scopes: Scopes::new(Classes::default(), routes, settings, 0),
+            now,
+        }
+    }
+
+    pub(crate) fn session(&self, prefix: u32) -> Session {
+        let settings = protocol::Settings {
+            types: Types::default(),
+            limits: Limits::default(),
+            timers: Timers::default(),
+            anonymous: false,
+            relay_id: "relay".to_owned(),
+        };
+        let opening = Opening {
+            dialect: Dialect::Delta,
+            service: None,
+            nonce_prefix: prefix,
+        };
+        Session {
+            server: Server::new(Arc::new(settings), opening),
+            place: None,
+            ended: None,
+        }
+    }
+
+    /// The view of a server, if anybody is there.
+    pub(crate) fn view(&self, server: usize) -> Option<Arc<View>> {
+        self.scopes.all().into_iter().find(|view| view.server() == server)
+    }
+
+    pub(crate) fn stands(&self, server: usize, standing: Standing) {
+        if let Some(view) = self.view(server) {
+            view.publish_standing(standing);
+        }
+    }
+
+    /// A server says what exists under these names, `None`: that nothing does.
+    pub(crate) fn says(&self, server: usize, type_url: &str, named: &[(&str, Option<&str>)]) {
+        let type_url = TypeUrl::new(type_url);
+        let updates = named.iter().map(|(name, body)| match body {
+            Some(body) => Update::Put(self.resource(&type_url, name, body), None),
+            None => Update::Absent(Name::from(*name), Reason::Said),
+        });
+        let changes = Changes {
+            type_url: type_url.clone(),
+            wildcard: false,
+            updates: updates.collect(),
+            complete: None,
+            answered: Some(true),
+        };
+        self.view(server).expect("somebody is there").publish(&[changes]);
+    }
+
+    /// A server says all that its wildcard covers.
+    pub(crate) fn covers(&self, server: usize, type_url: &str, all: &[(&str, &str)]) {
+        let type_url = TypeUrl::new(type_url);
+        let view = self.view(server).expect("somebody is there");
+        let cut: Arc<Cut> = view.cut();
+        let before = cut.slot(&type_url).and_then(|slot| slot.wildcard.clone());
+        let gone = before.iter().flat_map(|state| state.entries().keys());
+        let gone = gone.filter(|name| all.iter().all(|(kept, _)| *kept != name.as_str()));
+        let mut updates: Vec<Update> = gone.cloned().map(Update::Forget).collect();
+        let puts = all
+            .iter()
+            .map(|(name, body)| Update::Put(self.resource(&type_url, name, body), None));
+        updates.extend(puts);
+        view.publish(&[Changes {
+            type_url,
+            wildcard: true,
+            updates,
+            complete: Some(true),
+            answered: Some(true),
+        }]);
+    }
+
+    fn resource(&self, type_url: &TypeUrl, name: &str, body: &str) -> Arc<Resource> {
+        let parts = ResourceParts {
+            type_url,
+            name: Name::from(name),
+            aliases: Vec::new(),
+            passed_on: &[],
+            body: body.as_bytes(),
+            endpoints: None,
+            received: self.now,
+        };
+        Arc::new(Resource::new(parts, 0))
+    }
+}
+
+impl Session {
+    /// A delta request; everything that was sent is acknowledged first.
+    pub(crate) fn asks(&mut self, stage: &Stage, type_url: &str, subscribe: &[&str]) {
+        let request = DeltaDiscoveryRequest {
+            node: Some(Said {
+                id: "client".to_owned(),
+                ..Said::default()
+            }),
+            type_url: type_url.to_owned(),
+            resource_names_subscribe: subscribe.iter().map(|name| (*name).to_owned()).collect(),
+            ..DeltaDiscoveryRequest::default()
+        };
+        self.send(stage, &request);
+    }
+
+    fn send(&mut self, stage: &Stage, request: &DeltaDiscoveryRequest) {
+        let answers = Unshared { chunk: 1 << 20 };
+        self.server
+            .handle_delta(request, &answers, stage.now)
+            .expect("the request is in order");
+        let node = self.server.node().expect("the request has one").clone();
+        let patience = Timers::default().unanswered;
+        let place = match self.place.take() {
+            Some(place) => place,
+            None => Place::enter(&stage.scopes, &node, patience).expect("there is room"),
+        };
+        let place = self.place.insert(place);
+        while let Some(want) = self.server.poll_want() {
+            place.want(&stage.scopes, &want).expect("there is room");
+        }
+    }
+
+    /// What it is told now, in the order of the session's shell; each response is acknowledged at once.
+    pub(crate) fn hears(&mut self, stage: &Stage) -> Told {
+        let answers = Unshared { chunk: 1 << 20 };
+        let mut told = Told::new();
+        loop {
+            let Some(place) = &mut self.place else { return told };
+            for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(Waker::noop())).dirty {
+                self.server.handle_dirty(&type_url, dirty);
+            }
+            if place.settle(&stage.scopes, &self.server, stage.now) {
+                self.server.handle_moved();
+            }
+            let sight = place.sight(&stage.scopes);
+            if self.ended.is_none() {
+                self.ended = self.server.handle_timeout(&sight, stage.now);
+            }
+            let Some(response) = self.server.poll_response(&sight, &answers, stage.now) else {
+                return told;
+            };
+            for item in response.batch.items_of(response.chunk) {
+                let body = String::from_utf8_lossy(&item.resource.body()).into_owned();
+                told.insert(item.resource.name().to_string(), Some(body));
+            }
+            for name in response.batch.removed_of(response.chunk) {
+                told.insert(name.to_string(), None);
+            }
+            let request = DeltaDiscoveryRequest {
+                type_url: response.type_url.url().to_owned(),
+                response_nonce: response.nonce.clone(),
+                ..DeltaDiscoveryRequest::default()
+            };
+            self.send(stage, &request);
+        }
+    }
+
+    /// The server that it reads for names of old style.
+    pub(crate) fn reads(&self) -> Option<usize> {
+        self.place.as_ref()?.server(None)
+    }
+}
+
+/// What was told, as pairs.
+pub(crate) fn told(pairs: &[(&str, Option<&str>)]) -> Told {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(name, body)| ((*name).to_owned(), body.map(str::to_owned)))
+        .collect()
+}

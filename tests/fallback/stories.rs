@@ -1,0 +1,217 @@
+//! Stories of sessions whose servers fail and return.
+
+use std::time::Duration;
+
+use distributary::protocol::Code;
+use distributary::xds::Standing::{Failing, Open, Trying, Up};
+
+use crate::stage::{CDS, EDS, Stage, told};
+
+/// L-19, G-03, G-06, G-09, G-11, G-17: only the session that lacks something moves, it asks the other server for everything, gets
+/// nothing twice, and loses nothing until the first server itself says so.
+#[test]
+fn only_who_lacks_something_moves_and_nothing_goes_by_moving() {
+    let mut stage = Stage::new(&[0, 1], &[], false);
+    let (mut content, mut lacking) = (stage.session(1), stage.session(2));
+    for session in [&mut content, &mut lacking] {
+        session.asks(&stage, EDS, &["x"]);
+    }
+    stage.stands(0, Up);
+    stage.says(0, EDS, &[("x", Some("1"))]);
+    for session in [&mut content, &mut lacking] {
+        assert_eq!(session.hears(&stage), told(&[("x", Some("1"))]));
+    }
+    stage.stands(0, Failing);
+    assert!(content.hears(&stage).is_empty() && lacking.hears(&stage).is_empty());
+    assert!(stage.view(1).is_none(), "nobody needs the second server");
+
+    // G-05: a new name during the failure leads to the second server at once.
+    lacking.asks(&stage, EDS, &["y"]);
+    assert!(lacking.hears(&stage).is_empty());
+    let second = stage.view(1).expect("it is asked");
+    let asked = second.take_wants(stage.now);
+    assert_eq!(asked.len(), 2, "everything is asked for there: {asked:?}");
+    stage.stands(1, Up);
+    stage.says(1, EDS, &[("y", Some("2"))]);
+    assert!(lacking.hears(&stage).is_empty(), "the other view is not complete yet");
+    stage.says(1, EDS, &[("x", Some("1"))]);
+    assert_eq!(
+        lacking.hears(&stage),
+        told(&[("y", Some("2"))]),
+        "what is equal is not sent"
+    );
+    assert_eq!((content.reads(), lacking.reads()), (Some(0), Some(1)));
+    assert!(content.hears(&stage).is_empty());
+
+    // The second server's word counts for who reads it, and for nobody else.
+    stage.says(1, EDS, &[("x", Some("1b"))]);
+    assert_eq!(lacking.hears(&stage), told(&[("x", Some("1b"))]));
+    assert!(content.hears(&stage).is_empty());
+
+    // G-08: the first server answers again, first of one name.
+    stage.stands(0, Up);
+    stage.says(0, EDS, &[("x", Some("1"))]);
+    assert!(lacking.hears(&stage).is_empty(), "it does not hold everything yet");
+    stage.now += Duration::from_secs(8);
+    assert_eq!(
+        lacking.hears(&stage),
+        told(&[("x", Some("1"))]),
+        "the time is over; y stays"
+    );
+    assert_eq!(lacking.reads(), Some(0));
+    stage.says(1, EDS, &[("y", Some("late"))]);
+    assert!(lacking.hears(&stage).is_empty(), "late words of the second server");
+    stage.says(0, EDS, &[("y", None)]);
+    assert_eq!(lacking.hears(&stage), told(&[("y", None)]), "the first server says so");
+}
+
+/// G-08: a session goes back at once when the first server holds everything that it wants.
+#[test]
+fn back_at_once_when_nothing_is_lacking() {
+    let stage = Stage::new(&[0, 1], &[], false);
+    let mut session = stage.session(1);
+    session.asks(&stage, EDS, &["x"]);
+    assert!(session.hears(&stage).is_empty());
+    stage.stands(0, Failing);
+    assert!(session.hears(&stage).is_empty());
+    stage.stands(1, Up);
+    stage.says(1, EDS, &[("x", Some("1"))]);
+    assert_eq!(session.hears(&stage), told(&[("x", Some("1"))]));
+    stage.says(0, EDS, &[("x", Some("1"))]);
+    stage.stands(0, Up);
+    assert!(session.hears(&stage).is_empty(), "equal content is not sent");
+    assert_eq!(session.reads(), Some(0));
+}
+
+/// L-20, G-12: a server for which another one has stood in begins clean; where nobody moved nothing is forgotten.
+#[test]
+fn who_was_stood_in_for_begins_clean() {
+    let stage = Stage::new(&[0, 1], &[], false);
+    let mut session = stage.session(1);
+    session.asks(&stage, EDS, &["x"]);
+    stage.stands(0, Up);
+    stage.says(0, EDS, &[("x", Some("1"))]);
+    session.hears(&stage);
+    stage.stands(0, Failing);
+    session.hears(&stage);
+    let first = stage.view(0).expect("it is there");
+    assert!(!first.take_superseded(), "everything is there; nobody stood in");
+    session.asks(&stage, EDS, &["y"]);
+    session.hears(&stage);
+    stage.stands(1, Up);
+    stage.says(1, EDS, &[("x", Some("1")), ("y", Some("2"))]);
+    session.hears(&stage);
+    assert!(first.take_superseded());
+}
+
+/// A wildcard moves like names do: by difference, and only to a complete one (G-11, G-17). Nothing is deleted by the move where
+/// the first server still holds what the second never had.
+#[test]
+fn a_wildcard_moves_by_difference() {
+    let mut stage = Stage::new(&[0, 1], &[], false);
+    let mut session = stage.session(1);
+    session.asks(&stage, CDS, &["*"]);
+    stage.stands(0, Up);
+    stage.covers(0, CDS, &[("a", "1"), ("b", "1")]);
+    assert_eq!(session.hears(&stage), told(&[("a", Some("1")), ("b", Some("1"))]));
+    stage.stands(0, Failing);
+    session.asks(&stage, EDS, &["e"]);
+    session.hears(&stage);
+    stage.stands(1, Up);
+    stage.says(1, EDS, &[("e", Some("1"))]);
+    assert!(session.hears(&stage).is_empty(), "the second wildcard is not complete");
+    stage.covers(1, CDS, &[("a", "1"), ("c", "1")]);
+    assert_eq!(
+        session.hears(&stage),
+        told(&[("b", None), ("c", Some("1")), ("e", Some("1"))]),
+        "L-28: what the complete view lacks goes; a is equal"
+    );
+    stage.covers(0, CDS, &[("a", "1"), ("b", "1"), ("c", "1")]);
+    stage.stands(0, Up);
+    assert!(session.hears(&stage).is_empty(), "it says nothing of e yet");
+    stage.now += Duration::from_secs(8);
+    assert_eq!(session.hears(&stage), told(&[("b", Some("1"))]));
+}
+
+/// L-21, G-04: under an authority where reachability alone counts everybody moves when the other view is whole, and with equal
+/// contents nobody hears of it.
+#[test]
+fn reachability_only_moves_everybody_silently() {
+    for knob in [false, true] {
+        let stage = Stage::new(&[0], &[0, 1], knob);
+        let name = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
+        let mut session = stage.session(1);
+        session.asks(&stage, EDS, &[name]);
+        stage.stands(0, Up);
+        stage.says(0, EDS, &[(name, Some("1"))]);
+        assert_eq!(session.hears(&stage), told(&[(name, Some("1"))]));
+        stage.stands(0, Failing);
+        assert!(session.hears(&stage).is_empty());
+        let place = |session: &crate::stage::Session| session.place.as_ref().and_then(|place| place.server(Some("a")));
+        if !knob {
+            assert!(stage.view(1).is_none(), "no connection is made");
+            assert_eq!(place(&session), Some(0));
+            continue;
+        }
+        stage.stands(1, Up);
+        stage.says(1, EDS, &[(name, Some("1"))]);
+        assert!(session.hears(&stage).is_empty());
+        assert_eq!(place(&session), Some(1));
+        stage.stands(0, Up);
+        assert!(session.hears(&stage).is_empty());
+        assert_eq!(place(&session), Some(0));
+    }
+}
+
+/// F-11, F-15: each authority is read from its own servers; under one that nobody serves nothing exists, and the stream stays.
+#[test]
+fn authorities_are_read_apart() {
+    let stage = Stage::new(&[0], &[1], false);
+    let mut session = stage.session(1);
+    let ours = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
+    let nobodys = "xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
+    session.asks(&stage, EDS, &["x", ours, nobodys]);
+    assert_eq!(session.hears(&stage), told(&[(nobodys, None)]));
+    stage.stands(0, Up);
+    stage.stands(1, Up);
+    // A server that answers for what it was not asked for is not heard.
+    stage.says(0, EDS, &[("x", Some("plain")), (ours, Some("forged"))]);
+    assert_eq!(session.hears(&stage), told(&[("x", Some("plain"))]));
+    stage.says(1, EDS, &[(ours, Some("theirs")), ("x", Some("forged"))]);
+    assert_eq!(session.hears(&stage), told(&[(ours, Some("theirs"))]));
+    // The loss of one server is none of the other's business.
+    stage.stands(1, Failing);
+    stage.says(0, EDS, &[("x", Some("plain 2"))]);
+    assert_eq!(session.hears(&stage), told(&[("x", Some("plain 2"))]));
+}
+
+/// G-18: a stream that got nothing, and whose servers all fail, ends in time; one that got something stays.
+#[test]
+fn who_got_nothing_is_sent_elsewhere_in_time() {
+    let mut stage = Stage::new(&[0, 1], &[], false);
+    let mut session = stage.session(1);
+    session.asks(&stage, EDS, &["x"]);
+    stage.stands(0, Failing);
+    session.hears(&stage);
+    stage.stands(1, Trying);
+    stage.now += Duration::from_secs(7);
+    session.hears(&stage);
+    assert!(session.ended.is_none());
+    stage.stands(1, Failing);
+    stage.now += Duration::from_secs(1);
+    session.hears(&stage);
+    assert_eq!(session.ended.map(|end| end.code), Some(Code::Unavailable));
+
+    let mut session = stage.session(2);
+    session.asks(&stage, EDS, &["x"]);
+    session.hears(&stage);
+    stage.stands(1, Open);
+    stage.stands(1, Up);
+    stage.says(1, EDS, &[("x", Some("1"))]);
+    assert_eq!(session.hears(&stage), told(&[("x", Some("1"))]));
+    session.asks(&stage, EDS, &["y"]);
+    stage.stands(1, Failing);
+    stage.now += Duration::from_secs(60);
+    assert!(session.hears(&stage).is_empty());
+    assert!(session.ended.is_none());
+}
