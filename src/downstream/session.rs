@@ -183,6 +183,9 @@ impl State {
             }
             return Poll::Ready(Output::Response(self.encode(&response)));
         }
+        if let Some(end) = self.server.poll_end() {
+            return Poll::Ready(Output::End(self.status(end)));
+        }
         if let Some(end) = self.absent(&sight) {
             return Poll::Ready(Output::End(end));
         }

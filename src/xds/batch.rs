@@ -2,7 +2,7 @@
 //!
 //! Owns the cut into chunks and the shared bytes. Refuses to know nonces and who is sent what.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -61,8 +61,12 @@ pub struct Batch {
     items: Vec<Item>,
     removed: Vec<Name>,
     missing: BTreeSet<Name>,
+    texts: Texts,
     chunks: Vec<Chunk>,
 }
+
+/// By name, the texts that a client wrote it with, where they are not the name's own (F-09).
+pub type Texts = BTreeMap<Name, BTreeSet<Name>>;
 
 /// What one response carries.
 #[derive(Debug)]
@@ -106,6 +110,7 @@ impl Batch {
             items,
             removed,
             missing: BTreeSet::new(),
+            texts: Texts::new(),
             chunks,
         }
     }
@@ -115,6 +120,12 @@ impl Batch {
     #[must_use]
     pub fn with_missing(self, missing: BTreeSet<Name>) -> Self {
         Self { missing, ..self }
+    }
+
+    /// F-09: these names are written as the client wrote them, each as often as it did so in different ways.
+    #[must_use]
+    pub fn with_texts(self, texts: Texts) -> Self {
+        Self { texts, ..self }
     }
 
     /// All its resources.
@@ -187,20 +198,30 @@ impl Batch {
     fn encode(&self, chunk: usize, dialect: Dialect) -> Arc<[Bytes]> {
         let mut rope = Rope::default();
         for item in self.items_of(chunk) {
-            rope.item(item, dialect);
+            match self.texts.get(item.resource.name()) {
+                Some(texts) => rope.items(item, dialect, texts),
+                None => rope.item(item, dialect, None),
+            }
         }
         if dialect == Dialect::Delta {
             let mut tail = BytesMut::new();
             for name in self.removed_of(chunk) {
-                if self.missing.contains(name) {
-                    tail.put_slice(&Resource::missing_host(name));
-                } else {
-                    put_field(&mut tail, REMOVED_RESOURCES, name.as_str().as_bytes());
+                match self.texts.get(name) {
+                    Some(texts) => texts.iter().for_each(|text| self.remove(name, text, &mut tail)),
+                    None => self.remove(name, name, &mut tail),
                 }
             }
             rope.push(tail.freeze());
         }
         rope.finish()
+    }
+
+    fn remove(&self, name: &Name, text: &Name, tail: &mut BytesMut) {
+        if self.missing.contains(name) {
+            tail.put_slice(&Resource::missing_host(text));
+        } else {
+            put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes());
+        }
     }
 }
 
@@ -212,18 +233,31 @@ struct Rope {
 }
 
 impl Rope {
-    fn item(&mut self, item: &Item, dialect: Dialect) {
-        let resource = &item.resource;
-        match (dialect, item.form, item.ttl) {
-            (_, Form::Heartbeat, ttl) => self.push(resource.heartbeat(ttl.unwrap_or_default())),
-            (Dialect::Delta, Form::Whole | Form::Wrapped, None) => self.push(resource.delta_record()),
-            (Dialect::Delta, Form::Whole | Form::Wrapped, Some(ttl)) => {
-                self.push(resource.head_with_ttl(ttl));
-                self.push(resource.inner());
-            }
-            (Dialect::Sotw, Form::Whole, _) => self.push(resource.sotw_record()),
-            (Dialect::Sotw, Form::Wrapped, ttl) => resource.wrapped(ttl).into_iter().for_each(|piece| self.push(piece)),
+    fn items(&mut self, item: &Item, dialect: Dialect, texts: &BTreeSet<Name>) {
+        if (dialect, item.form) == (Dialect::Sotw, Form::Whole) {
+            // Its name is in the body, where it stays as it is.
+            return self.item(item, dialect, None);
         }
+        for text in texts {
+            self.item(item, dialect, Some(text));
+        }
+    }
+
+    fn item(&mut self, item: &Item, dialect: Dialect, text: Option<&Name>) {
+        let resource = &item.resource;
+        match (dialect, item.form) {
+            (_, Form::Heartbeat) => self.push(resource.heartbeat(item.ttl.unwrap_or_default(), text)),
+            (Dialect::Delta, Form::Whole | Form::Wrapped) if item.ttl.is_none() && text.is_none() => {
+                self.push(resource.delta_record());
+            }
+            (Dialect::Delta, Form::Whole | Form::Wrapped) => self.push_all(resource.private_record(item.ttl, text)),
+            (Dialect::Sotw, Form::Whole) => self.push(resource.sotw_record()),
+            (Dialect::Sotw, Form::Wrapped) => self.push_all(resource.wrapped(item.ttl, text)),
+        }
+    }
+
+    fn push_all(&mut self, pieces: [Bytes; 2]) {
+        pieces.into_iter().for_each(|piece| self.push(piece));
     }
 
     fn push(&mut self, piece: Bytes) {

@@ -30,6 +30,8 @@ pub enum Update {
     Absent(Name, Reason),
     /// Nothing is known of the name any more, because nobody wants it.
     Forget(Name),
+    /// Every member of this collection is known (C-22).
+    Whole(Name),
 }
 
 impl Update {
@@ -38,7 +40,7 @@ impl Update {
     pub fn name(&self) -> &Name {
         match self {
             Self::Put(resource, _) => resource.name(),
-            Self::Absent(name, _) | Self::Forget(name) => name,
+            Self::Absent(name, _) | Self::Forget(name) | Self::Whole(name) => name,
         }
     }
 }

@@ -18,9 +18,10 @@ pub mod sight;
 pub mod state;
 pub mod type_url;
 pub mod version;
+pub mod xdstp;
 
 pub use answers::{Answers, Unshared};
-pub use batch::{Batch, Chunk, Dialect, Form, Item};
+pub use batch::{Batch, Chunk, Dialect, Form, Item, Texts};
 pub use changes::{Changes, Update};
 pub use cut::{Cut, Slot, Standing};
 pub use difference::Difference;

@@ -6,6 +6,8 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
+use super::xdstp::SCHEME;
+
 /// A resource name; copies share one text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
@@ -24,7 +26,7 @@ impl Name {
     /// nobody serves it. `None`: a name of old style.
     #[must_use]
     pub fn authority(&self) -> Option<&str> {
-        let rest = self.0.strip_prefix("xdstp:")?;
+        let rest = self.0.strip_prefix(SCHEME)?;
         let found = rest.strip_prefix("//").and_then(|rest| rest.split_once('/'));
         Some(found.map_or(&self.0, |(authority, _)| authority))
     }

@@ -3,7 +3,7 @@
 //! Owns the bytes that go to sockets by reference, and the content hash over all of them. Refuses to decode a body.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
@@ -157,40 +157,37 @@ impl Resource {
         self.record.slice(self.body_at as usize..)
     }
 
-    /// The head of a delta record whose `Resource` carries a `ttl` as well: what must be written before [`Self::inner`].
+    /// A delta record with fields that are not for everybody: what remains of its life, and the name that the client asked by
+    /// (F-09).
     #[must_use]
-    pub fn head_with_ttl(&self, ttl: std::time::Duration) -> Bytes {
-        let ttl = ttl_field(ttl);
-        let mut head = BytesMut::with_capacity(16 + ttl.len());
-        put_key_len(
-            &mut head,
-            RESOURCES,
-            ttl.len() + self.record.len() - self.inner_at as usize,
-        );
-        head.put_slice(&ttl);
-        head.freeze()
+    pub fn private_record(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
+        let (fields, tail) = self.private(ttl, text);
+        let mut head = BytesMut::with_capacity(16 + fields.len());
+        put_key_len(&mut head, RESOURCES, fields.len() + tail.len());
+        head.put_slice(&fields);
+        [head.freeze(), tail]
     }
 
     /// A delta record that confirms this content for another `ttl` and carries no body (K-17).
     #[must_use]
-    pub fn heartbeat(&self, ttl: std::time::Duration) -> Bytes {
+    pub fn heartbeat(&self, ttl: Duration, text: Option<&Name>) -> Bytes {
         let ttl = ttl_field(ttl);
         let version = self.version.to_string();
+        let name = text.unwrap_or(&self.name).as_str().as_bytes();
         let mut record = BytesMut::new();
-        let inner = field_len(NAME, self.name.as_str().len()) + field_len(VERSION, version.len()) + ttl.len();
+        let inner = field_len(NAME, name.len()) + field_len(VERSION, version.len()) + ttl.len();
         put_key_len(&mut record, RESOURCES, inner);
-        put_field(&mut record, NAME, self.name.as_str().as_bytes());
+        put_field(&mut record, NAME, name);
         put_field(&mut record, VERSION, version.as_bytes());
         record.put_slice(&ttl);
         record.freeze()
     }
 
-    /// A SotW entry that is this resource inside the wrapper message (B-30), with its remaining `ttl` if it has one.
+    /// A SotW entry that is this resource inside the wrapper message (B-30), with the fields that are not for everybody.
     #[must_use]
-    pub fn wrapped(&self, ttl: Option<std::time::Duration>) -> [Bytes; 2] {
-        let inner = self.inner();
-        let ttl = ttl.map_or_else(Bytes::new, ttl_field);
-        let value_len = ttl.len() + inner.len();
+    pub fn wrapped(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
+        let (fields, tail) = self.private(ttl, text);
+        let value_len = fields.len() + tail.len();
         let mut head = BytesMut::new();
         put_key_len(
             &mut head,
@@ -199,8 +196,23 @@ impl Resource {
         );
         put_field(&mut head, ANY_TYPE_URL, WRAPPER_URL.as_bytes());
         put_key_len(&mut head, ANY_VALUE, value_len);
-        head.put_slice(&ttl);
-        [head.freeze(), inner]
+        head.put_slice(&fields);
+        [head.freeze(), tail]
+    }
+
+    /// The `Resource` message in two parts: the fields that are not for everybody, and the rest.
+    fn private(&self, ttl: Option<Duration>, text: Option<&Name>) -> (BytesMut, Bytes) {
+        let mut fields = BytesMut::new();
+        if let Some(ttl) = ttl {
+            fields.put_slice(&ttl_field(ttl));
+        }
+        let inner = self.inner();
+        let Some(text) = text else {
+            return (fields, inner);
+        };
+        put_field(&mut fields, NAME, text.as_str().as_bytes());
+        let tail = inner.slice(field_len(NAME, self.name.as_str().len())..);
+        (fields, tail)
     }
 
     /// A delta record that says of a virtual host that it does not exist: its name, and no body (C-21).
@@ -253,7 +265,7 @@ fn content_hash(parts: &ResourceParts<'_>, seed: u64) -> Version {
     hasher.finish()
 }
 
-fn ttl_field(ttl: std::time::Duration) -> Bytes {
+fn ttl_field(ttl: Duration) -> Bytes {
     let mut duration = BytesMut::new();
     if ttl.as_secs() > 0 {
         encode_key(1, WireType::Varint, &mut duration);

@@ -69,6 +69,7 @@ impl Sight {
     pub fn reachable(&self, name: Option<&Name>) -> bool {
         match name.and_then(Name::authority) {
             None => self.plain.standing().reachable(),
+            Some(_) if name.is_some_and(Name::is_nothing) => true,
             Some(authority) => match self.authorities.get(authority) {
                 Some(cut) => cut.standing().reachable(),
                 None => !self.served.contains(authority),
@@ -84,9 +85,12 @@ impl<'a> Glimpse<'a> {
         self.plain?.wildcard.as_ref()
     }
 
-    /// What is known of a name.
+    /// What is known of a name. F-03: one that names nothing does not exist, whoever is asked.
     #[must_use]
     pub fn known(self, name: &Name) -> Option<&'a Known> {
+        if name.is_nothing() {
+            return Some(&NOWHERE);
+        }
         match name.authority() {
             Some(authority) if !self.sight.serves(authority) => Some(&NOWHERE),
             Some(_) | None => self.slot(name)?.known(name),
@@ -103,6 +107,12 @@ impl<'a> Glimpse<'a> {
     #[must_use]
     pub fn named(self, name: &Name) -> Option<&'a Arc<Resource>> {
         self.slot(name)?.named.resource(name)
+    }
+
+    /// The members of a collection that are known (C-22).
+    pub fn members(self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let named = self.slot(collection).map(|slot| &slot.named);
+        named.into_iter().flat_map(move |state| state.members(collection))
     }
 
     /// How long the resource of this canonical name still lives.

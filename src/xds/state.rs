@@ -4,10 +4,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 
 use super::held::next_id;
 use super::{Name, Resource, TypeUrl, Update, Version};
@@ -60,6 +61,8 @@ pub struct State {
     entries: OrdMap<Name, Known>,
     aliases: OrdMap<Name, Name>,
     expiries: OrdMap<Name, Expiry>,
+    /// Collections of which every member is known (C-22).
+    whole: OrdSet<Name>,
     complete: bool,
     present: usize,
     bytes: usize,
@@ -76,6 +79,7 @@ impl State {
             entries: OrdMap::new(),
             aliases: OrdMap::new(),
             expiries: OrdMap::new(),
+            whole: OrdSet::new(),
             complete: false,
             present: 0,
             bytes: 0,
@@ -148,8 +152,38 @@ impl State {
                 .aliases
                 .get(name)
                 .and_then(|canonical| self.entries.get(canonical))
-                .or(absent),
+                .or(absent)
+                .or_else(|| self.implied(name)),
         }
+    }
+
+    /// C-22: a collection of which every member is known has no other members, and without any it does not exist itself.
+    fn implied(&self, name: &Name) -> Option<&'static Known> {
+        if self.whole.is_empty() || !name.is_new_style() {
+            return None;
+        }
+        let absent = match name.collection() {
+            Some(collection) => self.whole.contains(&collection),
+            None => self.whole.contains(name) && self.members(name).next().is_none(),
+        };
+        absent.then_some(&Known::Absent(Reason::Said))
+    }
+
+    /// Whether every member of a collection is known (C-22).
+    #[must_use]
+    pub fn whole(&self, collection: &Name) -> bool {
+        self.whole.contains(collection)
+    }
+
+    /// The resources in a collection, as far as they are known (F-10).
+    pub fn members<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
+        let entries = self.entries.range::<_, str>(from);
+        let entries = entries.take_while(|(name, _)| name.as_str().starts_with(collection.prefix()));
+        entries.filter_map(|(name, known)| match known {
+            Known::Present(resource) if collection.covers(name) => Some(resource),
+            Known::Present(_) | Known::Absent(_) => None,
+        })
     }
 
     /// The resource of this name or alias.
@@ -183,7 +217,16 @@ impl State {
             match update {
                 Update::Put(resource, expiry) => next.put(resource, *expiry, &mut changed),
                 Update::Absent(name, reason) => next.replace(name, Some(Known::Absent(*reason)), &mut changed),
-                Update::Forget(name) => next.replace(name, None, &mut changed),
+                Update::Forget(name) => {
+                    next.whole.remove(name);
+                    next.replace(name, None, &mut changed);
+                }
+                Update::Whole(collection) => {
+                    next.replace(collection, None, &mut changed);
+                    if next.whole.insert(collection.clone()).is_none() {
+                        changed.insert(collection.clone());
+                    }
+                }
             }
         }
         if let Some(complete) = complete {

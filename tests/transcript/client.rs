@@ -15,7 +15,7 @@ use distributary::xds::{Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unsha
 
 use crate::origin::Changed;
 use crate::topic::{Raw, Topic, identity};
-use crate::wire::{self, Said};
+use crate::wire::{self, Item, Said};
 
 /// One client, its stream, and the relay's machine at the other end of it.
 pub(crate) struct Client {
@@ -297,7 +297,8 @@ impl Client {
     pub(crate) fn ring(&mut self, changed: &[Changed]) {
         let Some(server) = &mut self.server else { return };
         for (type_url, names) in changed {
-            let mine = |name: &&Name| self.wants.contains(&(type_url.clone(), Target::Name((*name).clone())));
+            let wants = |name: &Name| self.wants.contains(&(type_url.clone(), Target::Name(name.clone())));
+            let mine = |name: &&Name| wants(name) || name.collection().is_some_and(|all| wants(&all));
             let mine: Vec<Name> = names.iter().filter(mine).cloned().collect();
             self.awake |= !mine.is_empty() || self.wants.contains(&(type_url.clone(), Target::Wildcard));
             if !mine.is_empty() {
@@ -318,12 +319,13 @@ impl Client {
     /// What the relay does now: a timer that is due, then all responses that the transport takes. Like a real shell this one
     /// does not look without a reason.
     pub(crate) fn poll(&mut self, cut: &Cut, now: Instant) {
+        let sight = self.sight(cut);
         let Some(server) = self.server.as_mut().filter(|_| self.ended.is_none()) else {
             return;
         };
         if server.poll_timeout().is_some_and(|due| due <= now) {
             self.awake = true;
-            self.ended = server.handle_timeout(&Sight::from(Arc::new(cut.clone())), now);
+            self.ended = server.handle_timeout(&sight, now);
         }
         if self.awake && !self.stalled && self.ended.is_none() {
             self.read(usize::MAX, cut, now);
@@ -333,7 +335,7 @@ impl Client {
 
     /// The transport takes up to this many responses.
     pub(crate) fn read(&mut self, count: usize, cut: &Cut, now: Instant) {
-        let sight = Sight::from(Arc::new(cut.clone()));
+        let sight = self.sight(cut);
         for _ in 0..count {
             let server = self.server.as_mut();
             let Some(response) = server.and_then(|server| server.poll_response(&sight, &self.answers, now)) else {
@@ -342,6 +344,23 @@ impl Client {
             assert_eq!(response.dialect, self.dialect);
             self.receive(wire::read(&response));
         }
+        if let Some(end) = self.server.as_mut().and_then(Server::poll_end) {
+            self.ended = Some(end);
+        }
+    }
+
+    /// One server answers for all authorities but `nowhere`.
+    fn sight(&self, cut: &Cut) -> Sight {
+        let cut = Arc::new(cut.clone());
+        let mut sight = Sight::from(cut.clone());
+        for (_, target) in &self.wants {
+            if let Target::Name(name) = target
+                && let Some(authority) = name.authority().filter(|authority| *authority != "nowhere")
+            {
+                sight.add(authority.into(), cut.clone());
+            }
+        }
+        sight
     }
 
     fn receive(&mut self, said: Said) {
@@ -370,9 +389,10 @@ impl Client {
         let mut set: Vec<String> = said
             .items
             .iter()
-            .map(|item| identity(&item.name, item.label.as_deref()))
+            .map(|item| identity(Name::read(&item.name, &said.type_url).as_str(), item.label.as_deref()))
             .collect();
         set.sort();
+        set.dedup();
         let full = sotw && said.type_url.traits().full_state;
         // C-18, B-04: the same version never stands for two contents.
         let mut seen: Vec<(String, String)> = if full {
@@ -384,7 +404,14 @@ impl Client {
             .items
             .iter()
             .filter(|item| item.label.is_some() && !item.version.is_empty());
-        seen.extend(bodies.map(|item| (item.version.clone(), identity(&item.name, item.label.as_deref()))));
+        // F-09: one name may be written in several ways.
+        let name = |item: &Item| Name::read(&item.name, &said.type_url);
+        seen.extend(bodies.map(|item| {
+            (
+                item.version.clone(),
+                identity(name(item).as_str(), item.label.as_deref()),
+            )
+        }));
         for (version, content) in seen {
             let twin = |((of, other), what): (&(TypeUrl, String), &String)| {
                 *of == said.type_url && *what == content && *other != version

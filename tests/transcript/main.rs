@@ -19,6 +19,7 @@ mod full_state;
 mod jumps;
 mod life;
 mod limits;
+mod names;
 mod order;
 mod origin;
 mod rejecting;

@@ -188,6 +188,10 @@ impl Origin {
         for ((_, target), since) in self.wanted.iter().filter(|((of, _), _)| of == type_url) {
             let Target::Name(name) = target else { continue };
             asked = true;
+            if name.is_collection() {
+                updates.extend(self.collected(type_url, name, now));
+                continue;
+            }
             let known = slot.and_then(|slot| slot.named.known(name));
             // Coverage: what a complete wildcard has is not asked for by name.
             if known.is_none() && complete.as_ref().is_some_and(|state| state.resource(name).is_some()) {
@@ -209,6 +213,28 @@ impl Origin {
             complete: None,
             answered: Some(true),
         })
+    }
+
+    /// What a collection comes to (C-22).
+    fn collected(&self, type_url: &TypeUrl, collection: &Name, now: Instant) -> Vec<Update> {
+        let nothing = State::new(type_url.clone());
+        let known = self.cut.slot(type_url).map_or(&nothing, |slot| &slot.named);
+        let all = self.truth.get(type_url).into_iter().flatten();
+        let members: BTreeMap<Name, &Truth> = all
+            .map(|(name, truth)| (Name::from(name.as_str()), truth))
+            .filter(|(name, _)| collection.covers(name))
+            .collect();
+        let mut updates = Vec::new();
+        for (name, truth) in &members {
+            updates.extend(update(truth, true, known.known(name), known.expiry(name), now));
+        }
+        let gone = known.members(collection).map(|resource| resource.name());
+        let gone = gone.filter(|name| !members.contains_key(*name));
+        updates.extend(gone.cloned().map(Update::Forget));
+        if !known.whole(collection) && !self.open.contains(type_url) {
+            updates.push(Update::Whole(collection.clone()));
+        }
+        updates
     }
 
     fn missing(

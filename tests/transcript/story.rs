@@ -23,6 +23,7 @@
 //! relay restarts                           # and has forgotten all
 //! relay pace 1s                            # a setting, before the first client
 //! sotw client ...                          # a line for one dialect only
+//! client subscribe eds xdstp://a/EDS/x     # of a name of new style the type may be written short, in capitals
 //! ```
 //!
 //! Owns time and the order of things. Refuses to know what is right.
@@ -36,7 +37,7 @@ use distributary::xds::{Dialect, Types};
 
 use crate::client::{Client, word};
 use crate::origin::Origin;
-use crate::text::{duration, expected, listed, type_url};
+use crate::text::{duration, expected, full, listed, type_url};
 use crate::topic::Raw;
 
 /// Runs the story in both dialects.
@@ -93,14 +94,15 @@ impl Story {
 
     fn run(mut self, text: &str) {
         for (number, line) in text.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default().trim();
+            let line = line.split(" #").next().unwrap_or_default().trim();
+            let line = &full(line);
             let line = match line.split_once(' ') {
                 Some(("sotw", rest)) if self.dialect == Dialect::Sotw => rest,
                 Some(("delta", rest)) if self.dialect == Dialect::Delta => rest,
                 Some(("sotw" | "delta", _)) => continue,
                 Some(_) | None => line,
             };
-            if !line.is_empty() {
+            if !line.is_empty() && !line.starts_with('#') {
                 self.log.push(format!("{number:>3}  {line}"));
                 self.line(line);
                 self.pump();

@@ -16,6 +16,7 @@ pub(crate) fn type_url(word: &str) -> TypeUrl {
         "eds_v2" => "envoy.api.v2.ClusterLoadAssignment",
         "lds" => "envoy.config.listener.v3.Listener",
         "leds" => "envoy.config.endpoint.v3.LbEndpoint",
+        "leds_collection" => "envoy.config.endpoint.v3.LbEndpointCollection",
         "rds" => "envoy.config.route.v3.RouteConfiguration",
         "rtds" => "envoy.service.runtime.v3.Runtime",
         "sds" => "envoy.extensions.transport_sockets.tls.v3.Secret",
@@ -25,6 +26,16 @@ pub(crate) fn type_url(word: &str) -> TypeUrl {
         other => panic!("`{other}` is no type"),
     };
     TypeUrl::new(full)
+}
+
+/// A line in which the types in names of new style are written out: `xdstp://a/EDS/x`.
+pub(crate) fn full(line: &str) -> String {
+    ["CDS", "EDS", "LEDS", "LDS", "RDS"]
+        .iter()
+        .fold(line.to_owned(), |line, short| {
+            let full = type_url(&short.to_lowercase());
+            line.replace(&format!("/{short}/"), &format!("/{}/", full.full_name()))
+        })
 }
 
 /// A resource as a story writes it: `name@label`, then options: `:eds` or `:eds=name` (a cluster that takes its endpoints

@@ -10,7 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::Response;
-use distributary::xds::{Dialect, TypeUrl};
+use distributary::xds::{Dialect, Name, TypeUrl};
 use prost::Message;
 
 use crate::text::said;
@@ -129,6 +129,7 @@ fn decode<M: Message + Default>(head: &M, response: &Response) -> M {
 
 fn read_resource(resource: discovery::Resource, url: &str) -> Item {
     assert!(!resource.name.is_empty(), "C-18: a resource without a name");
+    let response = TypeUrl::new(url);
     let label = resource.resource.map(|any| {
         assert_eq!(any.type_url, url, "A-05");
         assert!(
@@ -137,7 +138,8 @@ fn read_resource(resource: discovery::Resource, url: &str) -> Item {
             resource.name
         );
         let body = Body::decode(any.value).expect("a body");
-        assert_eq!(body.name, resource.name, "the name around the body");
+        let same = Name::read(&body.name, &response) == Name::read(&resource.name, &response);
+        assert!(same, "the name around the body: {} and {}", body.name, resource.name);
         body.label
     });
     let ttl = resource.ttl.map(|ttl| {

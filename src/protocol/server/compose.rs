@@ -183,7 +183,14 @@ impl Subscription {
             }
         });
         let removed = batch.removed_of(chunk).to_vec();
-        Arc::new(Batch::new(items.collect(), removed, usize::MAX))
+        Arc::new(self.batch(items.collect(), removed, usize::MAX))
+    }
+
+    /// A batch in which names are written as the client writes them (F-09).
+    pub(super) fn batch(&self, items: Vec<Item>, removed: Vec<Name>, chunk: usize) -> Batch {
+        let names = items.iter().map(|item| item.resource.name());
+        let texts = self.spellings.of(names.chain(&removed));
+        Batch::new(items, removed, chunk).with_texts(texts)
     }
 
     /// The version of the set that the client holds once it has this chunk (K-09).
@@ -222,7 +229,8 @@ impl Subscription {
             Current::Known(Known::Absent(_)) | Current::Uncovered => self.dialect == Dialect::Delta,
             Current::Unknown | Current::Unwanted => false,
         };
-        self.owed.iter().any(owes) || self.glanced().any(|name| self.differs(name, slot))
+        let empty = self.empty_collections(slot).next().is_some();
+        empty || self.owed.iter().any(owes) || self.glanced().any(|name| self.differs(name, slot))
     }
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
@@ -234,7 +242,8 @@ impl Subscription {
             Current::Known(Known::Absent(Reason::TimedOut)) => !self.held(name).perhaps(),
             Current::Known(_) | Current::Unwanted | Current::Uncovered => true,
         };
-        let hurry = self.first || self.again || self.rest.is_some() || self.owed.iter().any(answerable);
+        let owes = self.owed.iter().any(answerable) || self.empty_collections(slot).next().is_some();
+        let hurry = self.first || self.again || self.rest.is_some() || owes;
         if pace.is_zero() || hurry {
             return false;
         }
@@ -262,7 +271,8 @@ impl Subscription {
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => !self.wildcard,
         };
-        same && self.seen.extra.is_none() && self.settled() && self.owed.is_empty() && !self.again && !self.glances()
+        let nothing = self.owed.is_empty() && !self.globs.owes() && !self.again && !self.glances();
+        same && self.seen.extra.is_none() && self.settled() && nothing
     }
 
     /// Whether all that was sent is accepted or rejected.
@@ -298,7 +308,9 @@ impl Subscription {
     /// How a resource is written for this client.
     pub(super) fn item(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant) -> Item {
         let ttl = self.ttl(resource.name(), slot, now);
-        let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && (ttl.is_some() || self.wrapped());
+        // F-09: only around its body can a name be written as the client writes it.
+        let around = ttl.is_some() || self.wrapped() || self.spellings.contains(resource.name());
+        let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && around;
         Item {
             resource: resource.clone(),
             ttl,

@@ -94,7 +94,10 @@ impl Subscription {
     /// What is known of the names asked for; `None` while something that the client may hold is unknown, because a full
     /// state must not leave it out (G-20).
     fn look_at_names(&self, slot: Glimpse<'_>) -> Option<Named> {
-        let mut named = Named::default();
+        let mut named = Named {
+            unknown: self.globs.owes(),
+            ..Named::default()
+        };
         for (name, held) in self.names.iter() {
             match slot.known(name) {
                 Some(Known::Present(resource)) => {
@@ -121,6 +124,7 @@ impl Subscription {
                         named.removed = true;
                         named.holds.push((name.clone(), Held::Nothing));
                     }
+                    Held::Nothing if self.globs.has_member(name) => named.holds.push((name.clone(), Held::Nothing)),
                     Held::Nothing => {}
                 },
                 None => match held {
@@ -149,7 +153,7 @@ impl Subscription {
         answers: &impl Answers,
         now: Instant,
     ) -> (Arc<Batch>, Version) {
-        let private = self.wrapped() || self.reads_ttl();
+        let private = self.wrapped() || self.reads_ttl() || !self.spellings.is_empty();
         if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && !private) {
             let besides = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
             return (answers.full(state, kept.as_ref()), state.sum().plus(besides));
@@ -166,7 +170,7 @@ impl Subscription {
         }
         self.beats.retain(|name, _| items.contains_key(name));
         self.note_beats(&items, slot);
-        let batch = Batch::new(items.into_values().collect(), Vec::new(), usize::MAX);
+        let batch = self.batch(items.into_values().collect(), Vec::new(), usize::MAX);
         let set = batch.sum();
         (Arc::new(batch), set)
     }
@@ -201,7 +205,7 @@ impl Subscription {
     ) {
         self.owed.retain(|name| !settled.contains(name));
         for (name, held) in holds {
-            self.names.note(&name, held);
+            self.note_held(&name, held);
         }
         self.seen = Seen {
             state: state.cloned(),

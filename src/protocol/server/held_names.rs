@@ -3,6 +3,7 @@
 //! Owns the table and the running version of its contents. Refuses to know what is current.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use crate::xds::{Held, Name, Version};
 
@@ -28,6 +29,19 @@ impl HeldNames {
 
     pub(super) fn get(&self, name: &Name) -> Option<&Held> {
         self.names.get(name)
+    }
+
+    /// The name that is in the table by this text.
+    pub(super) fn by_text(&self, text: &str) -> Option<&Name> {
+        self.names.get_key_value(text).map(|(name, _)| name)
+    }
+
+    /// The names that a collection covers (F-10).
+    pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
+        let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
+        let names = self.names.range::<str, _>(from).map(|(name, _)| name);
+        let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
+        names.filter(|name| collection.covers(name))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Held)> {

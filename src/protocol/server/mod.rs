@@ -8,12 +8,15 @@ mod compose;
 mod flight;
 mod full;
 mod gates;
+mod globs;
 mod held_names;
+mod interest;
 mod nonce;
 mod order;
 mod partial;
 mod refused;
 mod request;
+mod spellings;
 mod stream;
 mod subscription;
 

@@ -11,8 +11,11 @@ use super::subscription::Subscription;
 use crate::xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
 impl Server {
-    /// The next response, if anything can be said now.
+    /// The next response, if anything can be said now. Without one, ask for [`poll_end`](Self::poll_end).
     pub fn poll_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
+        if !self.admit(sight) {
+            return None;
+        }
         // D-03: removals only when everything that could still use what goes is sent and settled, or after the bound.
         let calm = self.calm(sight, answers);
         let ripe = calm || self.removals.is_ripe(self.bound(), now);

@@ -47,7 +47,8 @@ impl Subscription {
 
     /// Whether this client is like all others at the same point, so that one encoded answer serves them all.
     fn plain(&self, state: &State) -> bool {
-        let alike = self.names.is_empty() && self.owed.is_empty() && self.parked.is_empty() && !self.again;
+        let asked = self.names.is_empty() && self.globs.is_empty();
+        let alike = asked && self.owed.is_empty() && self.parked.is_empty() && !self.again;
         let private = self.wrapped() || self.reads_ttl() && !(state.expiries().is_empty() && self.beats.is_empty());
         self.wildcard && alike && !private
     }
@@ -196,6 +197,7 @@ impl Subscription {
         for name in &self.owed {
             self.plan_owed(name, slot, allowed, plan);
         }
+        plan.removed.extend(self.empty_collections(slot).cloned());
         if allowed.asked_only {
             let waits = |name: &&Name| {
                 !self.owed.contains(*name) && matches!(self.current(name, slot), Current::Known(Known::Present(_)))
@@ -242,7 +244,11 @@ impl Subscription {
             | Current::Unknown
             | Current::Unwanted
             | Current::Uncovered => {}
-            Current::Known(Known::Absent(_)) if !held.perhaps() || self.dialect == Dialect::Sotw => {}
+            Current::Known(Known::Absent(_)) if !held.perhaps() || self.dialect == Dialect::Sotw => {
+                if self.globs.has_member(name) {
+                    plan.holds.push((name.clone(), Held::Nothing));
+                }
+            }
             Current::Known(Known::Absent(_)) if self.parked.iter().any(|parked| parked.refused(name) == Some(None)) => {
             }
             Current::Known(Known::Absent(_)) if allowed.removals => self.plan_removal(name, slot, plan),
@@ -321,12 +327,13 @@ impl Subscription {
         let waits = removals_wait || !later.is_empty();
         self.owed.retain(|name| !answered.contains(name));
         let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
-        for (name, held) in asked {
-            self.names.note(&name, held);
-        }
         if !allowed.asked_only {
             self.dirty = Glance::Names(later);
         }
+        for (name, held) in asked {
+            self.note_held(&name, held);
+        }
+        removed.iter().for_each(|name| self.globs.settle(name));
         if let Some(seen) = seen {
             self.seen = seen;
             self.again = false;
@@ -360,7 +367,7 @@ impl Subscription {
         if unreadable && removed.is_empty() {
             return Composed::Not(Step::Idle);
         }
-        let batch = Batch::new(items, removed.into_iter().collect(), answers.chunk());
+        let batch = self.batch(items, removed.into_iter().collect(), answers.chunk());
         let batch = Arc::new(batch.with_missing(missing));
         Composed::Batch {
             batch,

@@ -53,30 +53,38 @@ impl Subscription {
         if more {
             self.asked_for_more(now);
         }
-        if names
-            .iter()
-            .copied()
-            .eq(self.names.iter().map(|(name, _)| name.as_str()))
-        {
+        let simple = self.globs.is_empty() && self.spellings.is_empty();
+        let same = || {
+            names
+                .iter()
+                .copied()
+                .eq(self.names.iter().map(|(name, _)| name.as_str()))
+        };
+        if simple && same() {
             return;
         }
-        let dropped: Vec<Name> = self
-            .names
-            .iter()
-            .filter(|(name, _)| !names.contains(name.as_str()))
-            .map(|(name, _)| name.clone())
-            .collect();
-        dropped.iter().for_each(|name| self.drop_name(name));
+        let mut listed: BTreeMap<Name, Vec<&str>> = BTreeMap::new();
         for text in names {
-            let name = answers.name(text);
-            if !self.names.contains(&name) {
+            listed.entry(self.name(text, answers)).or_default().push(text);
+        }
+        let dropped = self.asked_names().filter(|name| !listed.contains_key(*name));
+        let dropped: Vec<Name> = dropped.cloned().collect();
+        dropped.iter().for_each(|name| self.drop_asked(name));
+        for (name, texts) in listed {
+            let asked = self.asks(&name);
+            let new = self.spellings.set(&name, &texts, asked);
+            if !asked {
                 // B-14: what is newly named is sent, even if the client had it before.
                 // What it held by a wildcard it holds by name from now on.
-                let held = match before.held(&name) {
-                    Held::Nothing if remembers || self.is_on_its_way(&name) => Held::Unknown,
-                    held @ (Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_)) => held,
-                };
-                self.add_name(name, held);
+                let mut held = self.names.get(&name).cloned().unwrap_or_else(|| before.held(&name));
+                if !held.perhaps() && (remembers || self.is_on_its_way(&name)) {
+                    held = Held::Unknown;
+                }
+                self.add(name, held);
+                self.asked_for_more(now);
+            } else if new {
+                // F-09: a new way of writing a name is a new name to the client.
+                self.owe(name);
                 self.asked_for_more(now);
             }
         }
@@ -110,7 +118,7 @@ impl Subscription {
             if text == Name::WILDCARD {
                 self.set_wildcard(false);
             } else {
-                self.drop_name(&answers.name(text));
+                self.unsubscribe(text, answers);
             }
         }
         // C-12: what the client remembers counts in its first request only.
@@ -121,17 +129,27 @@ impl Subscription {
     }
 
     fn subscribe(&mut self, text: &str, answers: &impl Answers) {
-        let name = answers.name(text);
         if text == Name::WILDCARD {
             // C-11: whoever subscribes again may have forgotten what it was sent.
             self.again = self.wildcard;
-            self.set_wildcard(true);
-        } else if self.names.contains(&name) {
-            self.owed.insert(name);
+            return self.set_wildcard(true);
+        }
+        let name = self.name(text, answers);
+        let asked = self.asks(&name);
+        self.spellings.add(&name, text, asked);
+        if asked {
+            self.owe(name);
         } else {
-            // K-16: what it holds by its wildcard it holds by name from now on.
-            let held = self.seen.held(&name);
-            self.add_name(name, held);
+            // K-16: what it holds by its wildcard, or as a member, it holds by name from now on.
+            let held = self.held(&name);
+            self.add(name, held);
+        }
+    }
+
+    fn unsubscribe(&mut self, text: &str, answers: &impl Answers) {
+        let name = self.name(text, answers);
+        if !self.asks(&name) || !self.spellings.remove(&name, text) {
+            self.drop_asked(&name);
         }
     }
 
@@ -140,14 +158,22 @@ impl Subscription {
         let endpoints = self.traits().kind == Kind::Eds;
         let mut besides = BTreeMap::new();
         for (text, version) in versions {
-            let name = answers.name(text);
+            let name = self.name(text, answers);
             // C-14: endpoints are sent in any case, because a cluster may be warming for want of them.
             let held = match Version::parse(version) {
                 Some(version) if !endpoints => Held::Version(version),
                 Some(_) | None => Held::Unknown,
             };
+            if self.globs.covers(&name) && !self.names.contains(&name) {
+                self.globs.take_in(name.clone());
+                self.names.set(name.clone(), held);
+                self.look_at(name);
+                continue;
+            }
             if !self.names.contains(&name) {
-                besides.insert(name, held);
+                // F-09: what is not asked for is called what the client calls it.
+                let own = name.as_str() == text;
+                besides.insert(if own { name } else { Name::from(text.as_str()) }, held);
                 continue;
             }
             if !endpoints {

@@ -22,7 +22,7 @@ use crate::xds::{Answers, Cut, Dialect, Dirty, Node, Sight, TypeUrl, Want};
 /// - A, facts: `node`, `status`, `expired_gates`.
 /// - B, inputs: `handle_sotw`, `handle_delta`, `handle_dirty`, `handle_timeout`.
 /// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
-///   can take more; then `poll_timeout`.
+///   can take more; then `poll_end` and `poll_timeout`.
 #[derive(Debug)]
 pub struct Server {
     pub(super) settings: Arc<Settings>,
@@ -38,6 +38,8 @@ pub struct Server {
     /// Closed while a cluster could go before its routes.
     pub(super) removals: Gate,
     pub(super) sent: u64,
+    /// More came of the collections than one stream may hold.
+    end: Option<End>,
 }
 
 /// How a stream begins.
@@ -66,6 +68,7 @@ impl Server {
             additions: Gate::default(),
             removals: Gate::default(),
             sent: 0,
+            end: None,
         }
     }
 
@@ -207,6 +210,11 @@ impl Server {
             .for_each(|subscription| subscription.handle_dirty(Dirty::All));
     }
 
+    /// The end of the stream, when what it asked for has grown too large for it.
+    pub const fn poll_end(&mut self) -> Option<End> {
+        self.end.take()
+    }
+
     /// Interest that begins or ends.
     pub fn poll_want(&mut self) -> Option<Want> {
         self.wants.pop_front()
@@ -311,7 +319,7 @@ impl Server {
     fn gather(&mut self, type_url: TypeUrl, kind: ReceiptKind) -> Result<Receipt, End> {
         self.wants
             .extend(self.types.iter_mut().flat_map(Subscription::take_wants));
-        let count: usize = self.types.iter().map(|subscription| subscription.names.len()).sum();
+        let count: usize = self.types.iter().map(Subscription::count).sum();
         let max = self.settings.limits.names_per_stream;
         if max > 0 && count > max {
             return Err(End::limit(
@@ -328,5 +336,32 @@ impl Server {
             ));
         }
         Ok(Receipt { type_url, kind })
+    }
+
+    /// Brings the tables of names in line with the collections. Whether there is room for all of them.
+    pub(super) fn admit(&mut self, sight: &Sight) -> bool {
+        let max = self.settings.limits.names_per_stream;
+        for at in 0..self.types.len() {
+            if !self.types.get(at).is_some_and(|one| one.globs.restless()) {
+                continue;
+            }
+            let count: usize = self.types.iter().map(Subscription::count).sum();
+            let Some(subscription) = self.types.get_mut(at) else {
+                continue;
+            };
+            let others = count - subscription.names.len();
+            let room = if max > 0 {
+                max.saturating_sub(others)
+            } else {
+                usize::MAX
+            };
+            let type_url = subscription.type_url.clone();
+            if !subscription.admit(sight.glimpse(&type_url), room) {
+                let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
+                self.end = Some(End::limit("names_per_stream", what));
+                return false;
+            }
+        }
+        true
     }
 }

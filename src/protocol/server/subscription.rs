@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::flight::{Flight, Parked};
+use super::globs::{Extent, Globs, extent};
 use super::held_names::HeldNames;
+use super::spellings::Spellings;
 use crate::xds::{
-    Batch, Cut, Dialect, Dirty, Features, Glimpse, Held, Known, Name, NameRule, Seen, Sight, Target, Traits, TypeUrl,
+    Batch, Cut, Dialect, Dirty, Features, Glimpse, Known, Name, NameRule, Seen, Sight, Slot, Target, Traits, TypeUrl,
     Version, Want,
 };
 
@@ -31,6 +33,10 @@ pub(super) struct Subscription {
     pub(super) named: bool,
     pub(super) wildcard: bool,
     pub(super) names: HeldNames,
+    /// The collections that it asked for.
+    pub(super) globs: Globs,
+    /// How it writes its names.
+    pub(super) spellings: Spellings,
     /// What the wildcard has left the client with.
     pub(super) seen: Seen,
     /// Names that must be answered whatever the client holds (K-12).
@@ -61,7 +67,7 @@ pub(super) struct Subscription {
     pub(super) held_back: Option<Instant>,
     /// Of a full state: the EDS names of the clusters that it adds or changes.
     pub(super) clusters: Vec<Name>,
-    wants: Vec<Want>,
+    pub(super) wants: Vec<Want>,
 }
 
 /// Chunks of a batch that are not sent yet.
@@ -105,6 +111,8 @@ impl Subscription {
             named: false,
             wildcard: false,
             names: HeldNames::default(),
+            globs: Globs::default(),
+            spellings: Spellings::default(),
             seen: Seen::default(),
             owed: BTreeSet::new(),
             again: false,
@@ -132,152 +140,23 @@ impl Subscription {
 
     pub(super) fn handle_dirty(&mut self, dirty: Dirty) {
         match dirty {
-            Dirty::All => self.dirty = Glance::All,
+            Dirty::All => {
+                self.dirty = Glance::All;
+                self.globs.stir_all();
+            }
             Dirty::Names(names) => names.into_iter().for_each(|name| self.look_at(name)),
         }
     }
 
     pub(super) fn look_at(&mut self, name: Name) {
-        let Glance::Names(names) = &mut self.dirty else { return };
-        if self.names.contains(&name) {
-            names.insert(name);
+        if !self.names.contains(&name) {
+            return self.globs.note(name);
         }
+        let Glance::Names(names) = &mut self.dirty else { return };
+        names.insert(name);
         if names.len() > GLANCE_MAX {
             self.dirty = Glance::All;
         }
-    }
-
-    /// K-13: the client waits for this name again, even if nothing about it has changed.
-    pub(super) fn force(&mut self, name: &Name) {
-        if self.is_to_come(name) {
-            return;
-        }
-        if self.names.contains(name) || self.wildcard && self.seen.held(name).perhaps() {
-            self.owed.insert(name.clone());
-        }
-    }
-
-    /// Begins or ends the wildcard. What was known only through it is forgotten with it (C-09).
-    pub(super) fn set_wildcard(&mut self, wanted: bool) {
-        if self.wildcard == wanted {
-            return;
-        }
-        self.wildcard = wanted;
-        // What the client remembers besides is compared with the wildcard that begins (C-13), and so is what is on its way.
-        if wanted {
-            let flights = self.flights.iter().filter(|_| self.dialect == Dialect::Delta);
-            let items = flights.flat_map(|flight| flight.batch.items_of(flight.chunk));
-            let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
-            self.seen.note(names.collect());
-        } else {
-            self.seen = Seen::default();
-        }
-        self.first = wanted;
-        self.again = false;
-        self.recall();
-        if !wanted {
-            self.owed.retain(|name| self.names.contains(name));
-        }
-        self.want(Target::Wildcard, wanted);
-    }
-
-    pub(super) fn add_name(&mut self, name: Name, held: Held) {
-        if self.is_to_come(&name) {
-            self.recall();
-        }
-        self.owed.insert(name.clone());
-        self.want(Target::Name(name.clone()), true);
-        self.names.set(name, held);
-    }
-
-    /// B-15: dropping a name forgets that it was sent.
-    pub(super) fn drop_name(&mut self, name: &Name) {
-        let Some(held) = self.names.remove(name) else { return };
-        let canonical = held.content().map_or(name, |content| content.name());
-        let recalled = self.is_to_come(canonical) || self.is_to_come(name);
-        if recalled {
-            self.recall();
-            self.seen.note(vec![(name.clone(), Held::Nothing)]);
-        }
-        let owed = self.owed.remove(name);
-        self.beats.remove(name);
-        if let Glance::Names(names) = &mut self.dirty {
-            names.remove(name);
-        }
-        self.want(Target::Name(name.clone()), false);
-        if !self.wildcard {
-            self.parked.iter_mut().for_each(|parked| parked.let_go(name));
-            self.parked.retain(|parked| !parked.spent());
-            return;
-        }
-        // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
-        let sure = self
-            .seen
-            .held(name)
-            .content()
-            .is_some_and(|covered| held.is(covered.version()));
-        // B-28: a full state without it may be all that tells the client that the wildcard does not cover it.
-        if self.full_state() && held.content().is_some() && !self.seen.held(name).perhaps() {
-            self.seen.note(vec![(name.clone(), held.clone())]);
-        }
-        if self.dialect == Dialect::Delta || recalled || owed || !sure {
-            // C-20: who asked by an alias holds the resource under its own name.
-            let own = held
-                .content()
-                .map(|content| content.name())
-                .filter(|own| !self.names.contains(own));
-            self.owed.extend(own.into_iter().chain([name]).cloned());
-        }
-    }
-
-    /// Whether a name is in a response that the client has not settled: it may take it in after it asked for the name again.
-    pub(super) fn is_on_its_way(&self, name: &Name) -> bool {
-        let mut flights = self.flights.iter();
-        flights.any(|flight| {
-            let items = flight.batch.items_of(flight.chunk);
-            items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok()
-        })
-    }
-
-    /// Whether a name is in a chunk that is not sent yet.
-    fn is_to_come(&self, name: &Name) -> bool {
-        let Some(Rest { batch, next, .. }) = &self.rest else {
-            return false;
-        };
-        (*next..batch.chunks()).any(|chunk| {
-            let items = batch.items_of(chunk);
-            let listed = items.binary_search_by(|item| item.resource.name().cmp(name));
-            listed.is_ok() || batch.removed_of(chunk).binary_search(name).is_ok()
-        })
-    }
-
-    /// Drops the chunks that are not sent yet: what is still wanted of them is owed, because it was noted as held already.
-    fn recall(&mut self) {
-        let Some(Rest { batch, next, .. }) = self.rest.take() else {
-            return;
-        };
-        for chunk in next..batch.chunks() {
-            let items = batch.items_of(chunk).iter();
-            let items = items.filter_map(|item| self.wanted(item.resource.name(), item.resource.aliases()));
-            let removed = batch.removed_of(chunk).iter().filter_map(|name| self.wanted(name, &[]));
-            let owed: Vec<Name> = items.chain(removed).cloned().collect();
-            let besides = batch
-                .removed_of(chunk)
-                .iter()
-                .filter(|name| self.wanted(name, &[]).is_none());
-            let besides = besides.map(|name| (name.clone(), Held::Unknown)).collect();
-            self.seen.note(besides);
-            owed.iter().for_each(|name| self.names.note(name, Held::Unknown));
-            self.owed.extend(owed);
-        }
-    }
-
-    fn want(&mut self, target: Target, wanted: bool) {
-        self.wants.push(Want {
-            type_url: self.type_url.clone(),
-            target,
-            wanted,
-        });
     }
 
     /// What is known of a name as far as this client's interest covers it; `None` is unknown.
@@ -328,7 +207,9 @@ impl Subscription {
     fn missing<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = Option<&'a Name>> {
         let whole = slot.wildcard().is_some_and(|state| state.complete());
         let names = self.names.iter().map(|(name, _)| name);
-        let names = names.filter(move |name| slot.known(name).is_none());
+        let names = names.filter(move |name| !self.globs.has_member(name) && slot.known(name).is_none());
+        let unknown = move |name: &&Name| extent(name, slot) == Extent::Unknown;
+        let names = names.chain(self.globs.iter().filter(unknown));
         (self.wildcard && !whole)
             .then_some(None)
             .into_iter()
@@ -338,8 +219,7 @@ impl Subscription {
     /// What is wanted under an authority.
     pub(super) fn targets<'a>(&'a self, authority: Option<&'a str>) -> impl Iterator<Item = Target> + 'a {
         let wildcard = (self.wildcard && authority.is_none()).then_some(Target::Wildcard);
-        let names = self.names.iter().map(|(name, _)| name);
-        let names = names.filter(move |name| name.authority() == authority);
+        let names = self.asked_names().filter(move |name| name.authority() == authority);
         wildcard.into_iter().chain(names.cloned().map(Target::Name))
     }
 
@@ -347,9 +227,12 @@ impl Subscription {
     pub(super) fn lacks(&self, authority: Option<&str>, cut: &Cut) -> bool {
         let slot = cut.slot(&self.type_url);
         let whole = slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()));
-        let mut names = self.names.iter().map(|(name, _)| name);
-        self.wildcard && authority.is_none() && !whole
-            || names.any(|name| name.authority() == authority && slot.is_none_or(|slot| slot.known(name).is_none()))
+        let unknown = |slot: &Slot, name: &Name| {
+            let members = name.is_collection() && slot.named.members(name).next().is_some();
+            !members && slot.known(name).is_none()
+        };
+        let mut names = self.asked_names().filter(|name| name.authority() == authority);
+        self.wildcard && authority.is_none() && !whole || names.any(|name| slot.is_none_or(|slot| unknown(slot, name)))
     }
 
     /// Whether something that was asked for is unknown, and its server gives no hope.
@@ -361,8 +244,13 @@ impl Subscription {
             .any(|name| !sight.reachable(name) || sotw && !slot.answered(name))
     }
 
+    /// How many names it takes of what a stream may have.
+    pub(super) fn count(&self) -> usize {
+        self.names.len() + self.globs.len()
+    }
+
     pub(super) fn wants_nothing(&self) -> bool {
-        !self.wildcard && self.names.is_empty()
+        !self.wildcard && self.names.is_empty() && self.globs.is_empty()
     }
 
     pub(super) fn status(&self) -> Status {

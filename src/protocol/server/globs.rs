@@ -1,0 +1,214 @@
+//! Collections that a client asked for as a whole (C-22): their members are held like names that it asked for.
+//!
+//! Owns which names are wanted only as members. Refuses to know how a member is sent.
+
+use std::collections::BTreeSet;
+
+use super::subscription::{Glance, Subscription};
+use crate::xds::{Dialect, Glimpse, Held, Known, Name, Target};
+
+/// The collections of one type on one stream.
+///
+/// Every name in `members` is in the table of names, is covered by a collection in `asked`, and is in no other way wanted.
+#[derive(Debug, Default)]
+pub(super) struct Globs {
+    asked: BTreeSet<Name>,
+    members: BTreeSet<Name>,
+    /// Names that may be new members.
+    arrivals: BTreeSet<Name>,
+    /// Collections of which all members must be looked at.
+    stirred: BTreeSet<Name>,
+    /// Collections that must be answered for.
+    owed: BTreeSet<Name>,
+}
+
+/// So many single names and it is cheaper to look at the whole collection.
+const ARRIVALS_MAX: usize = 4096;
+
+/// What is known of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    Unknown,
+    /// There surely is nothing in it.
+    Empty,
+    /// There is something in it.
+    Some,
+}
+
+impl Globs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Name> {
+        self.asked.iter()
+    }
+
+    pub(super) fn contains(&self, collection: &Name) -> bool {
+        self.asked.contains(collection)
+    }
+
+    /// Whether a name is wanted only as a member.
+    pub(super) fn has_member(&self, name: &Name) -> bool {
+        self.members.contains(name)
+    }
+
+    /// Whether a collection that was asked for covers the name.
+    pub(super) fn covers(&self, name: &Name) -> bool {
+        !self.asked.is_empty() && name.collection().is_some_and(|all| self.asked.contains(&all))
+    }
+
+    /// The client asks for a member by itself as well.
+    pub(super) fn promote(&mut self, name: &Name) {
+        self.members.remove(name);
+    }
+
+    /// A name is wanted as a member alone from now on.
+    pub(super) fn take_in(&mut self, name: Name) {
+        self.members.insert(name);
+    }
+
+    /// Whether answers are owed.
+    pub(super) fn owes(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// Whether the table of names may not be in line with what is known.
+    pub(super) fn restless(&self) -> bool {
+        !self.stirred.is_empty() || !self.arrivals.is_empty() || self.owes()
+    }
+
+    /// Something has changed about all members of all collections.
+    pub(super) fn stir_all(&mut self) {
+        self.stirred.clone_from(&self.asked);
+    }
+
+    /// Something has changed about a name that is not in the table.
+    pub(super) fn note(&mut self, name: Name) {
+        if self.asked.contains(&name) {
+            self.stirred.insert(name);
+        } else if self.covers(&name) {
+            self.arrivals.insert(name);
+            if self.arrivals.len() > ARRIVALS_MAX {
+                let arrivals = std::mem::take(&mut self.arrivals);
+                self.stirred.extend(arrivals.iter().filter_map(Name::collection));
+            }
+        }
+    }
+
+    /// The collection was answered for.
+    pub(super) fn settle(&mut self, collection: &Name) {
+        self.owed.remove(collection);
+    }
+}
+
+impl Subscription {
+    pub(super) fn add_collection(&mut self, collection: Name) {
+        self.globs.owed.insert(collection.clone());
+        self.globs.stirred.insert(collection.clone());
+        self.want(Target::Name(collection.clone()), true);
+        self.globs.asked.insert(collection);
+    }
+
+    /// C-11: whoever subscribes again may have forgotten what it was sent.
+    pub(super) fn repeat_collection(&mut self, collection: &Name) {
+        self.globs.owed.insert(collection.clone());
+        let members: Vec<Name> = self.names.within(collection).cloned().collect();
+        self.owed.extend(members);
+    }
+
+    /// B-15: dropping a collection forgets that its members were sent.
+    pub(super) fn drop_collection(&mut self, collection: &Name) {
+        if !self.globs.asked.remove(collection) {
+            return;
+        }
+        self.recall();
+        self.globs.stirred.remove(collection);
+        self.globs.owed.remove(collection);
+        self.globs.arrivals.retain(|name| !collection.covers(name));
+        let within = self.names.within(collection);
+        let members: Vec<Name> = within.filter(|name| self.globs.has_member(name)).cloned().collect();
+        for name in members {
+            self.forget_member(&name);
+            self.owed.remove(&name);
+            self.beats.remove(&name);
+            self.parked.iter_mut().for_each(|parked| parked.let_go(&name));
+        }
+        self.parked.retain(|parked| !parked.spent());
+        self.want(Target::Name(collection.clone()), false);
+    }
+
+    fn forget_member(&mut self, name: &Name) {
+        self.globs.members.remove(name);
+        self.names.remove(name);
+        if let Glance::Names(names) = &mut self.dirty {
+            names.remove(name);
+        }
+    }
+
+    /// What the client holds under a name from now on, if it asked for it. What left a collection is not in the table any more.
+    pub(super) fn note_held(&mut self, name: &Name, held: Held) {
+        if !held.perhaps() && self.globs.has_member(name) {
+            self.forget_member(name);
+        } else {
+            self.names.note(name, held);
+        }
+    }
+
+    /// Brings the table in line with what is known of the collections. Whether there was room for all of it.
+    pub(super) fn admit(&mut self, slot: Glimpse<'_>, room: usize) -> bool {
+        for collection in std::mem::take(&mut self.globs.stirred) {
+            let held: Vec<Name> = self.names.within(&collection).cloned().collect();
+            held.into_iter().for_each(|name| self.look_at(name));
+            for resource in slot.members(&collection) {
+                if !self.admit_one(resource.name(), room) {
+                    return false;
+                }
+            }
+        }
+        for name in std::mem::take(&mut self.globs.arrivals) {
+            let there = slot.resource(&name).is_some_and(|resource| *resource.name() == name);
+            if there && !self.admit_one(&name, room) {
+                return false;
+            }
+        }
+        let answered = |collection: &Name| match extent(collection, slot) {
+            Extent::Unknown => false,
+            Extent::Empty => self.dialect == Dialect::Sotw,
+            Extent::Some => true,
+        };
+        self.globs.owed.retain(|collection| !answered(collection));
+        true
+    }
+
+    fn admit_one(&mut self, name: &Name, room: usize) -> bool {
+        if !self.names.contains(name) {
+            self.names.set(name.clone(), self.seen.held(name));
+            self.globs.members.insert(name.clone());
+            self.look_at(name.clone());
+        }
+        self.names.len() <= room
+    }
+
+    /// C-22: the collections that must be answered for and are empty.
+    pub(super) fn empty_collections<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = &'a Name> {
+        let owed = self.globs.owed.iter().filter(|_| self.dialect == Dialect::Delta);
+        owed.filter(move |collection| extent(collection, slot) == Extent::Empty)
+    }
+}
+
+/// What is known of a collection.
+pub(super) fn extent(collection: &Name, slot: Glimpse<'_>) -> Extent {
+    if slot.members(collection).next().is_some() {
+        return Extent::Some;
+    }
+    match slot.known(collection) {
+        Some(Known::Absent(_)) => Extent::Empty,
+        Some(Known::Present(_)) => Extent::Some,
+        None => Extent::Unknown,
+    }
+}

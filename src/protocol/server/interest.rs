@@ -1,0 +1,203 @@
+//! What a client wants of one type: how it begins and how it ends.
+//!
+//! Owns what each beginning and end does to what is held, owed and on its way. Refuses to read requests.
+
+use super::subscription::{Glance, Rest, Subscription};
+use crate::xds::{Answers, Dialect, Held, Name, Seen, Target, Want};
+
+impl Subscription {
+    /// K-13: the client waits for this name again, even if nothing about it has changed.
+    pub(super) fn force(&mut self, name: &Name) {
+        if self.is_to_come(name) {
+            return;
+        }
+        if self.names.contains(name) || self.wildcard && self.seen.held(name).perhaps() {
+            self.owed.insert(name.clone());
+        }
+    }
+
+    /// Begins or ends the wildcard. What was known only through it is forgotten with it (C-09).
+    pub(super) fn set_wildcard(&mut self, wanted: bool) {
+        if self.wildcard == wanted {
+            return;
+        }
+        self.wildcard = wanted;
+        // What the client remembers besides is compared with the wildcard that begins (C-13), and so is what is on its way.
+        if wanted {
+            let flights = self.flights.iter().filter(|_| self.dialect == Dialect::Delta);
+            let items = flights.flat_map(|flight| flight.batch.items_of(flight.chunk));
+            let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
+            self.seen.note(names.collect());
+        } else {
+            self.seen = Seen::default();
+        }
+        self.first = wanted;
+        self.again = false;
+        self.recall();
+        if !wanted {
+            self.owed.retain(|name| self.names.contains(name));
+        }
+        self.want(Target::Wildcard, wanted);
+    }
+
+    /// The name that the client means by a text.
+    pub(super) fn name(&self, text: &str, answers: &impl Answers) -> Name {
+        let known = self.names.by_text(text).filter(|name| !name.is_nothing());
+        known
+            .cloned()
+            .unwrap_or_else(|| match Name::read(text, &self.type_url) {
+                name if name.is_new_style() => answers.name(name.as_str()),
+                _ => answers.name(text),
+            })
+    }
+
+    /// Whether the client asked for the name itself.
+    pub(super) fn asks(&self, name: &Name) -> bool {
+        self.globs.contains(name) || self.names.contains(name) && !self.globs.has_member(name)
+    }
+
+    /// All names that the client asked for.
+    pub(super) fn asked_names(&self) -> impl Iterator<Item = &Name> {
+        let names = self.names.iter().map(|(name, _)| name);
+        let names = names.filter(|name| !self.globs.has_member(name));
+        names.chain(self.globs.iter())
+    }
+
+    /// The client asks once more for what it has asked for: it must be answered.
+    pub(super) fn owe(&mut self, name: Name) {
+        if self.globs.contains(&name) {
+            self.repeat_collection(&name);
+        } else {
+            self.owed.insert(name);
+        }
+    }
+
+    pub(super) fn add(&mut self, name: Name, held: Held) {
+        if name.is_collection() {
+            self.add_collection(name);
+        } else {
+            self.add_name(name, held);
+        }
+    }
+
+    pub(super) fn drop_asked(&mut self, name: &Name) {
+        if !self.asks(name) {
+            return;
+        }
+        self.spellings.forget(name);
+        if name.is_collection() {
+            self.drop_collection(name);
+        } else if self.globs.covers(name) {
+            // Whoever has several reasons to hold a name does not know whether one is left, until we say so.
+            self.owed.insert(name.clone());
+            self.globs.take_in(name.clone());
+            self.want(Target::Name(name.clone()), false);
+        } else {
+            self.drop_name(name);
+        }
+    }
+
+    fn add_name(&mut self, name: Name, held: Held) {
+        if self.is_to_come(&name) {
+            self.recall();
+        }
+        self.globs.promote(&name);
+        self.owed.insert(name.clone());
+        self.want(Target::Name(name.clone()), true);
+        self.names.set(name, held);
+    }
+
+    /// B-15: dropping a name forgets that it was sent.
+    fn drop_name(&mut self, name: &Name) {
+        let Some(held) = self.names.remove(name) else { return };
+        let canonical = held.content().map_or(name, |content| content.name());
+        let recalled = self.is_to_come(canonical) || self.is_to_come(name);
+        if recalled {
+            self.recall();
+            self.seen.note(vec![(name.clone(), Held::Nothing)]);
+        }
+        let owed = self.owed.remove(name);
+        self.beats.remove(name);
+        if let Glance::Names(names) = &mut self.dirty {
+            names.remove(name);
+        }
+        self.want(Target::Name(name.clone()), false);
+        if !self.wildcard {
+            self.parked.iter_mut().for_each(|parked| parked.let_go(name));
+            self.parked.retain(|parked| !parked.spent());
+            return;
+        }
+        // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
+        let sure = self
+            .seen
+            .held(name)
+            .content()
+            .is_some_and(|covered| held.is(covered.version()));
+        // B-28: a full state without it may be all that tells the client that the wildcard does not cover it.
+        if self.full_state() && held.content().is_some() && !self.seen.held(name).perhaps() {
+            self.seen.note(vec![(name.clone(), held.clone())]);
+        }
+        if self.dialect == Dialect::Delta || recalled || owed || !sure {
+            // C-20: who asked by an alias holds the resource under its own name.
+            let own = held
+                .content()
+                .map(|content| content.name())
+                .filter(|own| !self.names.contains(own));
+            self.owed.extend(own.into_iter().chain([name]).cloned());
+        }
+    }
+
+    /// Whether a name is in a response that the client has not settled: it may take it in after it asked for the name again.
+    pub(super) fn is_on_its_way(&self, name: &Name) -> bool {
+        let mut flights = self.flights.iter();
+        flights.any(|flight| {
+            let items = flight.batch.items_of(flight.chunk);
+            items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok()
+        })
+    }
+
+    /// Whether a name is in a chunk that is not sent yet.
+    fn is_to_come(&self, name: &Name) -> bool {
+        let Some(Rest { batch, next, .. }) = &self.rest else {
+            return false;
+        };
+        (*next..batch.chunks()).any(|chunk| {
+            let items = batch.items_of(chunk);
+            let listed = items.binary_search_by(|item| item.resource.name().cmp(name));
+            listed.is_ok() || batch.removed_of(chunk).binary_search(name).is_ok()
+        })
+    }
+
+    /// Drops the chunks that are not sent yet: what is still wanted of them is owed, because it was noted as held already.
+    pub(super) fn recall(&mut self) {
+        let Some(Rest { batch, next, .. }) = self.rest.take() else {
+            return;
+        };
+        for chunk in next..batch.chunks() {
+            let items = batch.items_of(chunk).iter();
+            let items = items.filter_map(|item| self.wanted(item.resource.name(), item.resource.aliases()));
+            let removed = batch.removed_of(chunk).iter().filter_map(|name| self.wanted(name, &[]));
+            let owed: Vec<Name> = items.chain(removed).cloned().collect();
+            let besides = batch
+                .removed_of(chunk)
+                .iter()
+                .filter(|name| self.wanted(name, &[]).is_none());
+            let besides = besides.map(|name| (name.clone(), Held::Unknown)).collect();
+            self.seen.note(besides);
+            owed.iter().for_each(|name| self.names.note(name, Held::Unknown));
+            self.owed.extend(owed);
+        }
+    }
+
+    pub(super) fn want(&mut self, target: Target, wanted: bool) {
+        // F-03: what names nothing is asked of nobody.
+        if matches!(&target, Target::Name(name) if name.is_nothing()) {
+            return;
+        }
+        self.wants.push(Want {
+            type_url: self.type_url.clone(),
+            target,
+            wanted,
+        });
+    }
+}

@@ -1,0 +1,277 @@
+//! Names of new style: one name however it is written, and every client answered in its own writing.
+
+use crate::story::{both, delta, sotw};
+
+/// F-04, F-09, L-25: two ways of writing are one name upstream; each client is answered in its own.
+#[test]
+fn each_in_its_own_writing() {
+    both(
+        "
+        origin put eds xdstp://a/EDS/d/x?a=1&b=2@1
+        one can xds.config.resource-in-sotw
+        two can xds.config.resource-in-sotw
+        one subscribe eds xdstp://a/EDS/d/x?b=2&a=1
+        one wants eds xdstp://a/EDS/d/x?a=1&b=2
+        one <- eds sotw [xdstp://a/EDS/d/x?b=2&a=1@1:wrapped] | delta [xdstp://a/EDS/d/x?b=2&a=1@1], ack
+        two subscribe eds xdstp://a/EDS/d/x?a=1&b=2
+        two wants eds xdstp://a/EDS/d/x?a=1&b=2
+        two <- eds [xdstp://a/EDS/d/x?a=1&b=2@1], ack
+        origin put eds xdstp://a/EDS/d/x?a=1&b=2@2
+        one <- eds sotw [xdstp://a/EDS/d/x?b=2&a=1@2:wrapped] | delta [xdstp://a/EDS/d/x?b=2&a=1@2], ack
+        two <- eds [xdstp://a/EDS/d/x?a=1&b=2@2], ack
+        delta origin drop eds xdstp://a/EDS/d/x?a=1&b=2
+        delta one <- eds -[xdstp://a/EDS/d/x?b=2&a=1], ack
+        delta two <- eds -[xdstp://a/EDS/d/x?a=1&b=2], ack
+        ",
+    );
+}
+
+/// F-09: a client that writes one name in two ways is answered in both, and either may end.
+#[test]
+fn two_ways_at_once() {
+    delta(
+        "
+        origin put eds xdstp://a/EDS/x:y@1
+        client subscribe eds xdstp://a/EDS/x%3Ay
+        client <- eds [xdstp://a/EDS/x%3Ay@1], ack
+        client subscribe eds xdstp://a/EDS/x:y
+        client <- eds [xdstp://a/EDS/x%3Ay@1 xdstp://a/EDS/x:y@1], ack
+        client wants eds xdstp://a/EDS/x:y
+        origin put eds xdstp://a/EDS/x:y@2
+        client <- eds [xdstp://a/EDS/x%3Ay@2 xdstp://a/EDS/x:y@2], ack
+        client unsubscribe eds xdstp://a/EDS/x%3Ay
+        origin put eds xdstp://a/EDS/x:y@3
+        client <- eds [xdstp://a/EDS/x:y@3], ack
+        client unsubscribe eds xdstp://a/EDS/x:y
+        client wants eds
+        origin put eds xdstp://a/EDS/x:y@4
+        nothing
+        ",
+    );
+}
+
+/// B-14, F-09: in SotW a new way of writing is a new name, and one that goes is no loss of the other.
+#[test]
+fn two_ways_in_sotw() {
+    sotw(
+        "
+        origin put cds xdstp://a/CDS/x?b=1&c=2@1
+        client can xds.config.resource-in-sotw
+        client sends cds [xdstp://a/CDS/x?c=2&b=1] v => first
+        client <- cds [xdstp://a/CDS/x?c=2&b=1@1:wrapped], ack
+        client sends cds [xdstp://a/CDS/x?b=1&c=2 xdstp://a/CDS/x?c=2&b=1] v1 n1
+        client <- cds [xdstp://a/CDS/x?b=1&c=2@1:wrapped xdstp://a/CDS/x?c=2&b=1@1:wrapped], ack
+        client sends cds [xdstp://a/CDS/x?b=1&c=2] v2 n2
+        nothing
+        origin put cds xdstp://a/CDS/x?b=1&c=2@2
+        client <- cds [xdstp://a/CDS/x?b=1&c=2@2], ack
+        client wants cds xdstp://a/CDS/x?b=1&c=2
+        ",
+    );
+}
+
+/// F-07, L-25: directives never reach the wire upstream.
+#[test]
+fn directives() {
+    delta(
+        "
+        origin put lds xdstp://a/LDS/x@1
+        client subscribe lds xdstp://a/LDS/x#alt=xdstp://b/LDS/x
+        client wants lds xdstp://a/LDS/x
+        client <- lds [xdstp://a/LDS/x#alt=xdstp://b/LDS/x@1], ack
+        ",
+    );
+}
+
+/// F-02, F-03, F-15, L-25: what names nothing does not exist, nobody is asked for it, and the stream goes on.
+#[test]
+fn what_names_nothing() {
+    both(
+        "
+        origin put lds xdstp://a/LDS/x@1
+        client subscribe lds xdstp:x xdstp://a/CDS/x xdstp://a/LDS/%zz xdstp://nowhere/LDS/x
+        sotw client <- lds [], ack
+        delta client <- lds -[xdstp:x xdstp://a/CDS/x xdstp://a/LDS/%zz xdstp://nowhere/LDS/x], ack
+        client wants lds xdstp://nowhere/LDS/x
+        nothing for 20s
+        client subscribe lds xdstp://a/LDS/x
+        client <- lds [xdstp://a/LDS/x@1], ack
+        client unsubscribe lds xdstp:x
+        delta client subscribe lds xdstp:x
+        delta client <- lds -[xdstp:x], ack
+        ",
+    );
+}
+
+/// F-01: everything else is compared byte by byte.
+#[test]
+fn old_style() {
+    both(
+        "
+        origin put eds x?a=1&b=2@1
+        client subscribe eds x?b=2&a=1 x?a=1&b=2
+        client <- eds sotw [x?a=1&b=2@1] | delta [x?a=1&b=2@1] -[x?b=2&a=1], ack
+        ",
+    );
+}
+
+/// C-13, F-09: what a client remembers of an earlier stream it may have written in its own way.
+#[test]
+fn reconnecting() {
+    delta(
+        "
+        origin put rds xdstp://a/RDS/x?a=1&b=2@1 xdstp://a/RDS/y?a=1&b=2@1
+        client subscribe rds xdstp://a/RDS/x?b=2&a=1 xdstp://a/RDS/y?b=2&a=1
+        client <- rds [xdstp://a/RDS/x?b=2&a=1@1 xdstp://a/RDS/y?b=2&a=1@1], ack
+        origin drop rds xdstp://a/RDS/x?a=1&b=2
+        client <- rds -[xdstp://a/RDS/x?b=2&a=1]
+        client reconnects
+        client subscribe rds
+        client <- rds -[xdstp://a/RDS/x?b=2&a=1], ack
+        ",
+    );
+}
+
+/// C-22, F-10, L-25: a collection is one level with equal parameters; an empty one is answered for by its own name.
+#[test]
+fn collections() {
+    both(
+        "
+        origin put eds xdstp://a/EDS/d/x?a=1&b=2@1 xdstp://a/EDS/d/e/x?a=1&b=2@1 xdstp://a/EDS/d/x?a=1@1
+        client subscribe eds xdstp://a/EDS/d/*?b=2&a=1
+        client wants eds xdstp://a/EDS/d/*?a=1&b=2
+        client <- eds [xdstp://a/EDS/d/x?a=1&b=2@1], ack
+        origin put eds xdstp://a/EDS/d/y?a=1&b=2@1
+        client <- eds [xdstp://a/EDS/d/y?a=1&b=2@1], ack
+        origin put eds xdstp://a/EDS/d/y?a=1&b=2@2
+        client <- eds [xdstp://a/EDS/d/y?a=1&b=2@2], ack
+        origin drop eds xdstp://a/EDS/d/x?a=1&b=2
+        client <- eds sotw nothing | delta -[xdstp://a/EDS/d/x?a=1&b=2]
+        delta client ack
+        nothing
+        origin put eds xdstp://a/EDS/d/x?a=1&b=2@1
+        client <- eds [xdstp://a/EDS/d/x?a=1&b=2@1], ack
+        second subscribe eds xdstp://a/EDS/none/*?b=2&a=1
+        second <- eds sotw nothing | delta -[xdstp://a/EDS/none/*?b=2&a=1]
+        delta second ack
+        origin put eds xdstp://a/EDS/none/x?a=1&b=2@1
+        second <- eds [xdstp://a/EDS/none/x?a=1&b=2@1], ack
+        ",
+    );
+}
+
+/// C-22, B-16: in a full state the members are listed like names that were asked for.
+#[test]
+fn collections_in_full_states() {
+    sotw(
+        "
+        origin put cds xdstp://a/CDS/d/x@1 xdstp://a/CDS/d/y@1 z@1
+        client subscribe cds xdstp://a/CDS/d/* z
+        client <- cds [xdstp://a/CDS/d/x@1 xdstp://a/CDS/d/y@1 z@1], ack
+        origin drop cds xdstp://a/CDS/d/x
+        client <- cds [xdstp://a/CDS/d/y@1 z@1], ack
+        origin put cds xdstp://a/CDS/d/w@1
+        client <- cds [xdstp://a/CDS/d/w@1 xdstp://a/CDS/d/y@1 z@1], ack
+        client unsubscribe cds xdstp://a/CDS/d/*
+        nothing
+        origin put cds z@2
+        client <- cds [z@2], ack
+        ",
+    );
+}
+
+/// C-22, B-15, C-11: a member that is asked for by itself as well, and a collection that is asked for again.
+#[test]
+fn members_and_names() {
+    delta(
+        "
+        origin put eds xdstp://a/EDS/d/x@1 xdstp://a/EDS/d/y@1
+        client subscribe eds xdstp://a/EDS/d/*
+        client <- eds [xdstp://a/EDS/d/x@1 xdstp://a/EDS/d/y@1], ack
+        client subscribe eds xdstp://a/EDS/d/x
+        client <- eds [xdstp://a/EDS/d/x@1], ack
+        client wants eds xdstp://a/EDS/d/* xdstp://a/EDS/d/x
+        client subscribe eds xdstp://a/EDS/d/*
+        client <- eds [xdstp://a/EDS/d/x@1 xdstp://a/EDS/d/y@1], ack
+        client unsubscribe eds xdstp://a/EDS/d/*
+        origin put eds xdstp://a/EDS/d/x@2 xdstp://a/EDS/d/y@2
+        client <- eds [xdstp://a/EDS/d/x@2], ack
+        client subscribe eds xdstp://a/EDS/d/*
+        client <- eds [xdstp://a/EDS/d/y@2], ack
+        client unsubscribe eds xdstp://a/EDS/d/x
+        client <- eds [xdstp://a/EDS/d/x@2], ack
+        client wants eds xdstp://a/EDS/d/*
+        origin drop eds xdstp://a/EDS/d/x
+        client <- eds -[xdstp://a/EDS/d/x], ack
+        ",
+    );
+}
+
+/// C-13, C-22, K-16: what a client remembers of a collection goes only once that is known as a whole.
+#[test]
+fn collections_and_reconnecting() {
+    delta(
+        "
+        origin put rds xdstp://a/RDS/d/x@1 xdstp://a/RDS/d/y@1
+        client subscribe rds xdstp://a/RDS/d/*
+        client <- rds [xdstp://a/RDS/d/x@1 xdstp://a/RDS/d/y@1], ack
+        origin open rds, drop rds xdstp://a/RDS/d/x, put rds xdstp://a/RDS/d/y@2
+        client reconnects
+        relay restarts
+        client subscribe rds
+        client <- rds [xdstp://a/RDS/d/y@2], ack
+        nothing for 20s
+        origin complete rds
+        client <- rds -[xdstp://a/RDS/d/x], ack
+        ",
+    );
+}
+
+/// C-22, L-28: moving to another view takes what is not in the collection there, once that is known as a whole.
+#[test]
+fn collections_and_views() {
+    delta(
+        "
+        origin put eds xdstp://a/EDS/d/x@1 xdstp://a/EDS/d/y@1
+        client subscribe eds xdstp://a/EDS/d/*
+        client <- eds [xdstp://a/EDS/d/x@1 xdstp://a/EDS/d/y@1], ack
+        other open eds, put eds xdstp://a/EDS/d/y@1 xdstp://a/EDS/d/z@1
+        client moves other
+        client <- eds [xdstp://a/EDS/d/z@1], ack
+        nothing
+        other complete eds
+        client <- eds -[xdstp://a/EDS/d/x], ack
+        ",
+    );
+}
+
+/// A-10: endpoints by collection, which have no name but the one around them.
+#[test]
+fn locality_endpoints() {
+    both(
+        "
+        origin put leds xdstp://a/LEDS/zone/1@1 xdstp://a/LEDS/zone/2@1
+        client can xds.config.resource-in-sotw
+        client subscribe leds xdstp://a/LEDS/zone/*
+        sotw client <- leds [xdstp://a/LEDS/zone/1@1:wrapped xdstp://a/LEDS/zone/2@1:wrapped], ack
+        delta client <- leds [xdstp://a/LEDS/zone/1@1 xdstp://a/LEDS/zone/2@1], ack
+        ",
+    );
+}
+
+/// C-22: members count as names, so a collection without end ends the stream, and nothing else.
+#[test]
+fn a_collection_that_is_too_large() {
+    both(
+        "
+        relay limit names_per_stream 4
+        origin put eds xdstp://a/EDS/d/1@1 xdstp://a/EDS/d/2@1 xdstp://a/EDS/d/3@1
+        client subscribe eds xdstp://a/EDS/d/*
+        client <- eds [xdstp://a/EDS/d/1@1 xdstp://a/EDS/d/2@1 xdstp://a/EDS/d/3@1], ack
+        origin put eds xdstp://a/EDS/d/4@1
+        client ends ResourceExhausted limits.names_per_stream
+        second subscribe eds xdstp://a/EDS/d/1
+        second <- eds [xdstp://a/EDS/d/1@1], ack
+        ",
+    );
+}
