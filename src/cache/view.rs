@@ -266,7 +266,10 @@ impl View {
         let Some(resource) = slot.named.resource(name) else {
             return slot.named.entries().contains_key(name).then(|| name.clone());
         };
-        let mut names = std::iter::once(resource.name()).chain(resource.aliases());
+        let collection = resource.name().collection();
+        let mut names = std::iter::once(resource.name())
+            .chain(resource.aliases())
+            .chain(&collection);
         let needed = names.any(|name| self.leases.has(type_url, name));
         (!needed).then(|| resource.name().clone())
     }
@@ -320,7 +323,10 @@ impl View {
         woken: &mut Vec<Waker>,
     ) {
         let wildcard = wildcard.then_some((usize::MAX, Target::Wildcard));
-        let names_at = names.iter().cloned().map(Target::Name).enumerate();
+        // C-22: who waits for a collection waits for all that is in it.
+        let itself_and_all = |name: &Name| std::iter::once(name.clone()).chain(name.collection());
+        let names_at = names.iter().enumerate();
+        let names_at = names_at.flat_map(|(at, name)| itself_and_all(name).map(move |name| (at, Target::Name(name))));
         let mut targets = wildcard.into_iter().chain(names_at).peekable();
         while targets.peek().is_some() {
             // Who moves to another set while this looks would be in neither: from here on nobody moves.
@@ -333,6 +339,7 @@ impl View {
                 }
             }
             concerned.sort_unstable();
+            concerned.dedup();
             for concerned in concerned.chunk_by(|a, b| a.0 == b.0) {
                 let members = concerned.first().into_iter().flat_map(|(set, _)| sets.members(*set));
                 let names = || concerned.iter().filter_map(|(_, at)| names.get(*at));

@@ -6,6 +6,7 @@
 mod agenda;
 mod answers;
 mod awaited;
+mod collections;
 mod feed;
 mod ingest;
 mod kept;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::{Name, TypeUrl};
 
 /// What a name of new style begins with (F-01).
-pub(super) const SCHEME: &str = "xdstp:";
+pub(crate) const SCHEME: &str = "xdstp:";
 /// What the stand-in for a name that names nothing begins with: no name can be written so.
 const NOTHING: &str = "xdstp:!";
 

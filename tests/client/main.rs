@@ -6,6 +6,7 @@ mod completeness;
 mod delta;
 mod demand;
 mod faults;
+mod names;
 mod sotw;
 mod stream;
 

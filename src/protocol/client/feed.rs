@@ -2,13 +2,16 @@
 //!
 //! Owns the standing of every name. Refuses to know the dialect's messages and the other types.
 
+mod members;
 mod requests;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::awaited::{Awaited, Patience};
+use super::collections::Collections;
 use super::ingest::{Entry, Message, called};
 use super::kept::{Kept, Receipt};
 use super::line::Line;
@@ -26,6 +29,7 @@ pub(super) struct Feed {
     /// SotW: nobody wants the wildcard any more, but on this stream the server goes on sending it.
     hidden: bool,
     names: Awaited,
+    collections: Collections,
     kept: Kept,
     settle: Settle,
     /// SotW: the version of the last response that was accepted as a whole.
@@ -41,6 +45,7 @@ impl Feed {
             wildcard: false,
             hidden: false,
             names: Awaited::default(),
+            collections: Collections::default(),
             kept: Kept::default(),
             settle: Settle::new(),
             accepted: Arc::from(""),
@@ -52,44 +57,13 @@ impl Feed {
         self.wildcard && !self.hidden || !self.names.is_empty()
     }
 
-    /// The wildcard is wanted from now on. What it brings at once, if it was still being sent.
-    pub(super) fn want_wildcard(&mut self) -> Option<Changes> {
-        if self.wildcard {
-            if !std::mem::take(&mut self.hidden) {
-                return None;
-            }
-            let complete = self.settle.complete().then_some(true);
-            let answered = self.line.answered.then_some(true);
-            return self.changes(self.kept.puts().collect(), complete, answered);
-        }
-        self.wildcard = true;
-        self.line.join(Name::from(Name::WILDCARD));
-        None
-    }
-
-    /// The wildcard is wanted no more. In SotW there is no way to end it and begin it again on one stream without reading an
-    /// answer to one for the answer to the other, so it goes on unseen.
-    pub(super) fn unwant_wildcard(&mut self, dialect: Dialect) {
-        if dialect == Dialect::Sotw && self.line.has_told(Name::WILDCARD) {
-            self.hidden = true;
-        } else {
-            self.drop_wildcard();
-            self.line.leave(&Name::from(Name::WILDCARD));
-        }
-    }
-
-    fn drop_wildcard(&mut self) {
-        self.wildcard = false;
-        self.hidden = false;
-        self.kept = Kept::default();
-        self.settle = Settle::new();
-        self.accepted = Arc::from("");
-    }
-
     /// A name is wanted from now on.
     pub(super) fn want(&mut self, name: &Name) {
         if self.names.insert(name) {
             self.line.join(name.clone());
+            if name.is_collection() {
+                self.collections.insert(name);
+            }
             // E-08: what is held by another of its names is not waited for; a server may well pass over it (C-14).
             if self.kept.canonical(name.as_str()).is_some() {
                 self.names.known(name.as_str());
@@ -104,13 +78,17 @@ impl Feed {
         }
         self.line.leave(name);
         self.line.answered &= self.wanted();
+        if name.is_collection() {
+            return self.unwant_collection(name);
+        }
         let canonical = self.kept.canonical(name.as_str()).cloned();
         let Some(canonical) = canonical else {
             return vec![Update::Forget(name.clone())];
         };
         let resource = self.kept.resource(canonical.as_str());
-        let others =
-            resource.is_some_and(|resource| self.names_of(resource.name(), resource.aliases()).next().is_some());
+        let others = resource
+            .is_some_and(|resource| self.names_of(resource.name(), resource.aliases()).next().is_some())
+            || self.collections.covering(canonical.as_str()).is_some();
         match (others, canonical == *name) {
             // Somebody else asks for the same by another name.
             (true, true) => Vec::new(),
@@ -135,6 +113,10 @@ impl Feed {
             self.settle
                 .connected(self.kept.names().map(|name| (name.clone(), declared)).collect());
         }
+        if dialect == Dialect::Delta {
+            let held = |collection: &Name| self.kept.within(collection).cloned().collect();
+            self.collections.connected(held);
+        }
     }
 
     /// The stream ended. G-19: what is known stays known. If the server had answered on it: for which half.
@@ -145,6 +127,7 @@ impl Feed {
         }
         self.line.reset(BTreeSet::new());
         self.settle.disconnected();
+        self.collections.disconnected();
         self.names.disconnected();
         answered
     }
@@ -157,10 +140,12 @@ impl Feed {
     /// A response came that cannot be answered.
     pub(super) fn unanswerable(&mut self, now: Instant) {
         self.settle.answered(now);
+        self.collections.answered(now);
     }
 
     pub(super) fn bytes(&mut self, at: Instant) {
         self.settle.bytes(at);
+        self.collections.bytes(at);
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -169,6 +154,7 @@ impl Feed {
             self.kept.deadline(),
             self.names.deadline(),
             complete,
+            self.collections.deadline(self.patience.quiet),
             self.line.answers.deadline(),
         ];
         all.into_iter().flatten().min()
@@ -180,11 +166,10 @@ impl Feed {
             self.gone(&name, Reason::Expired, &mut updates);
         }
         while let Some(name) = self.names.overdue(now) {
-            match self.kept.canonical(name.as_str()).cloned() {
-                Some(canonical) => self.gone(&canonical, Reason::TimedOut, &mut updates),
-                None => updates.push(Update::Absent(name, Reason::TimedOut)),
-            }
+            self.overdue(name, &mut updates);
         }
+        let settled = self.collections.timeout(self.patience.quiet, now);
+        self.members_settled(settled, &mut updates);
         let settled = self.settle.timeout(self.patience.quiet, now);
         let complete = self.settled(settled, &mut updates);
         self.changes(updates, complete, None)
@@ -212,20 +197,26 @@ impl Feed {
         for entry in std::mem::take(&mut message.entries) {
             beats &= entry.body.is_none();
             // E-06: what nobody asked for is passed over in silence.
-            if !self.wildcard && self.names_asked(&entry).next().is_none() {
+            let collection = self.covering(&entry.name);
+            if !self.wildcard && collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
             }
-            heard.news |= self.take(&entry, &mut message, now, &mut updates);
+            heard.news |= self.take(&entry, collection.as_ref(), &mut message, now, &mut updates);
             mentioned.insert(entry.name);
         }
         // What is not mentioned may be meant by an entry of which the name is in doubt: then nothing is deleted.
         if !message.uncertain {
             for name in std::mem::take(&mut message.removed) {
-                heard.news |= self.absent(&name, Reason::Said, &mut updates);
+                match self.collections.get(&name).cloned() {
+                    Some(collection) if self.line.is_leaving(&name) => drop(collection),
+                    Some(collection) => self.empty(&collection, &mut updates),
+                    None => heard.news |= self.absent(&name, Reason::Said, &mut updates),
+                }
             }
         }
         let complete = match dialect {
             Dialect::Delta => {
+                self.heard(heard, now, &mut updates);
                 let settled = if self.wildcard {
                     self.settle.heard(heard, now)
                 } else {
@@ -234,16 +225,23 @@ impl Feed {
                 self.settled(settled, &mut updates)
             }
             // A response of heartbeats alone says nothing of the rest (E-10).
-            Dialect::Sotw if message.uncertain || beats && message.version == self.accepted => None,
+            Dialect::Sotw if message.uncertain || beats && message.version == self.accepted => {
+                self.collections.forget_mentioned();
+                None
+            }
             Dialect::Sotw => {
                 if self.type_url.traits().full_state {
                     self.delete_others(&mentioned, &mut updates);
+                    updates.extend(self.collections.finish_mentioned().into_iter().map(Update::Whole));
+                } else {
+                    self.collections.forget_mentioned();
                 }
                 (self.wildcard && self.settle.finish()).then_some(true)
             }
         };
         if !message.faults.none() {
             self.settle.refuse();
+            self.collections.refuse();
         }
         if message.faults.none() {
             self.accepted = message.version.clone();
@@ -252,7 +250,14 @@ impl Feed {
     }
 
     /// Takes one sound entry. Whether it was news.
-    fn take(&mut self, entry: &Entry, message: &mut Message, now: Instant, updates: &mut Vec<Update>) -> bool {
+    fn take(
+        &mut self,
+        entry: &Entry,
+        collection: Option<&Name>,
+        message: &mut Message,
+        now: Instant,
+        updates: &mut Vec<Update>,
+    ) -> bool {
         let name = self.name(&entry.name);
         let version: Arc<str> = entry
             .version
@@ -279,6 +284,10 @@ impl Feed {
         // A time to live is prolonged by sending again what we hold (E-11): that does not show that the server forgot.
         let resent = held.as_ref() == Some(&version) && entry.ttl.is_none();
         let news = held.is_none() | self.settle.confirm(&name, resent);
+        if let Some(collection) = collection {
+            self.names.known(collection.as_str());
+            self.collections.mention(collection, &name, resent, news);
+        }
         self.names.known(&entry.name);
         entry.aliases.iter().for_each(|alias| self.names.known(alias));
         match self.kept.receive(&self.type_url, name.clone(), entry, version, now) {
@@ -298,6 +307,9 @@ impl Feed {
     fn absent(&mut self, name: &str, reason: Reason, updates: &mut Vec<Update>) -> bool {
         if let Some(canonical) = self.kept.canonical(name).cloned() {
             self.gone(&canonical, reason, updates);
+            if let Some(collection) = self.covering(canonical.as_str()) {
+                self.collections.mention(&collection, &canonical, false, false);
+            }
             return self.settle.confirm(&canonical, false);
         }
         // E-06 holds for names too that are said to be gone.

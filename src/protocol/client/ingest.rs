@@ -14,6 +14,7 @@ use super::wire::string_field;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
 use crate::proto::google::protobuf::Any;
 use crate::xds::resource::WRAPPER_URL;
+use crate::xds::xdstp::{self, SCHEME};
 use crate::xds::{NameRule, TypeUrl};
 
 /// A response in the one form that both dialects have in common.
@@ -110,7 +111,9 @@ impl Message {
             .removed_resource_names
             .into_iter()
             .map(|resource| resource.name);
-        message.remove(response.removed_resources.into_iter().chain(constrained).collect());
+        let removed = response.removed_resources.into_iter().chain(constrained);
+        // F-04: however the server writes it. What names nothing cannot be gone.
+        message.remove(removed.filter_map(|name| canonical(name, type_url).ok()).collect());
         message
     }
 
@@ -201,6 +204,7 @@ fn from_any(any: Any, type_url: &TypeUrl) -> Result<Entry, Fault> {
     let Some(name) = name_in(&any.value, type_url) else {
         return Err(nameless(no_name(type_url)));
     };
+    let name = canonical(name, type_url).map_err(nameless)?;
     Ok(Entry {
         name,
         aliases: Vec::new(),
@@ -238,7 +242,9 @@ fn from_resource(resource: Resource, type_url: &TypeUrl, own_version: bool) -> R
         metadata: resource.metadata,
         ..Resource::default()
     };
-    let mut aliases = resource.aliases;
+    let name = canonical(name, type_url).map_err(|what| Fault { name: None, what })?;
+    let aliases = resource.aliases.into_iter();
+    let mut aliases: Vec<String> = aliases.filter_map(|alias| canonical(alias, type_url).ok()).collect();
     aliases.sort_unstable();
     aliases.dedup();
     aliases.retain(|alias| *alias != name);
@@ -250,6 +256,20 @@ fn from_resource(resource: Resource, type_url: &TypeUrl, own_version: bool) -> R
         passed_on: rest.encode_to_vec(),
         body: resource.resource.map(|any| any.value),
     })
+}
+
+/// The one text of a name (F-04), or what is wrong with it: it may be meant for any name.
+fn canonical(name: String, type_url: &TypeUrl) -> Result<String, String> {
+    if !name.starts_with(SCHEME) {
+        return Ok(name);
+    }
+    let shown = |flaw| {
+        format!(
+            "has the name {:?}, which {flaw}",
+            name.chars().take(NAME_SHOWN).collect::<String>()
+        )
+    };
+    xdstp::canonical(&name, type_url).map_err(shown)
 }
 
 /// the type of an entry is that of the response. A-04: what counts is the text after the last slash.

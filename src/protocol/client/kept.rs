@@ -3,6 +3,7 @@
 //! Owns the content, its aliases and its time to live. Refuses to know who wants it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -52,6 +53,14 @@ impl Kept {
 
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
         self.resources.keys()
+    }
+
+    /// What is held of a collection (F-10).
+    pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
+        let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
+        let names = self.resources.range::<str, _>(from).map(|(name, _)| name);
+        let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
+        names.filter(|name| collection.covers(name))
     }
 
     /// The canonical name of what is held under this name or alias.
@@ -213,6 +222,8 @@ fn build(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], seed: u64,
     }
 }
 
+const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
+
 /// K-13: the name under which a cluster takes its endpoints from EDS: the service name, else its own. A-08: a body that is
 /// not readable is no fault here.
 fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
@@ -224,5 +235,7 @@ fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
         .eds_cluster_config
         .map(|config| config.service_name)
         .filter(|name| !name.is_empty());
-    Some(service.map_or_else(|| name.clone(), Name::from))
+    // F-04: who asks for the endpoints may write the name in another way.
+    let service = service.as_deref().unwrap_or(name.as_str());
+    Some(Name::read(service, &TypeUrl::new(ENDPOINTS)))
 }

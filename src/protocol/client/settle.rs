@@ -73,6 +73,11 @@ impl Settle {
         self.complete
     }
 
+    /// Whether it waits for nothing.
+    pub(super) fn rests(&self) -> bool {
+        self.open.is_none() && (self.unconfirmed.is_empty() || self.calm_since.is_none())
+    }
+
     /// A stream begins on which the server is told of the names marked so.
     pub(super) fn connected(&mut self, held: BTreeMap<Name, bool>) {
         self.unconfirmed = held;

@@ -128,7 +128,7 @@ impl Subscription {
                 .sum()
         });
         let extra = self.seen.extra.iter().map(|extra| extra.names().len());
-        let lists = [self.names.len(), self.owed.len(), self.beats.len(), self.clusters.len()];
+        let lists = [self.count(), self.owed.len(), self.beats.len(), self.clusters.len()];
         flights.chain(parked).chain(rest).chain(extra).chain(lists).sum()
     }
 

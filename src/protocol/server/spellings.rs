@@ -10,7 +10,15 @@ use crate::xds::{Name, Texts};
 #[derive(Debug, Default)]
 pub(super) struct Spellings(Texts);
 
+/// So many ways of writing one name are told apart; nobody needs more, and each costs a copy of the resource.
+const WAYS_MAX: usize = 8;
+
 impl Spellings {
+    /// How many texts there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.values().map(BTreeSet::len).sum()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -22,7 +30,7 @@ impl Spellings {
     /// The client asks for a name by this text as well. Whether that text is new.
     pub(super) fn add(&mut self, name: &Name, text: &str, asked: bool) -> bool {
         if let Some(texts) = self.0.get_mut(name) {
-            return texts.insert(Name::from(text));
+            return texts.len() < WAYS_MAX && texts.insert(Name::from(text));
         }
         if text != name.as_str() {
             let own = asked.then(|| name.clone());
@@ -39,7 +47,7 @@ impl Spellings {
         if texts == own && !self.contains(name) {
             return !asked;
         }
-        let new: BTreeSet<Name> = texts.iter().map(|text| Name::from(*text)).collect();
+        let new: BTreeSet<Name> = texts.iter().take(WAYS_MAX).map(|text| Name::from(*text)).collect();
         let old = if texts == own {
             self.0.remove(name)
         } else {

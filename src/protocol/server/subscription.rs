@@ -246,7 +246,7 @@ impl Subscription {
 
     /// How many names it takes of what a stream may have.
     pub(super) fn count(&self) -> usize {
-        self.names.len() + self.globs.len()
+        self.names.len() + self.globs.len() + self.spellings.len()
     }
 
     pub(super) fn wants_nothing(&self) -> bool {

@@ -19,12 +19,13 @@ impl Feed {
     ) -> Option<DeltaDiscoveryRequest> {
         if let Some(request) = self.line.delta_answer(&self.type_url, now) {
             if self.line.answers.is_empty() {
-                self.settle.answered(now);
+                self.unanswerable(now);
             }
             return Some(request);
         }
-        let (wildcard, settle, kept) = (self.wildcard, &self.settle, &self.kept);
-        let held = |names: &BTreeSet<Name>| declared(kept, wildcard, settle.complete(), names);
+        let (wildcard, settle, kept, collections) = (self.wildcard, &self.settle, &self.kept, &self.collections);
+        let whole = |names: &BTreeSet<Name>| names.iter().filter(|name| collections.whole(name)).cloned().collect();
+        let held = |names: &BTreeSet<Name>| declared(kept, wildcard, settle.complete(), names, whole(names));
         let first = !self.line.opened;
         let (request, joined) = self.line.delta_change(&self.type_url, legacy, held)?;
         if first {
@@ -59,11 +60,18 @@ impl Feed {
 }
 
 /// The versions that go with the first delta request of a stream (E-04).
-fn declared(kept: &Kept, wildcard: bool, complete: bool, names: &BTreeSet<Name>) -> BTreeMap<String, String> {
+fn declared(
+    kept: &Kept,
+    wildcard: bool,
+    complete: bool,
+    names: &BTreeSet<Name>,
+    whole: BTreeSet<Name>,
+) -> BTreeMap<String, String> {
     let declare = |name: &Name| Some((name.as_str().to_owned(), kept.version(name.as_str())?.to_string()));
     if wildcard {
         return kept.names().filter(|_| complete).filter_map(declare).collect();
     }
     // C-13: a server may report as removed what is declared and not asked for, so only what this very request asks for.
-    names.iter().filter_map(declare).collect()
+    let members = whole.iter().flat_map(|collection| kept.within(collection));
+    names.iter().chain(members).filter_map(declare).collect()
 }

@@ -1,0 +1,74 @@
+//! What responses and time mean for the collections of a type (C-22).
+//!
+//! Owns the members that are held for the sake of a collection. Refuses to know the other names.
+
+use std::time::Instant;
+
+use super::Feed;
+use crate::protocol::client::settle::{Heard, Settled};
+use crate::xds::{Name, Reason, Update};
+
+impl Feed {
+    /// A collection is wanted no more, and with it what is in it and was not asked for by itself.
+    pub(super) fn unwant_collection(&mut self, collection: &Name) -> Vec<Update> {
+        self.collections.remove(collection);
+        let mut updates = vec![Update::Forget(collection.clone())];
+        for name in self.members_alone(collection) {
+            self.kept.remove(&name);
+            updates.push(Update::Forget(name));
+        }
+        updates
+    }
+
+    /// The collection that an entry of this name belongs to, if it counts.
+    pub(super) fn covering(&self, name: &str) -> Option<Name> {
+        let collection = self.collections.covering(name)?;
+        (!self.line.is_leaving(collection.as_str())).then(|| collection.clone())
+    }
+
+    /// C-22: the server says that a collection is empty.
+    pub(super) fn empty(&mut self, collection: &Name, updates: &mut Vec<Update>) {
+        self.names.known(collection.as_str());
+        for name in self.members_alone(collection) {
+            self.gone(&name, Reason::Said, updates);
+        }
+        if self.collections.finish(collection) {
+            updates.push(Update::Whole(collection.clone()));
+        }
+    }
+
+    /// All that a delta response says was said.
+    pub(super) fn heard(&mut self, heard: Heard, now: Instant, updates: &mut Vec<Update>) {
+        let settled = self.collections.heard(heard, now);
+        self.members_settled(settled, updates);
+    }
+
+    pub(super) fn members_settled(&mut self, settled: Vec<(Name, Settled)>, updates: &mut Vec<Update>) {
+        for (collection, settled) in settled {
+            for name in settled.gone {
+                self.gone(&name, Reason::Said, updates);
+            }
+            if settled.complete {
+                updates.push(Update::Whole(collection));
+            }
+        }
+    }
+
+    /// E-08: a name for which the server has not answered in time. Of a collection it has, if anything of it is held.
+    pub(super) fn overdue(&mut self, name: Name, updates: &mut Vec<Update>) {
+        if let Some(canonical) = self.kept.canonical(name.as_str()).cloned() {
+            return self.gone(&canonical, Reason::TimedOut, updates);
+        }
+        let spoken = self.collections.whole(&name) || self.kept.within(&name).next().is_some();
+        updates.extend((!spoken).then_some(Update::Absent(name, Reason::TimedOut)));
+    }
+
+    /// The members that were not asked for by a name of their own.
+    fn members_alone(&self, collection: &Name) -> Vec<Name> {
+        let alone = |name: &&Name| {
+            let aliases = self.kept.resource(name.as_str()).map(|resource| resource.aliases());
+            self.names_of(name, aliases.unwrap_or_default()).next().is_none()
+        };
+        self.kept.within(collection).filter(alone).cloned().collect()
+    }
+}

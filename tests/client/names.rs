@@ -1,0 +1,227 @@
+//! Names of new style, and collections of them.
+
+use distributary::xds::Dialect;
+
+use crate::{CDS, EDS, Upstream, body, delta, ms, refusal, relay, resource, seconds, sotw, wrapped};
+
+const E: &str = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
+const C: &str = "xdstp://a/envoy.config.cluster.v3.Cluster";
+
+/// Writes `E` and `C` for the long beginnings.
+fn short(text: &str) -> String {
+    text.replace(E, "E").replace(C, "C")
+}
+
+fn long(text: &str) -> String {
+    text.replace("C/", &format!("{C}/")).replace("E/", &format!("{E}/"))
+}
+
+impl Upstream {
+    fn asks(&mut self) -> Vec<String> {
+        self.sent().iter().map(|line| short(line)).collect()
+    }
+
+    fn knows(&self) -> String {
+        short(&self.named(EDS))
+    }
+
+    /// A delta response about endpoints.
+    fn hears_short(&mut self, nonce: &str, puts: &[&str], removed: &[&str]) {
+        let resources = puts.iter().map(|put| {
+            let (name, content) = put.rsplit_once('=').unwrap();
+            resource(EDS, &long(name), content)
+        });
+        let mut response = delta(EDS, nonce, &[], &[]);
+        response.resources = resources.collect();
+        response.removed_resources = removed.iter().map(|name| long(name)).collect();
+        self.hears(response);
+    }
+}
+
+fn asking(names: &[&str]) -> Upstream {
+    let names: Vec<String> = names.iter().map(|name| long(name)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Upstream::streaming(Dialect::Delta, EDS, &names)
+}
+
+/// F-04, F-05, F-08: however the server writes a name, it is the one that was asked for; other parameters are another name.
+#[test]
+fn however_it_is_written() {
+    let mut upstream = asking(&["E/x:y?a=1&b=2", "E/gone?a=1&b=2"]);
+    upstream.hears_short(
+        "n1",
+        &["E/x%3Ay?b=2&a=1=1", "E/x:y?a=1=1", "E/x:y?a=1&b=2&c=3=1"],
+        &["E/gone?b=2&a=1"],
+    );
+    assert_eq!(upstream.knows(), "E/gone?a=1&b=2:Said E/x:y?a=1&b=2=1");
+    assert_eq!(upstream.asks(), ["eds ack n1"]);
+}
+
+/// E-12, F-04: two ways of writing one name in one response are that name twice.
+#[test]
+fn one_name_twice() {
+    let mut upstream = asking(&["E/x?a=1&b=2"]);
+    upstream.hears_short("n1", &["E/x?b=2&a=1=1", "E/x?a=1&b=2=1"], &[]);
+    assert_eq!(upstream.knows(), "");
+    let text = refusal(&mut upstream);
+    assert!(text.contains("more than once"), "{text}");
+}
+
+/// F-02, F-03, E-13: what names nothing is refused by name; the others are used, and nothing is deleted.
+#[test]
+fn what_names_nothing() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
+    upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
+    upstream.sent();
+    for bad in ["xdstp:x", &format!("{E}/x"), &format!("{C}/%zz")] {
+        let mut response = sotw(CDS, "2", "n2", &[]);
+        response.resources = vec![body(CDS, "b", "1"), wrapped(&resource(CDS, bad, "1"))];
+        upstream.hears_sotw(response);
+        assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+        let text = refusal(&mut upstream);
+        assert!(text.contains(bad), "{text}");
+        upstream.pass(ms(2000));
+    }
+}
+
+/// E-06, F-10: a server that answers for authorities and names that nobody asked for is not listened to.
+#[test]
+fn what_nobody_asked_for() {
+    let mut upstream = asking(&["E/d/*?k=v"]);
+    upstream.hears_short(
+        "n1",
+        &["E/d/x?k=v=1", "E/d/x=1", "E/d/e/x?k=v=1", "E/x?k=v=1", "d/x=1"],
+        &["E/other", "E/e/*"],
+    );
+    let mut other = delta(EDS, "n2", &[], &[]);
+    other.resources = vec![resource(EDS, &long("E/d/x?k=v").replace("//a/", "//b/"), "1")];
+    upstream.hears(other);
+    assert_eq!(upstream.knows(), "E/d/x?k=v=1");
+    assert_eq!(upstream.asks(), ["eds ack n1", "eds ack n2"]);
+}
+
+/// C-22: a collection is whole after a moment of quiet, as a wildcard is; only then has it no other members.
+#[test]
+fn quiet_makes_a_collection_whole() {
+    let mut upstream = asking(&["E/d/*"]);
+    assert!(!whole(&upstream));
+    upstream.hears_short("n1", &["E/d/x=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(200));
+    upstream.hears_short("n2", &["E/d/y=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(200));
+    assert!(!whole(&upstream));
+    upstream.pass(ms(100));
+    assert!(whole(&upstream));
+    assert_eq!(upstream.knows(), "E/d/x=1 E/d/y=1");
+    upstream.hears_short("n3", &["E/d/x=2"], &["E/d/y"]);
+    assert_eq!(upstream.knows(), "E/d/x=2");
+    upstream.pass(ms(60_000));
+    assert_eq!(upstream.knows(), "E/d/x=2");
+}
+
+fn whole(upstream: &Upstream) -> bool {
+    let slot = upstream.cut.slot(&distributary::xds::TypeUrl::new(EDS));
+    slot.is_some_and(|slot| slot.named.whole(&long("E/d/*").as_str().into()))
+}
+
+/// C-22: an empty collection is said to be gone by its own name, and so are all its members.
+#[test]
+fn an_empty_collection() {
+    let mut upstream = asking(&["E/d/*"]);
+    upstream.hears_short("n1", &[], &["E/d/*"]);
+    assert!(whole(&upstream));
+    upstream.hears_short("n2", &["E/d/x=1"], &[]);
+    assert_eq!(upstream.knows(), "E/d/x=1");
+    upstream.hears_short("n3", &[], &["E/d/*"]);
+    assert_eq!(upstream.knows(), "");
+    upstream.pass(ms(60_000));
+    assert_eq!(upstream.knows(), "");
+}
+
+/// E-08: a server that says nothing of a collection at all has 15 s.
+#[test]
+fn silence() {
+    let mut upstream = asking(&["E/d/*", "E/e/*"]);
+    upstream.hears_short("n1", &["E/e/x=1"], &[]);
+    upstream.pass(ms(14_999));
+    assert_eq!(upstream.knows(), "E/e/x=1");
+    upstream.pass(ms(1));
+    assert_eq!(upstream.knows(), "E/d/*:TimedOut E/e/x=1");
+    upstream.hears_short("n2", &["E/d/x=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(1000));
+    assert_eq!(upstream.knows(), "E/d/x=1 E/e/x=1");
+}
+
+/// B-15, C-22: what is in a collection goes with it, unless it was asked for by itself.
+#[test]
+fn giving_up() {
+    let mut upstream = asking(&["E/d/*", "E/d/x"]);
+    upstream.hears_short("n1", &["E/d/x=1", "E/d/y=1"], &[]);
+    upstream.unwant(EDS, &long("E/d/*"));
+    assert_eq!(upstream.knows(), "E/d/x=1");
+    upstream.want(EDS, &long("E/d/*"));
+    upstream.unwant(EDS, &long("E/d/x"));
+    assert_eq!(upstream.knows(), "E/d/x=1");
+    assert_eq!(upstream.asks(), ["eds ack n1", "eds -E/d/* -E/d/x", "eds +E/d/*"]);
+    upstream.unwant(EDS, &long("E/d/*"));
+    assert_eq!(upstream.knows(), "");
+}
+
+/// E-04, G-19: over a reconnect a collection stays, its versions are declared, and what the server does not confirm, though it
+/// resends what was declared, is gone after a longer quiet.
+#[test]
+fn reconnecting() {
+    let mut upstream = asking(&["E/d/*"]);
+    upstream.hears_short("n1", &["E/d/x=1", "E/d/y=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(1000));
+    upstream.disconnect();
+    upstream.pass(ms(60_000));
+    assert_eq!(upstream.knows(), "E/d/x=1 E/d/y=1");
+    assert!(whole(&upstream));
+    upstream.connect();
+    assert_eq!(upstream.asks(), ["eds +E/d/* E/d/x@1 E/d/y@1"]);
+    upstream.pass(ms(60_000));
+    assert_eq!(upstream.knows(), "E/d/x=1 E/d/y=1");
+    upstream.hears_short("n1", &["E/d/x=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(6_000));
+    assert_eq!(upstream.knows(), "E/d/x=1");
+}
+
+/// C-22: the mark of another relay ends an answer, and says nothing of a collection.
+#[test]
+fn behind_another_relay() {
+    let mut upstream = asking(&["E/d/*"]);
+    let mut response = delta(EDS, "n1", &[], &[]);
+    response.resources = vec![resource(EDS, &long("E/d/x"), "1")];
+    response.control_plane = relay();
+    upstream.hears(response);
+    assert!(!whole(&upstream));
+    upstream.sent();
+    upstream.pass(ms(300));
+    assert!(whole(&upstream));
+}
+
+/// E-07, E-11: in SotW members come and go as the type has it, and a time to live ends a member.
+#[test]
+fn in_sotw() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &[&long("C/d/*")]);
+    let member = |name: &str, ttl: Option<i64>| {
+        let mut member = resource(CDS, &long(name), "1");
+        member.ttl = ttl.and_then(seconds);
+        wrapped(&member)
+    };
+    let mut response = sotw(CDS, "1", "n1", &[]);
+    response.resources = vec![member("C/d/x", None), member("C/d/y", Some(10))];
+    upstream.hears_sotw(response.clone());
+    assert_eq!(short(&upstream.named(CDS)), "C/d/x=1 C/d/y=1");
+    upstream.pass(ms(10_000));
+    assert_eq!(short(&upstream.named(CDS)), "C/d/x=1");
+    response.resources.remove(0);
+    upstream.hears_sotw(response);
+    assert_eq!(short(&upstream.named(CDS)), "C/d/y=1");
+}
