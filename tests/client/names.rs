@@ -225,3 +225,36 @@ fn in_sotw() {
     upstream.hears_sotw(response);
     assert_eq!(short(&upstream.named(CDS)), "C/d/y=1");
 }
+
+/// F-14, A-07, A-08: an empty collection is a resource like any other, and where a resource points to is never looked at.
+#[test]
+fn bodies_are_opaque() {
+    const LIST: &str = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpointCollection";
+    for content in [&b""[..], b"\x0a\x03abc\x0a\x02de", b"\xff\xff"] {
+        for dialect in [Dialect::Delta, Dialect::Sotw] {
+            let name = "xdstp://a/envoy.config.endpoint.v3.LbEndpointCollection/zone";
+            let mut upstream = Upstream::streaming(dialect, LIST, &[name]);
+            let mut list = resource(LIST, name, "1");
+            list.resource = Some(distributary::proto::google::protobuf::Any {
+                type_url: LIST.to_owned(),
+                value: content.into(),
+            });
+            match dialect {
+                Dialect::Delta => {
+                    let mut response = delta(LIST, "n1", &[], &[]);
+                    response.resources = vec![list];
+                    upstream.hears(response);
+                }
+                Dialect::Sotw => {
+                    let mut response = sotw(LIST, "1", "n1", &[]);
+                    response.resources = vec![wrapped(&list)];
+                    upstream.hears_sotw(response);
+                }
+            }
+            let slot = upstream.cut.slot(&distributary::xds::TypeUrl::new(LIST)).unwrap();
+            let held = slot.named.resource(&name.into()).unwrap();
+            assert_eq!(held.body(), content);
+            assert!(refusal(&mut upstream).is_empty());
+        }
+    }
+}
