@@ -1,5 +1,21 @@
 //! The simulation: whole worlds of control planes, a relay and clients, decided by a seed, judged by a naive model.
 //!
+//! In a world there are
+//!
+//! - two or three control planes, each for one class of clients. Some speak the protocol on two streams for each view, in delta
+//!   or SotW: slow, closing early, answering in chunks, with garbage, silent about what is missing (C-16), deaf to what a client
+//!   declares, sending again at once what was refused (E-22), or silent until they are asked for all that they have (E-18).
+//!   Others publish by themselves. They go away and come back; links break, or everything on them vanishes unnoticed.
+//! - the relay: classes by rules (K-02 to K-04), views that begin and end and may be too many, both halves of the protocol, the
+//!   shared answers, and now and then a restart that forgets all.
+//! - six to nine clients of five kinds, in both dialects: Envoys that warm clusters, on one stream or many, gRPC clients, clients
+//!   on demand, hostile ones. They are slow, stall, reconnect with or without what they remember, and move between classes.
+//! - a witness beside each client stream that reads every request and judges every response; `tally` lists the rules that it
+//!   knows. In the end all heals, and what clients and views hold is compared with what the control planes have.
+//!
+//! What it does not judge: contents that a control plane never says have gone (partial SotW; delta servers that are deaf to what
+//! is declared), versions of refused sets, and which of two contents of one name a client has by an alias.
+//!
 //! `DISTRIBUTARY_SEEDS=N` runs more seeds, `A..B` those from A on, `DISTRIBUTARY_SEED=S` one of them with a readable trace. A seed that ever failed
 //! stays in `KEPT` and always runs.
 
@@ -40,7 +56,7 @@ use world::World;
 const KEPT: &[u64] = &[
     8909, 9801, 10_200, 11_278, 12_160, 12_955, 14_595, 322, 436, 1915, 2159, 2723, 4939, 6151, 8492, 8970, 9925,
     10_318, 10_770, 11_099, 12_198, 13_000, 22_509, 22_718, 29_405, 33_039, 34_021, 44_991, 45_007, 94_131, 96_344,
-    48_261, 102_180, 105_044, 140_189, 145_444, 35, 41, 86, 256, 277, 6161, 40_658, 41_794, 51_597, 65_098,
+    48_261, 102_180, 105_044, 140_189, 145_444, 35, 41, 86, 256, 277, 6161, 40_658, 41_794, 51_597, 65_098, 21_315,
 ];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;

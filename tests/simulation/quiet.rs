@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource, Target};
+use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource, State, Target};
 
 use super::body::{Content, Type};
 use super::client::{Mux, Persona};
@@ -56,7 +56,7 @@ impl World {
         }
         for id in 0..self.clients.len() {
             let client = &self.clients[id];
-            if client.persona != Persona::Hostile && self.zones[client.zone].is_sure() {
+            if client.persona != Persona::Hostile {
                 self.compare(id)?;
             }
         }
@@ -76,7 +76,7 @@ impl World {
             };
             for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
                 let silent = mux.wildcard && zone.withholds(*kind, true);
-                if zone.blurs(*kind) || silent || !mux.names.is_empty() && zone.withholds(*kind, false) {
+                if silent || !mux.names.is_empty() && zone.withholds(*kind, false) {
                     continue;
                 }
                 self.tally.hit(Rule::Held);
@@ -92,7 +92,7 @@ impl World {
                 let expected = expected(*kind, mux, zone);
                 let none = BTreeMap::new();
                 let holds = client.holds.get(kind).unwrap_or(&none);
-                for (name, revision) in &expected {
+                for (name, revision) in expected.iter().filter(|(name, _)| !zone.hides(*kind, name)) {
                     let held = holds.get(name).map(|holding| holding.revision);
                     if held != Some(*revision) {
                         wrong(name, format!("is @{revision}, and it holds @{held:?}"))?;
@@ -102,6 +102,7 @@ impl World {
                     let expressible = client.dialect == Dialect::Delta || kind.full_state();
                     if expressible
                         && zone.says_gone(*kind)
+                        && zone.is_sure()
                         && !lingers(*kind, name, holds[name].aliases.as_slice(), mux, zone)
                     {
                         wrong(name, "is still held".to_owned())?;
@@ -171,10 +172,13 @@ impl Zone {
         !sotw || kind.full_state()
     }
 
-    /// Whether what a wildcard no longer covers goes on to hide what has its name.
-    fn blurs(&self, kind: Type) -> bool {
-        let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
-        !self.says_gone(kind) && wanted.contains(&(kind, Target::Wildcard))
+    /// Whether what a wildcard no longer covers goes on to hide what has this name, because nobody can say that it left.
+    fn hides(&self, kind: Type, name: &str) -> bool {
+        let cut = self.view.cut();
+        let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
+        let covered = self.truth.find(kind, name).is_some_and(|content| content.covered);
+        let stale = |state: &State| state.resource(&Name::from(name)).is_some();
+        (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
     }
 
     /// Whether its control plane keeps silent of a type, for everything or for names (E-18).
@@ -200,8 +204,9 @@ impl Zone {
         tally.hit(Rule::K23);
         let cut = self.view.cut();
         let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
-        for (kind, target) in wanted.iter().filter(|(kind, _)| self.is_sure() && !self.blurs(*kind)) {
-            if self.withholds(*kind, *target == Target::Wildcard) {
+        for (kind, target) in wanted {
+            let hidden = matches!(target, Target::Name(name) if self.hides(*kind, name.as_str()));
+            if self.withholds(*kind, *target == Target::Wildcard) || hidden {
                 continue;
             }
             let slot = cut.slot(kind.type_url());
@@ -229,7 +234,7 @@ impl Zone {
                     self.truth.find(*kind, name.as_str()).map(truth).into_iter().collect()
                 }
             };
-            if !self.says_gone(*kind) {
+            if !self.says_gone(*kind) || !self.is_sure() {
                 known.retain(|name, _| expected.contains_key(name));
             }
             if known != expected {

@@ -55,7 +55,7 @@ struct Watch {
     open: Vec<Open>,
     /// Whether the last response said that more follows.
     chain: bool,
-    /// Whether any has said so: then what was planned and what was sent may differ.
+    /// Whether any has said so: an absence that stood in a part to come may be lost with it.
     chained: bool,
     /// Names that must be answered, and why.
     asked: BTreeMap<String, Asked>,
@@ -178,6 +178,12 @@ impl Book {
 
     pub(crate) fn revision(&self, resource: &Resource) -> u64 {
         self.revisions.get(&resource.version()).copied().unwrap_or_default()
+    }
+
+    /// Whether the view has had nothing newer of this name, in either half.
+    fn is_latest(&self, kind: Type, name: &str, revision: u64) -> bool {
+        let order = self.order.get(&(kind, name.to_owned()));
+        order.and_then(|order| order.iter().rfind(|other| **other != 0)) == Some(&revision)
     }
 
     fn place(&self, kind: Type, name: &str, revision: u64) -> Option<usize> {

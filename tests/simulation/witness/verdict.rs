@@ -45,7 +45,7 @@ impl Witness {
             let owed = match watch.seen(name, slot) {
                 Seen::Present(resource) => asked.enough.as_deref() != Some(&resource.version().to_string()),
                 // What answered to an alias may be held under its own name.
-                Seen::Absent(Reason::TimedOut) if is_alias(name) => false,
+                Seen::Absent(Reason::TimedOut) if is_alias(name) && watch.holds_any() => false,
                 Seen::Absent(Reason::TimedOut) => delta && !watch.chained && !holds && !watch.sent.contains_key(name),
                 Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta,
                 Seen::Unwanted | Seen::Unknown => false,
@@ -102,7 +102,9 @@ impl Witness {
                     .filter_map(|asked| slot?.resource(&Name::from(asked.as_str())));
                 asked.any(|other| other.name().as_str() == name && sent == Some(book.revision(other)))
             };
-            if sent != Some(revision) && !refused.contains(name) && !by_alias() {
+            // What it holds by an alias is lost to it once a wildcard brought something newer of the same name, and ended.
+            let overtaken = !watch.wildcard && !watch.names.contains(name) && !book.is_latest(kind, name, revision);
+            if sent != Some(revision) && !refused.contains(name) && !by_alias() && !overtaken {
                 let what = format!("{kind:?} {name} is @{revision} in the view, and the client was sent @{sent:?}");
                 return Err(Broken::new(Rule::Held, what));
             }
@@ -161,6 +163,11 @@ fn covered(name: &str, slot: Option<&Slot>) -> bool {
 }
 
 impl Watch {
+    /// Whether the client may hold anything.
+    fn holds_any(&self) -> bool {
+        !(self.sent.is_empty() && self.memory.is_empty() && self.refused.is_empty())
+    }
+
     /// Everything that the client has refused and that was not sent again.
     fn refused_names(&self) -> BTreeSet<&str> {
         let members = self.refused.iter().flat_map(|refused| refused.members.keys());
