@@ -8,7 +8,14 @@ pub(super) struct Document {
     pub(super) text: String,
     /// It was written for gRPC clients: what the relay does not know in it is no error.
     pub(super) foreign: bool,
+    /// Where each line begins.
+    starts: Vec<usize>,
 }
+
+/// Comments between a key and its value are rare, and rarely longer.
+const ABOVE: u64 = 3;
+/// On a line that nobody could read, the place of the value does.
+const WIDE: u64 = 4096;
 
 impl Document {
     pub(super) fn new(origin: &str, text: &str) -> Self {
@@ -16,6 +23,9 @@ impl Document {
             origin: origin.to_owned(),
             text: text.to_owned(),
             foreign: false,
+            starts: std::iter::once(0)
+                .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+                .collect(),
         }
     }
 
@@ -37,25 +47,36 @@ impl Document {
         format!("{}{place}: {key}{message}", self.origin)
     }
 
-    /// Where a key is whose value is there: the last time that it is written before.
-    pub(super) fn key(&self, key: &str, (line, column): (u64, u64)) -> (u64, u64) {
-        let before = self.text.lines().zip(1..=line);
-        let mut found = (line, column);
-        for (text, number) in before {
-            let seen = if number == line {
-                let end = text
-                    .char_indices()
-                    .nth(usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX));
-                end.map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
-            } else {
-                text
+    /// Where a key is whose value is there: the last time that it is written before, on that line or little above it.
+    pub(super) fn key(&self, key: &str, value: (u64, u64)) -> (u64, u64) {
+        let (line, column) = value;
+        if column > WIDE {
+            return value;
+        }
+        for number in (line.saturating_sub(ABOVE).max(1)..=line).rev() {
+            let Some(mut text) = self.text_of(number) else {
+                return value;
             };
-            if let Some((ahead, _)) = seen.rsplit_once(key) {
+            if number == line {
+                let before = usize::try_from(column.saturating_sub(1)).unwrap_or_default();
+                if let Some((end, _)) = text.char_indices().nth(before) {
+                    text = text.get(..end).unwrap_or(text);
+                }
+            }
+            if let Some((ahead, _)) = text.rsplit_once(key) {
                 let ahead = ahead.strip_suffix(['"', '\'']).unwrap_or(ahead);
-                found = (number, ahead.chars().count() as u64 + 1);
+                return (number, ahead.chars().count() as u64 + 1);
             }
         }
-        found
+        value
+    }
+
+    /// A line, of which the first is 1.
+    fn text_of(&self, number: u64) -> Option<&str> {
+        let at = usize::try_from(number).ok()?;
+        let start = *self.starts.get(at.checked_sub(1)?)?;
+        let end = self.starts.get(at).copied().unwrap_or(self.text.len());
+        self.text.get(start..end)
     }
 }
 
@@ -73,5 +94,7 @@ mod tests {
         assert_eq!(document.key("b", (4, 5)), (3, 3));
         assert_eq!(document.key("c", (4, 8)), (4, 5));
         assert_eq!(document.key("gone", (4, 8)), (4, 8));
+        assert_eq!(document.key("c", (9, 1)), (9, 1));
+        assert_eq!(document.key("c", (4, 5000)), (4, 5000));
     }
 }

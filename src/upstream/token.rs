@@ -111,6 +111,10 @@ fn limited(path: &Path) -> Result<String, String> {
     use std::io::Read;
     let read = || {
         let mut text = String::new();
+        // Opening a pipe would wait for whoever writes into it.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(std::io::Error::other("it is not a regular file"));
+        }
         let file = std::fs::File::open(path)?;
         file.take(BYTES_MAX + 1).read_to_string(&mut text)?;
         Ok(text)
@@ -206,6 +210,8 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let status = Token::new(&path).header().await.unwrap_err();
         assert_eq!(status.code(), tonic::Code::Unavailable);
+        let folder = Token::new(&std::env::temp_dir()).header().await.unwrap_err();
+        assert!(folder.message().contains("not a regular file"), "{folder:?}");
         assert!(!format!("{kept:?}").contains("e30."), "nothing prints a token");
     }
 }

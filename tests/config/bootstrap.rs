@@ -316,3 +316,46 @@ fn authorities_share_equal_servers() {
         "xdstp://one/envoy.config.listener.v3.Listener/%s"
     );
 }
+
+/// Depth, bombs, bytes that are no text: an error, soon, and never a panic.
+#[test]
+fn hostile_bootstraps_are_refused() {
+    let bomb: String = (0..12)
+        .map(|level| match level {
+            0 => "b0: &b0 [x, x]\n".to_owned(),
+            level => format!(
+                "b{level}: &b{level} [{}]\n",
+                vec![format!("*b{}", level - 1); 9].join(", ")
+            ),
+        })
+        .collect();
+    for (text, said) in [
+        ("[".repeat(200_000), "recursion limit"),
+        (format!("{{\"x\": {}", "[".repeat(200_000)), "recursion limit"),
+        ("{\"x\": ".repeat(200_000), "budget"),
+        (bomb, "budget"),
+        ("\0".to_owned(), "unexpected character"),
+        ("xds_servers: [*x]".to_owned(), "unknown anchor"),
+        (
+            "xds_servers: &x [{server_uri: cp:1, y: *x}]".to_owned(),
+            "recursive references",
+        ),
+        (r#"{"xds_servers": [null]}"#.to_owned(), "missing field `server_uri`"),
+    ] {
+        let error = with("", Bootstrap::Text(text)).unwrap_err();
+        assert!(error.contains(said), "{said}: {error}");
+    }
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bytes.json");
+    std::fs::write(&path, b"{\"xds_servers\": \"\xff\"}").unwrap();
+    let error = with("", Bootstrap::File(path)).unwrap_err();
+    assert!(error.contains("valid UTF-8"), "{error}");
+
+    // Every cut of a good one, and every place in it with another character.
+    for at in 0..CLIENTS.len() {
+        let _ = with("", Bootstrap::Text(CLIENTS[..at].to_owned()));
+        for wrong in ["{", "]", "\"", ":", "\n", "&", "*", "0"] {
+            let text = format!("{}{wrong}{}", &CLIENTS[..at], &CLIENTS[at + 1..]);
+            let _ = with("", Bootstrap::Text(text));
+        }
+    }
+}
