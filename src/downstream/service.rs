@@ -62,7 +62,13 @@ impl Calls {
             None if services::split(request.uri().path()).is_some_and(|(service, _)| service == SERVICE_NAME) => {
                 return Either::Right(small(self.health.clone(), request).boxed());
             }
-            None => self.begin(request, streams).unwrap_or_else(|status| refusal(&status)),
+            None => {
+                let path = request.uri().path().to_owned();
+                self.begin(request, streams).unwrap_or_else(|status| {
+                    tracing::debug!(path, %status, "call refused");
+                    refusal(&status)
+                })
+            }
         };
         Either::Left(ready(Ok(response)))
     }
@@ -97,9 +103,14 @@ impl Calls {
     }
 }
 
+/// A call of a small service, in the log like the calls on the admin address.
 async fn small(service: ConcurrencyLimit<HealthServer<Checks>>, request: Request<Incoming>) -> Answer {
+    let (path, begun) = (request.uri().path().to_owned(), clock::now());
     let answered = service.oneshot(request).await;
-    Ok(answered.map_or_else(|never| match never {}, |response| response.map(Body::Small)))
+    let response = answered.unwrap_or_else(|never| match never {});
+    let took = clock::now().saturating_duration_since(begun);
+    tracing::debug!(path, status = response.status().as_u16(), ?took, "small call");
+    Ok(response.map(Body::Small))
 }
 
 /// What is no gRPC call at all is answered in the words of HTTP.
