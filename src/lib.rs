@@ -23,6 +23,7 @@
 //! - [`wire`]: shared bytes on their way into sockets.
 //! - [`downstream`]: clients: sessions and services.
 //! - [`config`], [`telemetry`], [`shutdown`], [`admin`]: what operators choose and see.
+//! - [`get`]: one question to a server, for people.
 //! - [`app`]: the only place where all of this is connected; [`cli`] runs it.
 //!
 //! `upstream` and `downstream` do not know each other; a test keeps the order of the parts.
@@ -33,6 +34,7 @@ pub mod cache;
 pub mod cli;
 pub mod config;
 pub mod downstream;
+pub mod get;
 pub mod json;
 pub mod proto;
 pub mod protocol;

@@ -2,6 +2,7 @@
 //! configuration or an error while running, 2 a wrong use of the command line.
 
 mod bootstrap;
+mod get;
 mod serve;
 mod validate;
 
@@ -24,6 +25,7 @@ enum Command {
     Serve(serve::Serve),
     Validate(validate::Validate),
     Bootstrap(bootstrap::Bootstrap),
+    Get(get::Get),
 }
 
 /// Runs the program with `args`, whose first element is the program's own name.
@@ -39,6 +41,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = match arguments.command {
         Command::Serve(serve) => serve.run(),
         Command::Bootstrap(bootstrap) => bootstrap.run(&mut std::io::stdout()),
+        Command::Get(get) => get.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Validate(validate) => validate.run(&mut std::io::stdout(), &mut std::io::stderr()),
     };
     match outcome {

@@ -77,7 +77,7 @@ impl Channel {
     pub(super) async fn open(target: &Target, settings: &Settings) -> Result<Self, Failure> {
         let (grpc, ping) = (&target.grpc, target.ping(settings));
         let Connected { io, round_trip } =
-            connect::connect(&grpc.endpoint, &grpc.credentials, settings.keepalive).await?;
+            connect::connect(&grpc.endpoint, target.host(), &grpc.credentials, settings.keepalive).await?;
         let pulse = Arc::new(Pulse::default());
         let io = TokioIo::new(Watched::new(io, pulse.clone()));
         let hold = Hold(Driver::default());
@@ -141,7 +141,7 @@ fn origin(target: &Target) -> Uri {
     };
     let uri = Uri::builder()
         .scheme(scheme)
-        .authority(authority)
+        .authority(target.authority.as_ref().map_or(authority, ToString::to_string))
         .path_and_query(PathAndQuery::from_static("/"));
     // A host that is no authority was resolved all the same; any name does then.
     uri.build().unwrap_or_else(|_| Uri::from_static("http://localhost/"))

@@ -33,9 +33,10 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// All addresses together have so long.
 const CONNECT: Duration = Duration::from_secs(20);
 
-/// Connects to one of the endpoint's addresses, resolved anew each time.
+/// Connects to one of the endpoint's addresses, resolved anew each time; `name` is what TLS must find there.
 pub(super) async fn connect(
     endpoint: &Endpoint,
+    name: &str,
     credentials: &Credentials,
     keepalive: Duration,
 ) -> Result<Connected, Failure> {
@@ -60,7 +61,7 @@ pub(super) async fn connect(
     match credentials {
         Credentials::Insecure => Ok(Connected { io, round_trip }),
         Credentials::Tls(tls) => {
-            let host = host(endpoint);
+            let host = name;
             let name = ServerName::try_from(host.to_owned()).map_err(|error| Failure::Tls {
                 host: host.to_owned(),
                 why: error.to_string(),

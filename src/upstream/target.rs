@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use http::uri::Authority;
+
 use super::channel::Channel;
 use super::clock::{dice, now};
+use super::connect;
 use super::token::Token;
 use crate::config::{Credentials, Grpc, Transport};
 use crate::protocol::{Backoff, ClientSettings};
@@ -19,6 +22,8 @@ use crate::xds::Dialect;
 pub struct Target {
     uri: String,
     pub(super) grpc: Grpc,
+    /// What it is called in requests and in TLS, where that is not its address.
+    pub(super) authority: Option<Authority>,
     /// A97: what goes with every call, if anything.
     pub(super) token: Option<Arc<Token>>,
     pub(super) metrics: Arc<UpstreamMetrics>,
@@ -50,10 +55,17 @@ impl Target {
     /// A control plane of which nothing is known yet.
     #[must_use]
     pub fn new(uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+        Self::called(None, uri, grpc, metrics)
+    }
+
+    /// A control plane that is called otherwise than where it is reached.
+    #[must_use]
+    pub fn called(authority: Option<Authority>, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Arc::new(Self {
             uri: uri.to_owned(),
             token: token(&grpc),
             grpc,
+            authority,
             metrics,
             only_sotw: AtomicBool::new(false),
             calmer: AtomicU32::new(0),
@@ -64,6 +76,14 @@ impl Target {
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
+    }
+
+    /// The name that it goes by.
+    pub(super) fn host(&self) -> &str {
+        match &self.authority {
+            Some(authority) => authority.host().trim_matches(['[', ']']),
+            None => connect::host(&self.grpc.endpoint),
+        }
     }
 
     /// The dialect to speak to it.

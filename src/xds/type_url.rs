@@ -161,6 +161,13 @@ impl TypeUrl {
         }
     }
 
+    /// The type that people call so ([`Self::short`]).
+    #[must_use]
+    pub fn called(short: &str) -> Option<Self> {
+        let (url, _, _) = TABLE.iter().find(|(_, known, _)| *known == short)?;
+        Some(Self::new(url))
+    }
+
     /// The canonical URL, as it goes on the wire.
     #[must_use]
     pub fn url(&self) -> &str {

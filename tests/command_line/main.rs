@@ -1,8 +1,17 @@
 //! The program as a process: exit codes, what it prints, which setting wins, how it stops.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod bootstrap;
+mod get;
+#[path = "../upstream/plane.rs"]
+#[expect(dead_code, reason = "the tests of the upstream half use all of it")]
+mod plane;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name.
-const KNOWS: [(&str, &[&str]); 14] = [
+const KNOWS: [(&str, &[&str]); 15] = [
     ("proto", &[]),
     ("xds", &["proto"]),
     ("json", &["xds", "proto"]),
@@ -59,7 +59,20 @@ const KNOWS: [(&str, &[&str]); 14] = [
             "admin",
         ],
     ),
-    ("cli", &["app", "config", "telemetry", "xds", "proto"]),
+    (
+        "get",
+        &[
+            "xds",
+            "proto",
+            "protocol",
+            "cache",
+            "config",
+            "json",
+            "telemetry",
+            "upstream",
+        ],
+    ),
+    ("cli", &["app", "config", "get", "json", "telemetry", "xds", "proto"]),
 ];
 
 /// What would make the pure parts depend on when, where or in which order they run.

@@ -19,7 +19,10 @@ async fn delta_is_the_default() {
     let mut plane = Plane::start().await;
     let relay = Relay::of(&plane, &[(EDS, "a")]);
     let mut call = plane.call().await;
-    assert_eq!(call.path, DELTA);
+    assert_eq!(
+        (call.path.as_str(), &call.authority),
+        (DELTA, &plane.address.to_string())
+    );
     let header = |name: &str| {
         call.headers
             .get(name)

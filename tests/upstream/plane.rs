@@ -36,6 +36,7 @@ pub(crate) struct Plane {
 /// One stream of a client.
 pub(crate) struct Call {
     pub(crate) path: String,
+    pub(crate) authority: String,
     pub(crate) headers: HeaderMap,
     requests: RecvStream,
     buffer: BytesMut,
@@ -144,6 +145,7 @@ where
                 let (parts, requests) = request.into_parts();
                 let call = Call {
                     path: parts.uri.path().to_owned(),
+                    authority: parts.uri.authority().map(ToString::to_string).unwrap_or_default(),
                     headers: parts.headers,
                     requests,
                     buffer: BytesMut::new(),

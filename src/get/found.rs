@@ -1,0 +1,118 @@
+//! What is known of what was asked for.
+//!
+//! Owns when that is all, and the words for what is not there. Refuses to know how it is printed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Question;
+use super::printed::Change;
+use crate::xds::{Cut, Known, Name, Reason, Resource, TypeUrl};
+
+/// What is known at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    resources: BTreeMap<Name, Arc<Resource>>,
+    /// What does not exist.
+    absent: Vec<(Name, Reason)>,
+    /// Of what nothing is known; `None` for everything of the type.
+    open: Vec<Option<Name>>,
+}
+
+impl Found {
+    pub(super) fn of(question: &Question, cut: &Cut) -> Self {
+        let mut found = Self::default();
+        let slot = cut.slot(&question.type_url);
+        if question.names.is_empty() {
+            let state = slot.and_then(|slot| slot.wildcard.as_ref());
+            found.put_all(state.iter().flat_map(|state| state.resources()));
+            if !state.is_some_and(|state| state.complete()) {
+                found.open.push(None);
+            }
+            return found;
+        }
+        for name in &question.names {
+            let known = slot.and_then(|slot| slot.known(name));
+            match known {
+                Some(Known::Present(resource)) => found.put_all(std::iter::once(resource)),
+                Some(Known::Absent(reason)) => found.absent.push((name.clone(), *reason)),
+                None => match slot.filter(|_| name.is_collection()) {
+                    Some(slot) => {
+                        found.put_all(slot.named.members(name));
+                        if !slot.named.whole(name) {
+                            found.open.push(Some(name.clone()));
+                        }
+                    }
+                    None => found.open.push(Some(name.clone())),
+                },
+            }
+        }
+        found
+    }
+
+    /// Whether there is nothing more to wait for.
+    pub(super) const fn is_settled(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub(super) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+
+    /// What is different from before: first what is there, then what is gone.
+    pub(super) fn since<'a>(
+        &'a self,
+        before: &'a Self,
+    ) -> impl Iterator<Item = (Change, &'a Name, Option<&'a Arc<Resource>>)> {
+        let there = self.resources.iter().filter_map(|(name, resource)| {
+            let change = match before.resources.get(name) {
+                None => Change::Added,
+                Some(old) if old.version() != resource.version() => Change::Changed,
+                Some(_) => return None,
+            };
+            Some((change, name, Some(resource)))
+        });
+        let lost = before
+            .resources
+            .keys()
+            .filter(|name| !self.resources.contains_key(*name));
+        let lost = lost.map(|name| (Change::Removed, name, None));
+        let absent = self.absent.iter().filter(|absent| !before.absent.contains(absent));
+        let absent = absent.filter(|(name, _)| !before.resources.contains_key(name));
+        there
+            .chain(lost)
+            .chain(absent.map(|(name, _)| (Change::Removed, name, None)))
+    }
+
+    /// What is not there, each in a sentence.
+    pub(super) fn missing(&self, question: &Question) -> Vec<String> {
+        let (server, patience) = (&question.server, question.patience);
+        let kind = called(&question.type_url);
+        let absent = self.absent.iter().map(|(name, reason)| match reason {
+            Reason::Said => format!("{name}: {server} has no such {kind} resource"),
+            Reason::Expired => format!("{name}: its time to live ended, and {server} did not send it again"),
+            Reason::TimedOut => format!("{name}: {server} did not send this {kind} resource within {patience:?}"),
+        });
+        let open = self.open.iter().map(|name| match name {
+            Some(name) => format!("{name}: {server} did not send this {kind} resource within {patience:?}"),
+            None if self.resources.is_empty() && !question.type_url.traits().wildcard => format!(
+                "{server} sent no {kind} resources within {patience:?}; many servers send this type by name only: write \
+                 the names, or raise --timeout"
+            ),
+            None => format!(
+                "{server} did not send all {kind} resources within {patience:?}; is this node known to it? See \
+                 --node-id, or raise --timeout"
+            ),
+        });
+        absent.chain(open).collect()
+    }
+
+    fn put_all<'a>(&mut self, resources: impl Iterator<Item = &'a Arc<Resource>>) {
+        let named = resources.map(|resource| (resource.name().clone(), resource.clone()));
+        self.resources.extend(named);
+    }
+}
+
+fn called(type_url: &TypeUrl) -> &str {
+    type_url.short().unwrap_or_else(|| type_url.full_name())
+}

@@ -1,0 +1,206 @@
+//! Resources as a person or a script reads them.
+//!
+//! Owns the four forms. Refuses to know where resources come from.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use crate::json::{Bounds, Fault, Schemas, Secrets, Tree};
+use crate::xds::resource::WRAPPER_URL;
+use crate::xds::{Name, NameRule, Resource, TypeUrl};
+
+/// How resources are printed.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The form.
+    pub form: Form,
+    /// What is known of types.
+    pub schemas: Schemas,
+    /// Whether secrets are shown.
+    pub secrets: Secrets,
+}
+
+/// The forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Names alone, one on a line.
+    Name,
+    /// A table: names, sizes, hashes.
+    Wide,
+    /// A response as YAML, which is good as a file of resources.
+    Yaml,
+    /// A response as JSON.
+    Json,
+}
+
+/// What happened to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Added,
+    Changed,
+    Removed,
+}
+
+/// A text, and what could not be written in it.
+#[derive(Debug, Default)]
+pub(super) struct Printed {
+    pub(super) text: String,
+    pub(super) faults: Vec<String>,
+}
+
+impl Shown {
+    /// All at once.
+    pub(super) fn all<'a>(&self, type_url: &TypeUrl, resources: impl Iterator<Item = &'a Arc<Resource>>) -> Printed {
+        let mut printed = Printed::default();
+        match self.form {
+            Form::Name => resources.for_each(|resource| line(&mut printed.text, resource.name().as_str())),
+            Form::Wide => self.table(resources, &mut printed),
+            Form::Yaml | Form::Json => {
+                let bodies: Vec<String> = resources
+                    .filter_map(|resource| printed.body(self, type_url, resource))
+                    .collect();
+                let text = format!(
+                    "{{\"type_url\":{},\"resources\":[{}]}}",
+                    quoted(type_url.url()),
+                    bodies.join(",")
+                );
+                printed.tree(self.form, &text);
+            }
+        }
+        printed
+    }
+
+    /// One that changed. JSON is one line, so that a script can read it as it comes.
+    pub(super) fn changed(
+        &self,
+        type_url: &TypeUrl,
+        change: Change,
+        name: &Name,
+        resource: Option<&Arc<Resource>>,
+    ) -> Printed {
+        let mut printed = Printed::default();
+        match self.form {
+            Form::Name => line(&mut printed.text, &format!("{} {name}", change.sign())),
+            Form::Wide => {
+                let row = resource.map(|resource| columns(resource));
+                let [bytes, hash] = row.unwrap_or_default();
+                line(
+                    &mut printed.text,
+                    format!("{:<8} {bytes:>10}  {hash:<32}  {name}", change.word()).trim_end(),
+                );
+            }
+            Form::Yaml => {
+                let body = resource.and_then(|resource| printed.body(self, type_url, resource));
+                line(&mut printed.text, &format!("--- # {} {name}", change.word()));
+                if let Some(body) = body {
+                    printed.tree(self.form, &body);
+                }
+            }
+            Form::Json => {
+                let body = resource.and_then(|resource| printed.body(self, type_url, resource));
+                let text = format!(
+                    "{{\"change\":{},\"name\":{},\"resource\":{}}}",
+                    quoted(change.word()),
+                    quoted(name.as_str()),
+                    body.as_deref().unwrap_or("null")
+                );
+                line(&mut printed.text, &text);
+            }
+        }
+        printed
+    }
+
+    fn table<'a>(&self, resources: impl Iterator<Item = &'a Arc<Resource>>, printed: &mut Printed) {
+        line(&mut printed.text, &format!("{:>10}  {:<32}  NAME", "BYTES", "HASH"));
+        for resource in resources {
+            let [bytes, hash] = columns(resource);
+            let mut names = resource.name().to_string();
+            for alias in resource.aliases() {
+                let _ = write!(names, ", {alias}");
+            }
+            line(&mut printed.text, &format!("{bytes:>10}  {hash:<32}  {names}"));
+        }
+    }
+
+    /// The resource as JSON: within its wrapper where its name stands nowhere else.
+    fn json(&self, type_url: &TypeUrl, resource: &Resource) -> Result<(String, usize), Fault> {
+        let json = self
+            .schemas
+            .resource_json(type_url.url(), &resource.body(), self.secrets)?;
+        let body = String::from_utf8_lossy(&json.text).into_owned();
+        if type_url.traits().name != NameRule::Wrapper {
+            return Ok((body, json.unknown_fields));
+        }
+        let aliases: Vec<String> = resource.aliases().iter().map(|alias| quoted(alias.as_str())).collect();
+        let aliases = match aliases.as_slice() {
+            [] => String::new(),
+            aliases => format!("\"aliases\":[{}],", aliases.join(",")),
+        };
+        let text = format!(
+            "{{\"@type\":{},\"name\":{},{aliases}\"resource\":{body}}}",
+            quoted(WRAPPER_URL),
+            quoted(resource.name().as_str())
+        );
+        Ok((text, json.unknown_fields))
+    }
+}
+
+impl Printed {
+    fn body(&mut self, shown: &Shown, type_url: &TypeUrl, resource: &Resource) -> Option<String> {
+        match shown.json(type_url, resource) {
+            Ok((text, unknown)) => {
+                if unknown > 0 {
+                    let name = resource.name();
+                    let fault = format!(
+                        "{name}: {unknown} fields are not shown: the descriptors do not have them; see --descriptors"
+                    );
+                    self.faults.push(fault);
+                }
+                Some(text)
+            }
+            Err(fault) => {
+                self.faults.push(format!("{}: {fault}", resource.name()));
+                None
+            }
+        }
+    }
+
+    fn tree(&mut self, form: Form, json: &str) {
+        match Tree::json(json.as_bytes(), Bounds::FILE) {
+            Ok(tree) if form == Form::Yaml => self.text.push_str(&tree.to_yaml()),
+            Ok(tree) => self.text.push_str(&tree.to_json()),
+            Err(fault) => self.faults.push(fault.to_string()),
+        }
+    }
+}
+
+impl Change {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
+
+    const fn sign(self) -> char {
+        match self {
+            Self::Added => '+',
+            Self::Changed => '~',
+            Self::Removed => '-',
+        }
+    }
+}
+
+fn columns(resource: &Resource) -> [String; 2] {
+    [resource.body().len().to_string(), resource.version().to_string()]
+}
+
+fn line(into: &mut String, text: &str) {
+    into.push_str(text);
+    into.push('\n');
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,206 @@
+//! `distributary get`: what it asks, what it prints, and its exit code.
+
+use std::io::{BufRead as _, BufReader};
+use std::sync::mpsc::sync_channel;
+
+use distributary::json::{Bounds, Schemas, Tree, Unknown};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
+use distributary::proto::google::protobuf::Any;
+use tonic::Code;
+
+use crate::plane::{Plane, soon};
+use crate::{PATIENCE, output, program};
+
+const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
+
+type Outcome = (Option<i32>, String, String);
+
+/// The program asks this plane.
+fn ask(plane: &Plane, args: &[&str]) -> tokio::task::JoinHandle<Outcome> {
+    let server = plane.address.to_string();
+    let args: Vec<String> = ["get", "--server", &server]
+        .iter()
+        .chain(args)
+        .map(|arg| (*arg).to_owned())
+        .collect();
+    tokio::task::spawn_blocking(move || output(&args.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+fn any(json: &str) -> Any {
+    let tree = Tree::json(json.as_bytes(), Bounds::FILE).unwrap();
+    Schemas::standard().resource(&tree, "", Unknown::Deny).unwrap().value
+}
+
+fn cluster(name: &str) -> Any {
+    any(&format!(
+        "{{\"@type\":\"{CDS}\",\"name\":\"{name}\",\"connect_timeout\":\"1.5s\"}}"
+    ))
+}
+
+fn delta(type_url: &str, nonce: &str, put: &[(&str, Any)], removed: &[&str]) -> DeltaDiscoveryResponse {
+    let resources = put.iter().map(|(name, any)| Resource {
+        name: (*name).to_owned(),
+        version: nonce.to_owned(),
+        resource: Some(any.clone()),
+        ..Default::default()
+    });
+    DeltaDiscoveryResponse {
+        type_url: type_url.to_owned(),
+        nonce: nonce.to_owned(),
+        resources: resources.collect(),
+        removed_resources: removed.iter().map(|name| (*name).to_owned()).collect(),
+        ..Default::default()
+    }
+}
+
+async fn answer(asked: tokio::task::JoinHandle<Outcome>) -> Outcome {
+    soon("an answer", asked).await.unwrap()
+}
+
+/// C-08, E-01: names are asked for with the node that was given; what is missing is named, and makes the exit code 1.
+#[tokio::test]
+async fn by_name() {
+    let mut plane = Plane::start().await;
+    let names = [
+        "cds",
+        "a",
+        "b",
+        "--node-id",
+        "me",
+        "--node-cluster",
+        "us",
+        "--authority",
+        "cp.example.com",
+    ];
+    let asked = ask(&plane, &names);
+    let mut call = plane.call().await;
+    assert_eq!(call.authority, "cp.example.com");
+    let request = call.delta().await;
+    let node = request.node.unwrap();
+    assert_eq!((node.id.as_str(), node.cluster.as_str()), ("me", "us"));
+    assert_eq!(request.type_url, CDS);
+    assert_eq!(request.resource_names_subscribe, ["a", "b"]);
+    call.send(&delta(CDS, "1", &[("a", cluster("a"))], &["b"]));
+    let (code, out, error) = answer(asked).await;
+    assert_eq!(code, Some(1));
+    let expected =
+        format!("type_url: {CDS}\nresources:\n  - \"@type\": {CDS}\n    name: a\n    connect_timeout: \"1.500s\"\n");
+    assert_eq!(out, expected);
+    let missing = format!("b: {} has no such cds resource\n", plane.address);
+    assert_eq!(error, missing);
+}
+
+/// A-01, E-20: a server without the delta method is asked in the other dialect; everything that was asked for is there.
+#[tokio::test]
+async fn everything_of_an_older_server() {
+    let mut plane = Plane::start().await;
+    let asked = ask(&plane, &["clusters", "-o", "name"]);
+    let call = plane.call().await;
+    assert!(call.path.ends_with("/DeltaAggregatedResources"));
+    call.finish(Code::Unimplemented, "");
+    let mut call = plane.call().await;
+    assert!(call.path.ends_with("/StreamAggregatedResources"));
+    assert!(call.sotw().await.resource_names.is_empty());
+    call.send(&DiscoveryResponse {
+        version_info: "1".to_owned(),
+        type_url: CDS.to_owned(),
+        nonce: "1".to_owned(),
+        resources: vec![cluster("b"), cluster("a")],
+        ..Default::default()
+    });
+    let expected = (Some(0), "a\nb\n".to_owned(), String::new());
+    assert_eq!(answer(asked).await, expected);
+}
+
+/// What must not be shown is not, unless that is asked for.
+#[tokio::test]
+async fn secrets_are_redacted() {
+    let secret = any(&format!(
+        "{{\"@type\":\"{SDS}\",\"name\":\"s\",\"tls_certificate\":{{\"private_key\":{{\"inline_string\":\"hush\"}}}}}}"
+    ));
+    for (flags, shown) in [(&["sds", "s"][..], false), (&["sds", "s", "--show-secrets"][..], true)] {
+        for form in ["yaml", "json", "wide"] {
+            let mut plane = Plane::start().await;
+            let asked = ask(&plane, &[flags, &["-o", form]].concat());
+            let mut call = plane.call().await;
+            call.delta().await;
+            call.send(&delta(SDS, "1", &[("s", secret.clone())], &[]));
+            let (code, out, error) = answer(asked).await;
+            assert_eq!((code, error.as_str()), (Some(0), ""), "{form}");
+            assert_eq!(out.contains("hush"), shown && form != "wide", "{form}: {out}");
+            assert!(out.contains('s'), "{out}");
+        }
+    }
+}
+
+/// What is refused is not passed over in silence.
+#[tokio::test]
+async fn what_is_not_valid() {
+    let mut plane = Plane::start().await;
+    let asked = ask(&plane, &["cds", "a", "--timeout", "1"]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&delta(
+        CDS,
+        "1",
+        &[("a", any(&format!("{{\"@type\":\"{SDS}\",\"name\":\"a\"}}")))],
+        &[],
+    ));
+    assert!(call.delta().await.error_detail.is_some());
+    let (code, _, error) = answer(asked).await;
+    assert_eq!(code, Some(1));
+    assert!(error.contains("a: ") && error.contains("within 1s"), "{error}");
+    assert!(error.contains("1 responses held what is not valid"), "{error}");
+}
+
+/// Changes are printed as they come.
+#[tokio::test(flavor = "multi_thread")]
+async fn watching() {
+    let mut plane = Plane::start().await;
+    let server = plane.address.to_string();
+    let mut child = program(&["get", "cds", "a", "--watch", "-o", "name", "--server", &server])
+        .spawn()
+        .unwrap();
+    let printed = BufReader::new(child.stdout.take().unwrap());
+    let (sender, lines) = sync_channel(16);
+    std::thread::spawn(move || {
+        printed
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|line| sender.send(line))
+    });
+    let mut call = plane.call().await;
+    call.delta().await;
+    let changed = any(&format!("{{\"@type\":\"{CDS}\",\"name\":\"a\"}}"));
+    for (nonce, put, removed, line) in [
+        ("1", &[("a", cluster("a"))][..], &[][..], "+ a"),
+        ("2", &[("a", changed)], &[], "~ a"),
+        ("3", &[], &["a"], "- a"),
+    ] {
+        call.send(&delta(CDS, nonce, put, removed));
+        assert_eq!(lines.recv_timeout(PATIENCE).unwrap(), line);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// An error says what is wrong and where.
+#[test]
+fn nobody_is_there() {
+    let (code, out, error) = output(&["get", "cds", "--server", "127.0.0.1:1"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(
+        error.starts_with("127.0.0.1:1: cannot connect to 127.0.0.1:1: "),
+        "{error}"
+    );
+    for (args, word) in [
+        (&["get", "zds"][..], "not a type"),
+        (&["get", "cds", "--cert", "x"], "--key"),
+        (&["get", "cds", "--timeout", "0"], "between 0.001"),
+    ] {
+        let (code, _, error) = output(args);
+        assert_eq!(code, Some(2), "{args:?}");
+        assert!(error.contains(word), "{error}");
+    }
+}
