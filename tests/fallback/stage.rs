@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Classes, Route, Routes, Scopes, Settings, View};
+use distributary::cache::{Classes, Route, Routes, Rule, Scopes, Selector, Settings, View};
 use distributary::downstream::Place;
 use distributary::proto::envoy::config::core::v3::Node as Said;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
@@ -26,6 +26,7 @@ pub(crate) struct Stage {
 /// A delta client's stream.
 pub(crate) struct Session {
     pub(crate) server: Server,
+    cluster: String,
     pub(crate) place: Option<Place>,
     pub(crate) ended: Option<End>,
 }
@@ -36,6 +37,10 @@ pub(crate) type Told = BTreeMap<String, Option<String>>;
 impl Stage {
     /// Servers of the names of old style, and the authority `a` with its servers.
     pub(crate) fn new(top: &[usize], authority: &[usize], reachability_only: bool) -> Self {
+        Self::with(Classes::default(), top, authority, reachability_only)
+    }
+
+    fn with(classes: Classes, top: &[usize], authority: &[usize], reachability_only: bool) -> Self {
         let route = |servers: &[usize], reachability_only| Route {
             servers: servers.to_vec(),
             reachability_only,
@@ -50,12 +55,26 @@ impl Stage {
         let now = Instant::now();
         let routes = Routes::new(route(top, false), authorities);
         Self {
-            scopes: Scopes::new(Classes::default(), routes, settings, 0),
+            scopes: Scopes::new(classes, routes, settings, 0),
             now,
         }
     }
 
+    /// The same, with a class for each cluster.
+    pub(crate) fn by_cluster(top: &[usize], authority: &[usize]) -> Self {
+        let rule = Rule {
+            key: vec![Selector::Cluster],
+            ..Rule::default()
+        };
+        Self::with(Classes::new(vec![rule]), top, authority, false)
+    }
+
     pub(crate) fn session(&self, prefix: u32) -> Session {
+        self.session_of(prefix, "")
+    }
+
+    /// A session of a client in this cluster.
+    pub(crate) fn session_of(&self, prefix: u32, cluster: &str) -> Session {
         let settings = protocol::Settings {
             types: Types::default(),
             limits: Limits::default(),
@@ -70,6 +89,7 @@ impl Stage {
         };
         Session {
             server: Server::new(Arc::new(settings), opening),
+            cluster: cluster.to_owned(),
             place: None,
             ended: None,
         }
@@ -145,6 +165,7 @@ impl Session {
         let request = DeltaDiscoveryRequest {
             node: Some(Said {
                 id: "client".to_owned(),
+                cluster: self.cluster.clone(),
                 ..Said::default()
             }),
             type_url: type_url.to_owned(),

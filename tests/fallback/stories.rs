@@ -42,6 +42,9 @@ fn only_who_lacks_something_moves_and_nothing_goes_by_moving() {
     );
     assert_eq!((content.reads(), lacking.reads()), (Some(0), Some(1)));
     assert!(content.hears(&stage).is_empty());
+    // G-07: the first server is still asked for everything that the one who left wants.
+    assert_eq!(stage.view(0).expect("it is kept").readers(), (1, 1));
+    assert_eq!(stage.view(0).expect("it is kept").lacking().len(), 1, "y");
 
     // The second server's word counts for who reads it, and for nobody else.
     stage.says(1, EDS, &[("x", Some("1b"))]);
@@ -214,4 +217,24 @@ fn who_got_nothing_is_sent_elsewhere_in_time() {
     stage.now += Duration::from_secs(60);
     assert!(session.hears(&stage).is_empty());
     assert!(session.ended.is_none());
+}
+
+/// F-13: names of new style are one view for clients of all classes; names of old style are not (K-02).
+#[test]
+fn names_of_new_style_are_shared_by_all_classes() {
+    let stage = Stage::by_cluster(&[0], &[0]);
+    let name = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
+    let mut sessions = [stage.session_of(1, "blue"), stage.session_of(2, "green")];
+    for session in &mut sessions {
+        session.asks(&stage, EDS, &[name, "x"]);
+    }
+    let all = stage.scopes.all();
+    let shared: Vec<_> = all.iter().filter(|view| view.class().key.is_empty()).collect();
+    assert_eq!(
+        (all.len(), shared.len()),
+        (3, 1),
+        "one for each cluster, and one for both"
+    );
+    assert_eq!(shared[0].seats(), 2);
+    assert_eq!(shared[0].take_wants(stage.now).len(), 1, "it is asked for once");
 }
