@@ -29,6 +29,10 @@ pub enum Driver {
 struct Inner {
     rung: bool,
     dismissed: bool,
+    /// Whether the session is to keep only hashes of what its client holds, and has not been told yet.
+    lighten: bool,
+    /// Whether it was told so since it last dealt with anything.
+    light: bool,
     behind: Vec<Behind>,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -84,10 +88,12 @@ impl Bell {
     /// Notes of which types the session has dealt with all that it took.
     pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) {
         let mut inner = lock(&self.0);
-        inner.behind.retain_mut(|behind| {
+        let Inner { behind, light, .. } = &mut *inner;
+        behind.retain_mut(|behind| {
             if !at(&behind.type_url) {
                 return true;
             }
+            *light = false;
             // What rang since then is still to be looked at.
             behind
                 .dirty
@@ -104,6 +110,27 @@ impl Bell {
     pub fn nudge(&self) {
         let wakers = lock(&self.0).ring();
         wake(wakers);
+    }
+
+    /// Tells the session to keep only hashes of what its client holds, because what it holds back is too much.
+    pub fn lighten(&self) {
+        let mut inner = lock(&self.0);
+        (inner.lighten, inner.light) = (true, true);
+        let wakers = inner.ring();
+        drop(inner);
+        wake(wakers);
+    }
+
+    /// Whether the session was told to keep only hashes; it is told once.
+    #[must_use]
+    pub fn take_lighten(&self) -> bool {
+        std::mem::take(&mut lock(&self.0).lighten)
+    }
+
+    /// Whether the session was told so and has dealt with nothing since.
+    #[must_use]
+    pub fn is_light(&self) -> bool {
+        lock(&self.0).light
     }
 
     /// Tells the session to end, because it holds back more than the view may keep for those who do not look.

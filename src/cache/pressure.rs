@@ -1,6 +1,6 @@
 //! What a view keeps: for people who ask, and for the bound on it.
 //!
-//! Owns the figures, and whose session must end when too much is held back. Refuses to end it itself.
+//! Owns the figures, and who must keep less or end when too much is held back. Refuses to do that itself.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,6 +8,9 @@ use std::sync::atomic::Ordering;
 use super::lock;
 use super::view::View;
 use crate::xds::{Class, Slot, TypeUrl};
+
+/// So many calls are waited for what was let go to leave memory: longer than the library keeps what nobody asks for.
+const IN_VAIN_MAX: u32 = 60;
 
 /// So many leases are looked at in one call.
 const SETTLE_AT_ONCE: usize = 1 << 18;
@@ -44,28 +47,48 @@ impl View {
         laggards
     }
 
-    /// How many bytes of old content are in memory since the oldest change that some session has not dealt with. It
-    /// includes what the library still keeps of that time, which has a bound of its own.
+    /// How many bytes of old content are in memory since the oldest change that some session has not dealt with, and of
+    /// hashes that laggards keep instead. It includes what the library still keeps of that time, which has a bound of its own.
     #[must_use]
     pub fn pinned(&self) -> usize {
         let oldest = self.laggards().first().map(|(since, _)| *since);
-        oldest.map_or(0, |oldest| lock(&self.writer).bytes_since(oldest))
+        oldest.map_or(0, |oldest| lock(&self.writer).bytes_since(oldest)) + self.baselines.bytes()
     }
 
-    /// To be called about every second. Where more is pinned than allowed, the one that lags longest is
-    /// told to end, unless it began to lag only after the last call. Gives whether one was.
+    /// To be called about every second. Where more is pinned than allowed, those that lag longest are told to keep only hashes
+    /// of what they hold, as many as it takes; where these alone are more than allowed, or after a minute in which that
+    /// did not help, those that lag longest are told to end. Who began to lag only after the last call is spared. Gives whether
+    /// anybody was told to end.
     pub fn relieve(&self) -> bool {
         let checked = self.checked.swap(self.generation(), Ordering::Relaxed);
         let most = self.settings.pinned_bytes_per_view;
-        let oldest = self.laggards().first().copied();
-        let Some((since, number)) = oldest.filter(|(since, _)| most > 0 && *since <= checked) else {
-            return false;
+        let mut laggards = self.laggards();
+        laggards.retain(|(since, _)| most > 0 && *since <= checked);
+        let kept = self.baselines.bytes();
+        let writer = lock(&self.writer);
+        let over = laggards.partition_point(|(since, _)| writer.bytes_since(*since) + kept > most);
+        drop(writer);
+        laggards.truncate(over);
+        let sets = self.sets.read();
+        let seated = laggards.iter().filter_map(|(_, seat)| sets.seated(*seat).cloned());
+        let seated: Vec<_> = seated.collect();
+        drop(sets);
+        let heavy: Vec<_> = seated.iter().filter(|laggard| !laggard.bell.is_light()).collect();
+        let in_vain = if over > 0 && heavy.is_empty() {
+            self.in_vain.fetch_add(1, Ordering::Relaxed)
+        } else {
+            self.in_vain.swap(0, Ordering::Relaxed)
         };
-        if lock(&self.writer).bytes_since(since) <= most {
-            return false;
+        if kept > most || in_vain >= IN_VAIN_MAX {
+            self.in_vain.store(0, Ordering::Relaxed);
+            // Those at the same point hold the same: it is gone when all of them are.
+            let first = laggards.first().map(|(since, _)| *since);
+            let oldest = laggards.partition_point(|(since, _)| Some(*since) == first);
+            seated.iter().take(oldest).for_each(|laggard| laggard.bell.dismiss());
+            return oldest > 0;
         }
-        let laggard = self.sets.read().seated(number).cloned();
-        laggard.inspect(|laggard| laggard.bell.dismiss()).is_some()
+        heavy.into_iter().for_each(|laggard| laggard.bell.lighten());
+        false
     }
 
     /// To be called about every second. Sessions that have not changed their mind since the last call are given the sets

@@ -158,7 +158,7 @@ impl Scopes {
             if view.relieve() {
                 tracing::warn!(
                     class = ?view.class(),
-                    "a client that does not read holds back more than limits.pinned_bytes_per_view; its stream ends"
+                    "clients that do not read hold more than limits.pinned_bytes_per_view even without bodies; one stream ends"
                 );
             }
         }

@@ -3,7 +3,7 @@
 //! Owns the current cut, who is told when it changes, and what upstream is asked for. Refuses to know the protocol on
 //! either side.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use super::seat::Seat;
 use super::sets::{Set, Sets};
 use super::standing::Heed;
 use super::woken::Woken;
-use crate::xds::{Changes, Class, Cut, Name, Slot, Target, TypeUrl, Update, Want};
+use crate::xds::{Baselines, Changes, Class, Cut, Name, Slot, Target, TypeUrl, Update, Want};
 
 /// One view.
 ///
@@ -44,6 +44,9 @@ pub struct View {
     pub(super) superseded: AtomicBool,
     /// The generation at the last call of [`Self::relieve`].
     pub(super) checked: AtomicU64,
+    pub(super) baselines: Baselines,
+    /// How many calls in a row found too much pinned and nobody who could keep less.
+    pub(super) in_vain: AtomicU32,
 }
 
 /// The bounds and the times of a view.
@@ -97,6 +100,8 @@ impl View {
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
             checked: AtomicU64::new(0),
+            baselines: Baselines::default(),
+            in_vain: AtomicU32::new(0),
         })
     }
 
@@ -122,6 +127,12 @@ impl View {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
+    }
+
+    /// What laggards hold, when they are told to keep only hashes ([`super::Bell::take_lighten`]).
+    #[must_use]
+    pub const fn baselines(&self) -> &Baselines {
+        &self.baselines
     }
 
     /// A place for one more session.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::{Duration, Instant};
 
-use crate::cache::{Driver, Full, Route, Scopes, Seat};
+use crate::cache::{Driver, Full, Route, Scopes, Seat, View};
 use crate::protocol::{Fallback, Look, Server, Step};
 use crate::xds::{Dirty, Name, Node, Sight, Standing, Target, TypeUrl, Want};
 
@@ -30,10 +30,12 @@ struct Binding {
 }
 
 /// What rang.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Rung {
     /// What to look at in the views that are read.
     pub dirty: Vec<(TypeUrl, Dirty)>,
+    /// The view that asks the session to keep only hashes of what its client holds.
+    pub lighten: Option<Arc<View>>,
     /// Whether the session must end, because it holds back more than a view may keep.
     pub dismissed: bool,
 }
@@ -89,6 +91,9 @@ impl Place {
                     let dirty = seat.bell().take();
                     if server == binding.fallback.bound() {
                         rung.dirty.extend(dirty);
+                        if seat.bell().take_lighten() {
+                            rung.lighten = Some(seat.view().clone());
+                        }
                         rung.dismissed |= seat.bell().is_dismissed();
                     } else {
                         // Of a view that is not read nothing is held back.

@@ -99,6 +99,9 @@ impl State {
         for (type_url, dirty) in rung.dirty {
             self.server.handle_dirty(&type_url, dirty);
         }
+        if let Some(view) = rung.lighten {
+            self.server.lighten(view.baselines());
+        }
         if rung.dismissed {
             let message = "the client holds back more outdated content than `limits.pinned_bytes_per_view` allows";
             self.end.get_or_insert_with(|| Status::unavailable(message));

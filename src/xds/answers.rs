@@ -58,7 +58,7 @@ impl Answers for Unshared {
 pub fn full_state(state: &State, extra: Option<&Arc<Extra>>) -> Batch {
     let besides = extra
         .into_iter()
-        .flat_map(|extra| extra.names().values().filter_map(|held| held.content()));
+        .flat_map(|extra| extra.names().values().filter_map(|held| held.whole()));
     let items = state
         .resources()
         .chain(besides)

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::held::next_id;
 use super::resource::put_field;
 use super::{Name, Resource, Version};
 
@@ -58,6 +59,7 @@ impl Item {
 /// Resources and removed names, cut into chunks.
 #[derive(Debug)]
 pub struct Batch {
+    id: u64,
     items: Vec<Item>,
     removed: Vec<Name>,
     missing: BTreeSet<Name>,
@@ -107,6 +109,7 @@ impl Batch {
         }
         chunks.push(part(start, count + removed.len()));
         Self {
+            id: next_id(),
             items,
             removed,
             missing: BTreeSet::new(),
@@ -126,6 +129,41 @@ impl Batch {
     #[must_use]
     pub fn with_texts(self, texts: Texts) -> Self {
         Self { texts, ..self }
+    }
+
+    /// The same with other copies of the resources.
+    #[must_use]
+    pub fn mapped(&self, mut copy: impl FnMut(&Arc<Resource>) -> Arc<Resource>) -> Self {
+        let items = self.items.iter().map(|item| Item {
+            resource: copy(&item.resource),
+            ..item.clone()
+        });
+        let chunks = self.chunks.iter().map(|chunk| Chunk {
+            items: chunk.items.clone(),
+            removed: chunk.removed.clone(),
+            sotw: OnceLock::new(),
+            delta: OnceLock::new(),
+        });
+        Self {
+            id: next_id(),
+            items: items.collect(),
+            removed: self.removed.clone(),
+            missing: self.missing.clone(),
+            chunks: chunks.collect(),
+            texts: self.texts.clone(),
+        }
+    }
+
+    /// Whether the bytes of its resources are not here.
+    #[must_use]
+    pub fn is_hollow(&self) -> bool {
+        self.items.iter().any(|item| item.resource.is_hollow())
+    }
+
+    /// Identifies this very value.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
     }
 
     /// All its resources.
@@ -245,6 +283,7 @@ impl Rope {
 
     fn item(&mut self, item: &Item, dialect: Dialect, text: Option<&Name>) {
         let resource = &item.resource;
+        debug_assert!(!resource.is_hollow(), "{resource:?} has no bytes to send");
         match (dialect, item.form) {
             (_, Form::Heartbeat) => self.push(resource.heartbeat(item.ttl.unwrap_or_default(), text)),
             (Dialect::Delta, Form::Whole | Form::Wrapped) if item.ttl.is_none() && text.is_none() => {

@@ -39,7 +39,13 @@ impl Held {
         !matches!(self, Self::Nothing)
     }
 
-    /// The content, where it is at hand.
+    /// The content, where it can be sent again.
+    #[must_use]
+    pub fn whole(&self) -> Option<&Arc<Resource>> {
+        self.content().filter(|content| !content.is_hollow())
+    }
+
+    /// The content, where it is known, perhaps without its bytes.
     #[must_use]
     pub const fn content(&self) -> Option<&Arc<Resource>> {
         match self {
@@ -63,7 +69,7 @@ impl Extra {
     pub fn new(names: BTreeMap<Name, Held>) -> Self {
         let sum = names
             .values()
-            .filter_map(Held::content)
+            .filter_map(Held::whole)
             .fold(Version::EMPTY, |sum, held| sum.plus(held.version()));
         Self {
             id: next_id(),
@@ -84,7 +90,19 @@ impl Extra {
         &self.names
     }
 
-    /// The version of the contents in it.
+    /// What of it a full state can list; of what is hollow nothing but the name is left.
+    #[must_use]
+    pub fn listed(self: &Arc<Self>) -> Option<Arc<Self>> {
+        let hollow = |held: &Held| held.content().is_some_and(|content| content.is_hollow());
+        if !self.names.values().any(hollow) {
+            return Some(self.clone());
+        }
+        let rest = self.names.iter().filter(|(_, held)| !hollow(held));
+        let rest: BTreeMap<_, _> = rest.map(|(name, held)| (name.clone(), held.clone())).collect();
+        (!rest.is_empty()).then(|| Arc::new(Self::new(rest)))
+    }
+
+    /// The version of the contents in it that can be sent again.
     #[must_use]
     pub const fn sum(&self) -> Version {
         self.sum

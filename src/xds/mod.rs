@@ -4,6 +4,7 @@
 //! Refuses to know connections, clocks, locks and who is asking.
 
 pub mod answers;
+pub mod baseline;
 pub mod batch;
 pub mod changes;
 pub mod cut;
@@ -21,6 +22,7 @@ pub mod version;
 pub mod xdstp;
 
 pub use answers::{Answers, Unshared};
+pub use baseline::Baselines;
 pub use batch::{Batch, Chunk, Dialect, Form, Item, Texts};
 pub use changes::{Changes, Update};
 pub use cut::{Cut, Slot, Standing};

@@ -230,6 +230,28 @@ impl Resource {
         record.freeze()
     }
 
+    /// What is known of it without its bytes: enough to compare it with others, not to send it.
+    #[must_use]
+    pub fn hollow(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            aliases: self.aliases.clone(),
+            version: self.version,
+            record: Bytes::new(),
+            inner_at: 0,
+            any_at: 0,
+            body_at: 0,
+            endpoints: self.endpoints.clone(),
+            received: self.received,
+        }
+    }
+
+    /// Whether its bytes are not here.
+    #[must_use]
+    pub const fn is_hollow(&self) -> bool {
+        self.record.is_empty()
+    }
+
     /// Whether the bytes that are forwarded are the same.
     #[must_use]
     pub fn same_content(&self, other: &Self) -> bool {

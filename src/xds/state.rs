@@ -205,6 +205,29 @@ impl State {
         }
     }
 
+    /// The same knowledge, with other copies of the resources.
+    #[must_use]
+    pub fn mapped(&self, mut copy: impl FnMut(&Arc<Resource>) -> Arc<Resource>) -> Self {
+        let mut bytes = 0;
+        let entries = self.entries.iter().map(|(name, known)| {
+            let known = match known {
+                Known::Present(resource) => {
+                    let resource = copy(resource);
+                    bytes += resource.weight();
+                    Known::Present(resource)
+                }
+                Known::Absent(reason) => Known::Absent(*reason),
+            };
+            (name.clone(), known)
+        });
+        Self {
+            entries: entries.collect(),
+            bytes,
+            id: next_id(),
+            ..self.clone()
+        }
+    }
+
     /// The successor in which the updates hold, and the names and aliases for which something changed.
     #[must_use]
     pub fn with(&self, updates: &[Update], complete: Option<bool>) -> (Self, BTreeSet<Name>) {

@@ -3,6 +3,7 @@
 mod leases;
 mod library;
 mod memory;
+mod pressure;
 mod random;
 mod scopes;
 mod sets;

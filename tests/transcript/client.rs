@@ -11,7 +11,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
 use distributary::protocol::{End, Opening, RELAYS, Receipt, ReceiptKind, Server, Settings};
-use distributary::xds::{Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unshared};
+use distributary::xds::{Baselines, Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;
 use crate::topic::{Raw, Topic, identity};
@@ -34,6 +34,7 @@ pub(crate) struct Client {
     pub(crate) server: Option<Server>,
     pub(crate) wants: BTreeSet<(TypeUrl, Target)>,
     answers: Unshared,
+    baselines: Baselines,
     streams: u32,
     topics: BTreeMap<TypeUrl, Topic>,
     /// Versions and contents seen: B-04 demands that equal versions mean equal contents.
@@ -58,6 +59,7 @@ impl Client {
             last_receipt: None,
             stalled: false,
             awake: false,
+            baselines: Baselines::default(),
             server: None,
             wants: BTreeSet::new(),
             answers: Unshared { chunk },
@@ -305,6 +307,14 @@ impl Client {
                 server.handle_dirty(type_url, Dirty::Names(mine));
             }
         }
+    }
+
+    /// The relay keeps no bodies of what it holds.
+    pub(crate) fn lighten(&mut self) {
+        if let Some(server) = &mut self.server {
+            server.lighten(&self.baselines);
+        }
+        self.awake = true;
     }
 
     /// Everything of every type may have changed: the client reads another view.

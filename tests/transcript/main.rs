@@ -17,6 +17,7 @@ mod client;
 mod endpoints;
 mod full_state;
 mod jumps;
+mod lagging;
 mod life;
 mod limits;
 mod names;

@@ -17,6 +17,7 @@
 //! client nameless | via relay-1 | renames x # no node, relays on the way; then another node with every request
 //! client reconnects | moves other          # a new stream of the same client; another view
 //! client stalls | reads 1 | reads          # its transport takes nothing, or one response, or whatever comes
+//! client lags                              # and the relay keeps only hashes of what it holds
 //! nothing for 2s                           # nobody hears anything (300 ms unless told)
 //! wait 2s                                  # time passes
 //! jump 2s | jump back 2s                   # the clock is another one all at once
@@ -203,6 +204,7 @@ impl Story {
             ("reconnects", []) => client.disconnect(),
             ("stalls", []) => client.stalled = true,
             ("reads", []) => client.stalled = false,
+            ("lags", []) => client.lighten(),
             ("reads", [count]) => {
                 let count = count.parse().expect("a number");
                 client.read(count, self.origins[&client.view].cut(), now);

@@ -12,6 +12,7 @@ mod bad_input;
 mod calls;
 mod churn;
 mod cork;
+mod laggards;
 mod lifetimes;
 mod memory;
 mod services;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::xds::{Batch, Dialect, Name, Resource, TypeUrl, Version};
+use crate::xds::{Baselines, Batch, Dialect, Name, Resource, TypeUrl, Version};
 
 /// A response as the transport must write it.
 #[derive(Clone, Debug)]
@@ -71,6 +71,11 @@ impl Flight {
     /// How many entries it carries.
     pub(super) fn len(&self) -> usize {
         self.batch.items_of(self.chunk).len() + self.batch.removed_of(self.chunk).len()
+    }
+
+    /// Keeps of what is on its way no more than settling it takes.
+    pub(super) fn lighten(&mut self, baselines: &Baselines) {
+        self.batch = baselines.batch(&self.batch);
     }
 }
 

@@ -66,17 +66,18 @@ impl Subscription {
             return Composed::Not(Step::Idle);
         }
         // Removals last: until the other types have no use for them, what goes is still listed (D-03).
-        let kept = if allowed.removals { None } else { lost };
+        // What is hollow cannot be listed any more, and goes with the additions.
+        let kept = lost.filter(|_| !allowed.removals).and_then(Extra::listed);
         let going = if allowed.removals { &[][..] } else { &named.going };
-        let (batch, set) = self.full_batch(slot, state, kept.cloned(), &named.listed, going, answers, allowed.now);
+        let (batch, set) = self.full_batch(slot, state, kept.clone(), &named.listed, going, answers, allowed.now);
         let since = difference.oldest().into_iter().chain(named.since).min();
         self.clusters = self.changed_clusters(&difference, &named, &batch);
         let holds = if allowed.removals {
             named.holds
         } else {
-            keep(named.holds, &named.going, kept.map(|extra| &**extra))
+            keep(named.holds, &named.going, kept.as_deref())
         };
-        self.accept(&settled, holds, state, kept.cloned());
+        self.accept(&settled, holds, state, kept);
         if !allowed.removals && named.removed {
             self.dirty = Glance::All;
         }
@@ -110,32 +111,34 @@ impl Subscription {
                     named.holds.push((name.clone(), Held::Content(resource.clone())));
                     named.listed.insert(resource.name().clone(), resource.clone());
                 }
-                Some(Known::Absent(reason)) => match held {
+                Some(Known::Absent(reason)) => match (held, held.whole()) {
                     // K-16: silence in time is no ground to delete what the client holds.
-                    Held::Content(content) if *reason == Reason::TimedOut => {
+                    (_, Some(content)) if *reason == Reason::TimedOut => {
                         drop(named.listed.insert(content.name().clone(), content.clone()));
                     }
-                    Held::Content(content) => {
+                    (Held::Nothing, _) if self.globs.has_member(name) => {
+                        named.holds.push((name.clone(), Held::Nothing))
+                    }
+                    (Held::Nothing, _) => {}
+                    (Held::Content(_) | Held::Unknown | Held::Version(_), content) => {
                         named.removed = true;
-                        named.going.push(content.clone());
+                        named.going.extend(content.cloned());
                         named.holds.push((name.clone(), Held::Nothing));
                     }
-                    Held::Unknown | Held::Version(_) => {
-                        named.removed = true;
-                        named.holds.push((name.clone(), Held::Nothing));
-                    }
-                    Held::Nothing if self.globs.has_member(name) => named.holds.push((name.clone(), Held::Nothing)),
-                    Held::Nothing => {}
                 },
-                None => match held {
-                    Held::Content(content) => drop(named.listed.insert(content.name().clone(), content.clone())),
-                    Held::Unknown | Held::Version(_) if !(self.waived && slot.past(name)) => return None,
-                    Held::Unknown | Held::Version(_) => {
+                None => match (held, held.whole()) {
+                    (_, Some(content)) => drop(named.listed.insert(content.name().clone(), content.clone())),
+                    (Held::Content(_) | Held::Unknown | Held::Version(_), None)
+                        if !(self.waived && slot.past(name)) =>
+                    {
+                        return None;
+                    }
+                    (Held::Content(_) | Held::Unknown | Held::Version(_), None) => {
                         named.unknown = true;
                         named.removed = true;
                         named.holds.push((name.clone(), Held::Nothing));
                     }
-                    Held::Nothing => named.unknown = true,
+                    (Held::Nothing, None) => named.unknown = true,
                 },
             }
         }
@@ -162,7 +165,7 @@ impl Subscription {
         let covered = state.into_iter().flat_map(|state| state.resources());
         let besides = kept
             .iter()
-            .flat_map(|extra| extra.names().values().filter_map(Held::content));
+            .flat_map(|extra| extra.names().values().filter_map(Held::whole));
         for resource in covered.chain(listed.values()).chain(besides).chain(going) {
             items
                 .entry(resource.name().clone())

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::xds::{Held, Name, Version};
+use crate::xds::{Baselines, Held, Name, Version};
 
 /// Explicit subscriptions of one type on one stream. `sum` is always the sum over the contents that the client surely holds.
 #[derive(Debug, Default)]
@@ -63,6 +63,11 @@ impl HeldNames {
         if let Some((name, _)) = self.names.get_key_value(name) {
             self.set(name.clone(), held);
         }
+    }
+
+    /// Keeps no bodies of what the client holds.
+    pub(super) fn lighten(&mut self, baselines: &Baselines) {
+        self.names.values_mut().for_each(|held| *held = baselines.held(held));
     }
 
     pub(super) fn remove(&mut self, name: &Name) -> Option<Held> {

@@ -11,6 +11,7 @@ mod gates;
 mod globs;
 mod held_names;
 mod interest;
+mod laggard;
 mod nonce;
 mod order;
 mod partial;

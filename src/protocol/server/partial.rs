@@ -239,7 +239,12 @@ impl Subscription {
                 self.plan_content(name, resource, plan);
                 plan.put(self.item(resource, slot, allowed.now));
             }
-            Current::Known(Known::Present(resource)) => self.plan_beat(resource, slot, allowed.now, plan),
+            Current::Known(Known::Present(resource)) => {
+                if held.content().is_some_and(|content| content.is_hollow()) {
+                    plan.holds.push((name.clone(), Held::Content(resource.clone())));
+                }
+                self.plan_beat(resource, slot, allowed.now, plan);
+            }
             Current::Known(Known::Absent(Reason::TimedOut))
             | Current::Unknown
             | Current::Unwanted

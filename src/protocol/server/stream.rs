@@ -20,7 +20,7 @@ use crate::xds::{Answers, Cut, Dialect, Dirty, Node, Sight, TypeUrl, Want};
 /// One client stream.
 ///
 /// - A, facts: `node`, `status`, `expired_gates`.
-/// - B, inputs: `handle_sotw`, `handle_delta`, `handle_dirty`, `handle_timeout`.
+/// - B, inputs: `handle_sotw`, `handle_delta`, `handle_dirty`, `handle_timeout`, `lighten`.
 /// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
 ///   can take more; then `poll_end` and `poll_timeout`.
 #[derive(Debug)]

@@ -47,6 +47,9 @@ pub(crate) struct Plan {
     pub(crate) classes: Classes,
     pub(crate) views: usize,
     pub(crate) names_per_view: usize,
+    pub(crate) pinned_bytes_per_view: usize,
+    /// Bytes of answers that are kept because somebody might ask for them again.
+    pub(crate) library: u64,
     pub(crate) unix: Option<std::path::PathBuf>,
 }
 
@@ -75,6 +78,8 @@ impl Relay {
             classes: Classes::default(),
             views: 256,
             names_per_view: 1_000_000,
+            pinned_bytes_per_view: 256 << 20,
+            library: 64 << 20,
             unix: None,
         };
         plan(&mut planned);
@@ -82,7 +87,7 @@ impl Relay {
         let of_views = cache::Settings {
             linger: Duration::from_secs(30),
             names_per_view: planned.names_per_view,
-            pinned_bytes_per_view: 256 << 20,
+            pinned_bytes_per_view: planned.pinned_bytes_per_view,
         };
         let health = Arc::new(Health::new());
         health.advance(Status::Ready);
@@ -93,7 +98,7 @@ impl Relay {
                 of_views,
                 planned.views,
             )),
-            library: Arc::new(Library::new(64 << 20, 2 << 20)),
+            library: Arc::new(Library::new(planned.library, 2 << 20)),
             settings: planned.settings,
             metrics: Metrics::new([]),
             health,

@@ -1,0 +1,135 @@
+//! What laggards hold, without the bytes.
+//!
+//! Owns finding the one copy that all who hold the same share. Refuses to keep one that nobody has, and to know who lags.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::{Batch, Extra, Held, Resource, State, Version};
+
+/// Copies without bytes of what clients were sent. Against such a copy every comparison comes out as against the original; what is
+/// in it cannot be sent again.
+#[derive(Debug, Default)]
+pub struct Baselines(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    resources: Copies<Version, Resource>,
+    /// By the number of the original.
+    states: Copies<u64, State>,
+    extras: Copies<u64, Extra>,
+    batches: Copies<u64, Batch>,
+}
+
+/// Weak references by key; the dead are thrown out whenever there are twice as many.
+#[derive(Debug)]
+struct Copies<K, V> {
+    known: BTreeMap<K, Weak<V>>,
+    purge_at: usize,
+}
+
+const PURGE_AT_LEAST: usize = 64;
+/// About what a map keeps for an entry.
+const ENTRY: usize = 64;
+
+impl Baselines {
+    /// What a client was brought to.
+    #[must_use]
+    pub fn state(&self, state: &Arc<State>) -> Arc<State> {
+        if state.resources().all(|resource| resource.is_hollow()) {
+            return state.clone();
+        }
+        let Tables { resources, states, .. } = &mut *self.tables();
+        states.one(state.id(), || state.mapped(|resource| resources.hollow(resource)))
+    }
+
+    /// What a client holds besides.
+    #[must_use]
+    pub fn extra(&self, extra: &Arc<Extra>) -> Arc<Extra> {
+        if extra.names().values().all(|held| held.whole().is_none()) {
+            return extra.clone();
+        }
+        let Tables { resources, extras, .. } = &mut *self.tables();
+        extras.one(extra.id(), || {
+            let names = extra.names().iter();
+            Extra::new(names.map(|(name, held)| (name.clone(), resources.held(held))).collect())
+        })
+    }
+
+    /// What a client holds under one name.
+    #[must_use]
+    pub fn held(&self, held: &Held) -> Held {
+        self.tables().resources.held(held)
+    }
+
+    /// What responses said, or were to say.
+    #[must_use]
+    pub fn batch(&self, batch: &Arc<Batch>) -> Arc<Batch> {
+        if batch.items().iter().all(|item| item.resource.is_hollow()) {
+            return batch.clone();
+        }
+        let Tables { resources, batches, .. } = &mut *self.tables();
+        batches.one(batch.id(), || batch.mapped(|resource| resources.hollow(resource)))
+    }
+
+    /// About how many bytes all of them take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let tables = self.tables();
+        let resources = tables.resources.alive().count() * size_of::<Resource>();
+        let states = tables.states.alive().map(|state| state.entries().len() * ENTRY);
+        let extras = tables.extras.alive().map(|extra| extra.weight());
+        let said = |batch: &Batch| size_of_val(batch.items()) + size_of_val(batch.removed());
+        let batches = tables.batches.alive().map(|batch| said(&batch));
+        resources + states.chain(extras).chain(batches).sum::<usize>()
+    }
+
+    /// Nothing in the tables is left half-changed by a panic elsewhere.
+    fn tables(&self) -> std::sync::MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Ord, V> Copies<K, V> {
+    fn one(&mut self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
+        if let Some(known) = self.known.get(&key).and_then(Weak::upgrade) {
+            return known;
+        }
+        if self.known.len() >= self.purge_at.max(PURGE_AT_LEAST) {
+            self.known.retain(|_, known| known.strong_count() > 0);
+            self.purge_at = self.known.len() * 2;
+        }
+        let made = Arc::new(make());
+        self.known.insert(key, Arc::downgrade(&made));
+        made
+    }
+
+    fn alive(&self) -> impl Iterator<Item = Arc<V>> {
+        self.known.values().filter_map(Weak::upgrade)
+    }
+}
+
+impl Copies<Version, Resource> {
+    fn hollow(&mut self, resource: &Arc<Resource>) -> Arc<Resource> {
+        if resource.is_hollow() {
+            return resource.clone();
+        }
+        self.one(resource.version(), || resource.hollow())
+    }
+
+    fn held(&mut self, held: &Held) -> Held {
+        match held {
+            Held::Content(resource) => Held::Content(self.hollow(resource)),
+            Held::Nothing | Held::Unknown | Held::Version(_) => held.clone(),
+        }
+    }
+}
+
+impl<K, V> Default for Copies<K, V> {
+    fn default() -> Self {
+        Self {
+            known: BTreeMap::new(),
+            purge_at: 0,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Laggards of whom the relay keeps only hashes: when they read again they get what differs, and nothing else.
+
+use crate::story::{both, delta, sotw};
+
+/// K-09: what has not changed meanwhile is not sent again, whether it was asked for by name or by a wildcard.
+#[test]
+fn who_reads_again_gets_the_difference() {
+    for topic in ["cds", "lds", "srds"] {
+        both(&format!(
+            "
+            origin put {topic} a@1 b@1 c@1
+            client subscribe {topic} *
+            client <- {topic} [a@1 b@1 c@1], ack
+            client stalls
+            origin put {topic} b@2 d@1
+            origin drop {topic} c
+            client lags
+            origin put {topic} b@3
+            client reads
+            client <- {topic} sotw [a@1 b@3 d@1] | delta [b@3 d@1] -[c]
+            client ack
+            "
+        ));
+    }
+    for topic in ["cds", "eds", "rds", "sds"] {
+        both(&format!(
+            "
+            origin put {topic} a@1 b@1
+            client subscribe {topic} a b
+            client <- {topic} [a@1 b@1], ack
+            client lags
+            nothing
+            client stalls
+            origin put {topic} b@2
+            client lags
+            origin put {topic} b@1
+            client reads
+            nothing
+            "
+        ));
+    }
+}
+
+/// B-24, B-22: a response on its way is settled as ever: what was accepted is held, what was rejected is not sent again.
+#[test]
+fn what_is_on_its_way_is_settled() {
+    both(
+        "
+        origin put cds a@1 b@1
+        client subscribe cds *
+        client <- cds [a@1 b@1]
+        client lags
+        client ack
+        nothing
+        origin put cds b@2
+        client <- cds sotw [a@1 b@2] | delta [b@2]
+        client lags
+        client nack
+        nothing for 20s
+        client lags
+        nothing
+        origin put cds b@3
+        client <- cds sotw [a@1 b@3] | delta [b@3]
+        client ack
+        ",
+    );
+}
+
+/// L-29: chunks that were not sent yet are sent when the client reads, with what is current then.
+#[test]
+fn what_was_not_sent_yet_is_sent() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds a@1 b@1 c@1
+        client stalls
+        client subscribe cds *
+        client reads 1
+        client <- cds [a@1], ack
+        client lags
+        origin put cds c@2
+        client reads
+        client <- cds [b@1]
+        client <- cds [c@2], ack
+        ",
+    );
+}
+
+/// D-03: a removal alone still comes last; one that comes together with additions cannot be listed once more, and goes with them.
+#[test]
+fn removals_of_a_laggard() {
+    sotw(
+        "
+        origin put cds a@1 b@1, put lds l@1
+        client subscribe cds
+        client <- cds [a@1 b@1], ack
+        client subscribe lds
+        client <- lds [l@1], ack
+        client stalls
+        origin put lds l@2, drop cds b
+        client lags
+        client reads
+        client <- lds [l@2], ack
+        client <- cds [a@1], ack
+        client stalls
+        origin put cds c@1, drop cds a, put lds l@3
+        client lags
+        client reads
+        client <- cds [c@1], ack
+        client <- lds [l@3], ack
+        nothing
+        origin put cds d@1, drop cds c, put lds l@4
+        client <- cds [c@1 d@1], ack
+        client <- lds [l@4], ack
+        client <- cds [d@1], ack
+        ",
+    );
+}
