@@ -148,11 +148,11 @@ impl Client {
         if !known && !want.wanted {
             return Vec::new();
         }
-        let patience = self.patience();
+        let (patience, features) = (self.patience(), self.settings.features);
         let feed = self
             .feeds
             .entry(want.type_url.clone())
-            .or_insert_with(|| Feed::new(want.type_url.clone(), patience));
+            .or_insert_with(|| Feed::new(want.type_url.clone(), patience, features));
         let changes = match (&want.target, want.wanted) {
             (Target::Wildcard, true) => feed.want_wildcard(),
             (Target::Wildcard, false) => {
@@ -301,8 +301,10 @@ impl Client {
     }
 
     fn patience(&self) -> Patience {
+        // G-14: a server that reports errors itself has twice the time.
+        let times = 1 + u32::from(self.settings.features.resource_timer_is_transient_error);
         Patience {
-            does_not_exist: self.settings.does_not_exist,
+            does_not_exist: self.settings.does_not_exist * times,
             quiet: self.settings.wildcard_quiet,
         }
     }

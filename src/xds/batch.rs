@@ -8,10 +8,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use prost::Message as _;
 
 use super::held::next_id;
 use super::resource::put_field;
-use super::{Name, Resource, Version};
+use super::{Name, Resource, ResourceError, Version};
+use crate::proto::envoy::service::discovery::v3 as discovery;
+use crate::proto::google::rpc::Status;
 
 /// The two dialects of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,11 +67,15 @@ pub struct Batch {
     removed: Vec<Name>,
     missing: BTreeSet<Name>,
     texts: Texts,
+    errors: Errors,
     chunks: Vec<Chunk>,
 }
 
 /// By name, the texts that a client wrote it with, where they are not the name's own (F-09).
 pub type Texts = BTreeMap<Name, BTreeSet<Name>>;
+
+/// What a server says is wrong with names (B-31).
+pub type Errors = BTreeMap<Name, Arc<ResourceError>>;
 
 /// What one response carries.
 #[derive(Debug)]
@@ -83,6 +90,9 @@ pub struct Chunk {
 const JOIN_BELOW: usize = 16 * 1024;
 /// Protobuf's number of `removed_resources`.
 const REMOVED_RESOURCES: u32 = 6;
+/// The numbers of `resource_errors` in the two kinds of response.
+const SOTW_ERRORS: u32 = 7;
+const DELTA_ERRORS: u32 = 9;
 
 impl Batch {
     /// Cuts into chunks of about `chunk` bytes; there is always one, if only to say that there is nothing.
@@ -114,6 +124,7 @@ impl Batch {
             removed,
             missing: BTreeSet::new(),
             texts: Texts::new(),
+            errors: Errors::new(),
             chunks,
         }
     }
@@ -129,6 +140,12 @@ impl Batch {
     #[must_use]
     pub fn with_texts(self, texts: Texts) -> Self {
         Self { texts, ..self }
+    }
+
+    /// B-31: with its first part these errors are said, of names that are not among its resources.
+    #[must_use]
+    pub fn with_errors(self, errors: Errors) -> Self {
+        Self { errors, ..self }
     }
 
     /// The same with other copies of the resources.
@@ -151,6 +168,7 @@ impl Batch {
             missing: self.missing.clone(),
             chunks: chunks.collect(),
             texts: self.texts.clone(),
+            errors: self.errors.clone(),
         }
     }
 
@@ -187,7 +205,7 @@ impl Batch {
     /// Whether it says nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.removed.is_empty()
+        self.items.is_empty() && self.removed.is_empty() && self.errors.is_empty()
     }
 
     /// The resources in the chunk.
@@ -251,7 +269,36 @@ impl Batch {
             }
             rope.push(tail.freeze());
         }
+        if chunk == 0 {
+            rope.push(self.encode_errors(dialect));
+        }
         rope.finish()
+    }
+
+    fn encode_errors(&self, dialect: Dialect) -> Bytes {
+        let number = match dialect {
+            Dialect::Sotw => SOTW_ERRORS,
+            Dialect::Delta => DELTA_ERRORS,
+        };
+        let mut fields = BytesMut::new();
+        for (name, error) in &self.errors {
+            let own = BTreeSet::from([name.clone()]);
+            for text in self.texts.get(name).unwrap_or(&own) {
+                let error = discovery::ResourceError {
+                    resource_name: Some(discovery::ResourceName {
+                        name: text.as_str().to_owned(),
+                        dynamic_parameter_constraints: None,
+                    }),
+                    error_detail: Some(Status {
+                        code: error.code,
+                        message: error.message.to_string(),
+                        details: Vec::new(),
+                    }),
+                };
+                put_field(&mut fields, number, &error.encode_to_vec());
+            }
+        }
+        fields.freeze()
     }
 
     fn remove(&self, name: &Name, text: &Name, tail: &mut BytesMut) {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Expiry, Name, Reason, Resource, TypeUrl};
+use super::{Expiry, Name, Reason, Resource, ResourceError, TypeUrl};
 
 /// Changes of one type, applied together or not at all (K-20).
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub enum Update {
     Forget(Name),
     /// Every member of this collection is known (C-22).
     Whole(Name),
+    /// What the server says is wrong with the name, or that it does not say so any more (E-09).
+    Error(Name, Option<Arc<ResourceError>>),
 }
 
 impl Update {
@@ -40,7 +42,7 @@ impl Update {
     pub fn name(&self) -> &Name {
         match self {
             Self::Put(resource, _) => resource.name(),
-            Self::Absent(name, _) | Self::Forget(name) | Self::Whole(name) => name,
+            Self::Absent(name, _) | Self::Forget(name) | Self::Whole(name) | Self::Error(name, _) => name,
         }
     }
 }

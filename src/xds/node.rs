@@ -42,12 +42,17 @@ pub struct Features {
     pub wrapper: bool,
     /// Time to live, and heartbeats under delta (K-18).
     pub ttl: bool,
+    /// What is wrong with single resources (B-31).
+    pub errors: bool,
     /// `LbEndpoint` collections; changes what a server sends, so it is part of the class (K-04).
     pub endpoint_collections: bool,
 }
 
 /// The name of the feature that `endpoint_collections` stands for.
 pub const ENDPOINT_COLLECTIONS: &str = "xds.endpoint.supports_lb_endpoint_collection";
+
+/// The name of the feature that `errors` stands for: no document has one, so this is what relays of this kind say to each other.
+pub const RESOURCE_ERRORS: &str = "xds.config.supports-resource-errors";
 
 impl Features {
     /// Reads the names that are on the wire or in the documents (B-30).
@@ -59,6 +64,7 @@ impl Features {
                 | "xds.config.supports-resource-in-sotw"
                 | "envoy.config.resource-in-sotw" => features.wrapper = true,
                 "xds.config.supports-resource-ttl" => features.ttl = true,
+                RESOURCE_ERRORS => features.errors = true,
                 ENDPOINT_COLLECTIONS => features.endpoint_collections = true,
                 _ => {}
             }

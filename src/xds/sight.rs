@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, TypeUrl};
+use super::{Cut, Expiry, Known, Name, Reason, Resource, ResourceError, Slot, State, TypeUrl};
 
 /// One cut for the names of old style, and one for each authority that the session asks of. No name has two.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +113,12 @@ impl<'a> Glimpse<'a> {
     pub fn members(self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
         let named = self.slot(collection).map(|slot| &slot.named);
         named.into_iter().flat_map(move |state| state.members(collection))
+    }
+
+    /// What the server says is wrong with a name (E-09).
+    #[must_use]
+    pub fn error(self, name: &Name) -> Option<&'a Arc<ResourceError>> {
+        self.slot(name)?.named.error(name)
     }
 
     /// How long the resource of this canonical name still lives.

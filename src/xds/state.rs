@@ -11,7 +11,7 @@ use std::time::Instant;
 use imbl::{OrdMap, OrdSet};
 
 use super::held::next_id;
-use super::{Name, Resource, TypeUrl, Update, Version};
+use super::{Name, Resource, ResourceError, TypeUrl, Update, Version};
 
 /// What is known of a name; a name that is in no map is Unknown. Never two-valued (K-15).
 #[derive(Clone, Debug)]
@@ -63,6 +63,7 @@ pub struct State {
     expiries: OrdMap<Name, Expiry>,
     /// Collections of which every member is known (C-22).
     whole: OrdSet<Name>,
+    errors: OrdMap<Name, Arc<ResourceError>>,
     complete: bool,
     present: usize,
     bytes: usize,
@@ -80,6 +81,7 @@ impl State {
             aliases: OrdMap::new(),
             expiries: OrdMap::new(),
             whole: OrdSet::new(),
+            errors: OrdMap::new(),
             complete: false,
             present: 0,
             bytes: 0,
@@ -169,6 +171,12 @@ impl State {
         absent.then_some(&Known::Absent(Reason::Said))
     }
 
+    /// What the server says is wrong with a name (E-09).
+    #[must_use]
+    pub fn error(&self, name: &Name) -> Option<&Arc<ResourceError>> {
+        self.errors.get(name)
+    }
+
     /// Whether every member of a collection is known (C-22).
     #[must_use]
     pub fn whole(&self, collection: &Name) -> bool {
@@ -237,6 +245,10 @@ impl State {
         };
         let mut changed = BTreeSet::new();
         for update in updates {
+            // E-09: an error is remembered until something else is said of the name.
+            if !next.errors.is_empty() && !matches!(update, Update::Error(..)) {
+                next.note_error(update.name(), None, &mut changed);
+            }
             match update {
                 Update::Put(resource, expiry) => next.put(resource, *expiry, &mut changed),
                 Update::Absent(name, reason) => next.replace(name, Some(Known::Absent(*reason)), &mut changed),
@@ -250,12 +262,23 @@ impl State {
                         changed.insert(collection.clone());
                     }
                 }
+                Update::Error(name, error) => next.note_error(name, error.as_ref(), &mut changed),
             }
         }
         if let Some(complete) = complete {
             next.complete = complete;
         }
         (next, changed)
+    }
+
+    fn note_error(&mut self, name: &Name, error: Option<&Arc<ResourceError>>, changed: &mut BTreeSet<Name>) {
+        let old = match error {
+            Some(error) => self.errors.insert(name.clone(), error.clone()),
+            None => self.errors.remove(name),
+        };
+        if old.as_ref() != error {
+            changed.insert(name.clone());
+        }
     }
 
     fn put(&mut self, resource: &Arc<Resource>, expiry: Option<Expiry>, changed: &mut BTreeSet<Name>) {

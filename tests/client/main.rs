@@ -5,6 +5,7 @@
 mod completeness;
 mod delta;
 mod demand;
+mod errors;
 mod faults;
 mod names;
 mod sotw;
@@ -20,7 +21,7 @@ use distributary::proto::envoy::service::discovery::v3::{
 };
 use distributary::proto::google::protobuf::{Any, Duration as Seconds};
 use distributary::protocol::{Client, ClientSettings, Request};
-use distributary::xds::{Changes, Cut, Dialect, Known, Name, State, Target, TypeUrl, Types, Want};
+use distributary::xds::{Changes, Cut, Dialect, Known, Name, ServerFeatures, State, Target, TypeUrl, Types, Want};
 use prost::Message;
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -40,12 +41,16 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     pub(crate) fn new(dialect: Dialect) -> Self {
+        Self::with_features(dialect, ServerFeatures::default())
+    }
+
+    pub(crate) fn with_features(dialect: Dialect, features: ServerFeatures) -> Self {
         let settings = ClientSettings {
             types: Types::default(),
             relay_id: "relay-1".to_owned(),
             does_not_exist: Duration::from_secs(15),
             wildcard_quiet: Duration::from_millis(250),
-            features: Default::default(),
+            features,
         };
         let node = Node {
             id: "n".to_owned(),

@@ -15,6 +15,7 @@ mod absence;
 mod chunks;
 mod client;
 mod endpoints;
+mod errors;
 mod full_state;
 mod jumps;
 mod lagging;

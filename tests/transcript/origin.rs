@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::xds::{
-    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceParts, Standing, State, Target, TypeUrl, Update,
+    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ResourceParts, Standing, State, Target,
+    TypeUrl, Update,
 };
 use prost::Message;
 
@@ -25,6 +26,8 @@ pub(crate) struct Origin {
     silent: BTreeSet<TypeUrl>,
     /// Types whose wildcard is still coming in.
     open: BTreeSet<TypeUrl>,
+    /// What is wrong with names: the code of an error.
+    errors: BTreeMap<(TypeUrl, String), i32>,
     /// Whether it speaks SotW: it never says that a name does not exist.
     sotw: bool,
 }
@@ -46,6 +49,7 @@ impl Origin {
             wanted: BTreeMap::new(),
             silent: BTreeSet::new(),
             open: BTreeSet::new(),
+            errors: BTreeMap::new(),
             sotw: false,
         }
     }
@@ -66,7 +70,7 @@ impl Origin {
     }
 
     /// One clause of a line: `put cds a@1`, `drop cds a`, `silent cds`, `speaks`, `open cds`, `complete cds`, `forgets cds`,
-    /// `lost`, `back`, `talks sotw`.
+    /// `lost`, `back`, `talks sotw`, `fails cds a=5`.
     pub(crate) fn clause(&mut self, words: &[&str], now: Instant) {
         let (verb, words) = words.split_first().expect("a verb");
         let topic = words.first().copied();
@@ -81,6 +85,11 @@ impl Origin {
                     .iter()
                     .for_each(|name| assert!(all.remove(*name).is_some(), "there is no `{name}`"));
             }
+            "fails" => words[1..].iter().for_each(|word| {
+                let (name, code) = word.rsplit_once('=').expect("a name and a code");
+                self.errors
+                    .insert((named(), name.to_owned()), code.parse().expect("a code"));
+            }),
             "silent" => drop(self.silent.insert(named())),
             "speaks" => self
                 .silent
@@ -96,6 +105,7 @@ impl Origin {
     }
 
     fn put(&mut self, type_url: TypeUrl, spec: &Spec, now: Instant) {
+        self.errors.remove(&(type_url.clone(), spec.name.clone()));
         let all = self.truth.entry(type_url.clone()).or_default();
         let beat = all
             .get(&spec.name)
@@ -188,6 +198,21 @@ impl Origin {
         for ((_, target), since) in self.wanted.iter().filter(|((of, _), _)| of == type_url) {
             let Target::Name(name) = target else { continue };
             asked = true;
+            let wrong = self.errors.get(&(type_url.clone(), name.to_string()));
+            let error = wrong.map(|code| Arc::new(ResourceError::new(*code, "it is wrong")));
+            let told = slot.and_then(|slot| slot.named.error(name));
+            if told != error.as_ref() {
+                let over = error.is_none();
+                updates.extend(
+                    self.find(type_url, name)
+                        .is_none()
+                        .then(|| Update::Absent(name.clone(), Reason::Said)),
+                );
+                updates.push(Update::Error(name.clone(), error));
+                if !over {
+                    continue;
+                }
+            }
             if name.is_collection() {
                 updates.extend(self.collected(type_url, name, now));
                 continue;

@@ -95,23 +95,30 @@ pub(crate) fn listed(text: &str) -> Vec<&str> {
 }
 
 /// What a response says in the one notation in which expectations are compared: everything sorted.
-pub(crate) fn said(mut items: Vec<String>, mut removed: Vec<String>) -> String {
+pub(crate) fn said(mut items: Vec<String>, removed: Vec<String>, errors: Vec<String>) -> String {
     items.sort();
-    removed.sort();
-    let removed = if removed.is_empty() {
-        String::new()
-    } else {
-        format!(" -[{}]", removed.join(" "))
+    let list = |mark: &str, mut words: Vec<String>| {
+        words.sort();
+        if words.is_empty() {
+            String::new()
+        } else {
+            format!(" {mark}[{}]", words.join(" "))
+        }
     };
-    format!("[{}]{removed}", items.join(" "))
+    format!("[{}]{}{}", items.join(" "), list("-", removed), list("!", errors))
 }
 
-/// An expectation `[a@1 b@2] -[c]`, either half of which may be left out, in that notation.
+/// An expectation `[a@1 b@2] -[c] ![d=5]`, any part of which may be left out, in that notation.
 pub(crate) fn expected(text: &str) -> String {
-    let (items, removed) = match text.split_once("-[") {
-        Some((items, removed)) => (items.trim(), format!("[{removed}")),
+    let (text, errors) = match text.split_once("![") {
+        Some((text, errors)) => (text.trim(), format!("[{errors}")),
         None => (text.trim(), "[]".to_owned()),
     };
+    let (items, removed) = match text.split_once("-[") {
+        Some((items, removed)) => (items.trim(), format!("[{removed}")),
+        None => (text, "[]".to_owned()),
+    };
     let owned = |text: &str| listed(text).into_iter().map(str::to_owned).collect();
-    said(owned(if items.is_empty() { "[]" } else { items }), owned(&removed))
+    let items = if items.is_empty() { "[]" } else { items };
+    said(owned(items), owned(&removed), owned(&errors))
 }

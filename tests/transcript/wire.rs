@@ -23,6 +23,8 @@ pub(crate) struct Said {
     pub(crate) version: String,
     pub(crate) items: Vec<Item>,
     pub(crate) removed: Vec<String>,
+    /// Errors as `name=code`.
+    pub(crate) errors: Vec<String>,
 }
 
 /// One resource in it.
@@ -55,10 +57,24 @@ pub(crate) fn read(response: &Response) -> Said {
     assert!(!response.nonce.is_empty(), "B-03: a response without a nonce");
     let version = response.version.to_string();
     assert!(!version.is_empty(), "B-04: a response without a version");
-    let (items, removed) = match response.dialect {
-        Dialect::Sotw => (read_sotw(response, &version), Vec::new()),
+    let (items, removed, errors) = match response.dialect {
+        Dialect::Sotw => {
+            let (items, errors) = read_sotw(response, &version);
+            (items, Vec::new(), errors)
+        }
         Dialect::Delta => read_delta(response, &version),
     };
+    let errors: Vec<(String, i32)> = errors.into_iter().map(read_error).collect();
+    for (name, _) in &errors {
+        assert!(
+            items.iter().all(|item| item.name != *name),
+            "B-31: `{name}` and what is wrong with it"
+        );
+    }
+    let errors = errors
+        .into_iter()
+        .map(|(name, code)| format!("{name}={code}"))
+        .collect();
     let mut names = BTreeSet::new();
     for name in items.iter().map(|item| &item.name).chain(&removed) {
         assert!(names.insert(name), "B-19, C-19: `{name}` twice in one response");
@@ -69,10 +85,19 @@ pub(crate) fn read(response: &Response) -> Said {
         version,
         items,
         removed,
+        errors,
     }
 }
 
-fn read_sotw(response: &Response, version: &str) -> Vec<Item> {
+/// B-31: every error has a name and is one.
+fn read_error(error: discovery::ResourceError) -> (String, i32) {
+    let name = error.resource_name.expect("a name").name;
+    let code = error.error_detail.expect("an error").code;
+    assert!(!name.is_empty() && code != 0, "B-31: `{name}` {code}");
+    (name, code)
+}
+
+fn read_sotw(response: &Response, version: &str) -> (Vec<Item>, Vec<discovery::ResourceError>) {
     let head = discovery::DiscoveryResponse {
         version_info: version.to_owned(),
         type_url: response.type_url.url().to_owned(),
@@ -80,7 +105,7 @@ fn read_sotw(response: &Response, version: &str) -> Vec<Item> {
         ..Default::default()
     };
     let message: discovery::DiscoveryResponse = decode(&head, response);
-    assert!(!message.canary && message.resource_errors.is_empty(), "A-15");
+    assert!(!message.canary, "A-15");
     let read = |any: Any| {
         if any.type_url == WRAPPER {
             let resource = discovery::Resource::decode(any.value).expect("a wrapped resource");
@@ -100,10 +125,11 @@ fn read_sotw(response: &Response, version: &str) -> Vec<Item> {
             wrapped: false,
         }
     };
-    message.resources.into_iter().map(read).collect()
+    let items = message.resources.into_iter().map(read).collect();
+    (items, message.resource_errors)
 }
 
-fn read_delta(response: &Response, version: &str) -> (Vec<Item>, Vec<String>) {
+fn read_delta(response: &Response, version: &str) -> (Vec<Item>, Vec<String>, Vec<discovery::ResourceError>) {
     let head = discovery::DeltaDiscoveryResponse {
         system_version_info: version.to_owned(),
         type_url: response.type_url.url().to_owned(),
@@ -111,13 +137,12 @@ fn read_delta(response: &Response, version: &str) -> (Vec<Item>, Vec<String>) {
         ..Default::default()
     };
     let message: discovery::DeltaDiscoveryResponse = decode(&head, response);
-    let unread = message.removed_resource_names.is_empty() && message.resource_errors.is_empty();
-    assert!(unread, "A-15");
+    assert!(message.removed_resource_names.is_empty(), "A-15");
     let items = message.resources.into_iter();
     let items = items
         .map(|resource| read_resource(resource, response.type_url.url()))
         .collect();
-    (items, message.removed_resources)
+    (items, message.removed_resources, message.resource_errors)
 }
 
 fn decode<M: Message + Default>(head: &M, response: &Response) -> M {
@@ -170,6 +195,6 @@ impl fmt::Display for Item {
 impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let items = self.items.iter().map(ToString::to_string).collect();
-        f.write_str(&said(items, self.removed.clone()))
+        f.write_str(&said(items, self.removed.clone(), self.errors.clone()))
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! Owns the standing of every name. Refuses to know the dialect's messages and the other types.
 
+mod errors;
 mod members;
 mod requests;
+mod streams;
 mod whole;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,7 +18,7 @@ use super::ingest::{Entry, Message, called};
 use super::kept::{Kept, Receipt};
 use super::line::Line;
 use super::settle::{Heard, Settle, Settled};
-use crate::xds::{Changes, Dialect, Kind, Name, Reason, TypeUrl, Update};
+use crate::xds::{Changes, Dialect, Kind, Name, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
 
 /// One type on one stream.
 ///
@@ -32,13 +34,16 @@ pub(super) struct Feed {
     collections: Collections,
     kept: Kept,
     settle: Settle,
+    /// What the server says is wrong with names that are wanted.
+    errors: BTreeMap<Name, Arc<ResourceError>>,
+    features: ServerFeatures,
     /// SotW: the version of the last response that was accepted as a whole.
     pub(super) accepted: Arc<str>,
     patience: Patience,
 }
 
 impl Feed {
-    pub(super) fn new(type_url: TypeUrl, patience: Patience) -> Self {
+    pub(super) fn new(type_url: TypeUrl, patience: Patience, features: ServerFeatures) -> Self {
         Self {
             type_url,
             line: Line::default(),
@@ -48,6 +53,8 @@ impl Feed {
             collections: Collections::default(),
             kept: Kept::default(),
             settle: Settle::new(),
+            errors: BTreeMap::new(),
+            features,
             accepted: Arc::from(""),
             patience,
         }
@@ -77,6 +84,7 @@ impl Feed {
             return Vec::new();
         }
         self.line.leave(name);
+        self.errors.remove(name);
         self.line.answered &= self.wanted();
         if name.is_collection() {
             return self.unwant_collection(name);
@@ -99,42 +107,6 @@ impl Feed {
                 std::iter::once(Update::Forget(canonical)).chain(alias).collect()
             }
         }
-    }
-
-    /// A stream begins: everything is to be asked again, with the versions that this server gave (E-04).
-    pub(super) fn connected(&mut self, dialect: Dialect, patience: Patience) {
-        self.patience = patience;
-        // E-19: a type of which nothing is wanted is not mentioned.
-        let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
-        self.line.reset(self.names.iter().cloned().chain(wildcard).collect());
-        if self.wildcard && dialect == Dialect::Delta {
-            // What is not complete is asked for from the beginning: then the answer surely has an end to wait for.
-            let declared = self.settle.complete();
-            self.settle
-                .connected(self.kept.names().map(|name| (name.clone(), declared)).collect());
-        }
-        if dialect == Dialect::Delta {
-            let held = |collection: &Name| self.kept.within(collection).cloned().collect();
-            self.collections.connected(held);
-        }
-    }
-
-    /// The stream ended. G-19: what is known stays known. If the server had answered on it: for which half.
-    pub(super) fn disconnected(&mut self) -> Option<bool> {
-        let answered = (self.line.answered && self.wanted()).then_some(self.wildcard);
-        if self.hidden {
-            self.drop_wildcard();
-        }
-        self.line.reset(BTreeSet::new());
-        self.settle.disconnected();
-        self.collections.disconnected();
-        self.names.disconnected();
-        answered
-    }
-
-    pub(super) fn forget_versions(&mut self) {
-        self.kept.forget_versions();
-        self.accepted = Arc::from("");
     }
 
     /// A response came that cannot be answered.
@@ -192,7 +164,7 @@ impl Feed {
             more: message.more,
             uncertain: message.uncertain,
         };
-        let mut mentioned = std::mem::take(&mut message.spoiled);
+        let mut mentioned = message.spoiled.clone();
         let mut beats = !message.entries.is_empty();
         for entry in std::mem::take(&mut message.entries) {
             beats &= entry.body.is_none();
@@ -214,6 +186,7 @@ impl Feed {
                 }
             }
         }
+        self.complain(&mut message, &mut updates);
         let complete = match dialect {
             Dialect::Delta => {
                 self.heard(heard, now, &mut updates);
@@ -288,8 +261,10 @@ impl Feed {
             self.names.known(collection.as_str());
             self.collections.mention(collection, &name, resent, news);
         }
-        self.names.known(&entry.name);
-        entry.aliases.iter().for_each(|alias| self.names.known(alias));
+        for name in std::iter::once(&entry.name).chain(&entry.aliases) {
+            self.names.known(name);
+            self.absolve(name, updates);
+        }
         match self.kept.receive(&self.type_url, name.clone(), entry, version, now) {
             Receipt::Same => {}
             Receipt::Put(resource, expiry, lost) => {
@@ -315,6 +290,7 @@ impl Feed {
         // E-06 holds for names too that are said to be gone.
         if let Some(asked) = self.names.get(name).cloned() {
             self.names.known(name);
+            self.errors.remove(name);
             updates.push(Update::Absent(asked, reason));
         }
         false
@@ -328,6 +304,10 @@ impl Feed {
 
     /// What is held under a canonical name ends.
     fn gone(&mut self, canonical: &Name, reason: Reason, updates: &mut Vec<Update>) {
+        // G-13: the one switch that keeps what the server has deleted.
+        if reason == Reason::Said && self.features.ignore_resource_deletion {
+            return;
+        }
         let Some(resource) = self.kept.remove(canonical) else {
             return;
         };

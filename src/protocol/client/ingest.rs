@@ -11,11 +11,13 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::wire::string_field;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
+use crate::proto::envoy::service::discovery::v3::{
+    self as discovery, DeltaDiscoveryResponse, DiscoveryResponse, Resource,
+};
 use crate::proto::google::protobuf::Any;
 use crate::xds::resource::WRAPPER_URL;
 use crate::xds::xdstp::{self, SCHEME};
-use crate::xds::{NameRule, TypeUrl};
+use crate::xds::{NameRule, ResourceError, TypeUrl};
 
 /// A response in the one form that both dialects have in common.
 pub(super) struct Message {
@@ -28,6 +30,8 @@ pub(super) struct Message {
     pub(super) removed: Vec<String>,
     /// Names of entries that are not sound: nothing changes for them.
     pub(super) spoiled: BTreeSet<String>,
+    /// What the server says is wrong with names that are not among the entries (E-09).
+    pub(super) errors: BTreeMap<String, ResourceError>,
     pub(super) faults: Faults,
     /// An entry has no name or one that is another's too, so that what is not mentioned may be meant by it.
     pub(super) uncertain: bool,
@@ -94,6 +98,7 @@ impl Message {
         let mut message = Self::new(response.nonce, response.version_info);
         let read = |any: Any| from_any(any, type_url);
         message.take(response.resources.into_iter().map(read));
+        message.complain(response.resource_errors, type_url);
         message
     }
 
@@ -114,6 +119,7 @@ impl Message {
         let removed = response.removed_resources.into_iter().chain(constrained);
         // F-04: however the server writes it. What names nothing cannot be gone.
         message.remove(removed.filter_map(|name| canonical(name, type_url).ok()).collect());
+        message.complain(response.resource_errors, type_url);
         message
     }
 
@@ -124,6 +130,7 @@ impl Message {
             entries: Vec::new(),
             removed: Vec::new(),
             spoiled: BTreeSet::new(),
+            errors: BTreeMap::new(),
             faults: Faults::default(),
             uncertain: false,
             more: None,
@@ -159,6 +166,23 @@ impl Message {
         }
         let spoiled = &self.spoiled;
         self.entries.retain(|entry| !spoiled.contains(&entry.name));
+    }
+
+    /// B-31: an error has the name of a resource that is not in the same response, and is one.
+    fn complain(&mut self, errors: Vec<discovery::ResourceError>, type_url: &TypeUrl) {
+        for (at, error) in errors.into_iter().enumerate() {
+            let name = error.resource_name.map(|resource| resource.name).unwrap_or_default();
+            let status = error.error_detail.unwrap_or_default();
+            if name.is_empty() || status.code == 0 {
+                let fault = "has no name, or is no error";
+                self.faults.add(&format!("entry {at} of resource_errors"), fault);
+            } else if let Ok(name) = canonical(name, type_url) {
+                self.errors
+                    .insert(name, ResourceError::new(status.code, &status.message));
+            }
+        }
+        let errors = &mut self.errors;
+        self.entries.iter().for_each(|entry| drop(errors.remove(&entry.name)));
     }
 
     fn remove(&mut self, removed: Vec<String>) {

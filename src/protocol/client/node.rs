@@ -5,9 +5,14 @@
 use crate::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use crate::proto::google::protobuf::{ListValue, Struct, Value, value};
 use crate::protocol::RELAYS;
+use crate::xds::node::RESOURCE_ERRORS;
 
 /// What the relay itself can read, whatever its clients can (K-04).
-const FEATURES: [&str; 2] = ["xds.config.resource-in-sotw", "xds.config.supports-resource-ttl"];
+const FEATURES: [&str; 3] = [
+    "xds.config.resource-in-sotw",
+    "xds.config.supports-resource-ttl",
+    RESOURCE_ERRORS,
+];
 
 /// The node with the relay's own marks.
 pub(super) fn stamped(mut node: Node, relay_id: &str) -> Node {

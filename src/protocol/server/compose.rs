@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::flight::{Flight, Parked, Response};
 use super::nonce::Nonces;
 use super::subscription::{Current, Glance, Rest, Subscription};
-use crate::xds::{Answers, Batch, Dialect, Form, Glimpse, Item, Kind, Known, Name, Reason, Resource, Version};
+use crate::xds::{Answers, Batch, Dialect, Errors, Form, Glimpse, Item, Kind, Known, Name, Reason, Resource, Version};
 
 /// What a type can do now.
 #[derive(Debug)]
@@ -187,13 +187,13 @@ impl Subscription {
             }
         });
         let removed = batch.removed_of(chunk).to_vec();
-        Arc::new(self.batch(items.collect(), removed, usize::MAX))
+        Arc::new(self.batch(items.collect(), removed, &Errors::new(), usize::MAX))
     }
 
     /// A batch in which names are written as the client writes them (F-09).
-    pub(super) fn batch(&self, items: Vec<Item>, removed: Vec<Name>, chunk: usize) -> Batch {
+    pub(super) fn batch(&self, items: Vec<Item>, removed: Vec<Name>, errors: &Errors, chunk: usize) -> Batch {
         let names = items.iter().map(|item| item.resource.name());
-        let texts = self.spellings.of(names.chain(&removed));
+        let texts = self.spellings.of(names.chain(&removed).chain(errors.keys()));
         Batch::new(items, removed, chunk).with_texts(texts)
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::compose::{Allowed, Composed, Step};
 use super::subscription::{Glance, Subscription};
 use crate::xds::{
-    Answers, Batch, Difference, Extra, Glimpse, Held, Item, Known, Name, Reason, Resource, Seen, State, Version,
+    Answers, Batch, Difference, Errors, Extra, Glimpse, Held, Item, Known, Name, Reason, Resource, Seen, State, Version,
 };
 
 /// What the names that a client asked for add to a full state.
@@ -52,7 +52,9 @@ impl Subscription {
         let beats = !difference.beats().is_empty() && self.reads_ttl() || named.beat;
         // What it was sent by name it holds, when the wildcard brings it as well.
         let changed = named.changed || !difference.changed().iter().all(|resource| self.holds_by_name(resource));
-        let additions = forced || self.first || beats || changed;
+        let mut errors = self.due_errors(slot);
+        errors.retain(|name, _| slot.resource(name).is_none());
+        let additions = forced || self.first || beats || changed || !errors.is_empty();
         let unknown = |name: &&Name| self.names.contains(name) && slot.known(name).is_none();
         let settled = self.owed.iter().filter(|name| !unknown(name)).cloned().collect();
         if !(additions || gone && allowed.removals) {
@@ -69,7 +71,16 @@ impl Subscription {
         // What is hollow cannot be listed any more, and goes with the additions.
         let kept = lost.filter(|_| !allowed.removals).and_then(Extra::listed);
         let going = if allowed.removals { &[][..] } else { &named.going };
-        let (batch, set) = self.full_batch(slot, state, kept.clone(), &named.listed, going, answers, allowed.now);
+        let (batch, set) = self.full_batch(
+            slot,
+            state,
+            kept.clone(),
+            &named.listed,
+            going,
+            errors,
+            answers,
+            allowed.now,
+        );
         let since = difference.oldest().into_iter().chain(named.since).min();
         self.clusters = self.changed_clusters(&difference, &named, &batch);
         let holds = if allowed.removals {
@@ -153,11 +164,12 @@ impl Subscription {
         kept: Option<Arc<Extra>>,
         listed: &BTreeMap<Name, Arc<Resource>>,
         going: &[Arc<Resource>],
+        errors: Errors,
         answers: &impl Answers,
         now: Instant,
     ) -> (Arc<Batch>, Version) {
         let private = self.wrapped() || self.reads_ttl() || !self.spellings.is_empty();
-        if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && !private) {
+        if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && errors.is_empty() && !private) {
             let besides = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
             return (answers.full(state, kept.as_ref()), state.sum().plus(besides));
         }
@@ -173,7 +185,11 @@ impl Subscription {
         }
         self.beats.retain(|name, _| items.contains_key(name));
         self.note_beats(&items, slot);
-        let batch = self.batch(items.into_values().collect(), Vec::new(), usize::MAX);
+        // B-31: what is listed has no error.
+        let (errors, _) = self.tell_errors(errors, &items, slot);
+        let batch = self
+            .batch(items.into_values().collect(), Vec::new(), &errors, usize::MAX)
+            .with_errors(errors);
         let set = batch.sum();
         (Arc::new(batch), set)
     }

@@ -85,6 +85,7 @@ impl Subscription {
             return;
         }
         self.spellings.forget(name);
+        self.told.remove(name);
         if name.is_collection() {
             self.drop_collection(name);
         } else if self.globs.covers(name) {

@@ -5,6 +5,7 @@
 //! `flight` until the client has settled it.
 
 mod compose;
+mod errors;
 mod flight;
 mod full;
 mod gates;
@@ -17,6 +18,7 @@ mod order;
 mod partial;
 mod refused;
 mod request;
+mod shared;
 mod spellings;
 mod stream;
 mod subscription;

@@ -8,9 +8,7 @@ use std::time::Instant;
 
 use super::compose::{Allowed, Composed, Step};
 use super::subscription::{Current, Glance, Subscription};
-use crate::xds::{
-    Answers, Batch, Dialect, Extra, Form, Glimpse, Held, Item, Kind, Known, Name, Reason, Resource, Seen, State,
-};
+use crate::xds::{Answers, Dialect, Extra, Form, Glimpse, Held, Item, Kind, Known, Name, Reason, Resource, Seen};
 
 /// What a response will say and what is left for later.
 #[derive(Default)]
@@ -43,61 +41,6 @@ impl Subscription {
         self.plan_wildcard(slot, answers, allowed, &mut plan);
         self.plan_names(slot, allowed, &mut plan);
         self.carry_out(plan, slot, answers, allowed)
-    }
-
-    /// Whether this client is like all others at the same point, so that one encoded answer serves them all.
-    fn plain(&self, state: &State) -> bool {
-        let asked = self.names.is_empty() && self.globs.is_empty();
-        let alike = asked && self.owed.is_empty() && self.parked.is_empty() && !self.again;
-        let private = self.wrapped() || self.reads_ttl() && !(state.expiries().is_empty() && self.beats.is_empty());
-        self.wildcard && alike && !private
-    }
-
-    fn compose_shared(&mut self, state: &Arc<State>, answers: &impl Answers, allowed: Allowed) -> Composed {
-        self.dirty = Glance::Names(BTreeSet::new());
-        let same = self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id());
-        if same && self.seen.extra.is_none() && !self.first {
-            return Composed::Not(Step::Idle);
-        }
-        let difference = answers.difference(&self.seen, state);
-        let additions = !difference.changed().is_empty();
-        // K-19: in SotW nothing says that such a resource is gone. K-16: nothing is taken away out of ignorance.
-        let delta = self.dialect == Dialect::Delta;
-        let gone = difference.removed().filter(|_| delta).cloned();
-        let removals = gone.is_some() && state.complete();
-        if allowed.asked_only {
-            return Composed::Not(if additions {
-                Step::Blocked
-            } else if removals {
-                Step::Removals
-            } else {
-                Step::Idle
-            });
-        }
-        let going = removals && allowed.removals;
-        let chunk = answers.chunk();
-        let batch = match (additions, going) {
-            (true, true) => Some(difference.both(chunk)),
-            (true, false) => Some(difference.additions(chunk)),
-            (false, true) => Some(difference.removals(chunk)),
-            // B-20, C-17: the first answer is owed even if there is nothing, once that is certain.
-            (false, false) if self.first && state.complete() => {
-                Some(Arc::new(Batch::new(Vec::new(), Vec::new(), chunk)))
-            }
-            (false, false) => None,
-        };
-        self.seen = Seen {
-            state: Some(state.clone()),
-            extra: gone.filter(|_| !going),
-        };
-        match batch {
-            Some(batch) => Composed::Batch {
-                batch,
-                since: difference.oldest(),
-                set: None,
-            },
-            None => Composed::Not(if removals { Step::Removals } else { Step::Idle }),
-        }
     }
 
     fn plan_wildcard(&self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed, plan: &mut Plan) {
@@ -239,6 +182,11 @@ impl Subscription {
                 self.plan_content(name, resource, plan);
                 plan.put(self.item(resource, slot, allowed.now));
             }
+            // E-09: only the resource itself says that nothing is wrong with it any more.
+            Current::Known(Known::Present(resource)) if self.is_absolved(name, slot) => {
+                self.plan_content(name, resource, plan);
+                plan.put(self.item(resource, slot, allowed.now));
+            }
             Current::Known(Known::Present(resource)) => {
                 if held.content().is_some_and(|content| content.is_hollow()) {
                     plan.holds.push((name.clone(), Held::Content(resource.clone())));
@@ -322,7 +270,7 @@ impl Subscription {
             missing,
             holds,
             answered,
-            later,
+            mut later,
             seen,
             since,
             blocked,
@@ -330,6 +278,8 @@ impl Subscription {
         } = plan;
         removed.retain(|name| !items.contains_key(name));
         let waits = removals_wait || !later.is_empty();
+        let (errors, wait) = self.tell_errors(self.due_errors(slot), &items, slot);
+        later.extend(wait.into_keys());
         self.owed.retain(|name| !answered.contains(name));
         let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
         if !allowed.asked_only {
@@ -354,7 +304,7 @@ impl Subscription {
         self.beats.retain(|name, _| !removed.contains(name));
         let whole = self.wildcard && self.seen.state.as_ref().is_some_and(|state| state.complete());
         let empty_answer = self.first && whole && !allowed.asked_only;
-        if items.is_empty() && removed.is_empty() && !empty_answer {
+        if items.is_empty() && removed.is_empty() && errors.is_empty() && !empty_answer {
             return Composed::Not(if blocked {
                 Step::Blocked
             } else if waits {
@@ -369,11 +319,11 @@ impl Subscription {
         } else {
             items.into_values().collect()
         };
-        if unreadable && removed.is_empty() {
+        if unreadable && removed.is_empty() && errors.is_empty() {
             return Composed::Not(Step::Idle);
         }
-        let batch = self.batch(items, removed.into_iter().collect(), answers.chunk());
-        let batch = Arc::new(batch.with_missing(missing));
+        let batch = self.batch(items, removed.into_iter().collect(), &errors, answers.chunk());
+        let batch = Arc::new(batch.with_missing(missing).with_errors(errors));
         Composed::Batch {
             batch,
             since,

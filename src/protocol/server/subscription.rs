@@ -11,8 +11,8 @@ use super::globs::{Extent, Globs, extent};
 use super::held_names::HeldNames;
 use super::spellings::Spellings;
 use crate::xds::{
-    Batch, Cut, Dialect, Dirty, Features, Glimpse, Known, Name, NameRule, Seen, Sight, Slot, Target, Traits, TypeUrl,
-    Version, Want,
+    Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Known, Name, NameRule, Seen, Sight, Slot, Target, Traits,
+    TypeUrl, Version, Want,
 };
 
 /// One type on one client stream.
@@ -35,6 +35,8 @@ pub(super) struct Subscription {
     pub(super) names: HeldNames,
     /// The collections that it asked for.
     pub(super) globs: Globs,
+    /// The errors that it was told of (B-31).
+    pub(super) told: Errors,
     /// How it writes its names.
     pub(super) spellings: Spellings,
     /// What the wildcard has left the client with.
@@ -112,6 +114,7 @@ impl Subscription {
             wildcard: false,
             names: HeldNames::default(),
             globs: Globs::default(),
+            told: Errors::new(),
             spellings: Spellings::default(),
             seen: Seen::default(),
             owed: BTreeSet::new(),

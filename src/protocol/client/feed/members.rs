@@ -54,15 +54,6 @@ impl Feed {
         }
     }
 
-    /// E-08: a name for which the server has not answered in time. Of a collection it has, if anything of it is held.
-    pub(super) fn overdue(&mut self, name: Name, updates: &mut Vec<Update>) {
-        if let Some(canonical) = self.kept.canonical(name.as_str()).cloned() {
-            return self.gone(&canonical, Reason::TimedOut, updates);
-        }
-        let spoken = self.collections.whole(&name) || self.kept.within(&name).next().is_some();
-        updates.extend((!spoken).then_some(Update::Absent(name, Reason::TimedOut)));
-    }
-
     /// The members that were not asked for by a name of their own.
     fn members_alone(&self, collection: &Name) -> Vec<Name> {
         let alone = |name: &&Name| {

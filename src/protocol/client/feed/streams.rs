@@ -1,0 +1,48 @@
+//! What the beginning and the end of a stream mean for one type.
+//!
+//! Owns what survives a stream. Refuses to know connections.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Feed;
+use crate::protocol::client::awaited::Patience;
+use crate::xds::{Dialect, Name};
+
+impl Feed {
+    /// A stream begins: everything is to be asked again, with the versions that this server gave (E-04).
+    pub(in crate::protocol::client) fn connected(&mut self, dialect: Dialect, patience: Patience) {
+        self.patience = patience;
+        // E-19: a type of which nothing is wanted is not mentioned.
+        let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
+        self.line.reset(self.names.iter().cloned().chain(wildcard).collect());
+        if self.wildcard && dialect == Dialect::Delta {
+            // What is not complete is asked for from the beginning: then the answer surely has an end to wait for.
+            let declared = self.settle.complete();
+            self.settle
+                .connected(self.kept.names().map(|name| (name.clone(), declared)).collect());
+        }
+        if dialect == Dialect::Delta {
+            let held = |collection: &Name| self.kept.within(collection).cloned().collect();
+            self.collections.connected(held);
+        }
+    }
+
+    /// The stream ended. G-19: what is known stays known. If the server had answered on it: for which half.
+    pub(in crate::protocol::client) fn disconnected(&mut self) -> Option<bool> {
+        let answered = (self.line.answered && self.wanted()).then_some(self.wildcard);
+        if self.hidden {
+            self.drop_wildcard();
+        }
+        self.line.reset(BTreeSet::new());
+        self.settle.disconnected();
+        self.collections.disconnected();
+        self.names.disconnected();
+        answered
+    }
+
+    pub(in crate::protocol::client) fn forget_versions(&mut self) {
+        self.kept.forget_versions();
+        self.accepted = Arc::from("");
+    }
+}

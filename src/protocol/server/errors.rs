@@ -1,0 +1,54 @@
+//! What is wrong with single names, towards clients that can read it (B-31).
+//!
+//! Owns what a client was told. Refuses to know where an error comes from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::subscription::Subscription;
+use crate::xds::{Dialect, Errors, Glimpse, Item, Known, Name, ResourceError};
+
+impl Subscription {
+    /// What a client must be told of a name. K-16: in SotW nothing else says that a name does not exist.
+    fn error(&self, name: &Name, slot: Glimpse<'_>) -> Option<Arc<ResourceError>> {
+        let absent = || matches!(slot.known(name), Some(Known::Absent(_)));
+        let silent = self.dialect == Dialect::Sotw && absent();
+        let said = slot.error(name).cloned();
+        said.or_else(|| silent.then(|| Arc::new(ResourceError::not_found())))
+    }
+
+    /// Whether a client was told of an error that is over.
+    pub(super) fn is_absolved(&self, name: &Name, slot: Glimpse<'_>) -> bool {
+        self.told.contains_key(name) && self.error(name, slot).is_none()
+    }
+
+    /// B-31: the errors that the client was not told of yet, each once per change.
+    pub(super) fn due_errors(&self, slot: Glimpse<'_>) -> Errors {
+        if !self.features.errors {
+            return Errors::new();
+        }
+        let names = self.owed.iter().chain(self.glanced()).chain(self.globs.iter());
+        let asked = names.filter(|name| self.asks(name));
+        let due = asked.filter_map(|name| Some((name, self.error(name, slot)?)));
+        let due = due.filter(|(name, error)| self.told.get(*name) != Some(error));
+        due.map(|(name, error)| (name.clone(), error)).collect()
+    }
+
+    /// Notes which of the errors go out with these resources: those of other names. B-31: the rest waits.
+    pub(super) fn tell_errors(
+        &mut self,
+        due: Errors,
+        items: &BTreeMap<Name, Item>,
+        slot: Glimpse<'_>,
+    ) -> (Errors, Errors) {
+        let listed = |name: &Name| {
+            slot.resource(name)
+                .is_some_and(|resource| items.contains_key(resource.name()))
+        };
+        // E-09: a resource that comes ends what was wrong with it.
+        self.told.retain(|name, _| !listed(name));
+        let (wait, go): (Errors, Errors) = due.into_iter().partition(|(name, _)| listed(name));
+        self.told.extend(go.clone());
+        (go, wait)
+    }
+}

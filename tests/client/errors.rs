@@ -1,0 +1,163 @@
+//! What a server says is wrong with names, and what follows by what it says of itself.
+
+use distributary::proto::envoy::service::discovery::v3::{ResourceError, ResourceName};
+use distributary::proto::google::rpc::Status;
+use distributary::xds::{Dialect, Name, ServerFeatures, TypeUrl};
+
+use crate::{CDS, EDS, RDS, Upstream, body, delta, ms, refusal, resource, sotw};
+
+fn error(name: &str, code: i32) -> ResourceError {
+    ResourceError {
+        resource_name: Some(ResourceName {
+            name: name.to_owned(),
+            dynamic_parameter_constraints: None,
+        }),
+        error_detail: Some(Status {
+            code,
+            message: "it is wrong".to_owned(),
+            details: Vec::new(),
+        }),
+    }
+}
+
+impl Upstream {
+    fn hears_errors(&mut self, dialect: Dialect, nonce: &str, puts: &[&str], errors: &[(&str, i32)]) {
+        let errors = errors.iter().map(|(name, code)| error(name, *code)).collect();
+        match dialect {
+            Dialect::Delta => {
+                let mut response = delta(EDS, nonce, puts, &[]);
+                response.resource_errors = errors;
+                self.hears(response);
+            }
+            Dialect::Sotw => {
+                let mut response = sotw(EDS, nonce, nonce, puts);
+                response.resource_errors = errors;
+                self.hears_sotw(response);
+            }
+        }
+    }
+
+    fn error(&self, name: &str) -> Option<i32> {
+        let slot = self.cut.slot(&TypeUrl::new(EDS))?;
+        slot.named.error(&Name::from(name)).map(|error| error.code)
+    }
+}
+
+fn saying(dialect: Dialect, features: ServerFeatures, targets: &[&str]) -> Upstream {
+    let mut upstream = Upstream::with_features(dialect, features);
+    targets.iter().for_each(|target| upstream.want(EDS, target));
+    upstream.connect();
+    upstream.sent();
+    upstream
+}
+
+/// E-09, C-24, E-08: an error ends the wait; what is not found or not allowed does not exist, everything else is not known.
+#[test]
+fn errors_end_the_wait() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = saying(dialect, ServerFeatures::default(), &["a", "b", "c", "d", "e"]);
+        let errors = [("a", 5), ("b", 7), ("c", 14), ("d", 99), ("nobody", 5)];
+        upstream.hears_errors(dialect, "1", &[], &errors);
+        assert_eq!(upstream.named(EDS), "a:Said b:Said");
+        assert_eq!(
+            ["a", "b", "c", "d", "e", "nobody"].map(|name| upstream.error(name).unwrap_or(0)),
+            [5, 7, 14, 99, 0, 0]
+        );
+        upstream.pass(ms(60_000));
+        assert_eq!(upstream.named(EDS), "a:Said b:Said e:TimedOut");
+        assert!(refusal(&mut upstream).is_empty());
+    }
+}
+
+/// E-09, G-19: an error is remembered until a new one or the resource comes, and over a reconnect.
+#[test]
+fn errors_are_remembered() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = saying(dialect, ServerFeatures::default(), &["a", "b"]);
+        upstream.hears_errors(dialect, "1", &["b=1"], &[("a", 5)]);
+        upstream.hears_errors(dialect, "2", &[], &[("a", 7), ("b", 14)]);
+        assert_eq!((upstream.error("a"), upstream.error("b")), (Some(7), Some(14)));
+        upstream.disconnect();
+        upstream.connect();
+        upstream.sent();
+        assert_eq!((upstream.error("a"), upstream.error("b")), (Some(7), Some(14)));
+        upstream.hears_errors(dialect, "3", &["a=1", "b=1"], &[]);
+        assert_eq!((upstream.error("a"), upstream.error("b")), (None, None));
+        assert_eq!(upstream.named(EDS), "a=1 b=1");
+        upstream.unwant(EDS, "a");
+        assert_eq!(upstream.named(EDS), "b=1");
+    }
+}
+
+/// B-31, E-02: an error without a name or without an error refuses the response; one of a resource in the same response does not
+/// count.
+#[test]
+fn errors_that_are_none() {
+    let mut upstream = saying(Dialect::Delta, ServerFeatures::default(), &["a", "b"]);
+    upstream.hears_errors(Dialect::Delta, "1", &["a=1"], &[("a", 5), ("b", 0)]);
+    assert_eq!((upstream.error("a"), upstream.error("b")), (None, None));
+    let text = refusal(&mut upstream);
+    assert!(text.contains("entry 1 of resource_errors"), "{text}");
+    upstream.hears_errors(Dialect::Delta, "2", &[], &[("", 5)]);
+    let text = refusal(&mut upstream);
+    assert!(text.contains("entry 0 of resource_errors"), "{text}");
+}
+
+/// G-13: what is wrong with what is held takes it away only where the server entry says so.
+#[test]
+fn data_errors() {
+    for (fail_on_data_errors, after) in [(false, "a=1 b=1 c=1 d=1"), (true, "a:Said b:Said c=1 d:Said")] {
+        let features = ServerFeatures {
+            fail_on_data_errors,
+            ..ServerFeatures::default()
+        };
+        let mut upstream = saying(Dialect::Delta, features, &["a", "b", "c", "d"]);
+        upstream.hears_errors(Dialect::Delta, "1", &["a=1", "b=1", "c=1", "d=1"], &[]);
+        upstream.hears_errors(Dialect::Delta, "2", &[], &[("a", 5), ("b", 7), ("c", 14)]);
+        let mut malformed = delta(EDS, "3", &[], &[]);
+        malformed.resources = vec![resource(RDS, "d", "2")];
+        upstream.hears(malformed);
+        assert_eq!(upstream.named(EDS), after);
+    }
+}
+
+/// G-13: a deletion is passed on, unless the server entry says that what is deleted is kept.
+#[test]
+fn deletions() {
+    for (ignore_resource_deletion, after) in [(false, "a:Said"), (true, "a=1")] {
+        let features = ServerFeatures {
+            ignore_resource_deletion,
+            ..ServerFeatures::default()
+        };
+        let mut upstream = saying(Dialect::Delta, features, &["a"]);
+        upstream.hears(delta(EDS, "1", &["a=1"], &[]));
+        upstream.hears(delta(EDS, "2", &[], &["a"]));
+        assert_eq!(upstream.named(EDS), after);
+        let mut upstream = Upstream::with_features(Dialect::Sotw, features);
+        upstream.want(CDS, "a");
+        upstream.connect();
+        upstream.sent();
+        upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
+        upstream.hears_sotw(sotw(CDS, "2", "n2", &[]));
+        assert_eq!(upstream.named(CDS), after);
+    }
+}
+
+/// G-14: of a server that reports errors itself, thirty seconds of silence are an error of the server, not absence.
+#[test]
+fn silence_of_a_server_that_speaks() {
+    let features = ServerFeatures {
+        resource_timer_is_transient_error: true,
+        ..ServerFeatures::default()
+    };
+    let mut upstream = saying(Dialect::Delta, features, &["a"]);
+    upstream.pass(ms(29_999));
+    assert_eq!((upstream.named(EDS), upstream.error("a")), (String::new(), None));
+    upstream.pass(ms(1));
+    assert_eq!((upstream.named(EDS), upstream.error("a")), (String::new(), Some(14)));
+    let mut response = delta(EDS, "1", &[], &[]);
+    response.resources = vec![resource(EDS, "a", "1")];
+    response.resources[0].resource = Some(body(EDS, "a", "1"));
+    upstream.hears(response);
+    assert_eq!((upstream.named(EDS), upstream.error("a")), ("a=1".to_owned(), None));
+}

@@ -1,0 +1,101 @@
+//! What is wrong with single names, towards clients that can read it and towards others.
+
+use crate::story::{both, delta, sotw};
+
+/// B-31, C-24, K-16: who can read errors is told of them, once per change; the others are told what they always were.
+#[test]
+fn who_can_read_errors() {
+    both(
+        "
+        origin fails rds a=5 b=7
+        plain subscribe rds a b
+        plain <- rds sotw nothing | delta -[a b]
+        delta plain ack
+        reader can xds.config.supports-resource-errors
+        reader subscribe rds a b
+        reader <- rds sotw ![a=5 b=7] | delta -[a b] ![a=5 b=7]
+        reader ack
+        nothing for 20s
+        origin fails rds a=7
+        reader <- rds ![a=7], ack
+        origin put rds a@1
+        plain <- rds [a@1], ack
+        reader <- rds [a@1], ack
+        nothing for 20s
+        ",
+    );
+}
+
+/// E-09, B-31: what is wrong with a resource that exists takes it from nobody; that it is over is said by the resource itself.
+#[test]
+fn what_exists_and_fails() {
+    both(
+        "
+        origin put rds a@1
+        reader can xds.config.supports-resource-errors
+        reader subscribe rds a
+        reader <- rds [a@1], ack
+        plain subscribe rds a
+        plain <- rds [a@1], ack
+        origin fails rds a=14
+        reader <- rds ![a=14], ack
+        nothing for 20s
+        late can xds.config.supports-resource-errors
+        late subscribe rds a
+        late <- rds [a@1], ack
+        late <- rds ![a=14], ack
+        origin put rds a@1
+        reader <- rds [a@1], ack
+        late <- rds [a@1], ack
+        nothing for 20s
+        ",
+    );
+}
+
+/// B-31, B-16: a full state with errors still lists all that exists.
+#[test]
+fn full_states() {
+    sotw(
+        "
+        origin put cds a@1
+        reader can xds.config.supports-resource-errors
+        reader subscribe cds a b
+        reader <- cds [a@1] ![b=5], ack
+        origin fails cds b=7
+        reader <- cds [a@1] ![b=7], ack
+        origin put cds b@1
+        reader <- cds [a@1 b@1], ack
+        ",
+    );
+}
+
+/// F-15, F-09, K-16: what names nothing is not found, in the client's own writing.
+#[test]
+fn nothing() {
+    sotw(
+        "
+        reader can xds.config.supports-resource-errors
+        reader subscribe rds xdstp:x xdstp://nowhere/RDS/x?b=1&a=1
+        reader <- rds ![xdstp:x=5 xdstp://nowhere/RDS/x?b=1&a=1=5], ack
+        nothing for 20s
+        ",
+    );
+}
+
+/// K-24: what is wrong in one view says nothing in another.
+#[test]
+fn errors_are_not_shared() {
+    delta(
+        "
+        origin fails rds a=7
+        other put rds a@1
+        reader can xds.config.supports-resource-errors
+        reader subscribe rds a
+        reader <- rds -[a] ![a=7], ack
+        reader moves other
+        reader <- rds [a@1], ack
+        reader moves origin
+        reader <- rds -[a] ![a=7], ack
+        ",
+    );
+}
