@@ -238,3 +238,60 @@ fn names_of_new_style_are_shared_by_all_classes() {
     assert_eq!(shared[0].seats(), 2);
     assert_eq!(shared[0].take_wants(stage.now).len(), 1, "it is asked for once");
 }
+
+/// A primary that flaps every second for an hour: nobody is told anything, whether it lacks something there or not, and the second
+/// server is not asked again and again.
+#[test]
+fn a_flapping_primary_is_not_heard() {
+    let mut stage = Stage::new(&[0, 1], &[], false);
+    let (mut content, mut lacking) = (stage.session(1), stage.session(2));
+    content.asks(&stage, EDS, &["x"]);
+    stage.stands(0, Up);
+    stage.says(0, EDS, &[("x", Some("1"))]);
+    content.hears(&stage);
+    stage.stands(0, Failing);
+    lacking.asks(&stage, EDS, &["x", "y"]);
+    assert_eq!(lacking.hears(&stage), told(&[("x", Some("1"))]));
+    stage.stands(1, Up);
+    stage.says(1, EDS, &[("x", Some("1")), ("y", Some("2"))]);
+    assert_eq!(lacking.hears(&stage), told(&[("y", Some("2"))]));
+    let second = stage.view(1).expect("it is used");
+    let mut asked = second.take_wants(stage.now).len();
+    for second_of_the_hour in 0..3600 {
+        stage.now += Duration::from_secs(1);
+        let standing = if second_of_the_hour % 2 == 0 { Up } else { Failing };
+        stage.stands(0, standing);
+        if standing == Up {
+            stage.says(0, EDS, &[("x", Some("1"))]);
+        }
+        assert!(content.hears(&stage).is_empty() && lacking.hears(&stage).is_empty());
+        asked += second.take_wants(stage.now).len();
+    }
+    assert_eq!((content.reads(), lacking.reads()), (Some(0), Some(1)));
+    assert_eq!(asked, 2);
+    assert!(content.ended.is_none() && lacking.ended.is_none());
+}
+
+/// G-12: two servers call different content by the same version, or one shows the other's: what counts is the content.
+#[test]
+fn versions_of_servers_mean_nothing_to_each_other() {
+    let mut stage = Stage::new(&[0, 1], &[], false);
+    let mut session = stage.session(1);
+    session.asks(&stage, EDS, &["x"]);
+    stage.stands(0, Up);
+    stage.says(0, EDS, &[("x", Some("of the first"))]);
+    session.hears(&stage);
+    stage.stands(0, Failing);
+    session.asks(&stage, EDS, &["y"]);
+    session.hears(&stage);
+    stage.stands(1, Up);
+    stage.says(1, EDS, &[("x", Some("of the second")), ("y", None)]);
+    assert_eq!(
+        session.hears(&stage),
+        told(&[("x", Some("of the second")), ("y", None)])
+    );
+    stage.says(0, EDS, &[("x", Some("of the first")), ("y", None)]);
+    stage.stands(0, Up);
+    stage.now += Duration::from_secs(1);
+    assert_eq!(session.hears(&stage), told(&[("x", Some("of the first"))]));
+}
