@@ -99,8 +99,10 @@ fn request(names: Vec<String>) -> DeltaDiscoveryRequest {
 /// As many streams as a connection may have, each with names of its own.
 async fn streams(address: SocketAddr, round: usize) {
     let (mut frames, mut write) = raw::connect(address).await;
+    // Before the relay has opened its window there is room for less than this.
+    frames.next_of(raw::WINDOW_UPDATE).await;
     let open = |n: u32| {
-        let names = (0..10)
+        let names = (0..6)
             .map(|name| format!("{round}-{n}-{name}-{}", "x".repeat(20)))
             .collect();
         let request = message(&request(names).encode_to_vec());

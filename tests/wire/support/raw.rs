@@ -14,7 +14,7 @@ pub(crate) const HEADERS: u8 = 1;
 pub(crate) const RESET: u8 = 3;
 const SETTINGS: u8 = 4;
 pub(crate) const GO_AWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
 const END_HEADERS: u8 = 4;
 
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
