@@ -11,6 +11,7 @@ use crate::admin::{Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::config::{Address, Config, Source};
 use crate::downstream::{self, Shared};
+use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
 use crate::upstream::{self, Target, Writer};
@@ -22,6 +23,9 @@ pub enum AppError {
     /// The admin address is not there.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// A file of descriptors cannot be used.
+    #[error("descriptors: {0}")]
+    Schemas(#[from] SchemaError),
     /// A listener cannot be bound.
     #[error("listeners: cannot listen on {address}: {source}; choose another with --listen")]
     Listen {
@@ -58,6 +62,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         config.limits.views,
     ));
     let library = Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk));
+    let schemas = Schemas::with_files(&config.descriptors)?;
     let shared = Arc::new(Shared {
         scopes: scopes.clone(),
         library: library.clone(),
@@ -65,6 +70,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         metrics: metrics.clone(),
         health: health.clone(),
         identifier: format!("distributary/{}", config.node.id),
+        schemas,
     });
     let (trigger, drain) = shutdown::drain();
     listen(&config, &shared, &drain)?;

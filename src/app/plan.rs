@@ -54,6 +54,7 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::Settings {
             write_stall: set(timers.write_stall),
             keepalive: set(timers.keepalive),
             stream_age: set(timers.stream_age),
+            rest_poll: timers.rest_poll,
         },
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
@@ -16,16 +17,21 @@ use super::lock;
 use super::names::Names;
 use super::remembered::Tables;
 use crate::xds::answers::full_state;
-use crate::xds::{Answers, Batch, Difference, Extra, Name, Seen, State};
+use crate::xds::{Answers, Batch, Difference, Extra, Name, Seen, State, Version};
 
 /// The store of what sessions at the same point share.
 pub struct Library {
     differences: Shared<((u64, u64), u64), Difference>,
     full: Shared<(u64, u64), Batch>,
+    texts: Shared<Version, Text>,
+    replies: Shared<Version, Text>,
     remembered: Tables,
     names: Names,
     chunk: usize,
 }
+
+/// Something as text, in pieces that are sent one after the other; or why it has none.
+pub type Text = Result<Arc<[Bytes]>, String>;
 
 /// How often something was asked for, and how often it had to be computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +53,8 @@ impl Library {
         Self {
             differences: Shared::new(bytes / 2, Difference::weight),
             full: Shared::new(bytes / 2, weight),
+            texts: Shared::new(bytes / 2, length),
+            replies: Shared::new(bytes / 2, length),
             remembered: Tables::default(),
             names: Names::new(),
             chunk,
@@ -57,6 +65,8 @@ impl Library {
     pub fn purge(&self) {
         self.differences.purge();
         self.full.purge();
+        self.texts.purge();
+        self.replies.purge();
         self.remembered.purge();
         self.names.purge();
     }
@@ -65,6 +75,25 @@ impl Library {
     #[must_use]
     pub fn uses(&self) -> [Uses; 2] {
         [self.differences.uses(), self.full.uses()]
+    }
+
+    /// The text of the content that has this version, which `make` makes if it is not there.
+    pub fn text(&self, version: Version, make: impl FnOnce() -> Text) -> Arc<Text> {
+        self.texts.get(version, make)
+    }
+
+    /// The reply that holds the set of resources with this version; an empty set is not kept, for it has no type.
+    pub fn reply(&self, version: Version, make: impl FnOnce() -> Text) -> Arc<Text> {
+        if version == Version::EMPTY {
+            return Arc::new(make());
+        }
+        self.replies.get(version, make)
+    }
+
+    /// How texts and replies were used.
+    #[must_use]
+    pub fn written(&self) -> [Uses; 2] {
+        [self.texts.uses(), self.replies.uses()]
     }
 
     /// How many names, and how many remembered tables, there are.
@@ -153,6 +182,14 @@ impl<K: Copy + Eq + Hash + Send + Sync + 'static, V: Send + Sync + 'static> Shar
             computed: self.computed.load(Ordering::Relaxed),
         }
     }
+}
+
+fn length(text: &Text) -> usize {
+    let length = match text {
+        Ok(pieces) => pieces.iter().map(|piece| size_of::<Bytes>() + piece.len()).sum(),
+        Err(fault) => fault.len(),
+    };
+    size_of::<Text>() + length
 }
 
 fn weight(batch: &Batch) -> usize {

@@ -30,7 +30,7 @@ mod woken;
 
 pub use bell::{Bell, Driver};
 pub use class::{Classes, Piece, Rule, Selector};
-pub use library::{Library, Uses};
+pub use library::{Library, Text, Uses};
 pub use presented::Presented;
 pub use pressure::Summary;
 pub use routes::{Route, Routes};

@@ -78,6 +78,10 @@ pub struct Timers {
     pub keepalive: Duration,
     /// When a stream is ended, so that clients spread over new relays; jittered.
     pub stream_age: Duration,
+    /// H-04: how long a client that polls waits for news; its own time-out must be longer.
+    pub rest_poll: Duration,
+    /// H-07: how often a control plane is polled that is asked over REST.
+    pub rest_interval: Duration,
     /// How long a shutdown may take.
     pub drain: Duration,
     /// The least time between two responses of one type to one client; never delays a first answer.
@@ -95,6 +99,8 @@ impl Default for Timers {
             write_stall: Duration::from_secs(60),
             keepalive: Duration::from_secs(30),
             stream_age: Duration::from_secs(30 * 60),
+            rest_poll: Duration::from_millis(800),
+            rest_interval: Duration::from_secs(5),
             drain: Duration::from_secs(20),
             pace: Duration::ZERO,
         }

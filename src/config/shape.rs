@@ -86,6 +86,8 @@ pub(super) struct Timers {
     pub(super) write_stall: Option<Scalar>,
     pub(super) keepalive: Option<Scalar>,
     pub(super) stream_age: Option<Scalar>,
+    pub(super) rest_poll: Option<Scalar>,
+    pub(super) rest_interval: Option<Scalar>,
     pub(super) drain: Option<Scalar>,
     pub(super) pace: Option<Scalar>,
 }

@@ -22,6 +22,8 @@ pub(super) enum Body {
     Empty,
     /// A text for a person.
     Text(Bytes),
+    /// Bytes that others are sent as well, until they are taken.
+    Shared(Option<Rope>),
     /// The responses of a discovery stream; `None` after its end.
     Session(Option<Arc<Session>>),
     /// What one of the small services says.
@@ -41,6 +43,7 @@ impl http_body::Body for Body {
                 *body = Self::Empty;
                 Poll::Ready(Some(Ok(frame)))
             }
+            Self::Shared(rope) => Poll::Ready(rope.take().map(|rope| Ok(Frame::data(rope)))),
             Self::Session(session) => poll_session(session, cx).map(|frame| frame.map(Ok)),
             Self::Small(small) => {
                 let frame = Pin::new(small).poll_frame(cx);
@@ -53,6 +56,7 @@ impl http_body::Body for Body {
         match self {
             Self::Empty => true,
             Self::Text(text) => text.is_empty(),
+            Self::Shared(rope) => rope.is_none(),
             Self::Session(_) => false,
             Self::Small(small) => small.is_end_stream(),
         }
@@ -62,6 +66,7 @@ impl http_body::Body for Body {
         match self {
             Self::Empty => SizeHint::with_exact(0),
             Self::Text(text) => SizeHint::with_exact(text.len() as u64),
+            Self::Shared(rope) => SizeHint::with_exact(rope.as_ref().map_or(0, bytes::Buf::remaining) as u64),
             Self::Session(_) => SizeHint::default(),
             Self::Small(small) => small.size_hint(),
         }

@@ -2,25 +2,22 @@
 //!
 //! Owns which version of HTTP it speaks, its writes, and its end. Refuses to know what is called on it.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt as _;
 
 use super::alarm::Alarm;
-use super::body::Body;
 use super::clock;
-use super::service::{Calls, text};
+use super::service::Calls;
 use super::stall::Stall;
 use super::streams::Streams;
 use crate::shutdown::Drain;
@@ -38,6 +35,10 @@ pub(super) struct Connection {
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a client may take to say it.
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client of HTTP/1.1 may take from one request to the next.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// What of a request's head, and of its body, is read at once.
+const HTTP1_BUFFER_BYTES: usize = 16 * 1024;
 /// How long a client may take to answer a keepalive ping; never longer than the pause between two of them.
 const PING_TIMEOUT_MAX: Duration = Duration::from_secs(20);
 /// What a stream may send before its requests are read, and all streams of a connection together at the least and at the
@@ -97,40 +98,75 @@ impl Connection {
             .initial_connection_window_size(window(settings.limits.streams_per_connection))
             .auto_date_header(false)
             .serve_connection(TokioIo::new(io), service);
-        let mut connection = pin!(connection);
-        let mut drain = self.drain;
-        let mut draining = pin!(drain.draining());
-        let mut end = Ending::default();
-        let ended = poll_fn(|cx| {
-            if end.deadline.is_none()
-                && let Poll::Ready(deadline) = draining.as_mut().poll(cx)
-            {
-                end.deadline = Some(deadline.into_std());
-                // New calls go elsewhere; those that there are end by themselves.
-                connection.as_mut().graceful_shutdown();
-            }
-            if let Poll::Ready(ended) = cork.turn(cx, |cx| connection.as_mut().poll(cx)) {
-                return Poll::Ready(ended.map_err(|error| error.to_string()));
-            }
-            end.poll(cork.stuck_at(), bound, cx).map(|why| Err(why.to_owned()))
+        run(&self.peer, connection, &cork, self.drain, bound, |connection| {
+            connection.graceful_shutdown();
         })
         .await;
-        if let Err(error) = ended {
-            tracing::debug!(peer = %self.peer, error, "a connection ended early");
-        }
     }
 
-    /// gRPC needs HTTP/2; whoever comes without is told so.
+    /// Clients that poll.
     async fn speak_http1(self, begun: Bytes) {
-        let (_, io) = Cork::new(self.socket, begun, Arc::default());
-        let answered = http1::Builder::new()
+        let bound = self.calls.shared.settings.timers.write_stall;
+        let calls = self.calls.clone();
+        let asked = Arc::new(AtomicBool::new(false));
+        let was_asked = asked.clone();
+        let service = service_fn(move |request| {
+            asked.store(true, Ordering::Relaxed);
+            calls.call_http1(request)
+        });
+        let (cork, io) = Cork::new(self.socket, begun, Arc::default());
+        let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(PREFACE_TIMEOUT)
-            .keep_alive(false)
-            .serve_connection(TokioIo::new(io), service_fn(needs_http2));
-        if let Ok(Err(error)) = tokio::time::timeout(2 * PREFACE_TIMEOUT, answered).await {
-            tracing::debug!(peer = %self.peer, %error, "a connection does not speak HTTP");
+            .header_read_timeout(IDLE_TIMEOUT)
+            .auto_date_header(false)
+            .max_buf_size(HTTP1_BUFFER_BYTES)
+            .serve_connection(TokioIo::new(io), service);
+        let answered = run(&self.peer, connection, &cork, self.drain, bound, |connection| {
+            connection.graceful_shutdown();
+        });
+        let unasked = async {
+            tokio::time::sleep(PREFACE_TIMEOUT).await;
+            if was_asked.load(Ordering::Relaxed) {
+                std::future::pending().await
+            }
+        };
+        tokio::select! {
+            () = answered => {}
+            () = unasked => tracing::debug!(peer = %self.peer, "a client does not finish what it says"),
         }
+    }
+}
+
+/// Runs a connection until it ends, or must end.
+async fn run<C>(
+    peer: &Peer,
+    connection: C,
+    cork: &Cork<Socket>,
+    mut drain: Drain,
+    bound: Option<Duration>,
+    shut_down: impl Fn(Pin<&mut C>),
+) where
+    C: Future<Output = hyper::Result<()>>,
+{
+    let mut connection = pin!(connection);
+    let mut draining = pin!(drain.draining());
+    let mut end = Ending::default();
+    let ended = poll_fn(|cx| {
+        if end.deadline.is_none()
+            && let Poll::Ready(deadline) = draining.as_mut().poll(cx)
+        {
+            end.deadline = Some(deadline.into_std());
+            // New calls go elsewhere; those that there are end by themselves.
+            shut_down(connection.as_mut());
+        }
+        if let Poll::Ready(ended) = cork.turn(cx, |cx| connection.as_mut().poll(cx)) {
+            return Poll::Ready(ended.map_err(|error| error.to_string()));
+        }
+        end.poll(cork.stuck_at(), bound, cx).map(|why| Err(why.to_owned()))
+    })
+    .await;
+    if let Err(error) = ended {
+        tracing::debug!(%peer, error, "a connection ended early");
     }
 }
 
@@ -172,11 +208,6 @@ impl Ending {
         }
         Poll::Pending
     }
-}
-
-async fn needs_http2(_: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    let message = "this is a gRPC address: it speaks HTTP/2 with prior knowledge, not HTTP/1.1\n";
-    Ok(text(StatusCode::HTTP_VERSION_NOT_SUPPORTED, message))
 }
 
 /// Reads as far as it takes to know whether the client speaks HTTP/2.

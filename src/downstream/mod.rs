@@ -15,6 +15,7 @@ mod log;
 mod pace;
 mod place;
 mod requests;
+mod rest;
 mod serve;
 mod service;
 mod services;

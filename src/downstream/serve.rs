@@ -9,6 +9,7 @@ use super::connection::{self, Connection};
 use super::service::Calls;
 use super::settings::Settings;
 use crate::cache::{Library, Scopes};
+use crate::json::Schemas;
 use crate::shutdown::Drain;
 use crate::telemetry::{Health, Metrics};
 use crate::wire::Listener;
@@ -27,6 +28,8 @@ pub struct Shared {
     pub health: Arc<Health>,
     /// Who answers, in `control_plane.identifier`.
     pub identifier: String,
+    /// What is known of types, for clients that read JSON.
+    pub schemas: Schemas,
 }
 
 /// What an accept loop waits when the kernel has no connection to give, so that it does not spin.
@@ -34,7 +37,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves clients until it is time to stop. The connections end by themselves then, each holding a [`Drain`].
 pub async fn serve(listener: Listener, shared: Arc<Shared>, drain: Drain) {
-    let calls = Arc::new(Calls::new(shared));
+    let calls = Arc::new(Calls::new(shared, drain.clone()));
     let mut stop = drain.clone();
     let mut draining = std::pin::pin!(stop.draining());
     loop {

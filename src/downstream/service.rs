@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, Ready, ready};
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tonic::Status;
@@ -22,16 +22,19 @@ use super::health::Checks;
 use super::log::Log;
 use super::pace::Pace;
 use super::requests::Requests;
+use super::rest::Polls;
 use super::services::{self, Unknown};
 use super::session::Session;
 use super::streams::Streams;
 use super::{Shared, clock};
+use crate::shutdown::Drain;
 use crate::wire::frame::ACCEPTED;
 use crate::wire::{Deframer, Encoding, timeout};
 
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
     pub(super) shared: Arc<Shared>,
+    polls: Arc<Polls>,
     log: Arc<Log>,
     health: ConcurrencyLimit<HealthServer<Checks>>,
 }
@@ -44,9 +47,10 @@ const SMALL_CALLS_MAX: usize = 256;
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
 impl Calls {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, drain: Drain) -> Self {
         let checks = Checks::new(shared.health.clone(), shared.settings.transport_v2);
         Self {
+            polls: Arc::new(Polls::new(shared.clone(), drain)),
             shared,
             log: Arc::default(),
             health: ServiceBuilder::new()
@@ -57,6 +61,9 @@ impl Calls {
 
     /// One request on an HTTP/2 connection.
     pub(super) fn call(&self, request: Request<Incoming>, streams: &Streams) -> Answering {
+        if Polls::path(request.uri().path()) {
+            return Either::Right(self.polls.clone().answer(request).boxed());
+        }
         let response = match refuse(request.method(), request.headers()) {
             Some(response) => response,
             None if services::split(request.uri().path()).is_some_and(|(service, _)| service == SERVICE_NAME) => {
@@ -70,6 +77,20 @@ impl Calls {
                 })
             }
         };
+        Either::Left(ready(Ok(response)))
+    }
+
+    /// One request on a connection of HTTP/1.1: clients that poll speak it, and gRPC does not.
+    pub(super) fn call_http1(&self, request: Request<Incoming>) -> Answering {
+        if Polls::path(request.uri().path()) {
+            return Either::Right(self.polls.clone().answer(request).boxed());
+        }
+        let message = "gRPC speaks HTTP/2 with prior knowledge, not HTTP/1.1; with it there are POST /v3/discovery:clusters \
+                       and the like\n";
+        let mut response = text(StatusCode::HTTP_VERSION_NOT_SUPPORTED, message);
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
         Either::Left(ready(Ok(response)))
     }
 

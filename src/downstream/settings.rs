@@ -42,6 +42,8 @@ pub struct Timers {
     pub keepalive: Option<Duration>,
     /// When a stream is ended, so that clients spread over all relays; some earlier, some later.
     pub stream_age: Option<Duration>,
+    /// How long a client that polls waits for news at most; zero: it is answered at once (H-04).
+    pub rest_poll: Duration,
 }
 
 impl Default for Limits {
@@ -61,6 +63,7 @@ impl Default for Timers {
             write_stall: Some(Duration::from_secs(60)),
             keepalive: Some(Duration::from_secs(30)),
             stream_age: Some(Duration::from_secs(30 * 60)),
+            rest_poll: Duration::from_millis(800),
         }
     }
 }

@@ -304,7 +304,8 @@ fn what_the_parser_says() {
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`, expected one of node, listeners, admin, upstream, \
             classes, limits, timers, chunk, transport_v2, anonymous, types, descriptors"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`, expected one of linger, \
-            does_not_exist, unanswered, wildcard_quiet, order_gate, write_stall, keepalive, stream_age, drain, pace"),
+            does_not_exist, unanswered, wildcard_quiet, order_gate, write_stall, keepalive, stream_age, \
+            rest_poll, rest_interval, drain, pace"),
         ("listeners: 5\n", "1:12: listeners: expected sequence start"),
         ("listeners:\n  - tls: x\n", "2:5: listeners[0].tls: unknown field `tls`, expected one of address"),
         ("listeners: [{}]\n", "1:13: listeners[0]: missing field `address`"),

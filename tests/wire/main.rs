@@ -15,5 +15,6 @@ mod cork;
 mod laggards;
 mod lifetimes;
 mod memory;
+mod rest;
 mod services;
 mod support;

@@ -251,6 +251,12 @@ impl Check {
             },
         );
         let unanswered = unanswered.unwrap_or(usual.unanswered);
+        let interval = |text: &str| match quantity::duration(text)? {
+            Duration::ZERO => Err("0 would poll without a pause; write the pause, such as 5s".to_owned()),
+            pause => Ok(pause),
+        };
+        let rest_interval = self.read("timers.rest_interval", timers.rest_interval.as_ref(), interval);
+        let rest_interval = rest_interval.unwrap_or(usual.rest_interval);
         let mut read = |name: &str, scalar: &Option<Scalar>| {
             self.read(&format!("timers.{name}"), scalar.as_ref(), quantity::duration)
         };
@@ -263,6 +269,8 @@ impl Check {
             write_stall: read("write_stall", &timers.write_stall).unwrap_or(usual.write_stall),
             keepalive: read("keepalive", &timers.keepalive).unwrap_or(usual.keepalive),
             stream_age: read("stream_age", &timers.stream_age).unwrap_or(usual.stream_age),
+            rest_poll: read("rest_poll", &timers.rest_poll).unwrap_or(usual.rest_poll),
+            rest_interval,
             drain: read("drain", &timers.drain).unwrap_or(usual.drain),
             pace: read("pace", &timers.pace).unwrap_or(usual.pace),
         }

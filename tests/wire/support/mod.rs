@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod messages;
+pub(crate) mod polls;
 pub(crate) mod raw;
 
 use std::net::SocketAddr;
@@ -103,6 +104,7 @@ impl Relay {
             metrics: Metrics::new([]),
             health,
             identifier: "distributary/relay".to_owned(),
+            schemas: distributary::json::Schemas::standard(),
         });
         let (listener, address) = listen(planned.unix);
         let (trigger, draining) = drain();

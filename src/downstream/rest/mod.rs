@@ -1,0 +1,148 @@
+//! Clients that poll over HTTP with JSON.
+//!
+//! Owns what is asked of a request before it is read, and the words of HTTP for every answer. Refuses to know streams: each
+//! poll stands alone (H-05), and what it waits for and gets stands in `poll` and `reply`.
+
+mod head;
+mod poll;
+mod refusal;
+mod reply;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use head::Method;
+use poll::{Poll, Polled};
+use refusal::Refusal;
+
+use super::Shared;
+use super::body::Body;
+use super::clock;
+use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use crate::shutdown::Drain;
+
+/// Answers all polls of one listener.
+pub(super) struct Polls {
+    shared: Arc<Shared>,
+    drain: Drain,
+    /// So many large requests are held at the same time.
+    large: Semaphore,
+}
+
+/// A request that is larger than this takes one of [`LARGE_MAX`] places: what small ones take together is bounded by what
+/// connections take anyway.
+const SMALL_BYTES_MAX: usize = 64 * 1024;
+const LARGE_MAX: usize = 4;
+/// How long a client may take to send its request, and wait for a place if it is large.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+impl Polls {
+    pub(super) fn new(shared: Arc<Shared>, drain: Drain) -> Self {
+        Self {
+            shared,
+            drain,
+            large: Semaphore::new(LARGE_MAX),
+        }
+    }
+
+    /// Whether a path is one of those that are polled.
+    pub(super) fn path(path: &str) -> bool {
+        path.starts_with("/v2/") || path.starts_with("/v3/")
+    }
+
+    /// One poll.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let path = request.uri().path().to_owned();
+        let response = self.poll(request).await.unwrap_or_else(|refusal| {
+            tracing::debug!(
+                path,
+                status = refusal.status.as_u16(),
+                why = refusal.why,
+                "poll refused"
+            );
+            refusal.response()
+        });
+        Ok(response)
+    }
+
+    async fn poll(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let settings = &self.shared.settings;
+        let method = Method::of(&request, settings)?;
+        let hold = head::hold(request.headers(), settings.timers.rest_poll);
+        let asked = tokio::time::timeout(BODY_TIMEOUT, self.read(request)).await;
+        let asked = asked.unwrap_or_else(|_| Err(Refusal::slow(BODY_TIMEOUT)))?;
+        let metrics = self.shared.metrics.of(&method.type_url);
+        metrics.requests.inc();
+        let poll = Poll::new(&self.shared, method.type_url, asked, clock::now())?;
+        match poll.wait(hold, self.drain.clone()).await? {
+            Polled::News(rope) => {
+                metrics.responses.inc();
+                metrics.response_bytes.inc_by(bytes::Buf::remaining(&rope) as u64);
+                let mut response = Response::new(Body::Shared(Some(rope)));
+                response.headers_mut().insert(CONTENT_TYPE, JSON);
+                Ok(response)
+            }
+            // H-02: the client has all there is.
+            Polled::Nothing => {
+                let mut response = Response::new(Body::Empty);
+                *response.status_mut() = StatusCode::NOT_MODIFIED;
+                Ok(response)
+            }
+        }
+    }
+
+    async fn read(&self, request: Request<Incoming>) -> Result<DiscoveryRequest, Refusal> {
+        let limits = &self.shared.settings.limits;
+        let (head, body) = request.into_parts();
+        if announced(&head.headers).is_some_and(|length| length > limits.request) {
+            return Err(Refusal::large(limits.request));
+        }
+        let (body, _place) = self.gather(body).await?;
+        if body.is_empty() {
+            return Err(Refusal::bad("the body is empty; send a DiscoveryRequest as JSON"));
+        }
+        let asked = self.shared.schemas.request(&body);
+        let asked = asked.map_err(|fault| Refusal::bad(format!("the body is no DiscoveryRequest: {fault}")))?;
+        let node = asked.node.as_ref().map_or(0, prost::Message::encoded_len);
+        if limits.node_bytes > 0 && node > limits.node_bytes {
+            self.shared.metrics.refused("node_bytes");
+            let max = limits.node_bytes;
+            return Err(Refusal::over(format!(
+                "{node} bytes of node: over the relay's limit `limits.node_bytes` of {max}"
+            )));
+        }
+        Ok(asked)
+    }
+
+    /// The whole body, and the place that a large one takes until it is read.
+    async fn gather(&self, mut body: Incoming) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Refusal> {
+        let max = self.shared.settings.limits.request;
+        let (mut gathered, mut place) = (BytesMut::new(), None);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Refusal::bad(format!("the body ends early: {error}")))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if gathered.len() + data.len() > max {
+                return Err(Refusal::large(max));
+            }
+            if gathered.len() + data.len() > SMALL_BYTES_MAX && place.is_none() {
+                place = self.large.acquire().await.ok();
+            }
+            gathered.extend_from_slice(&data);
+        }
+        Ok((gathered.freeze(), place))
+    }
+}
+
+/// How long the body is, as the client says.
+fn announced(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,241 @@
+//! Clients that poll.
+
+mod bad_input;
+mod many;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributary::json::{Bounds, Schemas, Tree, Unknown};
+use distributary::xds::{Name, Reason, TypeUrl, Update};
+use serde_json::json;
+
+use crate::support::client::Half;
+use crate::support::polls::{Poller, request};
+use crate::support::{CDS, EDS, Plan, Relay, now, resource, until};
+
+pub(crate) const CLUSTERS: &str = "/v3/discovery:clusters";
+const ENDPOINTS: &str = "/v3/discovery:endpoints";
+/// Polls that are held so long end by something else.
+const LONG: Duration = Duration::from_secs(60);
+
+pub(crate) fn hold(hold: Duration) -> impl FnOnce(&mut Plan) {
+    move |plan| plan.settings.timers.rest_poll = hold
+}
+
+/// Puts clusters with this timeout in seconds, or endpoints of these names.
+pub(crate) fn put(relay: &Relay, type_url: &str, names: &[&str], content: u32) {
+    let kind = TypeUrl::new(type_url);
+    let one = |name: &&str| {
+        let json = if type_url == EDS {
+            json!({"@type": EDS, "cluster_name": name, "policy": {"overprovisioning_factor": content}})
+        } else {
+            json!({"@type": CDS, "name": name, "connect_timeout": format!("{content}s")})
+        };
+        let tree = Tree::json(json.to_string().as_bytes(), Bounds::FILE).unwrap();
+        let any = Schemas::standard().resource(&tree, "", Unknown::Deny).unwrap().value;
+        Update::Put(resource(&kind, name, &any.value), None)
+    };
+    relay.publish(&kind, names.iter().map(one).collect());
+}
+
+/// H-01, H-02, H-05: the path says the type; a version that is not the present one is answered at once, whatever it is.
+#[tokio::test]
+async fn a_poll_is_answered_with_what_is_new() {
+    let relay = Relay::with(hold(LONG));
+    put(&relay, CDS, &["a", "b"], 1);
+    let mut poller = Poller::connect(relay.port()).await;
+    let answer = poller.poll(CLUSTERS, &request("", &[])).await;
+    let (version, names) = answer.says();
+    assert_eq!(names, ["a", "b"]);
+    let json = answer.json();
+    assert_eq!((json["type_url"].as_str(), version.len()), (Some(CDS), 32));
+    assert_eq!(json["resources"][0]["connect_timeout"], "1s");
+    assert_eq!(json["control_plane"]["identifier"], "distributary/relay");
+    assert!(
+        answer.head.contains("content-type: application/json"),
+        "{}",
+        answer.head
+    );
+    // An update that was refused is polled for again, with the version from before it.
+    for stale in ["", "0", "other"] {
+        let again = poller.poll(CLUSTERS, &request(stale, &[])).await.says();
+        assert_eq!(again, (version.clone(), names.clone()));
+    }
+    // The type that the body says does not count.
+    let other = json!({"node": {"id": "x"}, "type_url": EDS, "resourceNames": ["b"]}).to_string();
+    assert_eq!(poller.poll(CLUSTERS, &other).await.says().1, ["b"]);
+}
+
+/// H-02, H-04: a client that has it all waits until its time is over, and is told that nothing is new.
+#[tokio::test]
+async fn a_client_that_is_up_to_date() {
+    let relay = Relay::with(hold(Duration::from_millis(100)));
+    put(&relay, CDS, &["a"], 1);
+    let mut poller = Poller::connect(relay.port()).await;
+    let (version, _) = poller.poll(CLUSTERS, &request("", &[])).await.says();
+    let asked = now();
+    let answer = poller.poll(CLUSTERS, &request(&version, &[])).await;
+    assert_eq!((answer.status, answer.body.len()), (304, 0));
+    assert!(asked.elapsed() >= Duration::from_millis(100));
+}
+
+/// H-04: a change ends the wait; one that does not concern the client does not.
+#[tokio::test]
+async fn a_change_ends_the_wait() {
+    let relay = Relay::with(hold(LONG));
+    put(&relay, EDS, &["a", "b"], 1);
+    let mut poller = Poller::connect(relay.port()).await;
+    let (version, names) = poller.poll(ENDPOINTS, &request("", &["a"])).await.says();
+    assert_eq!(names, ["a"]);
+    let json = [("content-type", "application/json")];
+    poller
+        .send(ENDPOINTS, &json, request(&version, &["a"]).as_bytes())
+        .await;
+    until(|| relay.view().seats() == 2, || "nobody polls".to_owned()).await;
+    put(&relay, EDS, &["b"], 2);
+    put(&relay, EDS, &["a"], 2);
+    let answer = poller.answer().await;
+    assert_eq!(answer.says().1, ["a"]);
+    assert_eq!(answer.json()["resources"][0]["policy"]["overprovisioning_factor"], 2);
+    // What is gone leaves an empty set behind.
+    let version = answer.says().0;
+    poller
+        .send(ENDPOINTS, &json, request(&version, &["a"]).as_bytes())
+        .await;
+    until(|| relay.view().seats() == 2, || "nobody polls".to_owned()).await;
+    let gone = Update::Absent(Name::from("a"), Reason::Said);
+    relay.publish(&TypeUrl::new(EDS), vec![gone]);
+    assert_eq!(poller.answer().await.says(), ("0".repeat(32), Vec::new()));
+}
+
+/// H-06: no names are all names, of every type.
+#[tokio::test]
+async fn no_names_are_all_names() {
+    let relay = Relay::with(hold(LONG));
+    put(&relay, EDS, &["a", "b"], 1);
+    let mut poller = Poller::connect(relay.port()).await;
+    assert_eq!(poller.poll(ENDPOINTS, &request("", &[])).await.says().1, ["a", "b"]);
+    assert_eq!(poller.poll(ENDPOINTS, &request("", &["*"])).await.says().1, ["a", "b"]);
+}
+
+/// B-20, K-15: what nobody has answered for is not said to be nothing; that there is nothing is said.
+#[tokio::test]
+async fn what_is_not_known_is_not_empty() {
+    let relay = Relay::with(hold(Duration::from_millis(50)));
+    let mut poller = Poller::connect(relay.port()).await;
+    for version in ["", "5"] {
+        let answer = poller.poll(CLUSTERS, &request(version, &[])).await;
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(
+            answer.json()["error"]
+                .as_str()
+                .unwrap()
+                .contains("no upstream has answered")
+        );
+        assert!(answer.head.contains("retry-after: 1"), "{}", answer.head);
+    }
+    assert_eq!(poller.poll(CLUSTERS, &request("", &["a"])).await.status, 503);
+    put(&relay, CDS, &[], 0);
+    let (version, names) = poller.poll(CLUSTERS, &request("", &[])).await.says();
+    assert_eq!((version.as_str(), names.len()), ("0".repeat(32).as_str(), 0));
+    assert_eq!(poller.poll(CLUSTERS, &request(&version, &[])).await.status, 304);
+    // Of a type that is not full state, what is known is said when the time is over; of the others only all of it (B-16).
+    put(&relay, EDS, &["a"], 1);
+    put(&relay, CDS, &["a"], 1);
+    assert_eq!(poller.poll(ENDPOINTS, &request("", &["a", "b"])).await.says().1, ["a"]);
+    assert_eq!(poller.poll(CLUSTERS, &request("", &["a", "b"])).await.status, 503);
+}
+
+/// K-09: the same content has the same version for every client that has it, polled or streamed.
+#[tokio::test]
+async fn versions_are_those_of_streams() {
+    use crate::support::messages::Subscriber;
+    let relay = Relay::with(hold(LONG));
+    put(&relay, CDS, &["a", "b"], 1);
+    let mut poller = Poller::connect(relay.port()).await;
+    let (polled, _) = poller.poll(CLUSTERS, &request("", &["a"])).await.says();
+    let path = format!("/{}/StreamAggregatedResources", crate::support::ADS);
+    let call = relay.connect().await.call(&path).await;
+    let mut stream = Subscriber::new(call, distributary::xds::Dialect::Sotw, CDS);
+    stream.subscribe(&["a"]);
+    assert_eq!(stream.take().await.version, polled);
+}
+
+/// Whoever polls for the same gets the same bytes, written once.
+#[tokio::test]
+async fn replies_are_written_once() {
+    let relay = Relay::with(hold(LONG));
+    put(&relay, CDS, &["a", "b", "c"], 1);
+    for _ in 0..5 {
+        let mut poller = Poller::connect(relay.port()).await;
+        assert_eq!(poller.poll(CLUSTERS, &request("", &[])).await.says().1.len(), 3);
+        assert_eq!(poller.poll(CLUSTERS, &request("", &["b"])).await.says().1.len(), 1);
+    }
+    let [texts, replies] = relay.shared.library.written();
+    assert_eq!((texts.computed, replies.computed, replies.asked), (3, 2, 10));
+    put(&relay, CDS, &["b"], 2);
+    let mut poller = Poller::connect(relay.port()).await;
+    poller.poll(CLUSTERS, &request("", &[])).await;
+    let [texts, replies] = relay.shared.library.written();
+    assert_eq!(
+        (texts.computed, replies.computed),
+        (4, 3),
+        "what changed is written, and nothing else"
+    );
+}
+
+/// H-02, K-26: who waits when the relay stops is answered before it has gone.
+#[tokio::test]
+async fn a_drain_answers_who_waits() {
+    let relay = Relay::with(hold(LONG));
+    put(&relay, CDS, &["a"], 1);
+    let mut poller = Poller::connect(relay.port()).await;
+    let (version, _) = poller.poll(CLUSTERS, &request("", &[])).await.says();
+    let body = request(&version, &[]);
+    poller
+        .send(CLUSTERS, &[("content-type", "application/json")], body.as_bytes())
+        .await;
+    until(|| relay.view().seats() == 2, || "nobody polls".to_owned()).await;
+    relay.begin_drain(LONG);
+    assert_eq!(poller.answer().await.status, 304);
+    until(|| relay.open() == (0, 0), || "connections stay".to_owned()).await;
+}
+
+/// A client that goes away while it waits leaves nothing behind.
+#[tokio::test]
+async fn a_client_that_goes_away() {
+    let relay = Relay::with(hold(LONG));
+    let mut poller = Poller::connect(relay.port()).await;
+    let json = [("content-type", "application/json")];
+    poller.send(CLUSTERS, &json, request("", &[]).as_bytes()).await;
+    until(|| relay.view().seats() == 2, || "nobody polls".to_owned()).await;
+    drop(poller);
+    relay.settles_at(0).await;
+}
+
+/// H-01: HTTP/2 is as good, beside gRPC on the same connection; both generations have their paths.
+#[tokio::test]
+async fn over_http_2_and_of_the_second_version() {
+    let relay = Relay::with(hold(LONG));
+    put(&relay, CDS, &["a"], 1);
+    let client = relay.connect().await;
+    let headers = [("content-type", "application/json; charset=utf-8")];
+    let half = Half::Unary(request("", &[]).into());
+    let mut call = client.request("POST", CLUSTERS, &headers, half).await.unwrap();
+    assert_eq!(call.head.status(), 200);
+    let body = call.responses.data().await.unwrap().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(json["resources"][0]["name"], "a");
+
+    let v2 = "type.googleapis.com/envoy.api.v2.Cluster";
+    let kind = TypeUrl::new(v2);
+    // Name 1 is `a` in both generations.
+    relay.publish(
+        &kind,
+        vec![Update::Put(Arc::clone(&resource(&kind, "a", b"\x0a\x01a")), None)],
+    );
+    let mut poller = Poller::connect(relay.port()).await;
+    let answer = poller.poll("/v2/discovery:clusters", &request("", &[])).await;
+    assert_eq!(answer.json()["type_url"], v2);
+}

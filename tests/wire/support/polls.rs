@@ -1,0 +1,113 @@
+//! A client that polls: HTTP/1.1 by hand, so that it can also do what no library does.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::PATIENCE;
+
+/// One connection.
+pub(crate) struct Poller {
+    socket: TcpStream,
+    read: Vec<u8>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The version, and the names of the resources.
+    pub(crate) fn says(&self) -> (String, Vec<String>) {
+        assert_eq!(self.status, 200, "{self:?}");
+        let json = self.json();
+        let name = |resource: &Value| {
+            let name = resource.get("name").or_else(|| resource.get("cluster_name"));
+            name.and_then(Value::as_str).unwrap().to_owned()
+        };
+        let names = json["resources"].as_array().unwrap().iter().map(name).collect();
+        (json["version_info"].as_str().unwrap().to_owned(), names)
+    }
+}
+
+/// A request with these names, from a client that has this version.
+pub(crate) fn request(version: &str, names: &[&str]) -> String {
+    json!({"version_info": version, "node": {"id": "poller"}, "resource_names": names}).to_string()
+}
+
+impl Poller {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self {
+            socket: TcpStream::connect(address).await.unwrap(),
+            read: Vec::new(),
+        }
+    }
+
+    /// Polls and waits for the answer.
+    pub(crate) async fn poll(&mut self, path: &str, body: &str) -> Answer {
+        self.post(path, &[("content-type", "application/json")], body.as_bytes())
+            .await
+    }
+
+    pub(crate) async fn post(&mut self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        self.send(path, headers, body).await;
+        self.answer().await
+    }
+
+    pub(crate) async fn send(&mut self, path: &str, headers: &[(&str, &str)], body: &[u8]) {
+        let mut all = format!(
+            "POST {path} HTTP/1.1\r\nhost: relay\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in headers {
+            all += &format!("{name}: {value}\r\n");
+        }
+        self.write(&[all.as_bytes(), b"\r\n", body].concat()).await;
+    }
+
+    /// What the relay does not take any more is its decision.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> bool {
+        self.socket.write_all(bytes).await.is_ok()
+    }
+
+    pub(crate) async fn answer(&mut self) -> Answer {
+        timeout(PATIENCE, self.read_answer()).await.expect("no answer")
+    }
+
+    async fn read_answer(&mut self) -> Answer {
+        let split = loop {
+            if let Some(at) = self.read.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            self.more().await;
+        };
+        let head = String::from_utf8(self.read.drain(..split).collect()).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let length = head.to_ascii_lowercase();
+        let length = length.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.map_or(0, |length| length.parse().unwrap());
+        while self.read.len() < length {
+            self.more().await;
+        }
+        let body = self.read.drain(..length).collect();
+        Answer { status, head, body }
+    }
+
+    async fn more(&mut self) {
+        let mut buffer = vec![0; 64 * 1024];
+        let count = self.socket.read(&mut buffer).await.unwrap();
+        assert!(count > 0, "the connection ended within an answer: {:?}", self.read);
+        self.read.extend_from_slice(&buffer[..count]);
+    }
+}
