@@ -1,11 +1,14 @@
 //! The wiring: from a checked configuration to running parts. It owns what is connected to what, and nothing else.
 
 mod plan;
+mod warm;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
+
+use warm::Warm;
 
 use crate::admin::{Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
@@ -72,21 +75,32 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         identifier: format!("distributary/{}", config.node.id),
         schemas,
     });
+    let warm = Warm::new(&config, &scopes, &metrics);
+    if let Some(warm) = &warm {
+        spawn(warm.clone().look(health.clone()));
+    }
     let (trigger, drain) = shutdown::drain();
     listen(&config, &shared, &drain)?;
 
     tokio::select! {
         () = signals.next() => {}
-        () = feed(&config, &mark, &scopes, &metrics, &health) => {}
+        () = feed(&config, &mark, &scopes, &metrics, &health, warm.as_ref()) => {}
         () = look_after(&scopes, &library, &metrics) => {}
+        () = keep(warm.as_deref()) => {}
     }
     tracing::info!(within = ?config.timers.drain, "draining");
     health.advance(Status::Draining);
     let deadline = shutdown::after(config.timers.drain);
+    let last = warm.map(Warm::last);
     trigger.begin(deadline);
     drop((drain, shared));
+    let last = async {
+        if let Some(last) = last {
+            last.await;
+        }
+    };
     tokio::select! {
-        finished = trigger.finished(deadline) => tracing::info!(finished, "stopped"),
+        (finished, ()) = async { tokio::join!(trigger.finished(deadline), last) } => tracing::info!(finished, "stopped"),
         () = signals.next() => tracing::warn!("stopped at once by a second signal"),
     }
     Ok(())
@@ -117,7 +131,14 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
 }
 
 /// Gives every new view its writer.
-async fn feed(config: &Config, mark: &str, scopes: &Scopes, metrics: &Metrics, health: &Arc<Health>) {
+async fn feed(
+    config: &Config,
+    mark: &str,
+    scopes: &Scopes,
+    metrics: &Metrics,
+    health: &Arc<Health>,
+    warm: Option<&Arc<Warm>>,
+) {
     let servers: Vec<_> = config
         .upstream
         .servers
@@ -146,10 +167,24 @@ async fn feed(config: &Config, mark: &str, scopes: &Scopes, metrics: &Metrics, h
         for view in scopes.take_created() {
             if let Some(Some((target, settings))) = servers.get(view.server()) {
                 let node = scopes.presented(view.class()).over(&config.node);
-                spawn(Writer::new(view, &node, target, settings).run());
+                let (writer, warm) = (Writer::new(view.clone(), &node, target, settings), warm.cloned());
+                spawn(async move {
+                    if let Some(warm) = warm {
+                        warm.load(&view).await;
+                    }
+                    writer.run().await;
+                });
             }
         }
         scopes.changed().await;
+    }
+}
+
+/// Writes snapshots, if any are asked for.
+async fn keep(warm: Option<&Warm>) {
+    match warm {
+        Some(warm) => warm.keep().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -167,6 +202,8 @@ async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics) {
 
 fn show(views: &[Arc<View>], metrics: &Metrics) {
     metrics.views.set(i64::try_from(views.len()).unwrap_or(i64::MAX));
+    let stale: usize = views.iter().map(|view| view.stale().len()).sum();
+    metrics.stale_serving.set(i64::try_from(stale).unwrap_or(i64::MAX));
     metrics.show_cache(views.iter().flat_map(|view| view.summary().types));
 }
 

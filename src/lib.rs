@@ -22,6 +22,7 @@
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
 //! - [`wire`]: shared bytes on their way into sockets.
 //! - [`downstream`]: clients: sessions and services.
+//! - [`snapshot`]: what is known, on disk, for the next start.
 //! - [`config`], [`telemetry`], [`shutdown`], [`admin`]: what operators choose and see.
 //! - [`get`]: one question to a server, for people.
 //! - [`app`]: the only place where all of this is connected; [`cli`] runs it.
@@ -39,6 +40,7 @@ pub mod json;
 pub mod proto;
 pub mod protocol;
 pub mod shutdown;
+pub mod snapshot;
 pub mod telemetry;
 pub mod upstream;
 pub mod wire;

@@ -3,12 +3,12 @@
 //! Owns the translation. Refuses to decide anything: every default and every check stands in `config`.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::cache::{Route, Routes, Settings as ViewSettings};
+use crate::cache::{Route, Routes, Scopes, Settings as ViewSettings};
 use crate::config::Config;
 use crate::protocol::ClientSettings;
-use crate::xds::{ServerFeatures, Types};
+use crate::xds::{Class, ServerFeatures, Types};
 use crate::{downstream, protocol, upstream};
 
 /// What stands for "for ever" where a duration is added to a point in time.
@@ -73,6 +73,29 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
         ping: set(config.timers.keepalive).map_or(Duration::ZERO, |keepalive| keepalive.max(PING_LEAST)),
         idle: config.timers.linger,
     }
+}
+
+/// What people call a class of clients: what the control plane sees of it besides the relay itself. Empty: all clients.
+pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
+    let presented = scopes.presented(class);
+    let rule = class.rule.map(|rule| format!("rule {rule}"));
+    let common = presented
+        .common
+        .iter()
+        .map(|(field, value)| format!("{field}={value:?}"));
+    let features = presented
+        .endpoint_collections
+        .then(|| "endpoint collections".to_owned());
+    let node = [("id", &presented.id), ("cluster", &presented.cluster)].into_iter();
+    let node = node.filter_map(|(key, value)| Some(format!("as {key} {:?}", value.as_ref()?)));
+    let parts: Vec<String> = rule.into_iter().chain(common).chain(node).chain(features).collect();
+    parts.join(", ")
+}
+
+/// The time now, at which what is read from disk counts as received.
+#[expect(clippy::disallowed_methods, reason = "the wiring's one place to read the clock")]
+pub(super) fn now() -> Instant {
+    Instant::now()
 }
 
 /// Which servers each authority is asked at.

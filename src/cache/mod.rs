@@ -26,6 +26,7 @@ mod sets;
 mod shard;
 mod slab;
 pub mod standing;
+mod stock;
 mod woken;
 
 pub use bell::{Bell, Driver};
@@ -37,6 +38,7 @@ pub use routes::{Route, Routes};
 pub use scopes::Scopes;
 pub use seat::Seat;
 pub use standing::Heed;
+pub use stock::Kept;
 pub use view::{Settings, View};
 pub use woken::Woken;
 

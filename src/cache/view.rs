@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::Notify;
 
 use super::leases::Leases;
@@ -32,6 +32,8 @@ pub struct View {
     pub(super) heed: Heed,
     pub(super) settings: Settings,
     pub(super) cut: ArcSwap<Cut>,
+    /// What an earlier run of the relay knew, as long as it may be needed.
+    pub(super) stock: ArcSwapOption<Cut>,
     generation: AtomicU64,
     pub(super) leases: Leases,
     pub(super) sets: Sets,
@@ -91,6 +93,7 @@ impl View {
             heed,
             settings,
             cut: ArcSwap::default(),
+            stock: ArcSwapOption::empty(),
             generation: AtomicU64::new(0),
             leases: Leases::new(settings.linger, settings.names_per_view),
             sets: Sets::default(),
@@ -184,13 +187,17 @@ impl View {
     /// The writer says what is new. K-20: all of it becomes visible at once, and only then those are told whom it concerns: some
     /// at a time by who calls this, or all of them at once.
     pub fn publish(&self, changes: &[Changes]) -> Woken {
+        self.publish_by(changes, Cut::with)
+    }
+
+    pub(super) fn publish_by(&self, changes: &[Changes], apply: fn(&Cut, &Changes) -> (Cut, Vec<Name>)) -> Woken {
         let mut replaced = lock(&self.writer);
         let before = self.cut.load_full();
         let generation = self.generation() + 1;
         let mut cut = (*before).clone();
         let mut rings = Vec::new();
         for change in changes {
-            let (next, names) = cut.with(change);
+            let (next, names) = apply(&cut, change);
             let flipped = flags(cut.slot(&change.type_url)) != flags(next.slot(&change.type_url));
             // K-09: what is the same content is no change, and keeps the very state that sessions hold.
             if names.is_empty() && !flipped {
@@ -362,10 +369,11 @@ impl View {
 }
 
 /// What concerns everybody who wants anything of a type: it decides what is said of names that are not there.
-fn flags(slot: Option<&Slot>) -> (bool, bool) {
-    slot.map_or((false, false), |slot| {
+fn flags(slot: Option<&Slot>) -> (bool, bool, bool) {
+    slot.map_or((false, false, false), |slot| {
         (
             slot.answered,
+            slot.stale(),
             slot.wildcard.as_ref().is_some_and(|state| state.complete()),
         )
     })

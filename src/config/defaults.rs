@@ -10,6 +10,7 @@ pub(super) const ADMIN: Address = Address::Socket(SocketAddr::new(IpAddr::V4(Ipv
 pub(super) const CHUNK: usize = 2 * MIB;
 pub(super) const TRANSPORT_V2: bool = true;
 pub(super) const ANONYMOUS: bool = false;
+pub(super) const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(30);
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;

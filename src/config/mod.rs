@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use defaults::{Limits, Timers};
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
@@ -57,6 +58,8 @@ pub struct Config {
     pub types: BTreeMap<String, Traits>,
     /// J-04: files with the descriptors of types that are not of the public API, for JSON and YAML.
     pub descriptors: Vec<PathBuf>,
+    /// Where what is known is written down for the next start, if it is.
+    pub snapshot: Option<Snapshot>,
     /// What the operator should know, and what does not keep the relay from running.
     pub warnings: Vec<String>,
 }
@@ -115,6 +118,17 @@ pub enum Bootstrap {
     File(PathBuf),
     /// What `GRPC_XDS_BOOTSTRAP_CONFIG` says.
     Text(String),
+}
+
+/// What is known is written to disk, so that the relay can serve after a restart without its control planes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The directory; made if it is not there.
+    pub dir: PathBuf,
+    /// How often what changed is written.
+    pub interval: Duration,
+    /// Whether keys and certificates (SDS) are written too.
+    pub include_secrets: bool,
 }
 
 /// Where a listener is bound.

@@ -27,6 +27,7 @@ pub(super) struct File {
     pub(super) anonymous: Option<bool>,
     pub(super) types: Vec<Type>,
     pub(super) descriptors: Vec<Scalar>,
+    pub(super) snapshot: Option<Snapshot>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,6 +100,14 @@ pub(super) struct Type {
     pub(super) name_field: Option<Scalar>,
     pub(super) wildcard: Option<bool>,
     pub(super) full_state: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Snapshot {
+    pub(super) dir: Scalar,
+    pub(super) interval: Option<Scalar>,
+    pub(super) include_secrets: Option<bool>,
 }
 
 /// One thing wrong with a file.

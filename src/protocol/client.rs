@@ -29,7 +29,7 @@ use crate::proto::envoy::config::core::v3::Node;
 use crate::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
-use crate::xds::{Changes, Dialect, ServerFeatures, Target, TypeUrl, Types, Update, Want};
+use crate::xds::{Changes, Dialect, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
 pub use wire::{Unreadable, read_delta, read_sotw};
 
 /// The client's half of one ADS stream to one server, over all the connections that it takes.
@@ -168,6 +168,12 @@ impl Client {
         self.note(&want.type_url);
         self.drop_unwanted(&want.type_url);
         changes.into_iter().collect()
+    }
+
+    /// Something is wanted of which an earlier run of the relay knew this. What it says holds until the server says otherwise;
+    /// the server is not told of it. To be published as restored.
+    pub fn handle_restored(&mut self, type_url: &TypeUrl, target: &Target, slot: &Slot) -> Option<Changes> {
+        self.feeds.get_mut(type_url)?.restore(target, slot)
     }
 
     /// A stream was opened; `round_trip` is how long its transport takes there and back.

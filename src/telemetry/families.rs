@@ -26,6 +26,8 @@ pub(super) struct Families {
     pub(super) views: Gauge,
     pub(super) gates_expired: Counter,
     pub(super) unanswered: Counter,
+    pub(super) stale_serving: Gauge,
+    snapshots: Family<Labels<1>, Counter>,
     streams: Family<Labels<1>, Gauge>,
     refused: Family<Labels<1>, Counter>,
     requests: Family<Labels<1>, Counter>,
@@ -71,6 +73,8 @@ impl Families {
             convergence: register(own, "convergence_seconds", "From the arrival of a change to a client's acknowledgement", Family::new_with_constructor(histogram)),
             gates_expired: register(own, "gates_expired", "Listeners and routes sent without the clusters or endpoints they waited for", Counter::default()),
             unanswered: register(own, "unanswered", "Client requests that a control plane left unanswered", Counter::default()),
+            stale_serving: register(own, "stale_serving", "Types of views that serve what a snapshot said, on which the server has not spoken yet", Gauge::default()),
+            snapshots: register(own, "snapshots", "Snapshots written and loaded, and those that failed", Family::default()),
             refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),
             upstream_connected: register(own, "upstream_connected", connected, Family::default()),
             upstream_responses: register(own, "upstream_responses", "Responses from the server", Family::default()),
@@ -86,6 +90,10 @@ impl Families {
 
     pub(super) fn refused(&self, limit: &str) -> Counter {
         self.refused.get_or_create(&[("limit", limit.to_owned())]).clone()
+    }
+
+    pub(super) fn snapshots(&self, result: &str) -> Counter {
+        self.snapshots.get_or_create(&[("result", result.to_owned())]).clone()
     }
 
     pub(super) fn of_type(&self, label: &str) -> TypeMetrics {

@@ -33,6 +33,23 @@ pub struct Metrics {
     pub gates_expired: Counter,
     /// Times that a client's wait for its control plane ran out.
     pub unanswered: Counter,
+    /// Types of views that serve what a snapshot said, on which the server has not spoken yet.
+    pub stale_serving: Gauge,
+    /// Snapshots.
+    pub snapshots: SnapshotMetrics,
+}
+
+/// What is counted of snapshots.
+#[derive(Debug)]
+pub struct SnapshotMetrics {
+    /// Those that were written.
+    pub written: Counter,
+    /// Those that could not be written.
+    pub not_written: Counter,
+    /// Those that a view began with.
+    pub loaded: Counter,
+    /// Those that were there and are not whole, or cannot be read.
+    pub not_loaded: Counter,
 }
 
 /// What is counted for one resource type.
@@ -87,6 +104,13 @@ impl Metrics {
             views: families.views.clone(),
             gates_expired: families.gates_expired.clone(),
             unanswered: families.unanswered.clone(),
+            stale_serving: families.stale_serving.clone(),
+            snapshots: SnapshotMetrics {
+                written: families.snapshots("written"),
+                not_written: families.snapshots("not_written"),
+                loaded: families.snapshots("loaded"),
+                not_loaded: families.snapshots("not_loaded"),
+            },
             registry,
             families,
             configured: configured.into_iter().map(str::to_owned).collect(),

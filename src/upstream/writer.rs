@@ -67,16 +67,19 @@ impl Writer {
             self.aside.supersede();
         }
         let wants = self.view.take_wants(now());
-        let cut = self.view.cut();
         for want in wants {
-            let told = self.demand.handle_want(&want, &cut);
+            let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);
         }
         loop {
             self.main.turn(changes);
             self.aside.turn(changes);
             if changes.is_empty() {
-                self.view.publish_standing(self.standing());
+                let standing = self.standing();
+                if standing == Standing::Up {
+                    self.view.clear_stock();
+                }
+                self.view.publish_standing(standing);
                 return;
             }
             let mut woken = self.view.publish(changes);
@@ -97,13 +100,28 @@ impl Writer {
         worst.unwrap_or_else(|| self.view.cut().standing())
     }
 
-    fn tell(&mut self, told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
-        for (which, want) in told {
-            let leg = match which {
-                Which::Main => &mut self.main,
-                Which::Aside => &mut self.aside,
-            };
-            changes.extend(leg.client.handle_want(&want));
+    fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
+        loop {
+            let stock = self.view.stock();
+            let mut restored = Vec::new();
+            for (which, want) in told {
+                let leg = match which {
+                    Which::Main => &mut self.main,
+                    Which::Aside => &mut self.aside,
+                };
+                changes.extend(leg.client.handle_want(&want));
+                let slot = stock.as_ref().and_then(|stock| stock.slot(&want.type_url));
+                if let Some(slot) = slot.filter(|_| want.wanted) {
+                    let known = leg.client.handle_restored(&want.type_url, &want.target, slot);
+                    add(&mut restored, known);
+                }
+            }
+            if restored.is_empty() {
+                return;
+            }
+            // What an earlier run knew is served before the server is asked; and names may be asked for by what it covers.
+            drop(self.view.publish_restored(&restored));
+            told = self.demand.handle_cut(&self.view.cut());
         }
     }
 
@@ -134,5 +152,17 @@ impl Writer {
             self.aside.poll_timeout(),
         ];
         all.into_iter().flatten().min()
+    }
+}
+
+/// Adds changes to those of the same half of the same type.
+fn add(all: &mut Vec<Changes>, more: Option<Changes>) {
+    let Some(mut more) = more else { return };
+    match all.last_mut() {
+        Some(last) if last.type_url == more.type_url && last.wildcard == more.wildcard => {
+            last.updates.append(&mut more.updates);
+            last.complete = last.complete.or(more.complete);
+        }
+        Some(_) | None => all.push(more),
     }
 }

@@ -85,6 +85,9 @@ impl Cut {
             .or_insert_with(|| Slot::new(&changes.type_url));
         if let Some(answered) = changes.answered {
             slot.answered = answered;
+            if answered && !changes.wildcard && slot.named.stale() {
+                slot.named = Arc::new(slot.named.marked(false));
+            }
         }
         if changes.updates.is_empty() && changes.complete.is_none() {
             return (next, Vec::new());
@@ -103,6 +106,23 @@ impl Cut {
             slot.named = state;
         }
         (next, changed.into_iter().collect())
+    }
+
+    /// The cut in which holds what an earlier run of the relay knew, and the names for which something changed.
+    #[must_use]
+    pub fn restored(&self, changes: &Changes) -> (Self, Vec<Name>) {
+        let (mut next, changed) = self.with(changes);
+        if let Some(slot) = next.types.get_mut(&changes.type_url) {
+            let half = if changes.wildcard {
+                slot.wildcard.as_mut()
+            } else {
+                Some(&mut slot.named)
+            };
+            if let Some(state) = half {
+                *state = Arc::new(state.marked(true));
+            }
+        }
+        (next, changed)
     }
 
     /// The cut in which nothing is known of the type's wildcard any more.
@@ -144,6 +164,19 @@ impl Slot {
             (Some(Known::Present(_)), _) | (Some(_), Some(Known::Absent(Reason::TimedOut))) => covered,
             (_, named) => named,
         }
+    }
+
+    /// How many resources exist; what is in both halves counts twice.
+    #[must_use]
+    pub fn present(&self) -> usize {
+        let covered = self.wildcard.as_ref().map_or(0, |state| state.present());
+        covered + self.named.present()
+    }
+
+    /// Whether any of it is what an earlier run of the relay knew, on which the server has not spoken since.
+    #[must_use]
+    pub fn stale(&self) -> bool {
+        self.named.stale() || self.wildcard.as_ref().is_some_and(|state| state.stale())
     }
 
     /// The resource of this name, if it exists.

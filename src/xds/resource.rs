@@ -54,6 +54,8 @@ const TTL: u32 = 6;
 const RESOURCES: u32 = 2;
 const ANY_TYPE_URL: u32 = 1;
 const ANY_VALUE: u32 = 2;
+/// A version is so long as text.
+const VERSION_LEN: usize = 32;
 
 impl Resource {
     /// Encodes and hashes. `seed` 0 is the rule; another one tells apart two contents whose hashes collide (K-09).
@@ -113,6 +115,18 @@ impl Resource {
     #[must_use]
     pub const fn aliases(&self) -> &[Name] {
         &self.aliases
+    }
+
+    /// The encoded fields of the `Resource` message that are passed on as they came.
+    #[must_use]
+    pub fn passed_on(&self) -> Bytes {
+        let before = field_len(NAME, self.name.as_str().len()) + field_len(VERSION, VERSION_LEN);
+        let aliases = self
+            .aliases
+            .iter()
+            .map(|alias| field_len(ALIASES, alias.as_str().len()));
+        let from = self.inner_at as usize + before + aliases.sum::<usize>();
+        self.record.slice(from..self.any_at as usize)
     }
 
     /// The content hash.

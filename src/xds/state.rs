@@ -65,6 +65,7 @@ pub struct State {
     whole: OrdSet<Name>,
     errors: OrdMap<Name, Arc<ResourceError>>,
     complete: bool,
+    stale: bool,
     present: usize,
     bytes: usize,
     sum: Version,
@@ -83,6 +84,7 @@ impl State {
             whole: OrdSet::new(),
             errors: OrdMap::new(),
             complete: false,
+            stale: false,
             present: 0,
             bytes: 0,
             sum: Version::EMPTY,
@@ -105,6 +107,25 @@ impl State {
     #[must_use]
     pub const fn complete(&self) -> bool {
         self.complete
+    }
+
+    /// Whether this is what an earlier run of the relay knew, and the server has not spoken since.
+    #[must_use]
+    pub const fn stale(&self) -> bool {
+        self.stale
+    }
+
+    /// Of a wildcard: whether the server itself says that there is no more. K-16: what an earlier run knew is no ground to take
+    /// anything from a client, which may know more than was written down.
+    #[must_use]
+    pub const fn certain(&self) -> bool {
+        self.complete && !self.stale
+    }
+
+    /// The same knowledge, as an earlier run's or as the server's own.
+    #[must_use]
+    pub(super) fn marked(&self, stale: bool) -> Self {
+        Self { stale, ..self.clone() }
     }
 
     /// How many resources exist.
@@ -267,6 +288,7 @@ impl State {
         }
         if let Some(complete) = complete {
             next.complete = complete;
+            next.stale = false;
         }
         (next, changed)
     }

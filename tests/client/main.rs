@@ -8,6 +8,7 @@ mod demand;
 mod errors;
 mod faults;
 mod names;
+mod restored;
 mod sotw;
 mod stream;
 

@@ -203,6 +203,12 @@ fn the_reference_means_what_it_says() {
     assert_eq!(config.classes, Classes::new(vec![rule]));
     assert_eq!(config.types["acme.config.v1.Policy"].name, NameRule::Field(1));
     assert_eq!(config.descriptors, [Path::new("/etc/distributary/acme.binpb")]);
+    let snapshot = config.snapshot.as_ref().unwrap();
+    assert_eq!(snapshot.dir, Path::new("/var/lib/distributary"));
+    assert_eq!(
+        (snapshot.interval, snapshot.include_secrets),
+        (Duration::from_secs(30), false)
+    );
 }
 
 #[test]
@@ -302,7 +308,7 @@ fn nothing_to_ask_is_an_error() {
 fn what_the_parser_says() {
     for (text, said) in [
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`, expected one of node, listeners, admin, upstream, \
-            classes, limits, timers, chunk, transport_v2, anonymous, types, descriptors"),
+            classes, limits, timers, chunk, transport_v2, anonymous, types, descriptors, snapshot"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`, expected one of linger, \
             does_not_exist, unanswered, wildcard_quiet, order_gate, write_stall, keepalive, stream_age, \
             rest_poll, rest_interval, drain, pace"),
@@ -353,6 +359,8 @@ fn what_the_check_says() {
             1 to 536870911, or 0 for no name in the body"),
         ("descriptors: ['']\n", "1:15: descriptors[0]: the path is empty; write the file of a FileDescriptorSet"),
         ("descriptors: [a.binpb, a.binpb]\n", "1:24: descriptors[1]: `a.binpb` is there twice; remove one"),
+        ("snapshot: {dir: ''}\n", "1:17: snapshot.dir: it is empty; write a directory such as /var/lib/distributary"),
+        ("snapshot: {dir: d, interval: 0}\n", "1:30: snapshot.interval: 0 would write without end; leave `snapshot` out to write nothing"),
         ("types: [{type_url: a.B}, {type_url: x.y/a.B}]\n", "1:37: types[1].type_url: `a.B` is there twice; remove one"),
     ] {
         let place = if said.starts_with(':') { "" } else { ":" };

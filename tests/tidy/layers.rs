@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name.
-const KNOWS: [(&str, &[&str]); 15] = [
+const KNOWS: [(&str, &[&str]); 16] = [
     ("proto", &[]),
     ("xds", &["proto"]),
     ("json", &["xds", "proto"]),
     ("protocol", &["xds", "proto"]),
     ("cache", &["xds", "proto"]),
+    ("snapshot", &["xds", "proto"]),
     ("shutdown", &[]),
     ("telemetry", &["xds"]),
     ("config", &["xds", "proto", "cache"]),
@@ -59,6 +60,7 @@ const KNOWS: [(&str, &[&str]); 15] = [
             "upstream",
             "downstream",
             "admin",
+            "snapshot",
         ],
     ),
     (

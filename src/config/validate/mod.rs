@@ -17,7 +17,7 @@ use serde_saphyr::Location;
 use super::bootstrap::Unknown;
 use super::document::Document;
 use super::shape::{self, Problem, Scalar};
-use super::{Address, Config, ConfigError, Flags, Limits, Timers, defaults, quantity};
+use super::{Address, Config, ConfigError, Flags, Limits, Snapshot, Timers, defaults, quantity};
 
 pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigError> {
     let mut check = Check {
@@ -51,6 +51,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigE
         anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),
         types: check.types(file.types),
         descriptors: check.descriptors(&file.descriptors),
+        snapshot: check.snapshot(file.snapshot),
         warnings: std::mem::take(&mut check.warnings),
     };
     if check.problems.is_empty() {
@@ -193,6 +194,27 @@ impl Check {
             Some(bytes) => bytes,
             None => defaults::CHUNK,
         }
+    }
+
+    fn snapshot(&mut self, given: Option<shape::Snapshot>) -> Option<Snapshot> {
+        let given = given?;
+        let dir = self.read("snapshot.dir", Some(&given.dir), |text| match text {
+            "" => Err("it is empty; write a directory such as /var/lib/distributary".to_owned()),
+            dir => Ok(dir.into()),
+        });
+        let interval = self.read(
+            "snapshot.interval",
+            given.interval.as_ref(),
+            |text| match quantity::duration(text)? {
+                Duration::ZERO => Err("0 would write without end; leave `snapshot` out to write nothing".to_owned()),
+                interval => Ok(interval),
+            },
+        );
+        Some(Snapshot {
+            dir: dir?,
+            interval: interval.unwrap_or(defaults::SNAPSHOT_INTERVAL),
+            include_secrets: given.include_secrets.unwrap_or(false),
+        })
     }
 
     fn limits(&mut self, limits: &shape::Limits) -> Limits {

@@ -5,6 +5,7 @@
 mod errors;
 mod members;
 mod requests;
+mod restored;
 mod streams;
 mod whole;
 

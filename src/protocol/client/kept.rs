@@ -80,6 +80,34 @@ impl Kept {
         self.resources.get(name).map(|one| &one.version)
     }
 
+    /// The version that the server is told of, if it has given one.
+    pub(super) fn declared(&self, name: &str) -> Option<&Arc<str>> {
+        self.version(name).filter(|version| !version.is_empty())
+    }
+
+    /// Takes what an earlier run of the relay held, unless something is held under that name already.
+    pub(super) fn restore(&mut self, resource: &Arc<Resource>) -> Update {
+        let new = || One {
+            resource: resource.clone(),
+            version: Arc::from(""),
+            bare: false,
+            seed: 0,
+            expiry: None,
+            beats: 0,
+        };
+        let name = resource.name();
+        if !self.resources.contains_key(name) {
+            self.resources.insert(name.clone(), new());
+            let aliases = resource.aliases().iter().cloned();
+            self.aliases.extend(aliases.map(|alias| (alias, name.clone())));
+        }
+        let one = self.resources.get(name);
+        Update::Put(
+            one.map_or(resource, |one| &one.resource).clone(),
+            one.and_then(|one| one.expiry),
+        )
+    }
+
     /// The versions mean nothing any more: the server will be spoken to in another dialect.
     pub(super) fn forget_versions(&mut self) {
         let none: Arc<str> = Arc::from("");

@@ -85,6 +85,11 @@ impl Settle {
         self.refused = false;
     }
 
+    /// These are held since an earlier run of the relay; the server is not told of them.
+    pub(super) fn restored(&mut self, names: impl Iterator<Item = Name>) {
+        self.unconfirmed.extend(names.map(|name| (name, false)));
+    }
+
     /// A stream ended; what is known stays (G-19).
     pub(super) fn disconnected(&mut self) {
         self.open = None;

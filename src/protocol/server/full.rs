@@ -34,6 +34,10 @@ impl Subscription {
         if self.wildcard && !state.is_some_and(|state| state.complete()) {
             return Composed::Not(Step::Idle);
         }
+        // K-16: what an earlier run of the relay knew deletes nothing at a client that came with something else.
+        if state.is_some_and(|state| state.stale() && self.brought_other(state)) {
+            return Composed::Not(Step::Idle);
+        }
         if self.quiet(slot) && !self.first {
             return Composed::Not(Step::Idle);
         }
@@ -101,6 +105,12 @@ impl Subscription {
             since,
             set: Some(set),
         }
+    }
+
+    /// Whether the client began with a state that is not this one, and was sent nothing since.
+    fn brought_other(&self, state: &State) -> bool {
+        let brought = self.brought.as_ref().filter(|_| self.first);
+        brought.is_some_and(|brought| **brought != *state.sum().to_string())
     }
 
     /// What is known of the names asked for; `None` while something that the client may hold is unknown, because a full

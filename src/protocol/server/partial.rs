@@ -64,7 +64,7 @@ impl Subscription {
         let difference = answers.difference(&self.seen, state);
         let gone = difference.removed().filter(|_| delta);
         let (goes, waits) = match gone {
-            Some(extra) if state.complete() => self.goes(extra, slot),
+            Some(extra) if state.certain() => self.goes(extra, slot),
             Some(extra) => (Vec::new(), Some(extra.clone())),
             None => (Vec::new(), None),
         };

@@ -30,6 +30,9 @@ impl Subscription {
         };
         // B-09, B-23: the names of every request count, in arrival order, whatever its nonce says.
         let remembers = first && !request.version_info.is_empty();
+        if remembers && self.first {
+            self.brought = Some(request.version_info.as_str().into());
+        }
         self.apply_names(&request.resource_names, remembers, answers, now);
         receipt
     }

@@ -29,7 +29,7 @@ impl Subscription {
         // K-19: in SotW nothing says that such a resource is gone. K-16: nothing is taken away out of ignorance.
         let delta = self.dialect == Dialect::Delta;
         let gone = difference.removed().filter(|_| delta).cloned();
-        let removals = gone.is_some() && state.complete();
+        let removals = gone.is_some() && state.certain();
         if allowed.asked_only {
             return Composed::Not(if additions {
                 Step::Blocked

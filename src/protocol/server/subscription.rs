@@ -47,6 +47,8 @@ pub(super) struct Subscription {
     pub(super) again: bool,
     /// Whether the first answer is owed, even if it is empty (B-20, C-17).
     pub(super) first: bool,
+    /// Of a full state: the version that the client came with, if it came with any.
+    pub(super) brought: Option<Box<str>>,
     /// Names of which something has changed since the client's holdings were last compared.
     pub(super) dirty: Glance,
     /// Chunks that are not sent yet.
@@ -120,6 +122,7 @@ impl Subscription {
             owed: BTreeSet::new(),
             again: false,
             first: false,
+            brought: None,
             dirty: Glance::Names(BTreeSet::new()),
             rest: None,
             flights: Vec::new(),

@@ -67,7 +67,7 @@ fn declared(
     names: &BTreeSet<Name>,
     whole: BTreeSet<Name>,
 ) -> BTreeMap<String, String> {
-    let declare = |name: &Name| Some((name.as_str().to_owned(), kept.version(name.as_str())?.to_string()));
+    let declare = |name: &Name| Some((name.as_str().to_owned(), kept.declared(name.as_str())?.to_string()));
     if wildcard {
         return kept.names().filter(|_| complete).filter_map(declare).collect();
     }

@@ -18,9 +18,10 @@ impl Feed {
         self.line.reset(self.names.iter().cloned().chain(wildcard).collect());
         if self.wildcard && dialect == Dialect::Delta {
             // What is not complete is asked for from the beginning: then the answer surely has an end to wait for.
-            let declared = self.settle.complete();
-            self.settle
-                .connected(self.kept.names().map(|name| (name.clone(), declared)).collect());
+            let complete = self.settle.complete();
+            let declared = |name: &Name| complete && self.kept.declared(name.as_str()).is_some();
+            let held = self.kept.names().map(|name| (name.clone(), declared(name)));
+            self.settle.connected(held.collect());
         }
         if dialect == Dialect::Delta {
             let held = |collection: &Name| self.kept.within(collection).cloned().collect();

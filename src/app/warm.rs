@@ -1,0 +1,215 @@
+//! The warm start: what is known goes to disk in time, and comes back with the view.
+//!
+//! Owns when snapshots are written and read. Refuses to hold anything up: a publish, a client, or the relay.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
+use super::plan;
+use crate::cache::{Kept, Scopes, View};
+use crate::config::Config;
+use crate::snapshot::{Folder, Identity, SnapshotError, read};
+use crate::telemetry::{Health, Metrics, Status};
+use crate::xds::Types;
+
+/// The snapshots of a relay.
+pub(super) struct Warm {
+    folder: Arc<Folder>,
+    interval: Duration,
+    types: Types,
+    /// What logs and metrics call each server, and so snapshots.
+    servers: Vec<String>,
+    /// Those that answer for names of old style.
+    top: BTreeSet<String>,
+    scopes: Arc<Scopes>,
+    metrics: Arc<Metrics>,
+    /// What was written last, and of which view.
+    written: Mutex<BTreeMap<Identity, (Weak<View>, u64)>>,
+}
+
+/// A view that has changed since it was last written.
+struct Changed {
+    of: Identity,
+    kept: Kept,
+    view: Arc<View>,
+    generation: u64,
+}
+
+impl Warm {
+    /// The snapshots that the configuration asks for.
+    pub(super) fn new(config: &Config, scopes: &Arc<Scopes>, metrics: &Arc<Metrics>) -> Option<Arc<Self>> {
+        let snapshot = config.snapshot.as_ref()?;
+        let folder = Folder::new(snapshot.dir.clone(), snapshot.include_secrets, config.limits.views);
+        let servers: Vec<String> = (0..config.upstream.servers.len())
+            .map(|at| config.upstream.name(at))
+            .collect();
+        let top = config.upstream.top.iter().filter_map(|at| servers.get(*at));
+        Some(Arc::new(Self {
+            folder: Arc::new(folder),
+            interval: snapshot.interval,
+            types: plan::types(config),
+            top: top.cloned().collect(),
+            servers,
+            scopes: scopes.clone(),
+            metrics: metrics.clone(),
+            written: Mutex::default(),
+        }))
+    }
+
+    /// Looks at what there is, and says so: a relay that can serve is ready.
+    pub(super) async fn look(self: Arc<Self>, health: Arc<Health>) {
+        let (folder, types) = (self.folder.clone(), self.types.clone());
+        let found = blocking(move || {
+            let read = |path: PathBuf| read(&path, &types, plan::now()).map(|snapshot| snapshot.of.server);
+            Ok(folder.all()?.into_iter().map(read).collect())
+        });
+        let found: Vec<_> = match found.await {
+            Ok(found) => found,
+            Err(error) => vec![Err(error)],
+        };
+        let mut usable = 0;
+        for file in found {
+            match file {
+                Ok(server) => usable += usize::from(self.top.contains(&server)),
+                Err(error) => self.refused(&error),
+            }
+        }
+        if usable > 0 {
+            tracing::info!(dir = %self.folder.dir().display(), usable, "clients can be served from snapshots");
+            health.advance(Status::Ready);
+        }
+    }
+
+    /// Lays in what an earlier run knew of a view.
+    pub(super) async fn load(&self, view: &View) {
+        let Some(of) = self.identity(view) else { return };
+        let (folder, types, class) = (self.folder.clone(), self.types.clone(), of.clone());
+        match blocking(move || folder.load(&class, &types, plan::now())).await {
+            Ok(Some(cut)) => {
+                let resources: usize = cut.slots().map(|(_, slot)| slot.present()).sum();
+                tracing::info!(
+                    server = of.server,
+                    class = of.class,
+                    resources,
+                    "a view begins with its snapshot"
+                );
+                self.metrics.snapshots.loaded.inc();
+                view.lay_in(cut);
+            }
+            Ok(None) => {}
+            Err(error) => self.refused(&error),
+        }
+    }
+
+    /// Writes what changed, in time.
+    pub(super) async fn keep(&self) {
+        let mut ticks = tokio::time::interval(self.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks.tick().await;
+        loop {
+            ticks.tick().await;
+            self.write(self.changed()).await;
+        }
+    }
+
+    /// Writes what changed for the last time. What that is, is settled at once, before clients leave.
+    pub(super) fn last(self: Arc<Self>) -> impl Future<Output = ()> {
+        let changed = self.changed();
+        async move { self.write(changed).await }
+    }
+
+    fn changed(&self) -> Vec<Changed> {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.retain(|_, (view, _)| view.strong_count() > 0);
+        let mut changed = Vec::new();
+        for view in self.scopes.all() {
+            let Some(of) = self.identity(&view) else { continue };
+            let (generation, kept) = (view.generation(), view.to_keep());
+            let same = written
+                .get(&of)
+                .is_some_and(|(last, at)| std::ptr::eq(last.as_ptr(), &raw const *view) && *at == generation);
+            // A view of which nothing is known has nothing to say against what was known before.
+            if !same && !kept.is_empty() {
+                changed.push(Changed {
+                    of,
+                    kept,
+                    view,
+                    generation,
+                });
+            }
+        }
+        changed
+    }
+
+    async fn write(&self, changed: Vec<Changed>) {
+        let mut any = false;
+        for Changed {
+            of,
+            kept,
+            view,
+            generation,
+        } in changed
+        {
+            let (folder, named) = (self.folder.clone(), of.clone());
+            match blocking(move || folder.save(&named, &kept.whole())).await {
+                Ok(()) => {
+                    tracing::debug!(server = of.server, class = of.class, generation, "snapshot written");
+                    self.metrics.snapshots.written.inc();
+                    let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+                    written.insert(of, (Arc::downgrade(&view), generation));
+                    any = true;
+                }
+                Err(error) => {
+                    self.metrics.snapshots.not_written.inc();
+                    tracing::warn!(server = of.server, %error, retry_in = ?self.interval, "no snapshot; clients are served all the same");
+                }
+            }
+        }
+        if any {
+            self.prune().await;
+        }
+    }
+
+    async fn prune(&self) {
+        let open: BTreeSet<PathBuf> = self
+            .scopes
+            .all()
+            .iter()
+            .filter_map(|view| self.identity(view))
+            .map(|of| self.folder.path(&of))
+            .collect();
+        let folder = self.folder.clone();
+        if let Err(error) = blocking(move || folder.prune(&open)).await {
+            tracing::warn!(%error, "old snapshots stay");
+        }
+    }
+
+    fn identity(&self, view: &View) -> Option<Identity> {
+        Some(Identity {
+            server: self.servers.get(view.server())?.clone(),
+            class: plan::class(&self.scopes, view.class()),
+        })
+    }
+
+    fn refused(&self, error: &SnapshotError) {
+        self.metrics.snapshots.not_loaded.inc();
+        tracing::warn!(%error, "a snapshot is not used");
+    }
+}
+
+/// Does what waits for a disk where nobody waits for the thread.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SnapshotError> + Send + 'static,
+) -> Result<T, SnapshotError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(lost) => Err(SnapshotError::Read {
+            path: PathBuf::new(),
+            source: std::io::Error::other(lost),
+        }),
+    }
+}

@@ -1,0 +1,180 @@
+//! From a file to what was known.
+//!
+//! Owns that nothing is believed of a file that is not whole. Refuses to repair one.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
+use crate::xds::{Changes, Cut, Name, Reason, Resource, ResourceParts, TypeUrl, Types, Update};
+
+/// No snapshot is as large as this, and what is cannot be read into memory.
+const LARGEST: u64 = 16 << 30;
+
+/// Reads a snapshot. What is in it counts as received at `now`.
+///
+/// # Errors
+///
+/// There is none, or it is not what was written.
+pub fn read(path: &Path, types: &Types, now: Instant) -> Result<Snapshot, SnapshotError> {
+    let cannot = |source| SnapshotError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let metadata = fs::metadata(path).map_err(cannot)?;
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return Err(cannot(io::Error::other("not a file of a snapshot's size")));
+    }
+    let bytes = fs::read(path).map_err(cannot)?;
+    decode(&bytes, types, now).map_err(|Fault { offset, what }| SnapshotError::Broken {
+        path: path.to_owned(),
+        offset,
+        what,
+    })
+}
+
+#[derive(Debug)]
+struct Fault {
+    offset: usize,
+    what: String,
+}
+
+impl Fault {
+    fn at(offset: usize, what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self { offset, what }
+    }
+}
+
+fn decode(bytes: &[u8], types: &Types, now: Instant) -> Result<Snapshot, Fault> {
+    let mut cursor = Cursor { bytes, at: 0 };
+    if cursor.take(MAGIC.len()).ok() != Some(MAGIC) {
+        return Err(Fault::at(0, "this is no snapshot of a relay"));
+    }
+    let at = cursor.at;
+    let format = cursor.number()?;
+    if format != FORMAT as usize {
+        return Err(Fault::at(
+            at,
+            format!("its format is {format}, and only {FORMAT} is read"),
+        ));
+    }
+    // Nothing else is looked at before all of it is known to be what was written.
+    let end = bytes.len().saturating_sub(CHECKSUM);
+    let (content, sum) = bytes.split_at_checked(end).unwrap_or_default();
+    if sum != xxh3_128(content).to_le_bytes() {
+        return Err(Fault::at(end, "the checksum is wrong: it is torn, or was changed"));
+    }
+    cursor.bytes = content;
+    let server = cursor.text()?.to_owned();
+    let class = cursor.text()?.to_owned();
+    let mut cut = Cut::default();
+    while let Some(changes) = half(&mut cursor, types, now)? {
+        cut = cut.with(&changes).0;
+    }
+    if cursor.at != content.len() {
+        return Err(Fault::at(cursor.at, "there is more than should be"));
+    }
+    let of = Identity { server, class };
+    Ok(Snapshot { of, cut })
+}
+
+/// The next half of a type, if there is one.
+fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<Changes>, Fault> {
+    let at = cursor.at;
+    let (wildcard, complete) = match cursor.byte()? {
+        tag::END => return Ok(None),
+        tag::NAMED => (false, None),
+        tag::PART => (true, Some(false)),
+        tag::WHOLE => (true, Some(true)),
+        other => return Err(Fault::at(at, format!("{other} begins nothing"))),
+    };
+    let type_url = types.resolve(cursor.text()?);
+    let mut updates = Vec::new();
+    loop {
+        match cursor.peek() {
+            Some(tag::RESOURCE) => updates.push(Update::Put(resource(cursor, &type_url, now)?, None)),
+            Some(tag::ABSENT) => {
+                cursor.byte()?;
+                updates.push(Update::Absent(Name::from(cursor.text()?), Reason::Said));
+            }
+            Some(_) | None => break,
+        }
+    }
+    Ok(Some(Changes {
+        type_url,
+        wildcard,
+        updates,
+        complete,
+        answered: None,
+    }))
+}
+
+fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result<Arc<Resource>, Fault> {
+    cursor.byte()?;
+    let name = Name::from(cursor.text()?);
+    let mut aliases = Vec::new();
+    for _ in 0..cursor.number()? {
+        aliases.push(Name::from(cursor.text()?));
+    }
+    let endpoints = Some(cursor.text()?).filter(|name| !name.is_empty()).map(Name::from);
+    let parts = ResourceParts {
+        type_url,
+        name,
+        aliases,
+        passed_on: cursor.sized()?,
+        body: cursor.sized()?,
+        endpoints,
+        received: now,
+    };
+    Ok(Arc::new(Resource::new(parts, 0)))
+}
+
+/// What is left to read.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
+        let end = self.at.checked_add(len);
+        let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
+            return Err(Fault::at(
+                self.at,
+                format!("{len} bytes should follow, and the file ends before"),
+            ));
+        };
+        self.at += len;
+        Ok(taken)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn byte(&mut self) -> Result<u8, Fault> {
+        Ok(self.take(1)?.first().copied().unwrap_or_default())
+    }
+
+    fn number(&mut self) -> Result<usize, Fault> {
+        let bytes = self.take(4)?.try_into().unwrap_or_default();
+        Ok(u32::from_le_bytes(bytes) as usize)
+    }
+
+    fn sized(&mut self) -> Result<&'a [u8], Fault> {
+        let len = self.number()?;
+        self.take(len)
+    }
+
+    fn text(&mut self) -> Result<&'a str, Fault> {
+        let at = self.at;
+        let bytes = self.sized()?;
+        std::str::from_utf8(bytes).map_err(|_| Fault::at(at, "a text is not UTF-8"))
+    }
+}

@@ -1,0 +1,144 @@
+//! From what is known to a file.
+//!
+//! Owns what is left out, and that a file is there whole or not at all. Refuses to know where files lie.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use prost::Message;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{FORMAT, Identity, MAGIC, SnapshotError, tag};
+use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
+use crate::xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl};
+
+/// Writes what is known. Left out is what must not outlive the relay: what has a time to live, what must not be cached, and
+/// without `secrets` all keys and certificates.
+///
+/// # Errors
+///
+/// The system does not take it; then what was there before is there still.
+pub fn write(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> Result<(), SnapshotError> {
+    let temporary = path.with_extension("tmp");
+    let written = write_whole(&temporary, of, cut, secrets)
+        .and_then(|()| fs::rename(&temporary, path))
+        // The name must be on disk too, not the content alone.
+        .and_then(|()| path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all()));
+    written.map_err(|source| {
+        let _ = fs::remove_file(&temporary);
+        SnapshotError::Write {
+            path: path.to_owned(),
+            source,
+        }
+    })
+}
+
+fn write_whole(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> io::Result<()> {
+    // What a run left behind that was killed while it wrote is nobody's.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(_) | Ok(()) => {}
+    }
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut into = Summed {
+        into: BufWriter::with_capacity(1 << 18, file),
+        sum: Xxh3::new(),
+    };
+    encode(&mut into, of, cut, secrets)?;
+    let sum = into.sum.digest128();
+    into.into.write_all(&sum.to_le_bytes())?;
+    into.into
+        .into_inner()
+        .map_err(io::IntoInnerError::into_error)?
+        .sync_all()
+}
+
+fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, secrets: bool) -> io::Result<()> {
+    into.write_all(MAGIC)?;
+    into.write_all(&FORMAT.to_le_bytes())?;
+    text(into, &of.server)?;
+    text(into, &of.class)?;
+    for (type_url, slot) in cut.slots() {
+        if type_url.kind() == Kind::Sds && !secrets {
+            continue;
+        }
+        if let Some(state) = &slot.wildcard {
+            // What is left out may be what makes it whole.
+            let all = state.resources().all(|resource| outlives(state, resource));
+            let tag = if state.complete() && all { tag::WHOLE } else { tag::PART };
+            half(into, tag, type_url, state)?;
+        }
+        half(into, tag::NAMED, type_url, &slot.named)?;
+    }
+    into.write_all(&[tag::END])
+}
+
+fn half(into: &mut impl Write, tag: u8, type_url: &TypeUrl, state: &State) -> io::Result<()> {
+    into.write_all(&[tag])?;
+    text(into, type_url.url())?;
+    for (name, known) in state.entries() {
+        match known {
+            Known::Present(found) if outlives(state, found) => resource(into, found)?,
+            Known::Absent(Reason::Said) => {
+                into.write_all(&[tag::ABSENT])?;
+                text(into, name.as_str())?;
+            }
+            Known::Present(_) | Known::Absent(Reason::TimedOut | Reason::Expired) => {}
+        }
+    }
+    Ok(())
+}
+
+/// E-11, F-17: whether a resource may be served by a later run.
+fn outlives(state: &State, resource: &Resource) -> bool {
+    let passed_on = resource.passed_on();
+    let forbidden = !passed_on.is_empty()
+        && Wrapper::decode(passed_on).is_ok_and(|said| said.cache_control.is_some_and(|cache| cache.do_not_cache));
+    !forbidden && state.expiry(resource.name()).is_none()
+}
+
+fn resource(into: &mut impl Write, resource: &Resource) -> io::Result<()> {
+    into.write_all(&[tag::RESOURCE])?;
+    text(into, resource.name().as_str())?;
+    number(into, resource.aliases().len())?;
+    for alias in resource.aliases() {
+        text(into, alias.as_str())?;
+    }
+    text(into, resource.endpoints().map_or("", Name::as_str))?;
+    bytes(into, &resource.passed_on())?;
+    bytes(into, &resource.body())
+}
+
+fn text(into: &mut impl Write, text: &str) -> io::Result<()> {
+    bytes(into, text.as_bytes())
+}
+
+fn bytes(into: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    number(into, bytes.len())?;
+    into.write_all(bytes)
+}
+
+fn number(into: &mut impl Write, number: usize) -> io::Result<()> {
+    let number = u32::try_from(number).map_err(|_| io::Error::other("a field of more than 4 GiB"))?;
+    into.write_all(&number.to_le_bytes())
+}
+
+/// Sums up what passes through.
+struct Summed<W> {
+    into: W,
+    sum: Xxh3,
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.into.write(bytes)?;
+        self.sum.update(bytes.get(..written).unwrap_or(bytes));
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.into.flush()
+    }
+}

@@ -1,0 +1,134 @@
+//! Where the snapshots of a relay lie: one file for each view.
+//!
+//! Owns their names, and that there are not ever more of them. Refuses to know what is in them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use super::{Identity, Snapshot, SnapshotError, read, write};
+use crate::xds::version::Hasher;
+use crate::xds::{Cut, Types};
+
+/// A directory with snapshots.
+#[derive(Debug)]
+pub struct Folder {
+    dir: PathBuf,
+    secrets: bool,
+    /// The most files that are kept.
+    most: usize,
+    /// One file is written at a time: a write goes on though nobody waits for it any more.
+    writing: Mutex<()>,
+}
+
+const EXTENSION: &str = "snapshot";
+
+impl Folder {
+    /// The files in `dir`, at `most` so many, with keys and certificates or without.
+    #[must_use]
+    pub const fn new(dir: PathBuf, secrets: bool, most: usize) -> Self {
+        let writing = Mutex::new(());
+        Self {
+            dir,
+            secrets,
+            most,
+            writing,
+        }
+    }
+
+    /// The file of a view.
+    #[must_use]
+    pub fn path(&self, of: &Identity) -> PathBuf {
+        let mut hasher = Hasher::new(0);
+        hasher.field(of.server.as_bytes());
+        hasher.field(of.class.as_bytes());
+        self.dir.join(format!("{}.{EXTENSION}", hasher.finish()))
+    }
+
+    /// What an earlier run knew of a view, if it wrote it down.
+    ///
+    /// # Errors
+    ///
+    /// The file is not what was written.
+    pub fn load(&self, of: &Identity, types: &Types, now: Instant) -> Result<Option<Cut>, SnapshotError> {
+        let path = self.path(of);
+        match read(&path, types, now) {
+            Ok(found) if found.of == *of => Ok(Some(found.cut)),
+            Ok(Snapshot { of, .. }) => Err(SnapshotError::Broken {
+                path,
+                offset: 0,
+                what: format!("this is what {} said to {:?}", of.server, of.class),
+            }),
+            Err(SnapshotError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes down what is known of a view.
+    ///
+    /// # Errors
+    ///
+    /// The system does not take it.
+    pub fn save(&self, of: &Identity, cut: &Cut) -> Result<(), SnapshotError> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.make().map_err(|source| SnapshotError::Write {
+            path: self.dir.clone(),
+            source,
+        })?;
+        write(&self.path(of), of, cut, self.secrets)
+    }
+
+    /// All files there are, the latest first.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be listed.
+    pub fn all(&self) -> Result<Vec<PathBuf>, SnapshotError> {
+        let cannot = |source| SnapshotError::Read {
+            path: self.dir.clone(),
+            source,
+        };
+        let found = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            found => found.map_err(cannot)?,
+        };
+        let mut files = Vec::new();
+        for entry in found {
+            let path = entry.map_err(cannot)?.path();
+            if path.extension().is_some_and(|extension| extension == EXTENSION) {
+                files.push((fs::metadata(&path).and_then(|found| found.modified()).ok(), path));
+            }
+        }
+        files.sort_unstable();
+        Ok(files.into_iter().rev().map(|(_, path)| path).collect())
+    }
+
+    /// Deletes the oldest of too many files, but none of `keep`: clients choose what views there are.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be listed.
+    pub fn prune(&self, keep: &BTreeSet<PathBuf>) -> Result<(), SnapshotError> {
+        let others = self.all()?.into_iter().filter(|path| !keep.contains(path));
+        let most = if self.most == 0 { usize::MAX } else { self.most };
+        for path in others.skip(most.saturating_sub(keep.len())) {
+            // Who cannot delete cannot write either, and is told then.
+            let _ = fs::remove_file(path);
+        }
+        Ok(())
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn make(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)
+    }
+}

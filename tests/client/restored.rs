@@ -1,0 +1,155 @@
+//! What an earlier run of the relay knew: served, not told to the server, and gone only by what the server says.
+
+use std::time::Duration;
+
+use distributary::xds::{Cut, Dialect, Target, TypeUrl};
+
+use crate::{CDS, EDS, Upstream, delta, sotw};
+
+/// What a run knew that had this from a server.
+fn stock(type_url: &str, targets: &[&str], resources: &[&str], removed: &[&str]) -> Cut {
+    let mut earlier = Upstream::streaming(Dialect::Delta, type_url, targets);
+    earlier.hears(delta(type_url, "n1", resources, removed));
+    earlier.sent();
+    earlier.pass(Duration::from_secs(1));
+    earlier.cut
+}
+
+impl Upstream {
+    /// Something is wanted that an earlier run knew.
+    fn restore(&mut self, type_url: &str, target: &str, stock: &Cut) {
+        self.want(type_url, target);
+        let type_url = TypeUrl::new(type_url);
+        let target = match target {
+            "*" => Target::Wildcard,
+            name => Target::Name(name.into()),
+        };
+        let slot = stock.slot(&type_url).unwrap();
+        if let Some(changes) = self.client.handle_restored(&type_url, &target, slot) {
+            self.cut = self.cut.restored(&changes).0;
+        }
+    }
+
+    fn stale(&self, type_url: &str) -> bool {
+        self.cut.slot(&TypeUrl::new(type_url)).unwrap().stale()
+    }
+}
+
+/// K-16, E-04: it is served as it was; the server is told nothing of it; what the server does not mention goes after a calm.
+#[test]
+fn a_wildcard_goes_on_where_it_was() {
+    let stock = stock(CDS, &["*"], &["a=1", "b=1"], &[]);
+    let mut upstream = Upstream::new(Dialect::Delta);
+    upstream.restore(CDS, "*", &stock);
+    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    assert!(upstream.stale(CDS) && !upstream.answered(CDS));
+    upstream.pass(Duration::from_secs(3600));
+    assert_eq!(
+        upstream.wildcard(CDS),
+        "a=1 b=1 complete",
+        "nothing goes while nobody speaks"
+    );
+
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["cds"], "a clean start");
+    upstream.news();
+    upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
+    assert_eq!(upstream.sent(), ["cds ack n1"]);
+    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    assert!(upstream.stale(CDS), "one message may not be all");
+    upstream.pass(Duration::from_secs(1));
+    assert!(!upstream.stale(CDS));
+    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete", "it may yet come");
+    upstream.pass(Duration::from_secs(6));
+    assert_eq!(upstream.wildcard(CDS), "a=1 complete");
+}
+
+/// K-09: what the server sends again as it was is the very content that was restored.
+#[test]
+fn equal_content_stays_the_same() {
+    let stock = stock(CDS, &["*"], &["a=1"], &[]);
+    let mut upstream = Upstream::new(Dialect::Delta);
+    upstream.restore(CDS, "*", &stock);
+    let content = |upstream: &Upstream| {
+        let slot = upstream.cut.slot(&TypeUrl::new(CDS)).unwrap();
+        slot.resource(&"a".into()).unwrap().clone()
+    };
+    let before = content(&upstream);
+    upstream.connect();
+    upstream.sent();
+    upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
+    assert!(std::sync::Arc::ptr_eq(&before, &content(&upstream)));
+}
+
+/// E-04: a reconnect before all is confirmed tells the server of what it has sent itself alone.
+#[test]
+fn only_versions_of_the_server_itself_are_declared() {
+    let stock = stock(CDS, &["*"], &["a=1", "b=1"], &[]);
+    let mut upstream = Upstream::new(Dialect::Delta);
+    upstream.restore(CDS, "*", &stock);
+    upstream.connect();
+    upstream.sent();
+    upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
+    upstream.sent();
+    upstream.pass(Duration::from_secs(1));
+    upstream.disconnect();
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["cds a@1"]);
+    upstream.hears(delta(CDS, "n1", &["c=1"], &[]));
+    upstream.sent();
+    upstream.pass(Duration::from_secs(6));
+    assert_eq!(upstream.wildcard(CDS), "a=1 c=1 complete");
+}
+
+/// SotW: the first full state says all there is.
+#[test]
+fn a_full_state_ends_what_it_does_not_list() {
+    let stock = stock(CDS, &["*"], &["a=1", "b=1"], &[]);
+    let mut upstream = Upstream::new(Dialect::Sotw);
+    upstream.restore(CDS, "*", &stock);
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["cds [] v"]);
+    upstream.hears_sotw(sotw(CDS, "v1", "n1", &["a=1"]));
+    assert_eq!(upstream.wildcard(CDS), "a=1 complete");
+    assert!(!upstream.stale(CDS));
+}
+
+/// E-08, K-16: names are asked for like new ones; one that the server never answers for is not there any more, but that is no
+/// ground to take it from a client; and what did not exist for an earlier run may exist now.
+#[test]
+fn names_go_on_where_they_were() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let stock = stock(EDS, &["a", "b", "gone"], &["a=1", "b=1"], &["gone"]);
+        let mut upstream = Upstream::new(dialect);
+        for name in ["a", "b", "gone", "new"] {
+            upstream.restore(EDS, name, &stock);
+        }
+        assert_eq!(upstream.named(EDS), "a=1 b=1 gone:TimedOut");
+        assert!(upstream.stale(EDS));
+        upstream.connect();
+        match dialect {
+            Dialect::Delta => {
+                assert_eq!(upstream.sent(), ["eds +a +b +gone +new"]);
+                upstream.hears(delta(EDS, "n1", &["a=2"], &[]));
+            }
+            Dialect::Sotw => {
+                assert_eq!(upstream.sent(), ["eds [a b gone new] v"]);
+                upstream.hears_sotw(sotw(EDS, "v1", "n1", &["a=2"]));
+            }
+        }
+        assert!(!upstream.stale(EDS));
+        assert_eq!(upstream.named(EDS), "a=2 b=1 gone:TimedOut");
+        upstream.pass(Duration::from_secs(16));
+        assert_eq!(upstream.named(EDS), "a=2 b:TimedOut gone:TimedOut new:TimedOut");
+    }
+}
+
+/// What the server has spoken about is not overwritten by what an earlier run knew.
+#[test]
+fn nothing_is_restored_over_the_server() {
+    let stock = stock(EDS, &["a", "b"], &["a=1", "b=1"], &[]);
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.hears(delta(EDS, "n1", &["a=2"], &[]));
+    upstream.restore(EDS, "b", &stock);
+    assert_eq!(upstream.named(EDS), "a=2");
+}

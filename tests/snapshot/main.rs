@@ -1,0 +1,341 @@
+//! Snapshots: what goes in comes out, what is not whole is refused, and a disk that does not work harms nobody.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
+use distributary::snapshot::{Folder, Identity, SnapshotError, read, write};
+use distributary::xds::{
+    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceParts, State, TypeUrl, Types, Update,
+};
+use prost::Message;
+use xxhash_rust::xxh3::xxh3_128;
+
+const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
+
+fn now() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "some instant")]
+    Instant::now()
+}
+
+fn of() -> Identity {
+    Identity {
+        server: "cp:1".to_owned(),
+        class: "rule 0, cluster=\"é\"".to_owned(),
+    }
+}
+
+/// A new directory for a test.
+fn dir(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("snapshot-{name}"));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn put(type_url: &str, name: &str, aliases: &[&str], passed_on: &[u8], body: &[u8], ttl: bool) -> Update {
+    let parts = ResourceParts {
+        type_url: &TypeUrl::new(type_url),
+        name: name.into(),
+        aliases: aliases.iter().map(|alias| Name::from(*alias)).collect(),
+        passed_on,
+        body,
+        endpoints: (type_url == CDS).then(|| Name::from("endpoints")),
+        received: now(),
+    };
+    let expiry = ttl.then(|| Expiry {
+        at: now() + Duration::from_secs(60),
+        beat: 1,
+    });
+    Update::Put(Arc::new(Resource::new(parts, 0)), expiry)
+}
+
+fn with(cut: &Cut, type_url: &str, wildcard: Option<bool>, updates: Vec<Update>) -> Cut {
+    let changes = Changes {
+        type_url: TypeUrl::new(type_url),
+        wildcard: wildcard.is_some(),
+        updates,
+        complete: wildcard,
+        answered: Some(true),
+    };
+    cut.with(&changes).0
+}
+
+fn metadata() -> Vec<u8> {
+    let wrapper = Wrapper {
+        cache_control: Some(CacheControl { do_not_cache: false }),
+        metadata: Some(Default::default()),
+        ..Wrapper::default()
+    };
+    wrapper.encode_to_vec()
+}
+
+fn cut() -> Cut {
+    let cut = with(
+        &Cut::default(),
+        CDS,
+        Some(true),
+        vec![
+            put(CDS, "a", &["x", "y"], &metadata(), b"body", false),
+            put(CDS, "b", &[], &[], b"", false),
+        ],
+    );
+    with(
+        &cut,
+        EDS,
+        None,
+        vec![
+            put(EDS, "e", &[], &[], b"endpoints", false),
+            Update::Absent("said".into(), Reason::Said),
+            Update::Absent("silent".into(), Reason::TimedOut),
+        ],
+    )
+}
+
+/// A state, as text.
+fn line(state: &State) -> String {
+    let one = |(name, known): (&Name, &Known)| match known {
+        Known::Present(found) => {
+            let aliases: Vec<_> = found.aliases().iter().map(Name::as_str).collect();
+            format!(
+                "{name}{aliases:?}={}@{}>{:?}",
+                String::from_utf8_lossy(&found.body()),
+                found.version(),
+                found.endpoints()
+            )
+        }
+        Known::Absent(reason) => format!("{name}:{reason:?}"),
+    };
+    let known: Vec<String> = state.entries().iter().map(one).collect();
+    format!("{} {}", known.join(" "), state.complete())
+}
+
+fn lines(cut: &Cut) -> Vec<String> {
+    let slot = |(type_url, slot): (&TypeUrl, &distributary::xds::Slot)| {
+        let wildcard = slot.wildcard.as_ref().map(|state| line(state));
+        format!("{type_url:?} {wildcard:?} {}", line(&slot.named))
+    };
+    cut.slots().map(slot).collect()
+}
+
+fn reread(path: &Path, cut: &Cut, secrets: bool) -> Cut {
+    write(path, &of(), cut, secrets).unwrap();
+    let found = read(path, &Types::default(), now()).unwrap();
+    assert_eq!(found.of, of());
+    found.cut
+}
+
+/// K-09: the same names, aliases, content and so versions come out; what nobody answered for in time does not.
+#[test]
+fn what_goes_in_comes_out() {
+    let path = dir("whole").join("one.snapshot");
+    let expected = with(&cut(), EDS, None, vec![Update::Forget("silent".into())]);
+    assert_eq!(lines(&reread(&path, &cut(), false)), lines(&expected));
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "nobody else reads it");
+    assert_eq!(lines(&reread(&path, &Cut::default(), false)), Vec::<String>::new());
+}
+
+/// E-11, F-17: keys, what has a time to live and what must not be cached are left out, and then a wildcard is not whole.
+#[test]
+fn what_must_not_outlive_the_relay_is_left_out() {
+    let path = dir("less").join("one.snapshot");
+    let forbidden = Wrapper {
+        cache_control: Some(CacheControl { do_not_cache: true }),
+        ..Wrapper::default()
+    };
+    let forbidden = forbidden.encode_to_vec();
+    for (name, update) in [
+        ("ttl", put(CDS, "c", &[], &[], b"1", true)),
+        ("do_not_cache", put(CDS, "c", &[], &forbidden, b"1", false)),
+    ] {
+        let found = reread(&path, &with(&cut(), CDS, Some(true), vec![update]), false);
+        let slot = found.slot(&TypeUrl::new(CDS)).unwrap();
+        let state = slot.wildcard.as_ref().unwrap();
+        assert_eq!((state.present(), state.complete()), (2, false), "{name}");
+    }
+    let secret = with(
+        &Cut::default(),
+        SDS,
+        None,
+        vec![put(SDS, "key", &[], &[], b"secret-bytes", false)],
+    );
+    assert!(reread(&path, &secret, false).slots().next().is_none());
+    assert!(
+        !fs::read(&path)
+            .unwrap()
+            .windows(12)
+            .any(|window| window == b"secret-bytes")
+    );
+    assert_eq!(lines(&reread(&path, &secret, true)), lines(&secret));
+}
+
+fn refusal(path: &Path, bytes: &[u8]) -> SnapshotError {
+    fs::write(path, bytes).unwrap();
+    read(path, &Types::default(), now()).unwrap_err()
+}
+
+/// Every byte counts, and so does every length: nothing of a torn or changed file is believed.
+#[test]
+fn a_torn_or_changed_file_is_refused() {
+    let path = dir("torn").join("one.snapshot");
+    write(&path, &of(), &cut(), true).unwrap();
+    let whole = fs::read(&path).unwrap();
+    for len in 0..whole.len() {
+        assert!(
+            matches!(refusal(&path, &whole[..len]), SnapshotError::Broken { .. }),
+            "{len} bytes"
+        );
+    }
+    for at in 0..whole.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut changed = whole.clone();
+            changed[at] ^= flip;
+            assert!(
+                matches!(refusal(&path, &changed), SnapshotError::Broken { .. }),
+                "byte {at}"
+            );
+        }
+    }
+    let longer = [whole.as_slice(), &[0]].concat();
+    assert!(matches!(refusal(&path, &longer), SnapshotError::Broken { .. }));
+}
+
+/// A file that somebody else wrote, with a checksum that is right: no length in it is believed, and nothing panics.
+#[test]
+fn a_forged_file_does_no_harm() {
+    let path = dir("forged").join("one.snapshot");
+    write(&path, &of(), &cut(), true).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let content = &whole[..whole.len() - 16];
+    let summed = |content: &[u8]| [content, &xxh3_128(content).to_le_bytes()].concat();
+    let mut refused = 0;
+    for at in 0..content.len() {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut changed = content.to_vec();
+            changed[at] = value;
+            fs::write(&path, summed(&changed)).unwrap();
+            refused += usize::from(read(&path, &Types::default(), now()).is_err());
+        }
+        refused += usize::from(matches!(
+            refusal(&path, &summed(&content[..at])),
+            SnapshotError::Broken { .. }
+        ));
+        let huge = [&content[..at], &[0xff; 4], &content[at..]].concat();
+        fs::write(&path, summed(&huge)).unwrap();
+        refused += usize::from(read(&path, &Types::default(), now()).is_err());
+    }
+    assert!(refused > content.len() * 2, "{refused} of {}", content.len() * 6);
+}
+
+/// The words name the file, the place and the way out.
+#[test]
+fn a_refusal_says_what_to_do() {
+    let dir = dir("words");
+    let path = dir.join("one.snapshot");
+    let words = |bytes: &[u8]| {
+        let error = refusal(&path, bytes).to_string();
+        error.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
+    };
+    assert_eq!(
+        words(b"something else"),
+        "byte 0: this is no snapshot of a relay; delete it: the next one replaces it"
+    );
+    assert_eq!(
+        words(b""),
+        "byte 0: this is no snapshot of a relay; delete it: the next one replaces it"
+    );
+    assert_eq!(
+        words(b"xdssnap\n\x00\0\0\0 and so on"),
+        "byte 8: its format is 0, and only 1 is read; delete it: the next one replaces it"
+    );
+    assert!(
+        words(b"xdssnap\n\x01\0\0\0 and so on, and on").contains("the checksum is wrong"),
+        "torn"
+    );
+    let error = read(&dir, &Types::default(), now()).unwrap_err().to_string();
+    assert!(
+        error.ends_with("cannot be read: not a file of a snapshot's size; check who owns it, or delete it"),
+        "{error}"
+    );
+}
+
+/// A file under the name of another view is not used for this one.
+#[test]
+fn a_foreign_file_is_refused() {
+    let dir = dir("foreign");
+    let folder = Folder::new(dir.join("new/one"), false, 0);
+    assert!(folder.load(&of(), &Types::default(), now()).unwrap().is_none());
+    folder.save(&of(), &cut()).unwrap();
+    assert!(folder.load(&of(), &Types::default(), now()).unwrap().is_some());
+    let other = Identity {
+        server: "cp:2".to_owned(),
+        ..of()
+    };
+    fs::copy(folder.path(&of()), folder.path(&other)).unwrap();
+    let error = folder.load(&other, &Types::default(), now()).unwrap_err().to_string();
+    assert!(error.contains("this is what cp:1 said to"), "{error}");
+}
+
+/// A disk that takes nothing: an error, and what was there before is there still, whole.
+#[test]
+fn a_failed_write_leaves_the_last_one() {
+    let dir = dir("failed");
+    let path = dir.join("one.snapshot");
+    write(&path, &of(), &cut(), false).unwrap();
+    // A directory that is not empty stands where the next one would be written.
+    fs::create_dir_all(path.with_extension("tmp").join("taken")).unwrap();
+    let error = write(&path, &of(), &Cut::default(), false).unwrap_err().to_string();
+    assert!(
+        error.contains("cannot be written") && error.contains("snapshot.dir"),
+        "{error}"
+    );
+    assert!(
+        read(&path, &Types::default(), now())
+            .unwrap()
+            .cut
+            .slots()
+            .next()
+            .is_some()
+    );
+    let folder = Folder::new(path, false, 0);
+    assert!(
+        matches!(folder.save(&of(), &cut()), Err(SnapshotError::Write { .. })),
+        "a file is no directory"
+    );
+}
+
+/// What a killed run left half-written is replaced.
+#[test]
+fn what_a_killed_run_left_is_replaced() {
+    let path = dir("killed").join("one.snapshot");
+    fs::write(path.with_extension("tmp"), b"xdssnap").unwrap();
+    assert!(reread(&path, &cut(), false).slots().next().is_some());
+    assert!(!path.with_extension("tmp").exists());
+}
+
+/// Clients choose which views there are: the files of views that are gone are bounded.
+#[test]
+fn old_files_are_pruned() {
+    let dir = dir("pruned");
+    let folder = Folder::new(dir, false, 3);
+    let of = |server: u32| Identity {
+        server: server.to_string(),
+        class: String::new(),
+    };
+    for server in 0..6 {
+        folder.save(&of(server), &cut()).unwrap();
+    }
+    let open = [folder.path(&of(0)), folder.path(&of(1))].into();
+    folder.prune(&open).unwrap();
+    let left = folder.all().unwrap();
+    assert_eq!(left.len(), 3);
+    assert!(open.iter().all(|path| left.contains(path)));
+}

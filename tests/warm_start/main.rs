@@ -1,0 +1,251 @@
+//! A relay that is killed and starts again while its control plane is away, as a process: what clients get, and what they are
+//! told once the control plane is back.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../upstream/plane.rs"]
+#[expect(dead_code, reason = "this control plane can do more")]
+mod plane;
+mod stage;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+
+use plane::Plane;
+use stage::{CDS, Client, Delta, Relay, Sotw, clusters, directory, eventually, node};
+
+/// As many as come back at once.
+const CLIENTS: usize = 1000;
+
+/// What a delta client that has never been here asks for.
+fn fresh() -> DeltaDiscoveryRequest {
+    returning(&BTreeMap::new())
+}
+
+/// What a delta client asks for that holds these.
+fn returning(held: &BTreeMap<String, String>) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: CDS.to_owned(),
+        initial_resource_versions: held.clone(),
+        ..Default::default()
+    }
+}
+
+fn state_of_the_world(version: &str) -> DiscoveryRequest {
+    DiscoveryRequest {
+        node: Some(node()),
+        type_url: CDS.to_owned(),
+        version_info: version.to_owned(),
+        ..Default::default()
+    }
+}
+
+/// A control plane that says `a=1 b=1`, a client that holds it, and a relay that wrote it down and is killed. Gives what the
+/// client held, by dialect.
+async fn first_run(address: &mut Option<SocketAddr>, dir: &Path) -> (BTreeMap<String, String>, String) {
+    let mut plane = Plane::start().await;
+    *address = Some(plane.address);
+    let relay = Relay::start(plane.address, dir);
+    let client = Client::connect(relay.address).await;
+    let mut delta: Delta = client.open(&fresh()).await;
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&clusters("n1", &[("a", "1"), ("b", "1")], &[]));
+    let held = delta.next().await.versions;
+    assert_eq!(held.len(), 2);
+    let mut sotw: Sotw = client.open(&state_of_the_world("")).await;
+    let version = sotw.next().await.version_info;
+    let snapshot = eventually("a snapshot", || find(dir)).await;
+    eventually("a whole snapshot", || {
+        let found = distributary::snapshot::read(&snapshot, &Default::default(), stage::now()).unwrap();
+        let whole = |slot: &distributary::xds::Slot| slot.wildcard.as_ref().is_some_and(|state| state.complete());
+        found.cut.slots().any(|(_, slot)| whole(slot)).then_some(())
+    })
+    .await;
+    relay.kill();
+    (held, version)
+}
+
+fn find(dir: &Path) -> Option<PathBuf> {
+    let files = std::fs::read_dir(dir).ok()?.map(|entry| entry.unwrap().path());
+    files
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|extension| extension == "snapshot"))
+}
+
+/// G-19, K-09, K-16: without its control plane the relay serves what it knew; who holds it is sent nothing; what a client holds
+/// besides stays; and once the control plane speaks, the difference goes out and nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_starts_without_its_control_plane() {
+    let dir = directory("outage");
+    let mut address = None;
+    let (held, version) = first_run(&mut address, &dir).await;
+    let address = address.unwrap();
+
+    let relay = Relay::start(address, &dir);
+    relay.line("clients can be served from snapshots");
+    assert!(
+        relay.admin("/ready").starts_with("HTTP/1.1 200 "),
+        "a snapshot counts as reached"
+    );
+    let client = Client::connect(relay.address).await;
+
+    let mut new: Delta = client.open(&fresh()).await;
+    let got = new.next().await;
+    assert_eq!(
+        (got.versions, got.removed),
+        (held.clone(), vec![]),
+        "equal versions before and after"
+    );
+    let mut sotw: Sotw = client.open(&state_of_the_world("")).await;
+    let got = sotw.next().await;
+    assert_eq!((got.resources.len(), got.version_info.as_str()), (2, version.as_str()));
+
+    // Z came after the last snapshot: a relay that has never heard of it takes it from nobody.
+    let mut more = held.clone();
+    more.insert("z".to_owned(), "0".repeat(32));
+    let mut ahead: Delta = client.open(&returning(&more)).await;
+    let mut ahead_sotw: Sotw = client.open(&state_of_the_world(&"1".repeat(32))).await;
+    let mut back = Vec::new();
+    for _ in 0..CLIENTS {
+        let returned: Delta = client.open(&returning(&held)).await;
+        back.push(returned);
+    }
+    for client in &mut back {
+        let got = client.first().await;
+        assert_eq!((got.versions.len(), got.removed.len()), (0, 0), "nothing is resent");
+    }
+    assert_eq!(ahead.first().await.removed, Vec::<String>::new());
+    assert!(
+        ahead_sotw.is_silent().await,
+        "a full state would take what it holds besides"
+    );
+    stale(&relay, 1).await;
+
+    // The control plane is back, with a changed, b gone, c new.
+    let listener = stage::listen(address).await;
+    let mut plane = Plane::tcp(listener, h2::server::Builder::new());
+    let mut call = plane.call().await;
+    assert!(call.delta().await.initial_resource_versions.is_empty(), "a clean start");
+    call.send(&clusters("n2", &[("a", "2"), ("c", "1")], &[]));
+    back.push(new);
+    are_told_the_difference(&mut back).await;
+    assert!(
+        ahead_sotw.next().await.resources.len() >= 2,
+        "what it holds is decided by the control plane"
+    );
+    let mut removed = Vec::new();
+    while removed.len() < 2 {
+        removed.extend(ahead.next().await.removed);
+    }
+    removed.sort_unstable();
+    assert_eq!(removed, ["b", "z"]);
+    stale(&relay, 0).await;
+    drop(call);
+}
+
+/// Clients that hold `a=1 b=1` hear that a has changed and c is new, and once it is certain, that b is gone.
+async fn are_told_the_difference(clients: &mut [Delta]) {
+    for client in &mut *clients {
+        let mut got = client.next().await;
+        while got.versions.len() < 2 {
+            got.versions.extend(client.next().await.versions);
+        }
+        assert_eq!(got.versions.keys().collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(got.removed, Vec::<String>::new(), "b may yet come");
+    }
+    for client in &mut *clients {
+        let got = client.next().await;
+        assert_eq!((got.versions.len(), got.removed), (0, vec!["b".to_owned()]));
+    }
+}
+
+/// Waits until as many types are served from snapshots.
+async fn stale(relay: &Relay, types: usize) {
+    let line = format!("distributary_stale_serving {types}\n");
+    eventually("a gauge", || relay.admin("/metrics").contains(&line).then_some(())).await;
+}
+
+/// A snapshot that is torn is refused with its name, and the relay starts with nothing and says nothing (G-20).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_torn_snapshot_is_not_served() {
+    let dir = directory("torn");
+    let mut address = None;
+    first_run(&mut address, &dir).await;
+    let path = find(&dir).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let relay = Relay::start(address.unwrap(), &dir);
+    let line = relay.line("a snapshot is not used");
+    assert!(
+        line.contains(path.to_str().unwrap()) && line.contains("byte "),
+        "{line}"
+    );
+    assert!(relay.admin("/ready").starts_with("HTTP/1.1 503 "));
+    assert!(
+        relay
+            .admin("/metrics")
+            .contains("distributary_snapshots_total{result=\"not_loaded\"} 1\n")
+    );
+    let client = Client::connect(relay.address).await;
+    let mut new: Delta = client.open(&fresh()).await;
+    assert!(new.is_silent().await);
+}
+
+/// A directory that takes no file is said and counted, and clients are served all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_takes_nothing() {
+    let dir = directory("taken").join("file");
+    std::fs::write(&dir, "no directory").unwrap();
+    let mut plane = Plane::start().await;
+    let relay = Relay::start(plane.address, &dir);
+    let client = Client::connect(relay.address).await;
+    let mut delta: Delta = client.open(&fresh()).await;
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&clusters("n1", &[("a", "1")], &[]));
+    assert_eq!(delta.next().await.versions.len(), 1);
+    relay.line("no snapshot; clients are served all the same");
+    call.send(&clusters("n2", &[("a", "2")], &[]));
+    assert_eq!(delta.next().await.versions.len(), 1);
+    let failed = || {
+        let metrics = relay.admin("/metrics");
+        metrics
+            .lines()
+            .any(|line| {
+                line.starts_with("distributary_snapshots_total{result=\"not_written\"} ") && !line.ends_with(" 0")
+            })
+            .then_some(())
+    };
+    eventually("a count", failed).await;
+}
+
+/// An orderly end writes what changed since the last time, however long the interval.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_orderly_end_writes() {
+    let dir = directory("orderly");
+    let mut plane = Plane::start().await;
+    let mut relay = Relay::with(plane.address, &dir, Duration::from_secs(3600));
+    let client = Client::connect(relay.address).await;
+    let mut delta: Delta = client.open(&fresh()).await;
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&clusters("n1", &[("a", "1")], &[]));
+    assert_eq!(delta.next().await.versions.len(), 1);
+    assert!(find(&dir).is_none());
+    drop(delta);
+    relay.terminate();
+    let found = distributary::snapshot::read(&find(&dir).unwrap(), &Default::default(), stage::now()).unwrap();
+    let held: usize = found.cut.slots().map(|(_, slot)| slot.present()).sum();
+    assert_eq!(held, 1);
+}
