@@ -6,6 +6,8 @@ mod warm;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::time::MissedTickBehavior;
 
 use warm::Warm;
@@ -17,7 +19,7 @@ use crate::downstream::{self, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
-use crate::upstream::{self, Target, Writer};
+use crate::upstream::{self, Polling, RestServer, Talk, Target, Writer};
 use crate::wire::Listener;
 
 /// Why the relay does not run.
@@ -84,7 +86,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 
     tokio::select! {
         () = signals.next() => {}
-        () = feed(&config, &mark, &scopes, &metrics, &health, warm.as_ref()) => {}
+        () = feed(&config, &mark, &shared, warm.as_ref()) => {}
         () = look_after(&scopes, &library, &metrics) => {}
         () = keep(warm.as_deref()) => {}
     }
@@ -131,49 +133,42 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
 }
 
 /// Gives every new view its writer.
-async fn feed(
-    config: &Config,
-    mark: &str,
-    scopes: &Scopes,
-    metrics: &Metrics,
-    health: &Arc<Health>,
-    warm: Option<&Arc<Warm>>,
-) {
-    let servers: Vec<_> = config
-        .upstream
-        .servers
-        .iter()
-        .enumerate()
-        .map(|(at, server)| match &server.source {
+async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Warm>>) {
+    let (scopes, metrics) = (&shared.scopes, &shared.metrics);
+    let mut servers: Vec<Fed> = Vec::new();
+    for (at, server) in config.upstream.servers.iter().enumerate() {
+        let name = config.upstream.name(at);
+        servers.push(match &server.source {
             Source::Grpc(grpc) => {
-                let name = config.upstream.name(at);
                 let target = Target::new(&name, grpc.clone(), metrics.upstream(&name));
-                Some((target, Arc::new(plan::upstream(config, mark, server.features))))
+                Fed::Grpc(target, Arc::new(plan::upstream(config, mark, server.features)))
             }
-            Source::Files(_) | Source::Rest(_) => None,
-        })
-        .collect();
-    let top = config
-        .upstream
-        .top
-        .iter()
-        .filter_map(|at| servers.get(*at).cloned().flatten());
-    let (reached, health) = (upstream::reach(top.collect()), health.clone());
+            Source::Rest(rest) => {
+                let target = RestServer::new(&name, rest.clone(), metrics.upstream(&name));
+                let polling = plan::polling(config, mark, server.features, shared.schemas.clone());
+                Fed::Rest(target, Arc::new(polling))
+            }
+            Source::Files(_) => Fed::Nothing,
+        });
+    }
+    let top = config.upstream.top.iter().filter_map(|at| servers.get(*at).cloned());
+    let (reached, health) = (reach(top.collect()), shared.health.clone());
     spawn(async move {
         reached.await;
         health.advance(Status::Ready);
     });
     loop {
         for view in scopes.take_created() {
-            if let Some(Some((target, settings))) = servers.get(view.server()) {
-                let node = scopes.presented(view.class()).over(&config.node);
-                let (writer, warm) = (Writer::new(view.clone(), &node, target, settings), warm.cloned());
-                spawn(async move {
-                    if let Some(warm) = warm {
-                        warm.load(&view).await;
-                    }
-                    writer.run().await;
-                });
+            let node = scopes.presented(view.class()).over(&config.node);
+            let warm = warm.cloned();
+            match servers.get(view.server()) {
+                Some(Fed::Grpc(target, settings)) => {
+                    spawn(fill(Writer::new(view.clone(), &node, target, settings), view, warm));
+                }
+                Some(Fed::Rest(server, polling)) => {
+                    spawn(fill(Writer::polling(view.clone(), &node, server, polling), view, warm));
+                }
+                Some(Fed::Nothing) | None => {}
             }
         }
         scopes.changed().await;
@@ -185,6 +180,45 @@ async fn keep(warm: Option<&Warm>) {
     match warm {
         Some(warm) => warm.keep().await,
         None => std::future::pending().await,
+    }
+}
+
+/// Begins with what an earlier run knew, if that is kept, and goes on with what the server says.
+async fn fill<L: Talk>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<Warm>>) {
+    if let Some(warm) = warm {
+        warm.load(&view).await;
+    }
+    writer.run().await;
+}
+
+/// What a view is fed from.
+#[derive(Clone)]
+enum Fed {
+    Grpc(Arc<Target>, Arc<upstream::Settings>),
+    Rest(Arc<RestServer>, Arc<Polling>),
+    Nothing,
+}
+
+/// Waits until one of the servers was reached once.
+async fn reach(servers: Vec<Fed>) {
+    let mut targets = Vec::new();
+    let mut others = FuturesUnordered::new();
+    for server in servers {
+        match server {
+            Fed::Grpc(target, settings) => targets.push((target, settings)),
+            Fed::Rest(server, polling) => others.push(async move { server.reached(&polling).await }),
+            Fed::Nothing => {}
+        }
+    }
+    let streams = async {
+        if targets.is_empty() {
+            std::future::pending::<()>().await;
+        }
+        upstream::reach(targets).await;
+    };
+    tokio::select! {
+        Some(()) = others.next() => {}
+        () = streams => {}
     }
 }
 

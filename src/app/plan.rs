@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cache::{Route, Routes, Scopes, Settings as ViewSettings};
 use crate::config::Config;
+use crate::json::Schemas;
 use crate::protocol::ClientSettings;
 use crate::xds::{Class, ServerFeatures, Types};
 use crate::{downstream, protocol, upstream};
@@ -96,6 +97,18 @@ pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
 #[expect(clippy::disallowed_methods, reason = "the wiring's one place to read the clock")]
 pub(super) fn now() -> Instant {
     Instant::now()
+}
+
+/// How a control plane is polled.
+pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, schemas: Schemas) -> upstream::Polling {
+    let streams = upstream(config, mark, features);
+    upstream::Polling {
+        client: streams.client,
+        upstream_message: streams.upstream_message,
+        keepalive: streams.keepalive,
+        interval: config.timers.rest_interval,
+        schemas,
+    }
 }
 
 /// Which servers each authority is asked at.

@@ -121,6 +121,12 @@ impl Client {
         self.feeds.values().any(Feed::wanted)
     }
 
+    /// Who it says that it is.
+    #[must_use]
+    pub const fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// Whether there is a stream.
     #[must_use]
     pub const fn connected(&self) -> bool {

@@ -23,6 +23,7 @@ use super::connect::{self, Connected};
 use super::failure::Failure;
 use super::pulse::{Pulse, Watched};
 use super::target::{Settings, Target};
+use super::tls::HTTP2;
 use super::token::Token;
 use crate::config::Credentials;
 
@@ -76,8 +77,14 @@ impl Channel {
     /// Connects, and waits until the server has said something: what is sent before may never be read (E-08).
     pub(super) async fn open(target: &Target, settings: &Settings) -> Result<Self, Failure> {
         let (grpc, ping) = (&target.grpc, target.ping(settings));
-        let Connected { io, round_trip } =
-            connect::connect(&grpc.endpoint, target.host(), &grpc.credentials, settings.keepalive).await?;
+        let Connected { io, round_trip } = connect::connect(
+            &grpc.endpoint,
+            target.host(),
+            &grpc.credentials,
+            HTTP2,
+            settings.keepalive,
+        )
+        .await?;
         let pulse = Arc::new(Pulse::default());
         let io = TokioIo::new(Watched::new(io, pulse.clone()));
         let hold = Hold(Driver::default());

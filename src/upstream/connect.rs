@@ -38,6 +38,7 @@ pub(super) async fn connect(
     endpoint: &Endpoint,
     name: &str,
     credentials: &Credentials,
+    protocol: &'static [u8],
     keepalive: Duration,
 ) -> Result<Connected, Failure> {
     let (io, round_trip): (Box<dyn Duplex>, _) = match endpoint {
@@ -66,7 +67,7 @@ pub(super) async fn connect(
                 host: host.to_owned(),
                 why: error.to_string(),
             })?;
-            let connector = super::tls::connector(host, tls).await?;
+            let connector = super::tls::connector(host, tls, protocol).await?;
             let handshake = tokio::time::timeout(CONNECT, connector.connect(name, io)).await;
             let io = handshake
                 .map_err(|_| Failure::Silent(CONNECT))?

@@ -99,6 +99,35 @@ pub enum Failure {
         "the server accepted the connection and said nothing for {0:?}; is it a gRPC port, and is TLS needed or not?"
     )]
     Silent(Duration),
+    /// A poll has no answer.
+    #[error("HTTP: {}", chain(.0))]
+    Http(hyper::Error),
+    /// A poll has no good answer.
+    #[error("{path} answers {status}: {words}")]
+    Refused {
+        /// What was polled.
+        path: String,
+        /// The status of the answer.
+        status: u16,
+        /// What it says besides.
+        words: String,
+    },
+    /// A poll takes too long.
+    #[error("{path} has no answer within {within:?}")]
+    Slow {
+        /// What was polled.
+        path: String,
+        /// How long was waited.
+        within: Duration,
+    },
+    /// The answer of a poll is no discovery response.
+    #[error("{path} answers what is no DiscoveryResponse: {why}")]
+    Response {
+        /// What was polled.
+        path: String,
+        /// What is wrong with it, and where.
+        why: String,
+    },
     /// The stream ended.
     #[error("{}", words(.0))]
     Stream(Box<Status>),

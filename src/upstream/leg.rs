@@ -17,12 +17,13 @@ use super::failure::Failure;
 use super::live::Live;
 use super::status::{Board, Phase};
 use super::target::{Settings, Target};
+use super::writer::Talk;
 use crate::proto::google::rpc;
 use crate::protocol::{Backoff, Client, Leg as Which, Request, read_delta, read_sotw};
-use crate::xds::{Changes, Dialect, Standing};
+use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
 /// One stream of a view.
-pub(super) struct Leg {
+pub struct Leg {
     pub(super) client: Client,
     pub(super) board: Board,
     which: Which,
@@ -64,69 +65,6 @@ impl Leg {
             superseded: false,
             idle: None,
         }
-    }
-
-    /// Begins, ends and feeds the stream as is wanted; gives what the passing of time changes.
-    pub(super) fn turn(&mut self, changes: &mut Vec<Changes>) {
-        if let Stage::Live(live) = &mut self.stage
-            && let Some(at) = live.partial()
-        {
-            self.client.handle_bytes(at);
-        }
-        changes.extend(self.client.handle_timeout(now()));
-        match (&self.stage, self.client.wanted()) {
-            (Stage::Rest, true) => self.open(),
-            (Stage::Opening(_), false) => self.rest(),
-            // A stream of which nothing is wanted is kept for a while: what is wanted next need not wait for another one.
-            (Stage::Live(_), false) => {
-                if now() >= *self.idle.get_or_insert_with(now) + self.settings.idle {
-                    self.close(changes);
-                    self.rest();
-                }
-            }
-            (Stage::Live(_), true) => self.idle = None,
-            (Stage::Rest | Stage::Waiting(_), false) | (Stage::Opening(_) | Stage::Waiting(_), true) => {}
-        }
-        self.feed();
-    }
-
-    /// When the next turn is due at the latest.
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let closes = self.idle.map(|since| since + self.settings.idle);
-        self.client.poll_timeout().into_iter().chain(closes).min()
-    }
-
-    /// Another server stands in.
-    pub(super) const fn supersede(&mut self) {
-        self.superseded = true;
-    }
-
-    /// How it stands with the server, if anything is wanted of it. G-08: what failed has to answer before it counts again.
-    pub(super) fn standing(&self) -> Option<Standing> {
-        let standing = match &self.stage {
-            Stage::Live(live) if live.answered => Standing::Up,
-            _ if self.failing => Standing::Failing,
-            Stage::Live(_) => Standing::Open,
-            Stage::Rest | Stage::Opening(_) | Stage::Waiting(_) => Standing::Trying,
-        };
-        self.client.wanted().then_some(standing)
-    }
-
-    /// Waits for the next thing that happens.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
-        match &mut self.stage {
-            Stage::Rest => return Poll::Pending,
-            Stage::Waiting(sleep) => {
-                ready!(sleep.as_mut().poll(cx));
-                self.rest();
-            }
-            Stage::Opening(channel) => match ready!(channel.as_mut().poll(cx)) {
-                Ok(channel) => self.opened(channel),
-                Err(failure) => self.failed(&failure),
-            },
-            Stage::Live(_) => return self.poll_live(cx, changes),
-        }
-        Poll::Ready(())
     }
 
     fn poll_live(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
@@ -287,6 +225,74 @@ impl Leg {
         let until = now() + time;
         self.board.wait(until, error);
         self.stage = Stage::Waiting(Box::pin(tokio::time::sleep_until(until.into())));
+    }
+}
+
+impl Talk for Leg {
+    fn want(&mut self, want: &Want) -> Vec<Changes> {
+        self.client.handle_want(want)
+    }
+
+    fn restore(&mut self, type_url: &TypeUrl, target: &Wanted, slot: &Slot) -> Option<Changes> {
+        self.client.handle_restored(type_url, target, slot)
+    }
+
+    fn turn(&mut self, changes: &mut Vec<Changes>) {
+        if let Stage::Live(live) = &mut self.stage
+            && let Some(at) = live.partial()
+        {
+            self.client.handle_bytes(at);
+        }
+        changes.extend(self.client.handle_timeout(now()));
+        match (&self.stage, self.client.wanted()) {
+            (Stage::Rest, true) => self.open(),
+            (Stage::Opening(_), false) => self.rest(),
+            // A stream of which nothing is wanted is kept for a while: what is wanted next need not wait for another one.
+            (Stage::Live(_), false) => {
+                if now() >= *self.idle.get_or_insert_with(now) + self.settings.idle {
+                    self.close(changes);
+                    self.rest();
+                }
+            }
+            (Stage::Live(_), true) => self.idle = None,
+            (Stage::Rest | Stage::Waiting(_), false) | (Stage::Opening(_) | Stage::Waiting(_), true) => {}
+        }
+        self.feed();
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let closes = self.idle.map(|since| since + self.settings.idle);
+        self.client.poll_timeout().into_iter().chain(closes).min()
+    }
+
+    fn supersede(&mut self) {
+        self.superseded = true;
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        let standing = match &self.stage {
+            Stage::Live(live) if live.answered => Standing::Up,
+            _ if self.failing => Standing::Failing,
+            Stage::Live(_) => Standing::Open,
+            Stage::Rest | Stage::Opening(_) | Stage::Waiting(_) => Standing::Trying,
+        };
+        self.client.wanted().then_some(standing)
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
+        match &mut self.stage {
+            Stage::Rest => return Poll::Pending,
+            Stage::Waiting(sleep) => {
+                ready!(sleep.as_mut().poll(cx));
+                self.rest();
+            }
+            Stage::Opening(channel) => match ready!(channel.as_mut().poll(cx)) {
+                Ok(channel) => self.opened(channel),
+                Err(failure) => self.failed(&failure),
+            },
+            Stage::Live(_) => return self.poll_live(cx, changes),
+        }
+        Poll::Ready(())
     }
 }
 

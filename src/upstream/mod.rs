@@ -12,6 +12,7 @@ mod leg;
 mod live;
 mod outbox;
 mod pulse;
+mod rest;
 mod status;
 mod target;
 mod tls;
@@ -20,6 +21,8 @@ mod writer;
 
 pub use failure::Failure;
 pub use frames::Farewell;
+pub use leg::Leg;
+pub use rest::{PollLeg, Polling, RestServer};
 pub use status::{Phase, Status};
 pub use target::{Settings, Target, reach};
-pub use writer::Writer;
+pub use writer::{Talk, Writer};

@@ -14,21 +14,22 @@ use tokio_rustls::TlsConnector;
 use super::failure::Failure;
 use crate::config::{Identity, Tls};
 
-/// What gRPC servers agree on.
-const HTTP2: &[u8] = b"h2";
+/// What gRPC servers agree on, and what all others do.
+pub(super) const HTTP2: &[u8] = b"h2";
+pub(super) const HTTP1: &[u8] = b"http/1.1";
 
 /// Reads whom to trust and who we are, anew for every connection: the files may have been replaced.
-pub(super) async fn connector(host: &str, settings: &Tls) -> Result<TlsConnector, Failure> {
+pub(super) async fn connector(host: &str, settings: &Tls, protocol: &'static [u8]) -> Result<TlsConnector, Failure> {
     let (host, settings) = (host.to_owned(), settings.clone());
     let failed = Failure::Tls {
         host: host.clone(),
         why: "the thread that reads the certificates ended".to_owned(),
     };
-    let built = tokio::task::spawn_blocking(move || build(&host, &settings)).await;
+    let built = tokio::task::spawn_blocking(move || build(&host, &settings, protocol)).await;
     built.map_err(|_| failed)?.map(TlsConnector::from)
 }
 
-fn build(host: &str, settings: &Tls) -> Result<Arc<ClientConfig>, Failure> {
+fn build(host: &str, settings: &Tls, protocol: &[u8]) -> Result<Arc<ClientConfig>, Failure> {
     let tls = |error: rustls::Error| Failure::Tls {
         host: host.to_owned(),
         why: error.to_string(),
@@ -48,7 +49,7 @@ fn build(host: &str, settings: &Tls) -> Result<Arc<ClientConfig>, Failure> {
         }
         None => builder.with_no_client_auth(),
     };
-    config.alpn_protocols = vec![HTTP2.to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     Ok(Arc::new(config))
 }
 

@@ -15,20 +15,38 @@ use super::target::{Settings, Target};
 use crate::cache::View;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Client, Demand, Leg as Which};
-use crate::xds::{Changes, Standing, Want};
+use crate::xds::{Changes, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
 /// Keeps a view in step with its control plane.
 ///
 /// Its turn is always the same: what is wanted goes to the machines, what changed goes into the view, what the machines say
 /// goes to the transport; then it waits until something happens.
-pub struct Writer {
+pub struct Writer<L: Talk = Leg> {
     view: Arc<View>,
     demand: Demand,
-    main: Leg,
-    aside: Leg,
+    main: L,
+    aside: L,
 }
 
-impl Writer {
+/// One of the two ways on which a view's server is asked.
+pub trait Talk: Send {
+    /// Something is wanted, or no more.
+    fn want(&mut self, want: &Want) -> Vec<Changes>;
+    /// Something that is wanted was known by an earlier run of the relay.
+    fn restore(&mut self, type_url: &TypeUrl, target: &Wanted, slot: &Slot) -> Option<Changes>;
+    /// Begins, ends and feeds what is under way; gives what the passing of time changes.
+    fn turn(&mut self, changes: &mut Vec<Changes>);
+    /// Waits for the next thing that happens.
+    fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()>;
+    /// When the next turn is due at the latest.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// How it stands with the server, if anything is wanted of it.
+    fn standing(&self) -> Option<Standing>;
+    /// Another server stands in.
+    fn supersede(&mut self);
+}
+
+impl Writer<Leg> {
     /// The writer of a view, for which the relay says towards the control plane that it is `node`.
     #[must_use]
     pub fn new(view: Arc<View>, node: &Node, target: &Arc<Target>, settings: &Arc<Settings>) -> Self {
@@ -36,18 +54,24 @@ impl Writer {
             let client = Client::new(settings.client.clone(), target.dialect(), node.clone());
             Leg::new(which, client, target.clone(), settings.clone())
         };
-        Self {
-            view,
-            demand: Demand::default(),
-            main: leg(Which::Main),
-            aside: leg(Which::Aside),
-        }
+        Self::of(view, leg(Which::Main), leg(Which::Aside))
     }
 
     /// How it stands with both streams, whenever that is asked.
     pub fn statuses(&self) -> impl Fn() -> [Status; 2] + Send + Sync + 'static {
         let boards = [self.main.board.clone(), self.aside.board.clone()];
         move || boards.each_ref().map(|board| board.read())
+    }
+}
+
+impl<L: Talk> Writer<L> {
+    pub(super) fn of(view: Arc<View>, main: L, aside: L) -> Self {
+        Self {
+            view,
+            demand: Demand::default(),
+            main,
+            aside,
+        }
     }
 
     /// Works until the view is closed.
@@ -109,10 +133,10 @@ impl Writer {
                     Which::Main => &mut self.main,
                     Which::Aside => &mut self.aside,
                 };
-                changes.extend(leg.client.handle_want(&want));
+                changes.extend(leg.want(&want));
                 let slot = stock.as_ref().and_then(|stock| stock.slot(&want.type_url));
                 if let Some(slot) = slot.filter(|_| want.wanted) {
-                    let known = leg.client.handle_restored(&want.type_url, &want.target, slot);
+                    let known = leg.restore(&want.type_url, &want.target, slot);
                     add(&mut restored, known);
                 }
             }

@@ -13,6 +13,7 @@ pub mod held;
 pub mod interest;
 pub mod name;
 pub mod node;
+mod polled;
 pub mod resource;
 pub mod resource_error;
 pub mod server_features;

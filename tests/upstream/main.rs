@@ -12,6 +12,7 @@ mod dialects;
 mod endings;
 mod identity;
 mod plane;
+mod polling;
 mod reaching;
 
 use std::future::poll_fn;

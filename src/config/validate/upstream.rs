@@ -129,7 +129,7 @@ impl Servers<'_> {
         let (kind, endpoint) = match &server.source {
             Source::Grpc(grpc) => (None, Some(&grpc.endpoint)),
             Source::Files(_) => (Some("files"), None),
-            Source::Rest(rest) => (Some("REST"), Some(&rest.endpoint)),
+            Source::Rest(rest) => (None, Some(&rest.endpoint)),
         };
         if let Some(kind) = kind {
             return Err(format!("`{uri}`: {kind} cannot be a source yet; write host:port"));

@@ -1,4 +1,4 @@
-"""A real Envoy, in any of the four ways in which it can speak xDS."""
+"""A real Envoy, in any of the ways in which it can speak xDS."""
 
 import json
 import urllib.request
@@ -10,13 +10,16 @@ from .resources import ADS, address
 
 @dataclass(frozen=True)
 class Dialect:
-    """How an Envoy asks: all types on one stream or one stream per type, state of the world or delta."""
+    """How an Envoy asks: all types on one stream or one stream per type, state of the world or delta; or by polling."""
 
     name: str
     api_type: str
     aggregated: bool
 
     def api_config(self):
+        if self.api_type == "REST":
+            return {"api_type": "REST", "transport_api_version": "V3", "cluster_names": ["xds"],
+                    "refresh_delay": "0.1s", "request_timeout": "2s"}
         return {"api_type": self.api_type, "transport_api_version": "V3",
                 "grpc_services": [{"envoy_grpc": {"cluster_name": "xds"}}]}
 
@@ -29,6 +32,7 @@ ADS_SOTW = Dialect("ads-sotw", "GRPC", True)
 ADS_DELTA = Dialect("ads-delta", "DELTA_GRPC", True)
 STREAMS_SOTW = Dialect("streams-sotw", "GRPC", False)
 STREAMS_DELTA = Dialect("streams-delta", "DELTA_GRPC", False)
+POLLING = Dialect("polling", "REST", False)
 AGGREGATED = (ADS_SOTW, ADS_DELTA)
 EVERY = (ADS_SOTW, ADS_DELTA, STREAMS_SOTW, STREAMS_DELTA)
 
@@ -86,6 +90,9 @@ def bootstrap(dialect, server, node, layers):
            "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
            "load_assignment": {"cluster_name": "xds", "endpoints": [
                {"lb_endpoints": [{"endpoint": {"address": address(int(port))}}]}]}}
+    if dialect is POLLING:
+        # HTTP/1.1, as it is without this.
+        del xds["typed_extension_protocol_options"]
     dynamic = {"cds_config": dialect.source(), "lds_config": dialect.source()}
     if dialect.aggregated:
         # M-02: with this the node comes on the first request of a stream only.

@@ -1,0 +1,130 @@
+//! One poll: a request over HTTP/1.1, and its answer.
+//!
+//! Owns connections, which are kept from one poll to the next, and how long a poll may take. Refuses to know what is said.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use tokio::task::JoinSet;
+
+use super::{Polling, RestServer};
+use crate::upstream::connect::{self, Connected};
+use crate::upstream::failure::Failure;
+use crate::upstream::tls::HTTP1;
+
+/// A connection between two polls.
+pub(super) struct Link {
+    sender: SendRequest<Full<Bytes>>,
+    /// Runs the connection, and ends with it.
+    _runs: JoinSet<()>,
+}
+
+/// A good answer.
+#[derive(Debug)]
+pub(super) enum Reply {
+    News(Bytes),
+    /// What the server said last still holds.
+    Nothing,
+}
+
+/// How long a server may hold a poll.
+const POLL: Duration = Duration::from_secs(30);
+/// Of what a server says besides a status so much is shown.
+const WORDS: usize = 200;
+
+/// Polls, and gives the connection back if it is still good.
+pub(super) async fn exchange(
+    server: &RestServer,
+    polling: &Polling,
+    path: &str,
+    body: Bytes,
+    kept: Option<Link>,
+) -> (Result<Reply, Failure>, Option<Link>) {
+    let polled = tokio::time::timeout(POLL, poll(server, polling, path, body, kept)).await;
+    match polled {
+        Ok(Ok((reply, link))) => (Ok(reply), Some(link)),
+        Ok(Err(failure)) => (Err(failure), None),
+        Err(_) => {
+            let path = path.to_owned();
+            (Err(Failure::Slow { path, within: POLL }), None)
+        }
+    }
+}
+
+/// Connects, to see whether anybody is there.
+pub(super) async fn connect(server: &RestServer, polling: &Polling) -> Result<Link, Failure> {
+    let rest = &server.rest;
+    let name = connect::host(&rest.endpoint);
+    let Connected { io, .. } =
+        connect::connect(&rest.endpoint, name, &rest.credentials, HTTP1, polling.keepalive).await?;
+    let (sender, connection) = handshake(TokioIo::new(io)).await.map_err(Failure::Http)?;
+    let mut runs = JoinSet::new();
+    runs.spawn(async move { drop(connection.await) });
+    Ok(Link { sender, _runs: runs })
+}
+
+async fn poll(
+    server: &RestServer,
+    polling: &Polling,
+    path: &str,
+    body: Bytes,
+    kept: Option<Link>,
+) -> Result<(Reply, Link), Failure> {
+    let mut request = Request::post(format!("{}{path}", server.rest.prefix))
+        .header(HOST, server.rest.endpoint.to_string())
+        .header(USER_AGENT, concat!("distributary/", env!("CARGO_PKG_VERSION")))
+        .header(CONTENT_TYPE, "application/json");
+    if let Some(token) = &server.token {
+        request = request.header(AUTHORIZATION, token.header().await.map_err(Failure::stream)?);
+    }
+    let failed = |error: http::Error| Failure::Response {
+        path: path.to_owned(),
+        why: error.to_string(),
+    };
+    let request = request.body(Full::new(body)).map_err(failed)?;
+    // A server may have closed a connection on which nothing was said for a while.
+    if let Some(mut link) = kept
+        && link.sender.ready().await.is_ok()
+        && let Ok(response) = link.sender.send_request(request.clone()).await
+    {
+        return Ok((read(response, polling, path).await?, link));
+    }
+    let mut link = connect(server, polling).await?;
+    let response = link.sender.send_request(request).await.map_err(Failure::Http)?;
+    Ok((read(response, polling, path).await?, link))
+}
+
+async fn read(response: Response<Incoming>, polling: &Polling, path: &str) -> Result<Reply, Failure> {
+    let (head, mut body) = response.into_parts();
+    let mut read = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.map_err(Failure::Http)?.into_data() {
+            read.extend_from_slice(&data);
+        }
+        if read.len() > polling.upstream_message {
+            return Err(Failure::Response {
+                path: path.to_owned(),
+                why: format!(
+                    "it is over `limits.upstream_message` of {} bytes",
+                    polling.upstream_message
+                ),
+            });
+        }
+    }
+    match head.status {
+        StatusCode::OK => Ok(Reply::News(read.freeze())),
+        // H-02, H-07: what we have stays good.
+        StatusCode::NOT_MODIFIED => Ok(Reply::Nothing),
+        status => Err(Failure::Refused {
+            path: path.to_owned(),
+            status: status.as_u16(),
+            words: String::from_utf8_lossy(read.get(..WORDS.min(read.len())).unwrap_or_default()).into_owned(),
+        }),
+    }
+}

@@ -1,0 +1,96 @@
+//! One type that is polled.
+//!
+//! Owns what is asked for, with which version, and when next. H-07: there is at most one poll of a type on its way. Refuses to
+//! know what answers say.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use super::exchange::{Link, Reply};
+use crate::proto::google::rpc;
+use crate::protocol::Backoff;
+use crate::upstream::clock::dice;
+use crate::upstream::failure::Failure;
+use crate::xds::{Name, Target, Want};
+
+pub(super) type Outcome = (Result<Reply, Failure>, Option<Link>);
+
+pub(super) struct Topic {
+    wildcard: bool,
+    names: BTreeSet<Name>,
+    /// What the server said last, as far as that counts for what is asked now.
+    pub(super) version: String,
+    /// What was wrong with it.
+    pub(super) fault: Option<rpc::Status>,
+    /// What is wanted has changed since the last answer: many servers look at the version alone.
+    pub(super) changed: bool,
+    pub(super) due: Instant,
+    pub(super) under_way: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
+    pub(super) link: Option<Link>,
+    backoff: Backoff,
+    failed: bool,
+}
+
+/// Polls of many relays, and of many types, do not come together.
+const SPREAD: f64 = 0.1;
+
+impl Topic {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            wildcard: false,
+            names: BTreeSet::new(),
+            version: String::new(),
+            fault: None,
+            changed: true,
+            due: now,
+            under_way: None,
+            link: None,
+            backoff: Backoff::default(),
+            failed: false,
+        }
+    }
+
+    /// Something is wanted, or no more. A poll that does not ask for it is given up.
+    pub(super) fn want(&mut self, want: &Want, now: Instant) {
+        match (&want.target, want.wanted) {
+            (Target::Wildcard, wanted) => self.wildcard = wanted,
+            (Target::Name(name), true) => drop(self.names.insert(name.clone())),
+            (Target::Name(name), false) => drop(self.names.remove(name)),
+        }
+        if want.wanted {
+            self.changed = true;
+            self.under_way = None;
+            // What failed is not asked more often because more is wanted of it.
+            if !self.failed {
+                self.due = now;
+            }
+        }
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wildcard || !self.names.is_empty()
+    }
+
+    /// H-05, H-06: what the next poll asks for; nothing is everything.
+    pub(super) fn names(&self) -> Vec<String> {
+        if self.wildcard {
+            return Vec::new();
+        }
+        self.names.iter().map(Name::to_string).collect()
+    }
+
+    pub(super) fn answered(&mut self, interval: Duration, now: Instant) {
+        self.backoff = Backoff::default();
+        self.failed = false;
+        self.due = now + interval.mul_f64(1.0 + SPREAD * (2.0 * dice() - 1.0));
+    }
+
+    /// When it is tried again.
+    pub(super) fn failed(&mut self, now: Instant) -> Duration {
+        self.failed = true;
+        let wait = self.backoff.handle_failure(dice());
+        self.due = now + wait;
+        wait
+    }
+}

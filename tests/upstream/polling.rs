@@ -1,0 +1,361 @@
+//! A control plane that is polled, on a real socket.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributary::cache::{self, Driver, Seat, View};
+use distributary::config::{Credentials, Endpoint, Rest};
+use distributary::json::Schemas;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::protocol::ClientSettings;
+use distributary::telemetry::{Metrics, UpstreamMetrics};
+use distributary::upstream::{Polling, RestServer, Writer};
+use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, Standing, Target as Wanted, TypeUrl, Types, Want};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::plane::soon;
+use crate::{CDS, EDS};
+
+/// A listener that hands every poll to the test.
+struct Site {
+    address: SocketAddr,
+    polls: mpsc::Receiver<Poll>,
+    task: JoinHandle<()>,
+}
+
+/// One poll, whose connection waits for the answer.
+struct Poll {
+    path: String,
+    asked: Value,
+    answer: mpsc::Sender<Vec<u8>>,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, polls) = mpsc::channel(16);
+        #[expect(clippy::disallowed_methods, reason = "a server runs beside its client")]
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                connections.spawn(serve(socket, sender.clone()));
+            }
+        });
+        Self { address, polls, task }
+    }
+
+    async fn poll(&mut self) -> Poll {
+        soon("a poll", self.polls.recv()).await.unwrap()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(mut socket: TcpStream, polls: mpsc::Sender<Poll>) {
+    let mut read = Vec::new();
+    loop {
+        let split = loop {
+            if let Some(at) = read.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            match socket.read_buf(&mut read).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        };
+        let head = String::from_utf8(read.drain(..split).collect()).unwrap();
+        assert!(
+            head.starts_with("POST ") && head.contains("content-type: application/json"),
+            "{head}"
+        );
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.unwrap().parse().unwrap();
+        while read.len() < length {
+            assert!(socket.read_buf(&mut read).await.unwrap() > 0);
+        }
+        let body: Vec<u8> = read.drain(..length).collect();
+        let asked = serde_json::from_slice(&body).unwrap();
+        let (answer, mut answered) = mpsc::channel(1);
+        let path = head.split(' ').nth(1).unwrap().to_owned();
+        if polls.send(Poll { path, asked, answer }).await.is_err() {
+            return;
+        }
+        // A poll that is dropped ends its connection.
+        let Some(bytes) = answered.recv().await else { return };
+        if socket.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+impl Poll {
+    fn names(&self) -> Vec<&str> {
+        let names = self.asked.get("resource_names").and_then(Value::as_array);
+        names.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    fn version(&self) -> &str {
+        self.asked
+            .get("version_info")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    async fn status(self, status: &str, body: &str) {
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = if status.starts_with("304") {
+            "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned()
+        } else {
+            head
+        };
+        // Who has gone needs no answer.
+        drop(self.answer.send([head, body.to_owned()].concat().into_bytes()).await);
+    }
+
+    /// Clusters, or endpoints, of these names.
+    async fn say(self, version: &str, names: &[&str]) {
+        let kind = if self.path.ends_with(":endpoints") {
+            (EDS, "cluster_name")
+        } else {
+            (CDS, "name")
+        };
+        let resources: Vec<Value> = names
+            .iter()
+            .map(|name| json!({"@type": kind.0, kind.1: name}))
+            .collect();
+        let said = json!({"version_info": version, "type_url": kind.0, "resources": resources});
+        self.status("200 OK", &said.to_string()).await;
+    }
+}
+
+/// A view that is fed by polling.
+struct Relay {
+    view: Arc<View>,
+    seat: Seat,
+    metrics: Arc<UpstreamMetrics>,
+    task: JoinHandle<()>,
+}
+
+impl Relay {
+    fn of(address: SocketAddr, prefix: &str, wanted: &[(&str, &str)]) -> Self {
+        let rest = Rest {
+            endpoint: Endpoint::Tcp {
+                host: address.ip().to_string(),
+                port: address.port(),
+            },
+            credentials: Credentials::Insecure,
+            token: None,
+            prefix: prefix.to_owned(),
+        };
+        let polling = Polling {
+            client: Arc::new(ClientSettings {
+                types: Types::default(),
+                relay_id: "relay".to_owned(),
+                does_not_exist: Duration::from_secs(15),
+                wildcard_quiet: Duration::from_millis(250),
+                features: ServerFeatures::default(),
+            }),
+            upstream_message: 1 << 20,
+            keepalive: Duration::from_secs(30),
+            interval: Duration::from_millis(20),
+            schemas: Schemas::standard(),
+        };
+        let metrics = Metrics::new([]).upstream("site");
+        let server = RestServer::new("site", rest, metrics.clone());
+        let view = View::new(
+            Class::default(),
+            cache::Settings {
+                linger: Duration::ZERO,
+                names_per_view: 0,
+                pinned_bytes_per_view: 0,
+            },
+        );
+        let seat = view.enter();
+        let node = Node {
+            id: "relay".to_owned(),
+            ..Default::default()
+        };
+        let writer = Writer::polling(view.clone(), &node, &server, &Arc::new(polling));
+        #[expect(clippy::disallowed_methods, reason = "a test runs both sides")]
+        let task = tokio::spawn(writer.run());
+        let relay = Self {
+            view,
+            seat,
+            metrics,
+            task,
+        };
+        wanted.iter().for_each(|(type_url, name)| relay.want(type_url, name));
+        relay
+    }
+
+    fn want(&self, type_url: &str, name: &str) {
+        let target = match name {
+            "*" => Wanted::Wildcard,
+            name => Wanted::Name(Name::from(name)),
+        };
+        let want = Want {
+            type_url: TypeUrl::new(type_url),
+            target,
+            wanted: true,
+        };
+        self.seat.want(&want).unwrap();
+    }
+
+    /// Waits until the view is so.
+    async fn sees(&self, what: &str, test: impl Fn(&Cut) -> bool) {
+        let seen = async {
+            while !test(&self.view.cut()) {
+                drop(self.seat.bell().take());
+                let rung = std::future::poll_fn(|cx| self.seat.bell().poll(Driver::Reader, cx));
+                let _ = tokio::time::timeout(Duration::from_millis(10), rung).await;
+            }
+        };
+        soon(what, seen).await;
+    }
+
+    async fn knows(&self, names: &[&str]) {
+        let cds = TypeUrl::new(CDS);
+        let all = |cut: &Cut| {
+            let state = cut.slot(&cds)?.wildcard.clone().filter(|state| state.complete())?;
+            Some(
+                state
+                    .resources()
+                    .map(|resource| resource.name().to_string())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        self.sees(&format!("clusters {names:?}"), |cut| {
+            all(cut).is_some_and(|all| all == names)
+        })
+        .await;
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// H-01, H-05, H-06, H-07: each poll says who asks, for what, and what it has; what is new is taken, "nothing new" keeps.
+#[tokio::test]
+async fn polls_and_keeps() {
+    let mut site = Site::start().await;
+    let relay = Relay::of(site.address, "/xds", &[(CDS, "*")]);
+    let poll = site.poll().await;
+    assert_eq!(
+        (poll.path.as_str(), poll.version(), poll.names().len()),
+        ("/xds/v3/discovery:clusters", "", 0)
+    );
+    assert_eq!(poll.asked["node"]["id"], "relay");
+    assert!(poll.asked["node"]["metadata"]["distributary.relays"].is_array());
+    poll.say("1", &["a", "b"]).await;
+    relay.knows(&["a", "b"]).await;
+    relay.sees("a good server", |cut| cut.standing() == Standing::Up).await;
+    for _ in 0..2 {
+        let poll = site.poll().await;
+        assert_eq!((poll.version(), &poll.asked["node"]["id"]), ("1", &json!("relay")));
+        poll.status("304 Not Modified", "").await;
+    }
+    relay.knows(&["a", "b"]).await;
+    site.poll().await.say("2", &["b"]).await;
+    relay.knows(&["b"]).await;
+    assert_eq!((relay.metrics.responses.get(), relay.metrics.failures.get()), (2, 0));
+}
+
+/// H-07: whatever fails, what was good stays, and the server is asked for all of it when it is back.
+#[tokio::test]
+async fn a_failure_keeps_what_was_good() {
+    for (status, body) in [
+        ("500 Internal Server Error", "no"),
+        ("200 OK", "{"),
+        ("200 OK", "[]"),
+        ("200 OK", "{\"resources\":[{]}"),
+        ("", ""),
+    ] {
+        let mut site = Site::start().await;
+        let relay = Relay::of(site.address, "", &[(CDS, "*")]);
+        site.poll().await.say("1", &["a"]).await;
+        relay.knows(&["a"]).await;
+        let poll = site.poll().await;
+        if status.is_empty() {
+            drop(poll);
+            // A connection that was kept is tried once more, afresh.
+            drop(site.poll().await);
+        } else {
+            poll.status(status, body).await;
+        }
+        relay.sees("a failure", |cut| cut.standing() == Standing::Failing).await;
+        relay.knows(&["a"]).await;
+        let poll = site.poll().await;
+        assert_eq!(poll.version(), "", "{status} {body}");
+        poll.say("1", &["a", "b"]).await;
+        relay.knows(&["a", "b"]).await;
+        relay.sees("a good server", |cut| cut.standing() == Standing::Up).await;
+        assert_eq!(relay.metrics.failures.get(), 1, "{status} {body}");
+    }
+}
+
+/// E-13: a bad resource is refused alone; the version from before it says so (H-05).
+#[tokio::test]
+async fn a_bad_resource_is_refused_alone() {
+    let mut site = Site::start().await;
+    let relay = Relay::of(site.address, "", &[(CDS, "*")]);
+    let good = json!({"@type": CDS, "name": "a"});
+    let said = json!({"version_info": "1", "resources": [good, {"@type": CDS, "name": 5}]});
+    site.poll().await.status("200 OK", &said.to_string()).await;
+    relay
+        .sees("the good one", |cut| {
+            let slot = cut.slot(&TypeUrl::new(CDS));
+            let state = slot.and_then(|slot| slot.wildcard.as_ref());
+            state.is_some_and(|state| matches!(state.known(&Name::from("a")), Some(Known::Present(_))))
+        })
+        .await;
+    assert_eq!(site.poll().await.version(), "");
+    assert_eq!(relay.metrics.nacks.get(), 1);
+}
+
+/// H-07: one poll of a type is on its way at most; who wants more asks without a version, for servers that look at nothing else.
+#[tokio::test]
+async fn what_is_wanted_changes() {
+    let mut site = Site::start().await;
+    let relay = Relay::of(site.address, "", &[(EDS, "a")]);
+    site.poll().await.say("1", &["a"]).await;
+    let held = site.poll().await;
+    assert_eq!(
+        (held.path.as_str(), held.version(), held.names()),
+        ("/v3/discovery:endpoints", "1", vec!["a"])
+    );
+    relay.want(EDS, "b");
+    let poll = site.poll().await;
+    assert_eq!((poll.version(), poll.names()), ("", vec!["a", "b"]));
+    assert!(held.answer.is_closed() || site.polls.try_recv().is_err());
+    poll.say("1", &["a", "b"]).await;
+    relay
+        .sees("both", |cut| {
+            let slot = cut.slot(&TypeUrl::new(EDS));
+            slot.is_some_and(|slot| slot.named.present() == 2)
+        })
+        .await;
+    // Another type is polled by itself, and all of a type apart from names of it (K-05).
+    relay.want(EDS, "*");
+    loop {
+        let poll = site.poll().await;
+        if poll.names().is_empty() {
+            assert_eq!(poll.version(), "");
+            break;
+        }
+        poll.status("304 Not Modified", "").await;
+    }
+}
