@@ -27,6 +27,9 @@ pub(super) struct Get {
     /// The server: host:port, http(s)://host:port or unix:/path
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:15010")]
     server: String,
+    /// Read a relay's snapshot instead of asking a server
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    snapshot: Option<PathBuf>,
     /// yaml, json, name, or wide: a table
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Output::Yaml)]
     output: Output,
@@ -104,14 +107,16 @@ impl Get {
                 Secrets::Redact
             },
         };
-        let watch = self.watch;
+        let (watch, snapshot) = (self.watch, self.snapshot.clone());
         let question = self.question()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("cannot start")?;
         let answer = runtime.block_on(async {
-            if watch {
+            if let Some(file) = &snapshot {
+                question.recall(file, &shown, out)
+            } else if watch {
                 question.watch(&shown, out, notes).await
             } else {
                 question.ask(&shown, out).await

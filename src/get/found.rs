@@ -94,6 +94,8 @@ impl Found {
             Reason::TimedOut => format!("{name}: {server} did not send this {kind} resource within {patience:?}"),
         });
         let open = self.open.iter().map(|name| match name {
+            Some(name) if patience.is_zero() => format!("{name}: {server} says nothing of this {kind} resource"),
+            None if patience.is_zero() => format!("{server} does not hold all {kind} resources"),
             Some(name) => format!("{name}: {server} did not send this {kind} resource within {patience:?}"),
             None if self.resources.is_empty() && !question.type_url.traits().wildcard => format!(
                 "{server} sent no {kind} resources within {patience:?}; many servers send this type by name only: write \

@@ -8,8 +8,9 @@ mod printed;
 
 use std::future::poll_fn;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::uri::Authority;
 
@@ -62,6 +63,9 @@ pub enum Unanswered {
     /// More names than one question may have.
     #[error(transparent)]
     Full(#[from] crate::cache::Full),
+    /// The file cannot be read.
+    #[error(transparent)]
+    Snapshot(#[from] crate::snapshot::SnapshotError),
     /// The answer cannot be printed.
     #[error("cannot print the answer: {0}")]
     Print(#[from] io::Error),
@@ -106,6 +110,38 @@ impl Question {
             () = writer.run() => Ok(()),
             answer = asked.all(shown, out, notes) => answer,
         }
+    }
+
+    /// Prints what a relay wrote to disk.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or not everything that was asked for is in it.
+    pub fn recall(mut self, file: &Path, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
+        let snapshot = crate::snapshot::read(file, &Types::default(), now())?;
+        self.server = file.display().to_string();
+        self.patience = Duration::ZERO;
+        let found = Found::of(&self, &snapshot.cut);
+        self.answer(&found, Vec::new(), shown, out)
+    }
+
+    /// Prints what was found, and says what is missing.
+    fn answer(
+        &self,
+        found: &Found,
+        besides: Vec<String>,
+        shown: &Shown,
+        out: &mut impl Write,
+    ) -> Result<(), Unanswered> {
+        let printed = shown.all(&self.type_url, found.resources());
+        out.write_all(printed.text.as_bytes())?;
+        out.flush()?;
+        let mut missing = printed.faults;
+        missing.extend(found.missing(self));
+        missing.extend(besides);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(Unanswered::Missing(missing))
     }
 
     fn begin(self) -> Result<(Asked, Writer), Unanswered> {
@@ -214,22 +250,14 @@ impl Asked {
     }
 
     fn answer(&self, found: &Found, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
-        let printed = shown.all(&self.question.type_url, found.resources());
-        let mut missing = Vec::new();
-        self.print(&printed, out, &mut missing)?;
-        let mut missing: Vec<String> = String::from_utf8_lossy(&missing).lines().map(str::to_owned).collect();
-        missing.extend(found.missing(&self.question));
         let refused = self.metrics.nacks.get();
-        if refused > 0 {
-            missing.push(format!(
+        let besides = (refused > 0).then(|| {
+            format!(
                 "{}: {refused} responses held what is not valid, and were refused; RUST_LOG=warn shows what",
                 self.question.server
-            ));
-        }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        Err(Unanswered::Missing(missing))
+            )
+        });
+        self.question.answer(found, besides.into_iter().collect(), shown, out)
     }
 
     /// The server ends it: what came before that is printed all the same.
@@ -249,4 +277,10 @@ impl Asked {
         }
         Ok(())
     }
+}
+
+/// The time now, at which what is read from disk counts as received.
+#[expect(clippy::disallowed_methods, reason = "this shell's one place to read the clock")]
+fn now() -> Instant {
+    Instant::now()
 }

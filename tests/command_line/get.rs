@@ -204,3 +204,51 @@ fn nobody_is_there() {
         assert!(error.contains(word), "{error}");
     }
 }
+
+/// What a relay wrote to disk is read as a server's word is.
+#[test]
+fn what_is_on_disk() {
+    use distributary::snapshot::{Identity, write};
+    use distributary::xds::{Changes, Cut, Name, Resource as Content, ResourceParts, TypeUrl, Update};
+
+    let type_url = TypeUrl::new(CDS);
+    let any = cluster("a");
+    let parts = ResourceParts {
+        type_url: &type_url,
+        name: Name::from("a"),
+        aliases: Vec::new(),
+        passed_on: &[],
+        body: &any.value,
+        endpoints: None,
+        received: now(),
+    };
+    let put = Update::Put(std::sync::Arc::new(Content::new(parts, 0)), None);
+    let changes = Changes {
+        type_url: type_url.clone(),
+        wildcard: true,
+        updates: vec![put],
+        complete: Some(true),
+        answered: Some(true),
+    };
+    let (cut, _) = Cut::default().with(&changes);
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("get.snapshot");
+    let of = Identity {
+        server: "cp".to_owned(),
+        class: String::new(),
+    };
+    write(&path, &of, &cut, false).unwrap();
+    let file = path.to_str().unwrap();
+    let all = output(&["get", "cds", "--snapshot", file, "-o", "name"]);
+    assert_eq!(all, (Some(0), "a\n".to_owned(), String::new()));
+    let (code, out, error) = output(&["get", "eds", "--snapshot", file, "-o", "name"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(error.contains("does not hold all eds resources"), "{error}");
+    let (code, _, error) = output(&["get", "cds", "--snapshot", "/nowhere"]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("/nowhere: cannot be read"), "{error}");
+}
+
+#[expect(clippy::disallowed_methods, reason = "any instant will do")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}

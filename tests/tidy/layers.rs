@@ -73,6 +73,7 @@ const KNOWS: [(&str, &[&str]); 16] = [
             "cache",
             "config",
             "json",
+            "snapshot",
             "telemetry",
             "upstream",
         ],
