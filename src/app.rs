@@ -6,6 +6,8 @@ mod warm;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::time::MissedTickBehavior;
 
 use warm::Warm;
@@ -17,7 +19,7 @@ use crate::downstream::{self, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
-use crate::upstream::{self, Target, Writer};
+use crate::upstream::{self, Dictionary, FileWriter, Files, Target, Writer};
 use crate::wire::Listener;
 
 /// Why the relay does not run.
@@ -66,6 +68,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     ));
     let library = Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk));
     let schemas = Schemas::with_files(&config.descriptors)?;
+    let dictionary = plan::dictionary(&config, schemas.clone());
     let shared = Arc::new(Shared {
         scopes: scopes.clone(),
         library: library.clone(),
@@ -84,7 +87,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 
     tokio::select! {
         () = signals.next() => {}
-        () = feed(&config, &mark, &scopes, &metrics, &health, warm.as_ref()) => {}
+        () = feed(&config, &mark, &scopes, &metrics, &health, warm.as_ref(), &dictionary) => {}
         () = look_after(&scopes, &library, &metrics) => {}
         () = keep(warm.as_deref()) => {}
     }
@@ -138,45 +141,79 @@ async fn feed(
     metrics: &Metrics,
     health: &Arc<Health>,
     warm: Option<&Arc<Warm>>,
+    dictionary: &Dictionary,
 ) {
-    let servers: Vec<_> = config
-        .upstream
-        .servers
-        .iter()
-        .enumerate()
-        .map(|(at, server)| match &server.source {
+    let mut servers: Vec<Fed> = Vec::new();
+    for (at, server) in config.upstream.servers.iter().enumerate() {
+        let name = config.upstream.name(at);
+        servers.push(match &server.source {
             Source::Grpc(grpc) => {
-                let name = config.upstream.name(at);
                 let target = Target::new(&name, grpc.clone(), metrics.upstream(&name));
-                Some((target, Arc::new(plan::upstream(config, mark, server.features))))
+                Fed::Grpc(target, Arc::new(plan::upstream(config, mark, server.features)))
             }
-            Source::Files(_) | Source::Rest(_) => None,
-        })
-        .collect();
-    let top = config
-        .upstream
-        .top
-        .iter()
-        .filter_map(|at| servers.get(*at).cloned().flatten());
-    let (reached, health) = (upstream::reach(top.collect()), health.clone());
+            Source::Files(path) => {
+                let files = Files::new(&name, path, metrics.files(&name));
+                spawn(files.clone().run(plan::file_bytes(config), dictionary.clone()));
+                Fed::Files(files)
+            }
+            Source::Rest(_) => Fed::Nothing,
+        });
+    }
+    let top = config.upstream.top.iter().filter_map(|at| servers.get(*at).cloned());
+    let (reached, health) = (reach(top.collect()), health.clone());
     spawn(async move {
         reached.await;
         health.advance(Status::Ready);
     });
     loop {
         for view in scopes.take_created() {
-            if let Some(Some((target, settings))) = servers.get(view.server()) {
-                let node = scopes.presented(view.class()).over(&config.node);
-                let (writer, warm) = (Writer::new(view.clone(), &node, target, settings), warm.cloned());
-                spawn(async move {
-                    if let Some(warm) = warm {
-                        warm.load(&view).await;
-                    }
-                    writer.run().await;
-                });
+            match servers.get(view.server()) {
+                Some(Fed::Grpc(target, settings)) => {
+                    let node = scopes.presented(view.class()).over(&config.node);
+                    let (writer, warm) = (Writer::new(view.clone(), &node, target, settings), warm.cloned());
+                    spawn(async move {
+                        if let Some(warm) = warm {
+                            warm.load(&view).await;
+                        }
+                        writer.run().await;
+                    });
+                }
+                Some(Fed::Files(files)) => spawn(FileWriter::new(view, files).run()),
+                Some(Fed::Nothing) | None => {}
             }
         }
         scopes.changed().await;
+    }
+}
+
+/// What a view is fed from.
+#[derive(Clone)]
+enum Fed {
+    Grpc(Arc<Target>, Arc<upstream::Settings>),
+    Files(Arc<Files>),
+    Nothing,
+}
+
+/// Waits until one of the servers was reached once; files count when they were good.
+async fn reach(servers: Vec<Fed>) {
+    let mut targets = Vec::new();
+    let mut files = FuturesUnordered::new();
+    for server in servers {
+        match server {
+            Fed::Grpc(target, settings) => targets.push((target, settings)),
+            Fed::Files(source) => files.push(async move { source.reached().await }),
+            Fed::Nothing => {}
+        }
+    }
+    let streams = async {
+        if targets.is_empty() {
+            std::future::pending::<()>().await;
+        }
+        upstream::reach(targets).await;
+    };
+    tokio::select! {
+        Some(()) = files.next() => {}
+        () = streams => {}
     }
 }
 

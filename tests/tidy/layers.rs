@@ -22,6 +22,7 @@ const KNOWS: [(&str, &[&str]); 16] = [
         &[
             "xds",
             "proto",
+            "json",
             "protocol",
             "cache",
             "wire",
@@ -50,6 +51,7 @@ const KNOWS: [(&str, &[&str]); 16] = [
         &[
             "xds",
             "proto",
+            "json",
             "protocol",
             "cache",
             "wire",

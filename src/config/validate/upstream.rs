@@ -128,7 +128,7 @@ impl Servers<'_> {
         // The one place that refuses what is understood and not built yet.
         let (kind, endpoint) = match &server.source {
             Source::Grpc(grpc) => (None, Some(&grpc.endpoint)),
-            Source::Files(_) => (Some("files"), None),
+            Source::Files(_) => (None, None),
             Source::Rest(rest) => (Some("REST"), Some(&rest.endpoint)),
         };
         if let Some(kind) = kind {
