@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::MissedTickBehavior;
 
@@ -19,7 +20,7 @@ use crate::downstream::{self, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
-use crate::upstream::{self, Polling, RestServer, Talk, Target, Writer};
+use crate::upstream::{self, Dictionary, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
 use crate::wire::Listener;
 
 /// Why the relay does not run.
@@ -68,6 +69,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     ));
     let library = Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk));
     let schemas = Schemas::with_files(&config.descriptors)?;
+    let dictionary = plan::dictionary(&config, schemas.clone());
     let shared = Arc::new(Shared {
         scopes: scopes.clone(),
         library: library.clone(),
@@ -86,7 +88,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 
     tokio::select! {
         () = signals.next() => {}
-        () = feed(&config, &mark, &shared, warm.as_ref()) => {}
+        () = feed(&config, &mark, &shared, warm.as_ref(), &dictionary) => {}
         () = look_after(&scopes, &library, &metrics) => {}
         () = keep(warm.as_deref()) => {}
     }
@@ -133,7 +135,7 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
 }
 
 /// Gives every new view its writer.
-async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Warm>>) {
+async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Warm>>, dictionary: &Dictionary) {
     let (scopes, metrics) = (&shared.scopes, &shared.metrics);
     let mut servers: Vec<Fed> = Vec::new();
     for (at, server) in config.upstream.servers.iter().enumerate() {
@@ -148,7 +150,11 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
                 let polling = plan::polling(config, mark, server.features, shared.schemas.clone());
                 Fed::Rest(target, Arc::new(polling))
             }
-            Source::Files(_) => Fed::Nothing,
+            Source::Files(path) => {
+                let files = Files::new(&name, path, metrics.files(&name));
+                spawn(files.clone().run(plan::file_bytes(config), dictionary.clone()));
+                Fed::Files(files)
+            }
         });
     }
     let top = config.upstream.top.iter().filter_map(|at| servers.get(*at).cloned());
@@ -168,10 +174,42 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
                 Some(Fed::Rest(server, polling)) => {
                     spawn(fill(Writer::polling(view.clone(), &node, server, polling), view, warm));
                 }
-                Some(Fed::Nothing) | None => {}
+                Some(Fed::Files(files)) => spawn(FileWriter::new(view, files).run()),
+                None => {}
             }
         }
         scopes.changed().await;
+    }
+}
+
+/// What a view is fed from.
+#[derive(Clone)]
+enum Fed {
+    Grpc(Arc<Target>, Arc<upstream::Settings>),
+    Rest(Arc<RestServer>, Arc<Polling>),
+    Files(Arc<Files>),
+}
+
+/// Waits until one of the servers was reached once; files count when they were good.
+async fn reach(servers: Vec<Fed>) {
+    let mut targets = Vec::new();
+    let mut others: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
+    for server in servers {
+        match server {
+            Fed::Grpc(target, settings) => targets.push((target, settings)),
+            Fed::Rest(server, polling) => others.push(Box::pin(async move { server.reached(&polling).await })),
+            Fed::Files(source) => others.push(Box::pin(async move { source.reached().await })),
+        }
+    }
+    let streams = async {
+        if targets.is_empty() {
+            std::future::pending::<()>().await;
+        }
+        upstream::reach(targets).await;
+    };
+    tokio::select! {
+        Some(()) = others.next() => {}
+        () = streams => {}
     }
 }
 
@@ -189,37 +227,6 @@ async fn fill<L: Talk>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<Warm
         warm.load(&view).await;
     }
     writer.run().await;
-}
-
-/// What a view is fed from.
-#[derive(Clone)]
-enum Fed {
-    Grpc(Arc<Target>, Arc<upstream::Settings>),
-    Rest(Arc<RestServer>, Arc<Polling>),
-    Nothing,
-}
-
-/// Waits until one of the servers was reached once.
-async fn reach(servers: Vec<Fed>) {
-    let mut targets = Vec::new();
-    let mut others = FuturesUnordered::new();
-    for server in servers {
-        match server {
-            Fed::Grpc(target, settings) => targets.push((target, settings)),
-            Fed::Rest(server, polling) => others.push(async move { server.reached(&polling).await }),
-            Fed::Nothing => {}
-        }
-    }
-    let streams = async {
-        if targets.is_empty() {
-            std::future::pending::<()>().await;
-        }
-        upstream::reach(targets).await;
-    };
-    tokio::select! {
-        Some(()) = others.next() => {}
-        () = streams => {}
-    }
 }
 
 /// Looks after the views, and shows what they hold.
