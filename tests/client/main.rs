@@ -10,6 +10,7 @@ mod faults;
 mod names;
 mod sotw;
 mod stream;
+mod variants;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
