@@ -126,6 +126,7 @@ fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result
     let parts = ResourceParts {
         type_url,
         name,
+        constraints: None,
         aliases,
         passed_on: cursor.sized()?,
         body: cursor.sized()?,

@@ -15,7 +15,7 @@ use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
 use crate::xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl};
 
 /// Writes what is known. Left out is what must not outlive the relay: what has a time to live, what must not be cached, and
-/// without `secrets` all keys and certificates.
+/// without `secrets` all keys and certificates; and variants of a name, which a server chooses anew.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ fn outlives(state: &State, resource: &Resource) -> bool {
     let passed_on = resource.passed_on();
     let forbidden = !passed_on.is_empty()
         && Wrapper::decode(passed_on).is_ok_and(|said| said.cache_control.is_some_and(|cache| cache.do_not_cache));
-    !forbidden && state.expiry(resource.name()).is_none()
+    !forbidden && resource.constraints().is_none() && state.expiry(resource.name()).is_none()
 }
 
 fn resource(into: &mut impl Write, resource: &Resource) -> io::Result<()> {
