@@ -1,5 +1,6 @@
 //! The wiring: from a checked configuration to running parts. It owns what is connected to what, and nothing else.
 
+mod overview;
 mod plan;
 mod warm;
 
@@ -8,9 +9,10 @@ use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
+use overview::Overview;
 use warm::Warm;
 
-use crate::admin::{Admin, AdminError, Shown};
+use crate::admin::{self, Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::config::{Address, Config, Source};
 use crate::downstream::{self, Shared};
@@ -50,13 +52,6 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let mut signals = StopSignals::listen().map_err(AppError::Signals)?;
     let metrics = Metrics::new(config.types.keys().map(String::as_str));
     let health = Arc::new(Health::new());
-    let shown = Shown {
-        metrics: metrics.clone(),
-        health: health.clone(),
-    };
-    let admin = Admin::start(&config.admin, shown)?;
-    tracing::info!(address = %admin.address(), "admin address");
-
     let mark = plan::mark(&config);
     let scopes = Arc::new(Scopes::new(
         config.classes.clone(),
@@ -64,6 +59,19 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         plan::views(&config),
         config.limits.views,
     ));
+    let overview = Overview::new(&config, &scopes);
+    let looking = {
+        let overview = overview.clone();
+        move || overview.look()
+    };
+    let shown = Shown {
+        metrics: metrics.clone(),
+        overview: admin::Overview::new(looking),
+        health: health.clone(),
+    };
+    let admin = Admin::start(&config.admin, shown)?;
+    tracing::info!(address = %admin.address(), "admin address");
+
     let library = Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk));
     let schemas = Schemas::with_files(&config.descriptors)?;
     let shared = Arc::new(Shared {
@@ -84,8 +92,8 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 
     tokio::select! {
         () = signals.next() => {}
-        () = feed(&config, &mark, &scopes, &metrics, &health, warm.as_ref()) => {}
-        () = look_after(&scopes, &library, &metrics) => {}
+        () = feed(&config, &mark, &scopes, &metrics, &health, warm.as_ref(), &overview) => {}
+        () = look_after(&scopes, &library, &metrics, &overview) => {}
         () = keep(warm.as_deref()) => {}
     }
     tracing::info!(within = ?config.timers.drain, "draining");
@@ -96,7 +104,8 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     drop((drain, shared));
     let last = async {
         if let Some(last) = last {
-            last.await;
+            // A disk that hangs does not keep the relay from ending.
+            drop(tokio::time::timeout_at(deadline, last).await);
         }
     };
     tokio::select! {
@@ -138,6 +147,7 @@ async fn feed(
     metrics: &Metrics,
     health: &Arc<Health>,
     warm: Option<&Arc<Warm>>,
+    overview: &Overview,
 ) {
     let servers: Vec<_> = config
         .upstream
@@ -168,6 +178,7 @@ async fn feed(
             if let Some(Some((target, settings))) = servers.get(view.server()) {
                 let node = scopes.presented(view.class()).over(&config.node);
                 let (writer, warm) = (Writer::new(view.clone(), &node, target, settings), warm.cloned());
+                overview.add(&view, writer.statuses());
                 spawn(async move {
                     if let Some(warm) = warm {
                         warm.load(&view).await;
@@ -189,7 +200,7 @@ async fn keep(warm: Option<&Warm>) {
 }
 
 /// Looks after the views, and shows what they hold.
-async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics) {
+async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics, overview: &Overview) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -197,6 +208,7 @@ async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics) {
         scopes.sweep(now.into_std());
         library.purge();
         show(&scopes.all(), metrics);
+        overview.say();
     }
 }
 
