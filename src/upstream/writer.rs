@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::clock::now;
 use super::leg::Leg;
-use super::status::Status;
+use super::status::{Board, Status};
 use super::target::{Settings, Target};
 use crate::cache::View;
 use crate::proto::envoy::config::core::v3::Node;
@@ -44,6 +44,17 @@ pub trait Talk: Send {
     fn standing(&self) -> Option<Standing>;
     /// Another server stands in.
     fn supersede(&mut self);
+
+    /// Where its status is written.
+    fn board(&self) -> &Board;
+}
+
+impl<L: Talk> Writer<L> {
+    /// How it stands with both streams, whenever that is asked.
+    pub fn statuses(&self) -> impl Fn() -> Vec<Status> + Send + Sync + use<L> {
+        let boards = [self.main.board().clone(), self.aside.board().clone()];
+        move || boards.iter().map(Board::read).collect()
+    }
 }
 
 impl Writer<Leg> {
@@ -55,12 +66,6 @@ impl Writer<Leg> {
             Leg::new(which, client, target.clone(), settings.clone())
         };
         Self::of(view, leg(Which::Main), leg(Which::Aside))
-    }
-
-    /// How it stands with both streams, whenever that is asked.
-    pub fn statuses(&self) -> impl Fn() -> [Status; 2] + Send + Sync + 'static {
-        let boards = [self.main.board.clone(), self.aside.board.clone()];
-        move || boards.each_ref().map(|board| board.read())
     }
 }
 

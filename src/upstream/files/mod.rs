@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::clock::now;
+use super::status::{Phase, Status};
 use crate::telemetry::FileMetrics;
-use crate::xds::Standing;
+use crate::xds::{Dialect, Standing};
 pub use asked::Asked;
 pub use content::{Content, Twice};
 pub use sheet::{Dictionary, Format, Sheet, Stated};
@@ -59,6 +60,26 @@ pub struct FilesStatus {
     pub faulty: usize,
     /// Since when something is wrong.
     pub since: Option<Instant>,
+}
+
+impl FilesStatus {
+    /// The same in the words for streams: it answers once something was good.
+    #[must_use]
+    pub fn as_stream(&self) -> Status {
+        let since = self.loaded.or(self.since).unwrap_or_else(now);
+        Status {
+            phase: if self.loaded.is_some() {
+                Phase::Answering
+            } else {
+                Phase::Waiting
+            },
+            since,
+            dialect: Dialect::Sotw,
+            error: self.faults.first().cloned(),
+            failing_since: self.since.filter(|_| self.loaded.is_none()),
+            next_attempt: None,
+        }
+    }
 }
 
 /// So many faults are named; the others are counted.

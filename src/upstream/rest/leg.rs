@@ -20,8 +20,9 @@ use crate::proto::google::rpc;
 use crate::protocol::{Client, Request};
 use crate::upstream::clock::now;
 use crate::upstream::failure::Failure;
+use crate::upstream::status::{Board, Phase};
 use crate::upstream::writer::Talk;
-use crate::xds::{Changes, Slot, Standing, Target as Wanted, TypeUrl, Want};
+use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
 /// One of the two ways on which a view's server is polled.
 pub struct PollLeg {
@@ -33,6 +34,7 @@ pub struct PollLeg {
     answers: bool,
     failing: bool,
     nonce: u64,
+    board: Board,
 }
 
 impl PollLeg {
@@ -45,6 +47,7 @@ impl PollLeg {
             answers: false,
             failing: false,
             nonce: 0,
+            board: Board::new(Dialect::Sotw),
         }
     }
 
@@ -119,6 +122,7 @@ impl PollLeg {
                 topic.answered(self.polling.interval, now);
                 if !std::mem::replace(&mut self.answers, true) {
                     self.server.metrics.stream_opened();
+                    self.board.enter(Phase::Answering, Dialect::Sotw);
                     tracing::info!(server = self.server.uri, "control plane answers");
                 }
                 self.failing = false;
@@ -133,6 +137,7 @@ impl PollLeg {
             }
             Err(failure) => {
                 let wait = topic.failed(now);
+                self.board.wait(now + wait, Some(failure.to_string()));
                 self.server.metrics.failures.inc();
                 tracing::warn!(
                     server = self.server.uri, error = %failure, retry_in = ?wait, "a poll failed; what is known stays"
@@ -148,6 +153,7 @@ impl PollLeg {
     /// H-07: what was good stays; what is waited for is not waited for while nobody is there to answer.
     fn fail(&mut self, changes: &mut Vec<Changes>) {
         self.failing = true;
+        self.board.fail();
         if std::mem::take(&mut self.answers) {
             self.server.metrics.stream_closed();
         }
@@ -257,6 +263,10 @@ impl Talk for PollLeg {
     fn supersede(&mut self) {
         // G-12: it is not told what it said before.
         self.topics.values_mut().for_each(|topic| topic.changed = true);
+    }
+
+    fn board(&self) -> &Board {
+        &self.board
     }
 }
 
