@@ -10,12 +10,16 @@ from .process import Failed, Process, eventually, free_port
 class Relay(Process):
     """`distributary serve` between the control plane and everybody else."""
 
-    def __init__(self, program, logs, upstream, name="relay", address=None, transport=None, ready=True):
+    def __init__(self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, polls=False):
         self.address = address or f"127.0.0.1:{free_port()}"
         self.admin = f"127.0.0.1:{free_port()}"
         command = [program, "serve", "--listen", self.address, "--admin", self.admin]
         # Without a file where that is enough: so should it be for everybody.
-        if transport:
+        if polls:
+            file = logs / f"{name}.yaml"
+            file.write_text(f"upstream: {{ xds_servers: [{{ server_uri: 'rest+http://{upstream}' }}] }}\ntimers: {{ rest_interval: 100ms }}\n")
+            command += ["--config", file]
+        elif transport:
             command += ["--config", self.configuration(logs / f"{name}.yaml", upstream, transport)]
         else:
             command += ["--upstream", f"http://{upstream}"]
