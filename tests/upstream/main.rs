@@ -42,7 +42,7 @@ pub(crate) struct Relay {
     pub(crate) view: Arc<View>,
     pub(crate) metrics: Arc<UpstreamMetrics>,
     seat: Seat,
-    status: Box<dyn Fn() -> [Status; 2] + Send + Sync>,
+    status: Box<dyn Fn() -> Vec<Status> + Send + Sync>,
     task: JoinHandle<()>,
 }
 
@@ -158,7 +158,7 @@ impl Relay {
     pub(crate) async fn status(&self, what: &str, right: impl Fn(&Status) -> bool) -> Status {
         let wait = async {
             loop {
-                let [status, _] = (self.status)();
+                let status = (self.status)().swap_remove(0);
                 if right(&status) {
                     return status;
                 }

@@ -1,11 +1,11 @@
 """An Envoy that polls: REST-JSON instead of streams."""
 
 from peers import resources as make
-from peers.envoy import POLLING
+from peers.envoy import AGGREGATED, POLLING
 from peers.process import eventually
 from scenario import scenario
 
-from .envoy_http import proxy
+from .envoy_http import proxy, single_cluster
 
 ONLY = "go-control-plane's server here streams only"
 
@@ -37,3 +37,22 @@ def polls_while_the_control_plane_is_away(world, dialect):
     world.control_plane.stop()
     eventually("Envoy polls on", lambda: envoy.stat("cluster_manager.cds.update_attempt") > before + 10)
     traffic.reaches("a")
+
+
+@scenario("H-07, K-20", AGGREGATED, relay_only=ONLY)
+def a_relay_polls_a_relay(world, dialect):
+    """What one relay says to those who poll is what another one streams to its Envoy."""
+    world.control_plane.apply(put=single_cluster(world, dialect, "a"))
+    first = world.through_relay().relay
+    world.start_relay(first.address, polls=True)
+    envoy = world.envoy(dialect).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    source, http = dialect.source(), world.backends.http
+    world.control_plane.apply(put=[make.endpoints("x", http["c"])])
+    traffic.reaches("c")
+    world.control_plane.apply(put=[make.cluster("y", source), make.endpoints("y", http["b"]), make.routes("main", make.to("y"))])
+    traffic.reaches("b")
+    world.control_plane.apply(remove=[("cds", "x"), ("eds", "x")])
+    eventually("Envoy dropped cluster x", lambda: "x" not in envoy.clusters())
+    traffic.reaches("b")
