@@ -38,7 +38,12 @@ impl Replaced {
             let Some(Known::Present(old)) = half.and_then(|state| state.entries().get(update.name())) else {
                 continue;
             };
-            if !matches!(update, Update::Put(new, _) if new.version() == old.version()) {
+            let replaced = match update {
+                Update::Put(new, _) => new.constraints().is_none() && new.version() != old.version(),
+                Update::Absent(..) | Update::Forget(_) => true,
+                Update::Withdraw(_) | Update::Whole(_) | Update::Error(..) => false,
+            };
+            if replaced {
                 self.add(old, generation);
             }
         }

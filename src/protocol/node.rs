@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
-use crate::xds::{Features, Locality, Node};
+use crate::xds::{Features, Locality, Node, Parameters, TypeUrl};
 
 /// The metadata key under which every relay on the way adds its id (K-25).
 pub const RELAYS: &str = "distributary.relays";
@@ -38,7 +38,18 @@ pub fn read_node(node: &core::Node) -> Node {
         features: Features::read(node.client_features.iter().map(String::as_str)),
         relays,
         user_agent: node.user_agent_name.clone(),
+        parameters: parameters(node),
     }
+}
+
+/// What a client says of itself that may change, by the full name of a type (TP2).
+pub(super) fn parameters(node: &core::Node) -> BTreeMap<String, Parameters> {
+    let by_type = node.dynamic_parameters.iter();
+    let by_type = by_type.map(|(url, own)| {
+        let params = own.params.iter().map(|(key, value)| (key.clone(), value.clone()));
+        (TypeUrl::new(url).full_name().to_owned(), params.collect())
+    });
+    by_type.collect()
 }
 
 fn flatten(path: &str, members: &Struct, depth: usize, into: &mut BTreeMap<String, String>) {

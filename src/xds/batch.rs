@@ -11,7 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
 
 use super::held::next_id;
-use super::resource::put_field;
+use super::resource::{full_name, put_field};
 use super::{Name, Resource, ResourceError, Version};
 use crate::proto::envoy::service::discovery::v3 as discovery;
 use crate::proto::google::rpc::Status;
@@ -68,6 +68,7 @@ pub struct Batch {
     missing: BTreeSet<Name>,
     texts: Texts,
     errors: Errors,
+    withdrawn: BTreeMap<Name, Bytes>,
     chunks: Vec<Chunk>,
 }
 
@@ -90,6 +91,8 @@ pub struct Chunk {
 const JOIN_BELOW: usize = 16 * 1024;
 /// Protobuf's number of `removed_resources`.
 const REMOVED_RESOURCES: u32 = 6;
+/// Protobuf's number of `removed_resource_names`.
+const REMOVED_NAMES: u32 = 8;
 /// The numbers of `resource_errors` in the two kinds of response.
 const SOTW_ERRORS: u32 = 7;
 const DELTA_ERRORS: u32 = 9;
@@ -125,6 +128,7 @@ impl Batch {
             missing: BTreeSet::new(),
             texts: Texts::new(),
             errors: Errors::new(),
+            withdrawn: BTreeMap::new(),
             chunks,
         }
     }
@@ -140,6 +144,13 @@ impl Batch {
     #[must_use]
     pub fn with_texts(self, texts: Texts) -> Self {
         Self { texts, ..self }
+    }
+
+    /// C-23: under these names the client has variants with these constraints, which go: by their full name, and C-26 in the same
+    /// part as what comes in their place.
+    #[must_use]
+    pub fn with_withdrawn(self, withdrawn: BTreeMap<Name, Bytes>) -> Self {
+        Self { withdrawn, ..self }
     }
 
     /// B-31: with its first part these errors are said, of names that are not among its resources.
@@ -169,6 +180,7 @@ impl Batch {
             chunks: chunks.collect(),
             texts: self.texts.clone(),
             errors: self.errors.clone(),
+            withdrawn: self.withdrawn.clone(),
         }
     }
 
@@ -261,6 +273,13 @@ impl Batch {
         }
         if dialect == Dialect::Delta {
             let mut tail = BytesMut::new();
+            let swapped = self.items_of(chunk).iter().map(|item| item.resource.name());
+            for name in swapped.filter(|name| self.withdrawn.contains_key(*name)) {
+                match self.texts.get(name) {
+                    Some(texts) => texts.iter().for_each(|text| self.remove(name, text, &mut tail)),
+                    None => self.remove(name, name, &mut tail),
+                }
+            }
             for name in self.removed_of(chunk) {
                 match self.texts.get(name) {
                     Some(texts) => texts.iter().for_each(|text| self.remove(name, text, &mut tail)),
@@ -302,7 +321,9 @@ impl Batch {
     }
 
     fn remove(&self, name: &Name, text: &Name, tail: &mut BytesMut) {
-        if self.missing.contains(name) {
+        if let Some(constraints) = self.withdrawn.get(name) {
+            put_field(tail, REMOVED_NAMES, &full_name(text, constraints));
+        } else if self.missing.contains(name) {
             tail.put_slice(&Resource::missing_host(text));
         } else {
             put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes());

@@ -30,6 +30,8 @@ pub enum Update {
     Absent(Name, Reason),
     /// Nothing is known of the name any more, because nobody wants it.
     Forget(Name),
+    /// There is no variant with the constraints of this one any more (TP2).
+    Withdraw(Arc<Resource>),
     /// Every member of this collection is known (C-22).
     Whole(Name),
     /// What the server says is wrong with the name, or that it does not say so any more (E-09).
@@ -41,7 +43,7 @@ impl Update {
     #[must_use]
     pub fn name(&self) -> &Name {
         match self {
-            Self::Put(resource, _) => resource.name(),
+            Self::Put(resource, _) | Self::Withdraw(resource) => resource.name(),
             Self::Absent(name, _) | Self::Forget(name) | Self::Whole(name) | Self::Error(name, _) => name,
         }
     }

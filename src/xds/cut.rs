@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Changes, Expiry, Known, Name, Reason, Resource, State, TypeUrl};
+use super::{Changes, Expiry, Known, Name, Parameters, Reason, Resource, State, TypeUrl};
 
 /// The states of all types of one view at one instant.
 #[derive(Clone, Debug, Default)]
@@ -177,6 +177,12 @@ impl Slot {
     #[must_use]
     pub fn stale(&self) -> bool {
         self.named.stale() || self.wildcard.as_ref().is_some_and(|state| state.stale())
+    }
+
+    /// What is known of a name to a client that says this of itself (F-16).
+    #[must_use]
+    pub fn choose(&self, name: &Name, parameters: Option<&Parameters>) -> Option<&Known> {
+        self.named.choose(name, parameters, self.known(name))
     }
 
     /// The resource of this name, if it exists.

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Parameters;
+
 /// The parts of a client's node that the relay reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
@@ -22,6 +24,8 @@ pub struct Node {
     pub relays: Vec<String>,
     /// The software, as it names itself.
     pub user_agent: String,
+    /// What it says of itself that may change, by the full name of a type (TP2).
+    pub parameters: BTreeMap<String, Parameters>,
 }
 
 /// Where a client runs.

@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
 use super::version::Hasher;
-use super::{Name, TypeUrl, Version};
+use super::{Constraints, Name, TypeUrl, Version};
 
 /// A resource as it is forwarded. Immutable; shared in an `Arc` by everybody who holds it.
 ///
@@ -24,6 +24,7 @@ pub struct Resource {
     any_at: u32,
     body_at: u32,
     endpoints: Option<Name>,
+    constraints: Option<Box<Constraints>>,
     received: Instant,
 }
 
@@ -41,6 +42,8 @@ pub struct ResourceParts<'a> {
     pub body: &'a [u8],
     /// For a cluster that takes its endpoints from EDS: their name (K-13).
     pub endpoints: Option<Name>,
+    /// For whom it is meant; none is everybody (TP2).
+    pub constraints: Option<Constraints>,
     /// When the last byte of the message that brought it was read.
     pub received: Instant,
 }
@@ -50,6 +53,7 @@ const RESOURCE: u32 = 2;
 const NAME: u32 = 3;
 const ALIASES: u32 = 4;
 const TTL: u32 = 6;
+const RESOURCE_NAME: u32 = 8;
 /// The number of `resources` in both kinds of response.
 const RESOURCES: u32 = 2;
 const ANY_TYPE_URL: u32 = 1;
@@ -65,7 +69,8 @@ impl Resource {
         let url = parts.type_url.url();
         let any_len = field_len(ANY_TYPE_URL, url.len()) + field_len(ANY_VALUE, parts.body.len());
         let version_text = version.to_string();
-        let head_len = field_len(NAME, parts.name.as_str().len())
+        let name_field = name_field(&parts.name, parts.constraints.as_ref());
+        let head_len = name_field.len()
             + field_len(VERSION, version_text.len())
             + parts
                 .aliases
@@ -78,7 +83,7 @@ impl Resource {
         let mut record = BytesMut::with_capacity(field_len(RESOURCES, inner_len));
         put_key_len(&mut record, RESOURCES, inner_len);
         let inner_at = record.len();
-        put_field(&mut record, NAME, parts.name.as_str().as_bytes());
+        record.put_slice(&name_field);
         put_field(&mut record, VERSION, version_text.as_bytes());
         for alias in &parts.aliases {
             put_field(&mut record, ALIASES, alias.as_str().as_bytes());
@@ -101,6 +106,7 @@ impl Resource {
             any_at: at(any_at),
             body_at: at(body_at),
             endpoints: parts.endpoints,
+            constraints: parts.constraints.map(Box::new),
             received: parts.received,
         }
     }
@@ -139,6 +145,12 @@ impl Resource {
     #[must_use]
     pub const fn endpoints(&self) -> Option<&Name> {
         self.endpoints.as_ref()
+    }
+
+    /// For whom it is meant; none is everybody (TP2).
+    #[must_use]
+    pub fn constraints(&self) -> Option<&Constraints> {
+        self.constraints.as_deref()
     }
 
     /// When the last byte of the message that brought this content was read.
@@ -187,11 +199,12 @@ impl Resource {
     pub fn heartbeat(&self, ttl: Duration, text: Option<&Name>) -> Bytes {
         let ttl = ttl_field(ttl);
         let version = self.version.to_string();
-        let name = text.unwrap_or(&self.name).as_str().as_bytes();
+        let name = text.unwrap_or(&self.name);
         let mut record = BytesMut::new();
-        let inner = field_len(NAME, name.len()) + field_len(VERSION, version.len()) + ttl.len();
+        let name = name_field(name, self.constraints());
+        let inner = name.len() + field_len(VERSION, version.len()) + ttl.len();
         put_key_len(&mut record, RESOURCES, inner);
-        put_field(&mut record, NAME, name);
+        record.put_slice(&name);
         put_field(&mut record, VERSION, version.as_bytes());
         record.put_slice(&ttl);
         record.freeze()
@@ -224,8 +237,8 @@ impl Resource {
         let Some(text) = text else {
             return (fields, inner);
         };
-        put_field(&mut fields, NAME, text.as_str().as_bytes());
-        let tail = inner.slice(field_len(NAME, self.name.as_str().len())..);
+        fields.put_slice(&name_field(text, self.constraints()));
+        let tail = inner.slice(name_field(&self.name, self.constraints()).len()..);
         (fields, tail)
     }
 
@@ -256,6 +269,7 @@ impl Resource {
             any_at: 0,
             body_at: 0,
             endpoints: self.endpoints.clone(),
+            constraints: self.constraints.clone(),
             received: self.received,
         }
     }
@@ -298,7 +312,28 @@ fn content_hash(parts: &ResourceParts<'_>, seed: u64) -> Version {
     }
     hasher.field(parts.passed_on);
     hasher.field(parts.body);
+    if let Some(constraints) = &parts.constraints {
+        hasher.field(constraints.encoded());
+    }
     hasher.finish()
+}
+
+/// C-23: what is meant for some carries its name together with its constraints, and not by itself.
+fn name_field(name: &Name, constraints: Option<&Constraints>) -> Bytes {
+    let mut field = BytesMut::new();
+    match constraints {
+        Some(constraints) => put_field(&mut field, RESOURCE_NAME, &full_name(name, constraints.encoded())),
+        None => put_field(&mut field, NAME, name.as_str().as_bytes()),
+    }
+    field.freeze()
+}
+
+/// A `ResourceName` message.
+pub(super) fn full_name(name: &Name, constraints: &[u8]) -> Bytes {
+    let mut message = BytesMut::new();
+    put_field(&mut message, 1, name.as_str().as_bytes());
+    put_field(&mut message, 2, constraints);
+    message.freeze()
 }
 
 fn ttl_field(ttl: Duration) -> Bytes {

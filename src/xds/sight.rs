@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Cut, Expiry, Known, Name, Reason, Resource, ResourceError, Slot, State, TypeUrl};
+use super::{Audience, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, Slot, State, TypeUrl};
 
 /// One cut for the names of old style, and one for each authority that the session asks of. No name has two.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,7 @@ pub struct Glimpse<'a> {
     type_url: &'a TypeUrl,
     sight: &'a Sight,
     plain: Option<&'a Slot>,
+    audience: Option<&'a Audience>,
 }
 
 /// F-15: what is under an authority that nobody serves.
@@ -61,6 +62,7 @@ impl Sight {
             type_url,
             sight: self,
             plain: self.plain.slot(type_url),
+            audience: None,
         }
     }
 
@@ -79,6 +81,12 @@ impl Sight {
 }
 
 impl<'a> Glimpse<'a> {
+    /// The same as a client sees it that says something of itself (F-16).
+    #[must_use]
+    pub const fn seen_by(self, audience: Option<&'a Audience>) -> Self {
+        Self { audience, ..self }
+    }
+
     /// What the wildcard covers, if anybody wants it. It is about names of old style.
     #[must_use]
     pub fn wildcard(self) -> Option<&'a Arc<State>> {
@@ -93,14 +101,19 @@ impl<'a> Glimpse<'a> {
         }
         match name.authority() {
             Some(authority) if !self.sight.serves(authority) => Some(&NOWHERE),
-            Some(_) | None => self.slot(name)?.known(name),
+            Some(_) | None => self
+                .slot(name)?
+                .choose(name, self.audience.and_then(|own| own.parameters(name))),
         }
     }
 
     /// The resource of this name, if it exists.
     #[must_use]
     pub fn resource(self, name: &Name) -> Option<&'a Arc<Resource>> {
-        self.slot(name)?.resource(name)
+        match self.known(name) {
+            Some(Known::Present(resource)) => Some(resource),
+            Some(Known::Absent(_)) | None => None,
+        }
     }
 
     /// The resource of this name among those that were asked for by name.

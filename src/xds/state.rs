@@ -11,7 +11,8 @@ use std::time::Instant;
 use imbl::{OrdMap, OrdSet};
 
 use super::held::next_id;
-use super::{Name, Resource, ResourceError, TypeUrl, Update, Version};
+use super::variants::Variants;
+use super::{Name, Parameters, Resource, ResourceError, TypeUrl, Update, Version};
 
 /// What is known of a name; a name that is in no map is Unknown. Never two-valued (K-15).
 #[derive(Clone, Debug)]
@@ -64,6 +65,7 @@ pub struct State {
     /// Collections of which every member is known (C-22).
     whole: OrdSet<Name>,
     errors: OrdMap<Name, Arc<ResourceError>>,
+    variants: Variants,
     complete: bool,
     stale: bool,
     present: usize,
@@ -83,6 +85,7 @@ impl State {
             expiries: OrdMap::new(),
             whole: OrdSet::new(),
             errors: OrdMap::new(),
+            variants: Variants::default(),
             complete: false,
             stale: false,
             present: 0,
@@ -192,6 +195,17 @@ impl State {
         absent.then_some(&Known::Absent(Reason::Said))
     }
 
+    /// What is known of a name to a client that says this of itself (F-16), where `plain` is what everybody is told.
+    #[must_use]
+    pub fn choose<'a>(
+        &'a self,
+        name: &Name,
+        parameters: Option<&Parameters>,
+        plain: Option<&'a Known>,
+    ) -> Option<&'a Known> {
+        self.variants.choose(name, parameters, plain)
+    }
+
     /// What the server says is wrong with a name (E-09).
     #[must_use]
     pub fn error(&self, name: &Name) -> Option<&Arc<ResourceError>> {
@@ -271,10 +285,17 @@ impl State {
                 next.note_error(update.name(), None, &mut changed);
             }
             match update {
+                Update::Put(resource, _) if resource.constraints().is_some() => {
+                    changed.extend(next.variants.put(resource).then(|| resource.name().clone()));
+                }
+                Update::Withdraw(resource) => {
+                    changed.extend(next.variants.withdraw(resource).then(|| resource.name().clone()));
+                }
                 Update::Put(resource, expiry) => next.put(resource, *expiry, &mut changed),
                 Update::Absent(name, reason) => next.replace(name, Some(Known::Absent(*reason)), &mut changed),
                 Update::Forget(name) => {
                     next.whole.remove(name);
+                    changed.extend(next.variants.forget(name).then(|| name.clone()));
                     next.replace(name, None, &mut changed);
                 }
                 Update::Whole(collection) => {

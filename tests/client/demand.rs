@@ -49,6 +49,7 @@ impl View {
         let type_url = TypeUrl::new(CDS);
         let put = |(name, alias): &(&str, &str)| {
             let parts = ResourceParts {
+                constraints: None,
                 type_url: &type_url,
                 name: Name::from(*name),
                 aliases: vec![Name::from(*alias)],

@@ -30,6 +30,7 @@ mod settling;
 mod story;
 mod text;
 mod topic;
+mod variants;
 mod views;
 mod wildcards;
 mod wire;

@@ -7,6 +7,7 @@ mod members;
 mod requests;
 mod restored;
 mod streams;
+mod variants;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +91,7 @@ impl Feed {
         if name.is_collection() {
             return self.unwant_collection(name);
         }
+        self.drop_variants(name);
         let canonical = self.kept.canonical(name.as_str()).cloned();
         let Some(canonical) = canonical else {
             return vec![Update::Forget(name.clone())];
@@ -170,12 +172,12 @@ impl Feed {
         for entry in std::mem::take(&mut message.entries) {
             beats &= entry.body.is_none();
             // E-06: what nobody asked for is passed over in silence.
-            let collection = self.covering(&entry.name);
+            let collection = self.covering(&entry.key);
             if !self.wildcard && collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
             }
             heard.news |= self.take(&entry, collection.as_ref(), &mut message, now, &mut updates);
-            mentioned.insert(entry.name);
+            mentioned.insert(entry.key);
         }
         // What is not mentioned may be meant by an entry of which the name is in doubt: then nothing is deleted.
         if !message.uncertain {
@@ -232,7 +234,7 @@ impl Feed {
         now: Instant,
         updates: &mut Vec<Update>,
     ) -> bool {
-        let name = self.name(&entry.name);
+        let name = self.name(&entry.key);
         let version: Arc<str> = entry
             .version
             .as_deref()
@@ -312,6 +314,9 @@ impl Feed {
         let Some(resource) = self.kept.remove(canonical) else {
             return;
         };
+        if resource.constraints().is_some() {
+            return self.withdraw(resource, reason, updates);
+        }
         let asked: Vec<Name> = self.names_of(canonical, resource.aliases()).cloned().collect();
         // What leaves a wildcard is not covered by it any more, and that says nothing about the name itself (K-05).
         if !asked.contains(canonical) {
@@ -340,7 +345,7 @@ impl Feed {
 
     /// The name by its text: one that is at hand already, so that equal names share it.
     fn name(&self, text: &str) -> Name {
-        let held = || self.kept.resource(text).map(|resource| resource.name());
+        let held = || self.kept.key(text);
         let known = self.names.get(text).or_else(held);
         known.cloned().unwrap_or_else(|| Name::from(text))
     }

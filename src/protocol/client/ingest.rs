@@ -17,7 +17,7 @@ use crate::proto::envoy::service::discovery::v3::{
 use crate::proto::google::protobuf::Any;
 use crate::xds::resource::WRAPPER_URL;
 use crate::xds::xdstp::{self, SCHEME};
-use crate::xds::{NameRule, ResourceError, TypeUrl};
+use crate::xds::{Constraints, NameRule, ResourceError, TypeUrl};
 
 /// A response in the one form that both dialects have in common.
 pub(super) struct Message {
@@ -42,6 +42,9 @@ pub(super) struct Message {
 /// One entry of a response.
 pub(super) struct Entry {
     pub(super) name: String,
+    /// What tells it from other entries: its name, and for whom it is meant.
+    pub(super) key: String,
+    pub(super) constraints: Option<Constraints>,
     pub(super) aliases: Vec<String>,
     /// The entry's own version; in SotW it has none that counts (E-10).
     pub(super) version: Option<String>,
@@ -86,8 +89,12 @@ impl Faults {
     }
 }
 
+/// What stands between a name and what tells its variants apart.
+pub(super) const VARIANT: char = '\0';
+
 /// How an entry is called in a fault.
 pub(super) fn called(name: &str) -> String {
+    let name = name.split(VARIANT).next().unwrap_or_default();
     let shown: String = name.chars().take(NAME_SHOWN).collect();
     format!("resource {shown:?}")
 }
@@ -112,13 +119,14 @@ impl Message {
         message.more = relay.then(|| message.nonce.ends_with(MORE));
         let read = |resource: Resource| from_resource(resource, type_url, true);
         message.take(response.resources.into_iter().map(read));
-        let constrained = response
-            .removed_resource_names
-            .into_iter()
-            .map(|resource| resource.name);
-        let removed = response.removed_resources.into_iter().chain(constrained);
         // F-04: however the server writes it. What names nothing cannot be gone.
-        message.remove(removed.filter_map(|name| canonical(name, type_url).ok()).collect());
+        let plain = response.removed_resources.into_iter();
+        let plain = plain.filter_map(|name| canonical(name, type_url).ok());
+        let constrained = response.removed_resource_names.into_iter().filter_map(|full| {
+            let constraints = full.dynamic_parameter_constraints.and_then(Constraints::new);
+            Some(key(&canonical(full.name, type_url).ok()?, constraints.as_ref()))
+        });
+        message.remove(plain.chain(constrained).collect());
         message.complain(response.resource_errors, type_url);
         message
     }
@@ -142,7 +150,7 @@ impl Message {
         for (at, read) in entries.enumerate() {
             match read {
                 Ok(entry) => {
-                    seen.entry(entry.name.clone())
+                    seen.entry(entry.key.clone())
                         .and_modify(|twice| *twice = true)
                         .or_default();
                     self.entries.push(entry);
@@ -165,7 +173,7 @@ impl Message {
             self.spoiled.insert(name);
         }
         let spoiled = &self.spoiled;
-        self.entries.retain(|entry| !spoiled.contains(&entry.name));
+        self.entries.retain(|entry| !spoiled.contains(&entry.key));
     }
 
     /// B-31: an error has the name of a resource that is not in the same response, and is one.
@@ -189,7 +197,7 @@ impl Message {
         if removed.is_empty() {
             return;
         }
-        let present: BTreeSet<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
+        let present: BTreeSet<&str> = self.entries.iter().map(|entry| entry.key.as_str()).collect();
         let both: BTreeSet<String> = removed
             .iter()
             .filter(|name| present.contains(name.as_str()))
@@ -200,7 +208,7 @@ impl Message {
             self.faults
                 .add(&called(name), "is both in resources and in removed_resources");
         }
-        self.entries.retain(|entry| !both.contains(&entry.name));
+        self.entries.retain(|entry| !both.contains(&entry.key));
         self.spoiled.extend(both);
         let spoiled = &self.spoiled;
         self.removed = removed.into_iter().filter(|name| !spoiled.contains(name)).collect();
@@ -230,7 +238,9 @@ fn from_any(any: Any, type_url: &TypeUrl) -> Result<Entry, Fault> {
     };
     let name = canonical(name, type_url).map_err(nameless)?;
     Ok(Entry {
+        key: name.clone(),
         name,
+        constraints: None,
         aliases: Vec::new(),
         version: None,
         ttl: None,
@@ -240,10 +250,13 @@ fn from_any(any: Any, type_url: &TypeUrl) -> Result<Entry, Fault> {
 }
 
 fn from_resource(resource: Resource, type_url: &TypeUrl, own_version: bool) -> Result<Entry, Fault> {
-    let constrained = resource.resource_name.map(|resource| resource.name);
+    let (full, rule) = resource.resource_name.map_or((None, None), |full| {
+        (Some(full.name), full.dynamic_parameter_constraints)
+    });
+    let constraints = rule.and_then(Constraints::new);
     let name = Some(resource.name)
         .into_iter()
-        .chain(constrained)
+        .chain(full)
         .find(|name| !name.is_empty());
     // the wrapper's name first, then the type's rule.
     let body = resource.resource.as_ref();
@@ -271,15 +284,25 @@ fn from_resource(resource: Resource, type_url: &TypeUrl, own_version: bool) -> R
     let mut aliases: Vec<String> = aliases.filter_map(|alias| canonical(alias, type_url).ok()).collect();
     aliases.sort_unstable();
     aliases.dedup();
-    aliases.retain(|alias| *alias != name);
+    aliases.retain(|alias| *alias != name && constraints.is_none());
     Ok(Entry {
+        key: key(&name, constraints.as_ref()),
         name,
+        constraints,
         aliases,
         version: own_version.then_some(resource.version),
         ttl: resource.ttl.map(|ttl| duration(ttl.seconds, ttl.nanos)),
         passed_on: rest.encode_to_vec(),
         body: resource.resource.map(|any| any.value),
     })
+}
+
+/// What tells variants of one name apart; no name has a zero in it.
+pub(super) fn key(name: &str, constraints: Option<&Constraints>) -> String {
+    constraints.map_or_else(
+        || name.to_owned(),
+        |constraints| format!("{name}{VARIANT}{}", constraints.key()),
+    )
 }
 
 /// The one text of a name (F-04), or what is wrong with it: it may be meant for any name.

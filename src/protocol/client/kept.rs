@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::ingest::Entry;
+use super::ingest::{Entry, VARIANT};
 use crate::proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
 use crate::xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update};
 
@@ -61,6 +61,21 @@ impl Kept {
         let names = self.resources.range::<str, _>(from).map(|(name, _)| name);
         let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
         names.filter(|name| collection.covers(name))
+    }
+
+    /// The keys of the variants of a name that are not for everybody (TP2).
+    pub(super) fn variants<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Name> + use<'a> {
+        let prefix = format!("{name}{VARIANT}");
+        let from = self
+            .resources
+            .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+        let keys = from.map(|(key, _)| key);
+        keys.take_while(move |key| key.as_str().starts_with(&prefix))
+    }
+
+    /// What something is kept by, as it is in the table.
+    pub(super) fn key(&self, text: &str) -> Option<&Name> {
+        self.resources.get_key_value(text).map(|(key, _)| key)
     }
 
     /// The canonical name of what is held under this name or alias.
@@ -231,13 +246,19 @@ fn content(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], old: Opt
 
 /// Copies the body out of the message, so that a small resource never keeps a large message in memory.
 fn build(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> One {
+    // TP2: a variant is kept by its key, and called by its name.
+    let name = entry
+        .constraints
+        .as_ref()
+        .map_or_else(|| name.clone(), |_| Name::from(entry.name.as_str()));
     let parts = ResourceParts {
         type_url,
+        constraints: entry.constraints.clone(),
         name: name.clone(),
         aliases: entry.aliases.iter().map(|alias| Name::from(alias.as_str())).collect(),
         passed_on: &entry.passed_on,
         body,
-        endpoints: (type_url.kind() == Kind::Cds).then(|| endpoints(name, body)).flatten(),
+        endpoints: (type_url.kind() == Kind::Cds).then(|| endpoints(&name, body)).flatten(),
         received: now,
     };
     One {

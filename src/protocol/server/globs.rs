@@ -132,13 +132,12 @@ impl Subscription {
         self.globs.arrivals.retain(|name| !collection.covers(name));
         let within = self.names.within(collection);
         let members: Vec<Name> = within.filter(|name| self.globs.has_member(name)).cloned().collect();
-        for name in members {
-            self.forget_member(&name);
-            self.owed.remove(&name);
-            self.beats.remove(&name);
-            self.parked.iter_mut().for_each(|parked| parked.let_go(&name));
+        for name in &members {
+            self.forget_member(name);
+            self.owed.remove(name);
+            self.beats.remove(name);
         }
-        self.parked.retain(|parked| !parked.spent());
+        self.let_go(members.iter());
         self.want(Target::Name(collection.clone()), false);
     }
 

@@ -86,6 +86,7 @@ impl Subscription {
         }
         self.spellings.forget(name);
         self.told.remove(name);
+        self.forget_parameters(name);
         if name.is_collection() {
             self.drop_collection(name);
         } else if self.globs.covers(name) {

@@ -4,6 +4,7 @@
 //! said is asked for in the `order` of the types; `compose` builds the next response, `partial` or `full` state, which is a
 //! `flight` until the client has settled it.
 
+mod audience;
 mod compose;
 mod errors;
 mod flight;

@@ -99,7 +99,8 @@ impl Server {
             return Step::Idle;
         };
         let type_url = subscription.type_url.clone();
-        let slot = sight.glimpse(&type_url);
+        let audience = subscription.audience.clone();
+        let slot = sight.glimpse(&type_url).seen_by(audience.as_deref());
         if subscription.paced(pace, slot, now) {
             return if subscription.pending(slot, answers) {
                 Step::Blocked
@@ -150,7 +151,7 @@ impl Server {
             .iter()
             .filter(|subscription| endpoints_for(clusters, subscription))
             .any(|subscription| {
-                let slot = sight.glimpse(&subscription.type_url);
+                let slot = subscription.glimpse(sight);
                 let absent = matches!(slot.known(name), Some(Known::Absent(_)));
                 absent || subscription.held(name).perhaps() && !subscription.owed.contains(name)
             })
@@ -163,7 +164,7 @@ impl Server {
             .iter()
             .filter(|subscription| subscription.type_url.kind().gated());
         gated.all(|subscription| {
-            let slot = sight.glimpse(&subscription.type_url);
+            let slot = subscription.glimpse(sight);
             subscription.settled() && !subscription.pending(slot, answers)
         })
     }
@@ -173,7 +174,7 @@ impl Server {
         let Some(subscription) = self.types.get(at) else {
             return false;
         };
-        let slot = sight.glimpse(&subscription.type_url);
+        let slot = subscription.glimpse(sight);
         let certain = slot.wildcard().is_some_and(|state| state.complete());
         subscription.pending(slot, answers) || subscription.first && certain
     }
@@ -186,7 +187,7 @@ impl Server {
         let Some(subscription) = self.types.get(at) else {
             return true;
         };
-        subscription.quiet(sight.glimpse(&subscription.type_url))
+        subscription.quiet(subscription.glimpse(sight))
     }
 
     /// When `handle_timeout` and `poll_response` must be called again at the latest.

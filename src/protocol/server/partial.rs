@@ -270,7 +270,7 @@ impl Subscription {
             missing,
             holds,
             answered,
-            mut later,
+            later,
             seen,
             since,
             blocked,
@@ -279,12 +279,13 @@ impl Subscription {
         removed.retain(|name| !items.contains_key(name));
         let waits = removals_wait || !later.is_empty();
         let (errors, wait) = self.tell_errors(self.due_errors(slot), &items, slot);
-        later.extend(wait.into_keys());
+        let withdrawn = self.withdrawn(&items, removed.iter().cloned());
         self.owed.retain(|name| !answered.contains(name));
         let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
         if !allowed.asked_only {
             self.dirty = Glance::Names(later);
         }
+        wait.into_keys().for_each(|name| self.look_at(name));
         for (name, held) in asked {
             self.note_held(&name, held);
         }
@@ -296,10 +297,7 @@ impl Subscription {
         if self.wildcard {
             self.seen.note(covered);
         }
-        for name in items.keys().chain(&removed) {
-            self.parked.iter_mut().for_each(|parked| parked.let_go(name));
-        }
-        self.parked.retain(|parked| !parked.spent());
+        self.let_go(items.keys().chain(&removed));
         self.note_beats(&items, slot);
         self.beats.retain(|name, _| !removed.contains(name));
         let whole = self.wildcard && self.seen.state.as_ref().is_some_and(|state| state.complete());
@@ -323,7 +321,12 @@ impl Subscription {
             return Composed::Not(Step::Idle);
         }
         let batch = self.batch(items, removed.into_iter().collect(), &errors, answers.chunk());
-        let batch = Arc::new(batch.with_missing(missing).with_errors(errors));
+        let batch = Arc::new(
+            batch
+                .with_missing(missing)
+                .with_errors(errors)
+                .with_withdrawn(withdrawn),
+        );
         Composed::Batch {
             batch,
             since,

@@ -3,9 +3,17 @@
 //! Owns when they are owed again. Refuses to know how they are sent.
 
 use super::subscription::{Current, Subscription};
-use crate::xds::{Glimpse, Held, Known, Reason};
+use crate::xds::{Glimpse, Held, Known, Name, Reason};
 
 impl Subscription {
+    /// These names are sent again, or not wanted any more.
+    pub(super) fn let_go<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+        for name in names {
+            self.parked.iter_mut().for_each(|parked| parked.let_go(name));
+        }
+        self.parked.retain(|parked| !parked.spent());
+    }
+
     /// B-22: when a member of a rejected response changes or goes, all of its members that are still wanted are owed again.
     pub(super) fn release(&mut self, slot: Glimpse<'_>) {
         for at in (0..self.parked.len()).rev() {

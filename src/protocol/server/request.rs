@@ -33,12 +33,19 @@ impl Subscription {
         if remembers && self.first {
             self.brought = Some(request.version_info.as_str().into());
         }
-        self.apply_names(&request.resource_names, remembers, answers, now);
+        let located = self.handle_locators(&request.resource_locators, answers);
+        let listed: Vec<&str> = request
+            .resource_names
+            .iter()
+            .chain(&located)
+            .map(String::as_str)
+            .collect();
+        self.apply_names(&listed, remembers, answers, now);
         receipt
     }
 
-    fn apply_names(&mut self, listed: &[String], remembers: bool, answers: &impl Answers, now: Instant) {
-        let mut names: BTreeSet<&str> = listed.iter().map(String::as_str).collect();
+    fn apply_names(&mut self, listed: &[&str], remembers: bool, answers: &impl Answers, now: Instant) {
+        let mut names: BTreeSet<&str> = listed.iter().copied().collect();
         let asked_for_all = names.remove(Name::WILDCARD);
         // B-10, B-13: as long as no request names anything, an empty list means everything, where the type allows that.
         if listed.is_empty() && !self.named {
@@ -106,7 +113,13 @@ impl Subscription {
         } else {
             self.settle(&request.response_nonce, request.error_detail.as_ref(), nonces)
         };
-        let (subscribe, unsubscribe) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
+        let located = self.handle_locators(&request.resource_locators_subscribe, answers);
+        let lost = request
+            .resource_locators_unsubscribe
+            .iter()
+            .map(|locator| &locator.name);
+        let subscribe: Vec<&String> = request.resource_names_subscribe.iter().chain(&located).collect();
+        let unsubscribe: Vec<&String> = request.resource_names_unsubscribe.iter().chain(lost).collect();
         // C-05: only a first request with both lists empty means everything.
         if first && subscribe.is_empty() && unsubscribe.is_empty() && self.traits().wildcard {
             self.set_wildcard(true);

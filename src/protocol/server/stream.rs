@@ -11,9 +11,9 @@ use super::gates::Gate;
 use super::nonce::Nonces;
 use super::subscription::{Status, Subscription};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
 use crate::protocol::end::{Code, End};
-use crate::protocol::node::read_node;
+use crate::protocol::node::{parameters, read_node};
 use crate::protocol::settings::Settings;
 use crate::xds::{Answers, Cut, Dialect, Dirty, Node, Sight, TypeUrl, Want};
 
@@ -115,7 +115,7 @@ impl Server {
         now: Instant,
     ) -> Result<Receipt, End> {
         self.greet(request.node.as_ref())?;
-        self.check_names(request.resource_names.iter())?;
+        self.check_names(request.resource_names.iter().chain(located(&request.resource_locators)))?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, now)?;
         let kind = subscription.handle_sotw(request, answers, nonces, now);
@@ -134,7 +134,8 @@ impl Server {
         now: Instant,
     ) -> Result<Receipt, End> {
         self.greet(request.node.as_ref())?;
-        self.check_names(request.resource_names_subscribe.iter())?;
+        let located = located(&request.resource_locators_subscribe);
+        self.check_names(request.resource_names_subscribe.iter().chain(located))?;
         self.check_names(request.initial_resource_versions.keys())?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, now)?;
@@ -222,7 +223,13 @@ impl Server {
 
     /// B-01: the node of the first request counts for the whole stream.
     fn greet(&mut self, node: Option<&core::Node>) -> Result<(), End> {
-        if self.node.is_some() {
+        if let Some(known) = &mut self.node {
+            // B-01: of the identity nothing changes any more, but what the client says of itself may.
+            let new = node.map(parameters).filter(|new| *new != known.parameters);
+            if let Some(new) = new {
+                self.types.iter_mut().for_each(|one| one.handle_parameters(&new));
+                Arc::make_mut(known).parameters = new;
+            }
             return Ok(());
         }
         let node = match node {
@@ -276,8 +283,11 @@ impl Server {
                     return Err(End::limit("types_per_stream", what));
                 }
                 let features = self.node.as_ref().map_or_else(Default::default, |node| node.features);
-                self.types
-                    .insert(at, Subscription::new(type_url, self.dialect, features, now));
+                let mut subscription = Subscription::new(type_url, self.dialect, features, now);
+                if let Some(node) = &self.node {
+                    subscription.handle_parameters(&node.parameters);
+                }
+                self.types.insert(at, subscription);
                 at
             }
         };
@@ -356,7 +366,9 @@ impl Server {
                 usize::MAX
             };
             let type_url = subscription.type_url.clone();
-            if !subscription.admit(sight.glimpse(&type_url), room) {
+            let audience = subscription.audience.clone();
+            let slot = sight.glimpse(&type_url).seen_by(audience.as_deref());
+            if !subscription.admit(slot, room) {
                 let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
                 self.end = Some(End::limit("names_per_stream", what));
                 return false;
@@ -364,4 +376,12 @@ impl Server {
         }
         true
     }
+}
+
+/// The names in locators, and what else in them is kept, so that it is bounded like names.
+fn located(locators: &[ResourceLocator]) -> impl Iterator<Item = &String> {
+    locators.iter().flat_map(|locator| {
+        let kept = locator.dynamic_parameters.iter().flat_map(|(key, value)| [key, value]);
+        std::iter::once(&locator.name).chain(kept.filter(|text| !text.is_empty()))
+    })
 }

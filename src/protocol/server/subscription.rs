@@ -11,8 +11,8 @@ use super::globs::{Extent, Globs, extent};
 use super::held_names::HeldNames;
 use super::spellings::Spellings;
 use crate::xds::{
-    Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Known, Name, NameRule, Seen, Sight, Slot, Target, Traits,
-    TypeUrl, Version, Want,
+    Audience, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Known, Name, NameRule, Seen, Sight, Slot, Target,
+    Traits, TypeUrl, Version, Want,
 };
 
 /// One type on one client stream.
@@ -35,6 +35,8 @@ pub(super) struct Subscription {
     pub(super) names: HeldNames,
     /// The collections that it asked for.
     pub(super) globs: Globs,
+    /// What it says of itself, if anything (TP2).
+    pub(super) audience: Option<Arc<Audience>>,
     /// The errors that it was told of (B-31).
     pub(super) told: Errors,
     /// How it writes its names.
@@ -116,6 +118,7 @@ impl Subscription {
             wildcard: false,
             names: HeldNames::default(),
             globs: Globs::default(),
+            audience: None,
             told: Errors::new(),
             spellings: Spellings::default(),
             seen: Seen::default(),
@@ -243,7 +246,7 @@ impl Subscription {
 
     /// Whether something that was asked for is unknown, and its server gives no hope.
     pub(super) fn is_hopeless(&self, sight: &Sight) -> bool {
-        let slot = sight.glimpse(&self.type_url);
+        let slot = sight.glimpse(&self.type_url).seen_by(self.audience.as_deref());
         // L-14: a server that is there may yet say that a name does not exist; SotW clients would not wait for it.
         let sotw = self.dialect == Dialect::Sotw;
         self.missing(slot)
