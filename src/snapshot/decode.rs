@@ -124,9 +124,9 @@ fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result
     }
     let endpoints = Some(cursor.text()?).filter(|name| !name.is_empty()).map(Name::from);
     let parts = ResourceParts {
+        constraints: None,
         type_url,
         name,
-        constraints: None,
         aliases,
         passed_on: cursor.sized()?,
         body: cursor.sized()?,

@@ -126,7 +126,7 @@ impl Resource {
     /// The encoded fields of the `Resource` message that are passed on as they came.
     #[must_use]
     pub fn passed_on(&self) -> Bytes {
-        let before = field_len(NAME, self.name.as_str().len()) + field_len(VERSION, VERSION_LEN);
+        let before = name_field(&self.name, self.constraints()).len() + field_len(VERSION, VERSION_LEN);
         let aliases = self
             .aliases
             .iter()

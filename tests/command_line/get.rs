@@ -214,6 +214,7 @@ fn what_is_on_disk() {
     let type_url = TypeUrl::new(CDS);
     let any = cluster("a");
     let parts = ResourceParts {
+        constraints: None,
         type_url: &type_url,
         name: Name::from("a"),
         aliases: Vec::new(),

@@ -42,6 +42,7 @@ fn dir(name: &str) -> PathBuf {
 
 fn put(type_url: &str, name: &str, aliases: &[&str], passed_on: &[u8], body: &[u8], ttl: bool) -> Update {
     let parts = ResourceParts {
+        constraints: None,
         type_url: &TypeUrl::new(type_url),
         name: name.into(),
         aliases: aliases.iter().map(|alias| Name::from(*alias)).collect(),
