@@ -2,10 +2,11 @@
 
 use std::error::Error;
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
     "envoy/service/discovery/v3/discovery.proto",
     "envoy/config/cluster/v3/cluster.proto",
     "google/rpc/status.proto",
+    "envoy/config/listener/v3/listener.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -19,7 +19,7 @@ use crate::downstream::{self, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
-use crate::upstream::{self, Polling, RestServer, Talk, Target, Writer};
+use crate::upstream::{self, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
 use crate::wire::Listener;
 
 /// Why the relay does not run.
@@ -148,7 +148,12 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
                 let polling = plan::polling(config, mark, server.features, shared.schemas.clone());
                 Fed::Rest(target, Arc::new(polling))
             }
-            Source::Files(_) => Fed::Nothing,
+            Source::Files(path) => {
+                let files = Files::new(&name, path, metrics.files(&name));
+                let dictionary = plan::dictionary(config, shared.schemas.clone());
+                spawn(files.clone().run(plan::file_bytes(config), dictionary));
+                Fed::Files(files)
+            }
         });
     }
     let top = config.upstream.top.iter().filter_map(|at| servers.get(*at).cloned());
@@ -168,7 +173,8 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
                 Some(Fed::Rest(server, polling)) => {
                     spawn(fill(Writer::polling(view.clone(), &node, server, polling), view, warm));
                 }
-                Some(Fed::Nothing) | None => {}
+                Some(Fed::Files(files)) => spawn(FileWriter::new(view, files).run()),
+                None => {}
             }
         }
         scopes.changed().await;
@@ -196,18 +202,19 @@ async fn fill<L: Talk>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<Warm
 enum Fed {
     Grpc(Arc<Target>, Arc<upstream::Settings>),
     Rest(Arc<RestServer>, Arc<Polling>),
-    Nothing,
+    Files(Arc<Files>),
 }
 
-/// Waits until one of the servers was reached once.
+/// Waits until one of the servers was reached once; files count when all of them were good.
 async fn reach(servers: Vec<Fed>) {
     let mut targets = Vec::new();
     let mut others = FuturesUnordered::new();
+    let mut local = FuturesUnordered::new();
     for server in servers {
         match server {
             Fed::Grpc(target, settings) => targets.push((target, settings)),
             Fed::Rest(server, polling) => others.push(async move { server.reached(&polling).await }),
-            Fed::Nothing => {}
+            Fed::Files(files) => local.push(async move { files.reached().await }),
         }
     }
     let streams = async {
@@ -218,6 +225,7 @@ async fn reach(servers: Vec<Fed>) {
     };
     tokio::select! {
         Some(()) = others.next() => {}
+        Some(()) = local.next() => {}
         () = streams => {}
     }
 }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::cache::{Route, Routes, Scopes, Settings as ViewSettings};
 use crate::config::Config;
-use crate::json::Schemas;
+use crate::json::{Schemas, Unknown};
 use crate::protocol::ClientSettings;
+use crate::upstream::Dictionary;
 use crate::xds::{Class, ServerFeatures, Types};
 use crate::{downstream, protocol, upstream};
 
@@ -20,6 +21,24 @@ pub(super) const LIBRARY_BYTES: u64 = 64 * 1024 * 1024;
 
 /// gRPC servers throw out clients that ask more often than every five minutes; the kernel's keepalive asks in between.
 const PING_LEAST: Duration = Duration::from_secs(5 * 60 + 10);
+
+/// What files of resources are read with.
+pub(super) fn dictionary(config: &Config, schemas: Schemas) -> Dictionary {
+    Dictionary {
+        schemas,
+        unknown: if config.lenient_files {
+            Unknown::Warn
+        } else {
+            Unknown::Deny
+        },
+        types: types(config),
+    }
+}
+
+/// The most bytes of all files of one source: they are one state, as one message is.
+pub(super) const fn file_bytes(config: &Config) -> usize {
+    unbounded(config.limits.upstream_message)
+}
 
 pub(super) fn types(config: &Config) -> Types {
     Types::with(config.types.clone())

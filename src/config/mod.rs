@@ -60,6 +60,8 @@ pub struct Config {
     pub descriptors: Vec<PathBuf>,
     /// Where what is known is written down for the next start, if it is.
     pub snapshot: Option<Snapshot>,
+    /// Whether fields that nobody knows are left out of files with a warning, instead of making them bad.
+    pub lenient_files: bool,
     /// What the operator should know, and what does not keep the relay from running.
     pub warnings: Vec<String>,
 }

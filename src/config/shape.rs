@@ -28,6 +28,7 @@ pub(super) struct File {
     pub(super) types: Vec<Type>,
     pub(super) descriptors: Vec<Scalar>,
     pub(super) snapshot: Option<Snapshot>,
+    pub(super) unknown_fields: Option<Scalar>,
 }
 
 #[derive(Debug, Deserialize)]

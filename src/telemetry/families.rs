@@ -6,7 +6,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-use super::metrics::{TypeMetrics, UpstreamMetrics};
+use super::metrics::{FileMetrics, TypeMetrics, UpstreamMetrics};
 
 const PREFIX: &str = "distributary";
 
@@ -45,6 +45,7 @@ pub(super) struct Families {
     upstream_nacks: Family<Labels<1>, Counter>,
     upstream_failures: Family<Labels<1>, Counter>,
     grpc_connected: Family<Labels<2>, Gauge>,
+    file_errors: Family<Labels<1>, Counter>,
 }
 
 impl Families {
@@ -81,6 +82,15 @@ impl Families {
             upstream_nacks: register(own, "upstream_nacks", "Responses that the relay rejected", Family::default()),
             upstream_failures: register(own, "upstream_failures", "Failures to reach the server, and streams that it ended before its first response", Family::default()),
             grpc_connected,
+            file_errors: register(own, "file_errors", "Faults found in files of resources", Family::default()),
+        }
+    }
+
+    pub(super) fn of_files(&self, uri: &str) -> FileMetrics {
+        let labels = [("server", uri.to_owned())];
+        FileMetrics {
+            errors: self.file_errors.get_or_create(&labels).clone(),
+            loaded: self.upstream_connected.get_or_create(&labels).clone(),
         }
     }
 

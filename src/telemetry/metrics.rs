@@ -77,6 +77,15 @@ pub struct TypeMetrics {
     pub convergence: Histogram,
 }
 
+/// What is shown of files that are a source.
+#[derive(Clone, Debug, Default)]
+pub struct FileMetrics {
+    /// Faults that were found in them.
+    pub errors: Counter,
+    /// Whether all of them were good once.
+    pub loaded: Gauge,
+}
+
 /// What is counted for one control plane.
 #[derive(Debug)]
 pub struct UpstreamMetrics {
@@ -138,6 +147,12 @@ impl Metrics {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(self.families.of_server(uri));
         Arc::clone(servers.entry(uri.to_owned()).or_insert_with(new))
+    }
+
+    /// What is shown of the files that the configuration calls `uri`.
+    #[must_use]
+    pub fn files(&self, uri: &str) -> FileMetrics {
+        self.families.of_files(uri)
     }
 
     /// Counts a peer that was refused; `limit` is the key of the limit that it exceeded.

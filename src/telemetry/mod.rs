@@ -7,4 +7,4 @@ mod metrics;
 
 pub use health::{Health, Status};
 pub use log::{Format, LogError, log_to_stderr};
-pub use metrics::{Metrics, SnapshotMetrics, TypeMetrics, UpstreamMetrics};
+pub use metrics::{FileMetrics, Metrics, SnapshotMetrics, TypeMetrics, UpstreamMetrics};

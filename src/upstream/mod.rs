@@ -7,6 +7,7 @@ mod clock;
 mod codec;
 mod connect;
 mod failure;
+mod files;
 mod frames;
 mod leg;
 mod live;
@@ -20,6 +21,9 @@ mod token;
 mod writer;
 
 pub use failure::Failure;
+pub use files::{
+    Asked, Content, Dictionary, FileWriter, Files, FilesStatus, Format, Found, Sheet, Shelf, Stated, Twice,
+};
 pub use frames::Farewell;
 pub use leg::Leg;
 pub use rest::{PollLeg, Polling, RestServer};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use distributary::config::{Config, Credentials, Endpoint, Flags, Transport};
+use distributary::config::{Config, Credentials, Endpoint, Flags, Source, Transport};
 
 use crate::{first, folder, top};
 
@@ -24,6 +24,15 @@ fn sidecar() {
     let config = story("sidecar.yaml");
     assert_eq!(config.listeners.len(), 2);
     assert!(matches!(first(&config).credentials, Credentials::Tls(_)));
+}
+
+#[test]
+fn quick_start() {
+    let config = story("quickstart.yaml");
+    let [server] = &config.upstream.servers[..] else {
+        panic!("one source")
+    };
+    assert_eq!(server.source, Source::Files("config/quickstart".into()));
 }
 
 #[test]

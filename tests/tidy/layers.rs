@@ -51,6 +51,7 @@ const KNOWS: [(&str, &[&str]); 16] = [
         &[
             "xds",
             "proto",
+            "json",
             "protocol",
             "cache",
             "wire",

@@ -52,6 +52,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigE
         types: check.types(file.types),
         descriptors: check.descriptors(&file.descriptors),
         snapshot: check.snapshot(file.snapshot),
+        lenient_files: check.lenient_files(file.unknown_fields.as_ref()),
         warnings: std::mem::take(&mut check.warnings),
     };
     if check.problems.is_empty() {

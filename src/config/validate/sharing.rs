@@ -94,6 +94,17 @@ impl Check {
         found
     }
 
+    pub(super) fn lenient_files(&mut self, written: Option<&Scalar>) -> bool {
+        let read = self.read("unknown_fields", written, |text| match text {
+            "error" => Ok(false),
+            "warning" => Ok(true),
+            _ => Err(format!(
+                "`{text}` is not what can become of a field; write error or warning"
+            )),
+        });
+        read.unwrap_or_default()
+    }
+
     pub(super) fn descriptors(&mut self, files: &[Scalar]) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = Vec::new();
         for (index, written) in files.iter().enumerate() {

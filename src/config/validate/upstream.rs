@@ -125,15 +125,11 @@ impl Servers<'_> {
     /// Adds the position of `server` to `list`.
     fn add(&mut self, server: Server, list: &mut Vec<usize>) -> Result<(), String> {
         let uri = &server.uri;
-        // The one place that refuses what is understood and not built yet.
-        let (kind, endpoint) = match &server.source {
-            Source::Grpc(grpc) => (None, Some(&grpc.endpoint)),
-            Source::Files(_) => (Some("files"), None),
-            Source::Rest(rest) => (None, Some(&rest.endpoint)),
+        let endpoint = match &server.source {
+            Source::Grpc(grpc) => Some(&grpc.endpoint),
+            Source::Files(_) => None,
+            Source::Rest(rest) => Some(&rest.endpoint),
         };
-        if let Some(kind) = kind {
-            return Err(format!("`{uri}`: {kind} cannot be a source yet; write host:port"));
-        }
         let mine = |listener: &&Address| endpoint.is_some_and(|endpoint| leads_to(endpoint, listener));
         if let Some(listener) = self.listeners.iter().find(mine) {
             return Err(format!(

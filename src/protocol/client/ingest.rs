@@ -220,12 +220,12 @@ const RELAY: &str = "distributary/";
 const MORE: char = '+';
 
 /// An entry that is not sound, with its name where that is beyond doubt.
-struct Fault {
+pub(super) struct Fault {
     name: Option<String>,
-    what: String,
+    pub(super) what: String,
 }
 
-fn from_any(any: Any, type_url: &TypeUrl) -> Result<Entry, Fault> {
+pub(super) fn from_any(any: Any, type_url: &TypeUrl) -> Result<Entry, Fault> {
     let nameless = |what: String| Fault { name: None, what };
     // E-10: the wrapper is taken off; its name has precedence over the body's.
     if any.type_url == WRAPPER_URL {

@@ -22,8 +22,8 @@ pub(super) struct Kept {
 }
 
 #[derive(Debug)]
-struct One {
-    resource: Arc<Resource>,
+pub(super) struct One {
+    pub(super) resource: Arc<Resource>,
     /// As the server calls it; good for this server alone (E-04).
     version: Arc<str>,
     /// It came without further fields around its body.
@@ -245,7 +245,7 @@ fn content(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], old: Opt
 }
 
 /// Copies the body out of the message, so that a small resource never keeps a large message in memory.
-fn build(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> One {
+pub(super) fn build(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> One {
     // TP2: a variant is kept by its key, and called by its name.
     let name = entry
         .constraints

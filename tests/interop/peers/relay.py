@@ -10,7 +10,7 @@ from .process import Failed, Process, eventually, free_port
 class Relay(Process):
     """`distributary serve` between the control plane and everybody else."""
 
-    def __init__(self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, polls=False):
+    def __init__(self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, polls=False, config=None):
         self.address = address or f"127.0.0.1:{free_port()}"
         self.admin = f"127.0.0.1:{free_port()}"
         command = [program, "serve", "--listen", self.address, "--admin", self.admin]
@@ -19,6 +19,9 @@ class Relay(Process):
             file = logs / f"{name}.yaml"
             file.write_text(f"upstream: {{ xds_servers: [{{ server_uri: 'rest+http://{upstream}' }}] }}\ntimers: {{ rest_interval: 100ms }}\n")
             command += ["--config", file]
+        elif config:
+            (logs / f"{name}.yaml").write_text(config)
+            command += ["--config", logs / f"{name}.yaml"]
         elif transport:
             command += ["--config", self.configuration(logs / f"{name}.yaml", upstream, transport)]
         else:

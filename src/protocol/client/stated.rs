@@ -1,0 +1,41 @@
+//! A resource that stands alone, outside of any response: in a file.
+//!
+//! Owns nothing of its own: names and faults are those of responses. Refuses to know where it stands.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::Message as _;
+
+use super::ingest::from_any;
+use super::kept::build;
+use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
+use crate::proto::google::protobuf::Any;
+use crate::xds::resource::WRAPPER_URL;
+use crate::xds::{Name, Resource, TypeUrl, Types};
+
+/// The resource that an `Any` states, in the wrapper or without. What stays there for as long as it is true has no time to live.
+///
+/// # Errors
+/// When it has no type, no name or no body.
+pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Resource>), String> {
+    let mut url = any.type_url.clone();
+    if any.type_url == WRAPPER_URL {
+        let wrapper = Wrapper::decode(any.value.clone()).map_err(|error| format!("is not readable: {error}"))?;
+        url = wrapper.resource.map(|any| any.type_url).unwrap_or_default();
+    }
+    let type_url = types.resolve(&url);
+    if type_url.full_name().is_empty() {
+        return Err("has no type".to_owned());
+    }
+    let entry = from_any(any, &type_url).map_err(|fault| fault.what)?;
+    let Some(body) = &entry.body else {
+        return Err("has no body".to_owned());
+    };
+    if entry.constraints.is_some() {
+        return Err("has constraints; variants of a name cannot come from files yet".to_owned());
+    }
+    let name = Name::from(entry.name.as_str());
+    let resource = build(&type_url, &name, &entry, body, 0, now).resource;
+    Ok((type_url, resource))
+}

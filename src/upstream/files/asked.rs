@@ -1,0 +1,159 @@
+//! What one view wants of files, and what follows from their content.
+//!
+//! Owns that a name which is not there does not exist, once all is known. Refuses to know files and when they change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::content::Content;
+use crate::xds::{Changes, Cut, Known, Name, Reason, Slot, State, Target, TypeUrl, Update, Want};
+
+/// What is wanted in a view.
+#[derive(Debug, Default)]
+pub struct Asked(BTreeMap<TypeUrl, Wanted>);
+
+#[derive(Debug, Default)]
+struct Wanted {
+    wildcard: bool,
+    names: BTreeSet<Name>,
+}
+
+impl Asked {
+    /// What is wanted begins or ends. What that changes in a view that stands so.
+    pub fn handle_wants(&mut self, wants: &[Want], content: &Content, cut: &Cut) -> Vec<Changes> {
+        let mut changes = Vec::new();
+        for wants in wants.chunk_by(|a, b| a.type_url == b.type_url) {
+            let Some(type_url) = wants.first().map(|want| &want.type_url) else {
+                continue;
+            };
+            let wanted = self.0.entry(type_url.clone()).or_default();
+            let slot = cut.slot(type_url);
+            let (mut began, mut ended) = (BTreeSet::new(), false);
+            for want in wants {
+                match (&want.target, want.wanted) {
+                    (Target::Wildcard, begins) => wanted.wildcard = begins,
+                    (Target::Name(name), true) => {
+                        wanted.names.insert(name.clone());
+                        began.insert(name);
+                    }
+                    (Target::Name(name), false) => {
+                        wanted.names.remove(name);
+                        began.remove(name);
+                        ended |= name.is_collection();
+                    }
+                }
+            }
+            if wants.iter().any(|want| want.wanted && want.target == Target::Wildcard) {
+                changes.extend(wanted.all(type_url, content, slot));
+            }
+            let mut updates = Vec::new();
+            let mut there = BTreeSet::new();
+            for name in began {
+                one(type_url, name, content, &mut updates, &mut there);
+            }
+            if ended {
+                updates.extend(wanted.leftovers(type_url, content, slot));
+            }
+            changes.extend(named(type_url, content, updates));
+        }
+        self.0.retain(|_, wanted| wanted.wildcard || !wanted.names.is_empty());
+        changes
+    }
+
+    /// The content is another one. What that changes in a view that stands so. I-06: what is equal is no change.
+    pub fn handle_content(&self, content: &Content, cut: &Cut) -> Vec<Changes> {
+        let mut changes = Vec::new();
+        for (type_url, wanted) in &self.0 {
+            let slot = cut.slot(type_url);
+            changes.extend(wanted.all(type_url, content, slot));
+            if wanted.names.is_empty() {
+                continue;
+            }
+            let mut updates = Vec::new();
+            let mut there = BTreeSet::new();
+            for name in &wanted.names {
+                one(type_url, name, content, &mut updates, &mut there);
+            }
+            updates.extend(wanted.leftovers(type_url, content, slot));
+            changes.extend(named(type_url, content, updates));
+        }
+        changes
+    }
+}
+
+impl Wanted {
+    /// What changes in the wildcard, if it is wanted.
+    fn all(&self, type_url: &TypeUrl, content: &Content, slot: Option<&Slot>) -> Option<Changes> {
+        if !self.wildcard {
+            return None;
+        }
+        let state = slot.and_then(|slot| slot.wildcard.as_deref());
+        let held = |name: &Name| state.and_then(|state| state.entries().get(name));
+        let mut there = BTreeSet::new();
+        let mut updates = Vec::new();
+        for resource in content.covered(type_url) {
+            there.insert(resource.name());
+            if held(resource.name()) != Some(&Known::Present(resource.clone())) {
+                updates.push(Update::Put(resource.clone(), None));
+            }
+        }
+        let gone = state
+            .into_iter()
+            .flat_map(State::resources)
+            .map(|resource| resource.name());
+        let gone = gone.filter(|name| !there.contains(name));
+        updates.extend(gone.cloned().map(Update::Forget));
+        Some(Changes {
+            type_url: type_url.clone(),
+            wildcard: true,
+            updates,
+            complete: content.whole().then_some(true),
+            answered: content.whole().then_some(true),
+        })
+    }
+
+    /// What the view holds by name although nothing that is wanted leads to it any more.
+    fn leftovers(&self, type_url: &TypeUrl, content: &Content, slot: Option<&Slot>) -> Vec<Update> {
+        let mut there = BTreeSet::new();
+        for name in &self.names {
+            one(type_url, name, content, &mut Vec::new(), &mut there);
+        }
+        let held = slot.into_iter().flat_map(|slot| slot.named.resources());
+        let over = held
+            .map(|resource| resource.name())
+            .filter(|name| !there.contains(*name));
+        over.filter(|name| !self.names.contains(*name))
+            .cloned()
+            .map(Update::Forget)
+            .collect()
+    }
+}
+
+/// What is to be said of one name, and which resources it leads to.
+fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Update>, there: &mut BTreeSet<Name>) {
+    let before = there.len();
+    let found = content.resource(type_url, name).into_iter();
+    let members = name.is_collection().then(|| content.members(type_url, name));
+    for resource in found.chain(members.into_iter().flatten()) {
+        there.insert(resource.name().clone());
+        updates.push(Update::Put(resource.clone(), None));
+    }
+    if !content.whole() {
+        return;
+    }
+    // C-22: all members of a collection are there.
+    if name.is_collection() {
+        updates.push(Update::Whole(name.clone()));
+    } else if there.len() == before && content.resource(type_url, name).is_none() {
+        updates.push(Update::Absent(name.clone(), Reason::Said));
+    }
+}
+
+fn named(type_url: &TypeUrl, content: &Content, updates: Vec<Update>) -> Option<Changes> {
+    (!updates.is_empty()).then(|| Changes {
+        type_url: type_url.clone(),
+        wildcard: false,
+        updates,
+        complete: None,
+        answered: content.whole().then_some(true),
+    })
+}

@@ -1,0 +1,157 @@
+//! What all files of one source say together: one full state.
+//!
+//! Owns that a name is there once. Refuses to know how files are read and who wants what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::json::Place;
+use crate::xds::{Name, Resource, TypeUrl};
+
+use super::sheet::Stated;
+
+/// A full state of every type (I-06).
+#[derive(Clone, Debug, Default)]
+pub struct Content {
+    types: BTreeMap<TypeUrl, Names>,
+    /// Whether a name that is not there surely does not exist.
+    whole: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Names {
+    resources: BTreeMap<Name, Arc<Resource>>,
+    aliases: BTreeMap<Name, Name>,
+}
+
+/// A name that is there more than once, with different content: nothing changes for it (E-12).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Twice {
+    /// The file in which it stands again, by its number.
+    pub file: usize,
+    /// Where.
+    pub place: Option<Place>,
+    /// The file in which it stands first.
+    pub first: usize,
+    /// Where.
+    pub first_place: Option<Place>,
+    /// Which it is.
+    pub name: String,
+}
+
+impl Content {
+    /// Merges what the files say. What is as it was before stays the very same in memory.
+    pub fn merge(files: &mut [&mut [Stated]], before: &Self, whole: bool) -> (Self, Vec<Twice>) {
+        let mut merged = Self::default();
+        let mut found: BTreeMap<(TypeUrl, Name), (usize, Option<Place>)> = BTreeMap::new();
+        let mut twice = Vec::new();
+        let mut disputed = BTreeSet::new();
+        for (file, stated) in files.iter_mut().enumerate() {
+            for one in stated.iter_mut() {
+                let name = one.resource.name().clone();
+                if let Some(old) = before.get(&one.type_url, &name)
+                    && old.same_content(&one.resource)
+                {
+                    one.resource = old.clone();
+                }
+                let key = (one.type_url.clone(), name);
+                let Some((first, first_place)) = found.get(&key) else {
+                    merged.put(&one.type_url, one.resource.clone());
+                    found.insert(key, (file, one.place));
+                    continue;
+                };
+                let same = merged
+                    .get(&key.0, &key.1)
+                    .is_some_and(|other| other.same_content(&one.resource));
+                if !same {
+                    twice.push(Twice {
+                        file,
+                        place: one.place,
+                        first: *first,
+                        first_place: *first_place,
+                        name: format!("{} `{}`", key.0, key.1),
+                    });
+                    disputed.insert(key);
+                }
+            }
+        }
+        let mut known = true;
+        for (type_url, name) in disputed {
+            merged.remove(&type_url, &name);
+            match before.get(&type_url, &name) {
+                Some(old) => merged.put(&type_url, old.clone()),
+                None => known = false,
+            }
+        }
+        // A first state that lacks something is not all there is; after that, what was never good does not exist.
+        merged.whole = before.whole || whole && known;
+        (merged, twice)
+    }
+
+    /// Whether a name that is not there surely does not exist.
+    #[must_use]
+    pub const fn whole(&self) -> bool {
+        self.whole
+    }
+
+    /// How many resources there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.types.values().map(|names| names.resources.len()).sum()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The resource of this name or alias (C-20).
+    #[must_use]
+    pub fn resource(&self, type_url: &TypeUrl, name: &Name) -> Option<&Arc<Resource>> {
+        let names = self.types.get(type_url)?;
+        let canonical = || names.aliases.get(name).and_then(|name| names.resources.get(name));
+        names.resources.get(name).or_else(canonical)
+    }
+
+    /// What a wildcard covers: names of old style.
+    pub fn covered(&self, type_url: &TypeUrl) -> impl Iterator<Item = &Arc<Resource>> {
+        let names = self.types.get(type_url).into_iter();
+        let all = names.flat_map(|names| names.resources.values());
+        all.filter(|resource| !resource.name().is_new_style())
+    }
+
+    /// The members of a collection (F-10).
+    pub fn members<'a>(
+        &'a self,
+        type_url: &TypeUrl,
+        collection: &'a Name,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> + use<'a> {
+        let names = self.types.get(type_url).into_iter();
+        let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
+        let all = names.flat_map(move |names| names.resources.range::<str, _>(from));
+        let all = all.take_while(|(name, _)| name.as_str().starts_with(collection.prefix()));
+        all.filter(|(name, _)| collection.covers(name))
+            .map(|(_, resource)| resource)
+    }
+
+    fn get(&self, type_url: &TypeUrl, name: &Name) -> Option<&Arc<Resource>> {
+        self.types.get(type_url)?.resources.get(name)
+    }
+
+    fn put(&mut self, type_url: &TypeUrl, resource: Arc<Resource>) {
+        let names = self.types.entry(type_url.clone()).or_default();
+        let name = resource.name().clone();
+        let aliases = resource.aliases().iter();
+        names.aliases.extend(aliases.map(|alias| (alias.clone(), name.clone())));
+        names.resources.insert(name, resource);
+    }
+
+    fn remove(&mut self, type_url: &TypeUrl, name: &Name) {
+        if let Some(names) = self.types.get_mut(type_url) {
+            names.resources.remove(name);
+            names.aliases.retain(|_, canonical| canonical != name);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Reading the file system without ever waiting for it to say more.
+//!
+//! Owns how a file is opened, and what tells one content from another. Refuses to know what is in a file.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+use super::sheet::Format;
+use crate::upstream::clock::unix;
+
+/// What changes with a file's content, as far as the file system tells (I-07).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    len: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// Two writes within this time may leave the same stamp.
+const COARSE: Duration = Duration::from_secs(2);
+/// So often a file is read again that changes meanwhile.
+const ATTEMPTS: usize = 3;
+
+impl Stamp {
+    /// The present stamp of a path, through symlinks.
+    pub(super) fn of(path: &Path) -> Result<Self, String> {
+        let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+        Ok(Self::from(&metadata))
+    }
+
+    fn from(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            len: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether the file was changed just now, so that it may change again without another stamp.
+    pub(super) fn is_young(&self) -> bool {
+        let seconds = self.modified.0.max(self.changed.0);
+        let age = unix().checked_sub(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+        age.is_none_or(|age| age <= COARSE)
+    }
+}
+
+/// Whether something is at this path, be it a symlink that leads nowhere.
+pub(super) fn exists(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
+}
+
+/// A regular file's content of at most so many bytes, as it was at one moment.
+pub(super) fn read(path: &Path, limit: usize) -> Result<(Stamp, Vec<u8>), String> {
+    for _ in 0..ATTEMPTS {
+        let file = open(path)?;
+        let before = regular(&file)?;
+        // A file of /proc and the like has no length before it is read.
+        let mut content = Vec::new();
+        let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+        if before.len >= most {
+            return Err(too_large(limit));
+        }
+        (&file)
+            .take(most)
+            .read_to_end(&mut content)
+            .map_err(|error| error.to_string())?;
+        if content.len() > limit {
+            return Err(too_large(limit));
+        }
+        if regular(&file)? == before {
+            return Ok((before, content));
+        }
+    }
+    Err("changes while it is read; write another file and move it into place".to_owned())
+}
+
+/// The files of a directory, in the order of their names, of which the ending says that they are for us.
+pub(super) fn list(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = std::fs::read_dir(directory).map_err(|error| error.to_string())?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| error.to_string())?;
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let path = entry.path();
+        if !hidden && Format::listed(&path).is_some() {
+            found.push(path);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+fn open(path: &Path) -> Result<File, String> {
+    // Opening some devices does something, and opening a pipe waits for whoever writes into it.
+    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err(not_regular());
+    }
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags);
+    options.open(path).map_err(|error| error.to_string())
+}
+
+fn regular(file: &File) -> Result<Stamp, String> {
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    if metadata.is_file() {
+        Ok(Stamp::from(&metadata))
+    } else {
+        Err(not_regular())
+    }
+}
+
+fn not_regular() -> String {
+    "not a regular file".to_owned()
+}
+
+fn too_large(limit: usize) -> String {
+    format!("larger than the {limit} bytes that are left of `limits.upstream_message`; raise it or split the source")
+}

@@ -1,0 +1,354 @@
+//! One file's text into resources.
+//!
+//! Owns the forms that a file may have, and where in it each resource stands. Refuses to touch the file system.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::json::{Bounds, Fault, Place, Response, Schemas, Tree, Unknown};
+use crate::proto::envoy::config::listener::v3::ListenerCollection;
+use crate::proto::envoy::service::discovery::v3::{DiscoveryResponse, Resource as Wrapper};
+use crate::proto::google::protobuf::Any;
+use crate::proto::xds::core::v3::collection_entry::{InlineEntry, ResourceSpecifier};
+use crate::protocol::stated;
+use crate::xds::resource::WRAPPER_URL;
+use crate::xds::{NameRule, Resource, TypeUrl, Types};
+
+/// What one file says: all of its resources are good.
+#[derive(Clone, Debug, Default)]
+pub struct Sheet {
+    /// The resources in their order.
+    pub resources: Vec<Stated>,
+    /// What was left out.
+    pub warnings: Vec<Fault>,
+}
+
+/// One resource, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Stated {
+    /// Its type.
+    pub type_url: TypeUrl,
+    /// Itself.
+    pub resource: Arc<Resource>,
+    /// Where it begins, in a text.
+    pub place: Option<Place>,
+}
+
+/// What is needed to understand files.
+#[derive(Clone, Debug)]
+pub struct Dictionary {
+    /// The types of messages.
+    pub schemas: Schemas,
+    /// What becomes of fields that the types do not have.
+    pub unknown: Unknown,
+    /// The types of resources.
+    pub types: Types,
+}
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// YAML.
+    Yaml,
+    /// JSON.
+    Json,
+    /// Protobuf on the wire.
+    Binary,
+    /// Protobuf as text.
+    Text,
+}
+
+const RESPONSE: &str = "envoy.service.discovery.v3.DiscoveryResponse";
+const WRAPPER: &str = "envoy.service.discovery.v3.Resource";
+
+impl Format {
+    /// I-01: by the ending, whatever its case; anything else is JSON.
+    #[must_use]
+    pub fn of(path: &Path) -> Self {
+        Self::listed(path).unwrap_or(Self::Json)
+    }
+
+    /// The format of a file in a directory, in which other files have other endings.
+    #[must_use]
+    pub fn listed(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        match ending.as_str() {
+            "yaml" | "yml" => Some(Self::Yaml),
+            "json" => Some(Self::Json),
+            "pb" => Some(Self::Binary),
+            "pb_text" => Some(Self::Text),
+            _ => None,
+        }
+    }
+}
+
+impl Sheet {
+    /// Reads a file's content, which was there at `now`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong: I-05, of a bad file nothing counts.
+    pub fn parse(content: &[u8], format: Format, dictionary: &Dictionary, now: Instant) -> Result<Self, Fault> {
+        if content.iter().all(u8::is_ascii_whitespace) {
+            return Err(empty(None));
+        }
+        let mut reading = Reading {
+            dictionary,
+            now,
+            sheet: Self::default(),
+        };
+        match format {
+            Format::Yaml => reading.tree(&Tree::yaml(content, Bounds::FILE)?)?,
+            Format::Json => reading.tree(&Tree::json(content, Bounds::FILE)?)?,
+            Format::Binary => reading.binary(content)?,
+            Format::Text => reading.text(content)?,
+        }
+        Ok(reading.sheet)
+    }
+}
+
+struct Reading<'a> {
+    dictionary: &'a Dictionary,
+    now: Instant,
+    sheet: Sheet,
+}
+
+/// Where an entry stands.
+struct At {
+    place: Option<Place>,
+    path: String,
+}
+
+impl Reading<'_> {
+    fn tree(&mut self, tree: &Tree) -> Result<(), Fault> {
+        if tree.is_null() {
+            return Err(empty(Some(tree.place())));
+        }
+        let (schemas, unknown) = (&self.dictionary.schemas, self.dictionary.unknown);
+        // As people like to write it: a list of resources.
+        if let Some(items) = tree.items() {
+            for (index, item) in items.iter().enumerate() {
+                let path = format!("[{index}]");
+                let any = self.warned(schemas.resource(item, &path, unknown)?);
+                self.take(any, "", &At::of(item, path))?;
+            }
+            return Ok(());
+        }
+        let said = tree.get("@type").and_then(Tree::text).map(full_name);
+        match said {
+            Some(RESPONSE) => self.response(tree),
+            Some(_) => {
+                let any = self.warned(schemas.resource(tree, "", unknown)?);
+                self.take(any, "", &At::of(tree, String::new()))
+            }
+            None if tree.get("resource").is_some() => {
+                let value = schemas.encode(WRAPPER, tree, "", unknown)?;
+                let value = self.warned(value);
+                let type_url = WRAPPER_URL.to_owned();
+                self.take(Any { type_url, value }, "", &At::of(tree, String::new()))
+            }
+            None => self.response(tree),
+        }
+    }
+
+    fn response(&mut self, tree: &Tree) -> Result<(), Fault> {
+        let Response {
+            type_url,
+            version_info,
+            resources,
+            ..
+        } = self.dictionary.schemas.response(tree, self.dictionary.unknown)?;
+        let written = tree.get("resources");
+        // Who writes JSON may leave out an empty list, but not everything.
+        if written.is_none() && type_url.is_empty() && version_info.is_empty() {
+            return Err(empty(Some(tree.place())));
+        }
+        let places = written.and_then(Tree::items).unwrap_or_default();
+        for (index, read) in resources.into_iter().enumerate() {
+            let any = self.warned(read?);
+            let at = At {
+                place: places.get(index).map(Tree::place),
+                path: format!("resources[{index}]"),
+            };
+            self.take(any, &type_url, &at)?;
+        }
+        Ok(())
+    }
+
+    fn binary(&mut self, content: &[u8]) -> Result<(), Fault> {
+        let content = Bytes::copy_from_slice(content);
+        let error = match DiscoveryResponse::decode(content.clone()) {
+            Ok(response) => {
+                self.known(&response, content.len(), RESPONSE)?;
+                return self.message(response);
+            }
+            Err(error) => error,
+        };
+        let Ok(wrapper) = Wrapper::decode(content.clone()) else {
+            return Err(plain(format!("not a {RESPONSE}: {error}")));
+        };
+        self.known(&wrapper, content.len(), WRAPPER)?;
+        self.wrapper(content)
+    }
+
+    fn text(&mut self, content: &[u8]) -> Result<(), Fault> {
+        let schemas = &self.dictionary.schemas;
+        let fault = match schemas.encode_text(RESPONSE, content) {
+            Ok(encoded) => {
+                let response = DiscoveryResponse::decode(encoded).map_err(|error| plain(error.to_string()))?;
+                return self.message(response);
+            }
+            Err(fault) => fault,
+        };
+        match schemas.encode_text(WRAPPER, content) {
+            Ok(encoded) => self.wrapper(encoded),
+            Err(_) => Err(fault),
+        }
+    }
+
+    fn message(&mut self, response: DiscoveryResponse) -> Result<(), Fault> {
+        for (index, any) in response.resources.into_iter().enumerate() {
+            let path = format!("resources[{index}]");
+            self.take(any, &response.type_url, &At { place: None, path })?;
+        }
+        Ok(())
+    }
+
+    fn wrapper(&mut self, value: Bytes) -> Result<(), Fault> {
+        let type_url = WRAPPER_URL.to_owned();
+        let at = At {
+            place: None,
+            path: String::new(),
+        };
+        self.take(Any { type_url, value }, "", &at)
+    }
+
+    /// Almost any bytes are a message of fields that nobody knows: then they are none of ours.
+    fn known(&mut self, message: &impl Message, len: usize, name: &str) -> Result<(), Fault> {
+        if message.encoded_len() == len {
+            return Ok(());
+        }
+        let fault = plain(format!("not a {name}, or one with fields that are not known"));
+        match self.dictionary.unknown {
+            Unknown::Deny => return Err(fault),
+            Unknown::Warn => self.sheet.warnings.push(fault),
+            Unknown::Ignore => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a resource or a collection, of a response that says it is about `of`.
+    fn take(&mut self, any: Any, of: &str, at: &At) -> Result<(), Fault> {
+        let whole = unwrapped(&any);
+        let whole = whole.as_ref().unwrap_or(&any);
+        let type_url = self.dictionary.types.resolve(&whole.type_url);
+        if is_collection(&type_url) {
+            let collection = ListenerCollection::decode(whole.value.clone())
+                .map_err(|error| at.fault(format!("is not readable: {error}")))?;
+            for (index, entry) in collection.entries.into_iter().enumerate() {
+                let at = At {
+                    place: at.place,
+                    path: format!("{}.entries[{index}]", at.path),
+                };
+                match entry.resource_specifier {
+                    Some(ResourceSpecifier::InlineEntry(entry)) => self.entry(entry, &at)?,
+                    // I-01: only what stands in the collection itself is used.
+                    None => self
+                        .sheet
+                        .warnings
+                        .push(at.fault("is no inline entry, and was left out".to_owned())),
+                }
+            }
+            return Ok(());
+        }
+        // the type of an entry is that of the response.
+        if !of.is_empty() && full_name(of) != type_url.full_name() {
+            let message = format!("is a {type_url}, but `type_url` says {}", full_name(of));
+            return Err(at.fault(message));
+        }
+        let (type_url, resource) =
+            stated(any, &self.dictionary.types, self.now).map_err(|message| at.fault(message))?;
+        self.sheet.resources.push(Stated {
+            type_url,
+            resource,
+            place: at.place,
+        });
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: InlineEntry, at: &At) -> Result<(), Fault> {
+        let any = entry.resource.unwrap_or_default();
+        let type_url = self.dictionary.types.resolve(&any.type_url);
+        // The name of an entry is one within its collection; a type without a name of its own has no other.
+        if type_url.traits().name != NameRule::Wrapper || any.type_url == WRAPPER_URL {
+            return self.take(any, "", at);
+        }
+        let wrapper = Wrapper {
+            name: entry.name,
+            resource: Some(any),
+            ..Wrapper::default()
+        };
+        let any = Any {
+            type_url: WRAPPER_URL.to_owned(),
+            value: wrapper.encode_to_vec().into(),
+        };
+        self.take(any, "", at)
+    }
+
+    fn warned<T>(&mut self, parsed: crate::json::Parsed<T>) -> T {
+        self.sheet.warnings.extend(parsed.warnings);
+        parsed.value
+    }
+}
+
+impl At {
+    fn of(tree: &Tree, path: String) -> Self {
+        Self {
+            place: Some(tree.place()),
+            path,
+        }
+    }
+
+    fn fault(&self, message: String) -> Fault {
+        Fault {
+            place: self.place,
+            path: self.path.clone(),
+            message,
+        }
+    }
+}
+
+fn unwrapped(any: &Any) -> Option<Any> {
+    if any.type_url != WRAPPER_URL {
+        return None;
+    }
+    Wrapper::decode(any.value.clone()).ok()?.resource
+}
+
+/// I-01. Some collections are resources themselves, with a name around them.
+fn is_collection(type_url: &TypeUrl) -> bool {
+    type_url.full_name().ends_with("Collection") && type_url.short().is_none()
+}
+
+fn full_name(type_url: &str) -> &str {
+    type_url.rsplit_once('/').map_or(type_url, |(_, name)| name)
+}
+
+fn empty(place: Option<Place>) -> Fault {
+    Fault {
+        place,
+        path: String::new(),
+        message: "says nothing; write `resources: []` if there shall be none".to_owned(),
+    }
+}
+
+fn plain(message: String) -> Fault {
+    Fault {
+        place: None,
+        path: String::new(),
+        message,
+    }
+}

@@ -1,0 +1,171 @@
+//! What a view is told of files: by name, by wildcard, by collection.
+
+use distributary::upstream::{Asked, Content};
+use distributary::xds::{Changes, Cut, Known, Reason, Target, Want};
+
+use super::*;
+
+/// A view without a cache: what is wanted, and what it was told.
+struct Told {
+    asked: Asked,
+    shelf: Shelf,
+    folder: Folder,
+    cut: Cut,
+}
+
+impl Told {
+    fn new(text: &str) -> Self {
+        let folder = Folder::new();
+        let mut shelf = shelf(&folder.write("x.yaml", text));
+        look(&mut shelf);
+        Self {
+            asked: Asked::default(),
+            shelf,
+            folder,
+            cut: Cut::default(),
+        }
+    }
+
+    fn apply(&mut self, changes: &[Changes]) -> usize {
+        changes
+            .iter()
+            .map(|change| {
+                let (cut, changed) = self.cut.with(change);
+                self.cut = cut;
+                changed.len()
+            })
+            .sum()
+    }
+
+    fn content(&self) -> Arc<Content> {
+        self.shelf.content().clone()
+    }
+
+    fn want(&mut self, type_url: &TypeUrl, target: &str, wanted: bool) -> usize {
+        let target = if target == "*" {
+            Target::Wildcard
+        } else {
+            Target::Name(Name::read(target, type_url))
+        };
+        let want = Want {
+            type_url: type_url.clone(),
+            target,
+            wanted,
+        };
+        let changes = self.asked.handle_wants(&[want], &self.content(), &self.cut);
+        self.apply(&changes)
+    }
+
+    /// The file says something else. How many names changed in the view.
+    fn write(&mut self, text: &str) -> usize {
+        self.folder.place("x.yaml", text);
+        look(&mut self.shelf);
+        let changes = self.asked.handle_content(&self.content(), &self.cut);
+        self.apply(&changes)
+    }
+
+    fn known(&self, type_url: &TypeUrl, text: &str) -> Option<bool> {
+        match self.cut.slot(type_url)?.known(&Name::read(text, type_url))? {
+            Known::Present(_) => Some(true),
+            Known::Absent(reason) => {
+                assert_eq!(*reason, Reason::Said);
+                Some(false)
+            }
+        }
+    }
+}
+
+/// I-06: a file is a full state: a wildcard is complete at once, a name that is not there does not exist.
+#[test]
+fn a_full_state() {
+    let mut told = Told::new(&clusters(&["a", "b"]));
+    told.want(&cds(), "*", true);
+    let complete = |told: &Told| told.cut.slot(&cds()).unwrap().wildcard.as_ref().unwrap().complete();
+    assert!(complete(&told) && told.cut.slot(&cds()).unwrap().answered);
+    assert_eq!((told.known(&cds(), "a"), told.known(&cds(), "c")), (Some(true), None));
+    told.want(&cds(), "c", true);
+    assert_eq!(told.known(&cds(), "c"), Some(false));
+    told.want(&eds(), "*", true);
+    assert!(
+        told.cut.slot(&eds()).unwrap().wildcard.as_ref().unwrap().complete(),
+        "a type without resources has none"
+    );
+    let changed = told.write(&clusters(&["a", "c"]));
+    assert_eq!(
+        changed, 3,
+        "b goes, c comes by name and by the wildcard; a stays what it is"
+    );
+    assert_eq!((told.known(&cds(), "b"), told.known(&cds(), "c")), (None, Some(true)));
+    told.want(&cds(), "b", true);
+    assert_eq!(told.known(&cds(), "b"), Some(false));
+    told.want(&cds(), "b", false);
+    assert_eq!(told.write(&clusters(&["a", "b", "c"])), 1);
+    assert_eq!(told.write(&clusters(&["c", "b", "a"])), 0);
+}
+
+/// G-20: before all files were good once, what is not there is not known.
+#[test]
+fn unknown_until_whole() {
+    let mut told = Told::new("broken: [");
+    told.want(&cds(), "a", true);
+    told.want(&cds(), "*", true);
+    assert_eq!(told.known(&cds(), "a"), None);
+    assert!(
+        !told
+            .cut
+            .slot(&cds())
+            .unwrap()
+            .wildcard
+            .as_ref()
+            .is_some_and(|state| state.complete())
+    );
+    told.write(&clusters(&["b"]));
+    assert_eq!(
+        (told.known(&cds(), "a"), told.known(&cds(), "b")),
+        (Some(false), Some(true))
+    );
+}
+
+/// C-22, F-10: a collection in files is known as a whole; names of new style are no part of a wildcard.
+#[test]
+fn collections_of_new_style() {
+    let member = |id: &str| {
+        format!(
+            "- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  name: xdstp://a/envoy.config.cluster.v3.Cluster/d/{id}\n  resource: {{ '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: {id} }}\n"
+        )
+    };
+    let all = "xdstp://a/envoy.config.cluster.v3.Cluster/d/*";
+    let named = |id: &str| format!("xdstp://a/envoy.config.cluster.v3.Cluster/d/{id}");
+    let mut told = Told::new(&(member("x") + &member("y") + &member("e/z")));
+    told.want(&cds(), all, true);
+    told.want(&cds(), "*", true);
+    let slot = |told: &Told| told.cut.slot(&cds()).unwrap().clone();
+    assert_eq!(slot(&told).wildcard.unwrap().present(), 0);
+    assert_eq!(slot(&told).named.members(&name(all)).count(), 2);
+    assert!(slot(&told).named.whole(&name(all)));
+    assert_eq!(told.known(&cds(), &named("x")), Some(true));
+    assert_eq!(told.known(&cds(), &named("w")), Some(false));
+    told.write(&member("y"));
+    assert_eq!(told.known(&cds(), &named("x")), Some(false));
+    told.want(&cds(), &named("y"), true);
+    told.want(&cds(), all, false);
+    assert_eq!(
+        told.known(&cds(), &named("y")),
+        Some(true),
+        "somebody asks for it by its own name"
+    );
+    told.write("[]");
+    assert_eq!(told.known(&cds(), &named("y")), Some(false));
+}
+
+/// C-20: a resource answers to its aliases, and goes with all of them.
+#[test]
+fn aliases() {
+    let text = "- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  name: a\n  aliases: [b]\n  resource: { '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a }\n";
+    let mut told = Told::new(text);
+    told.want(&cds(), "b", true);
+    assert_eq!(told.known(&cds(), "b"), Some(true));
+    told.write("[]");
+    assert_eq!(told.known(&cds(), "b"), Some(false));
+    assert_eq!(told.cut.slot(&cds()).unwrap().named.present(), 0);
+}

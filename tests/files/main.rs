@@ -1,0 +1,138 @@
+//! Files as a source: what they may say, what becomes of bad ones, and when a change is seen.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod asked;
+mod hostile;
+mod sheets;
+mod shelves;
+mod watching;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use distributary::json::{Fault, Schemas, Unknown};
+use distributary::upstream::{Dictionary, Format, Found, Sheet, Shelf};
+use distributary::xds::{Name, TypeUrl, Types};
+
+const MIB: usize = 1024 * 1024;
+
+#[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn dictionary() -> Dictionary {
+    Dictionary {
+        schemas: Schemas::standard(),
+        unknown: Unknown::Deny,
+        types: Types::default(),
+    }
+}
+
+fn parse(text: &str, format: Format) -> Result<Vec<String>, Fault> {
+    parse_with(text.as_bytes(), format, &dictionary())
+}
+
+/// What a file says, each resource as `cds a`.
+fn parse_with(text: &[u8], format: Format, dictionary: &Dictionary) -> Result<Vec<String>, Fault> {
+    let sheet = Sheet::parse(text, format, dictionary, now())?;
+    let said = sheet.resources.iter();
+    Ok(said
+        .map(|one| format!("{:?} {}", one.type_url, one.resource.name()))
+        .collect())
+}
+
+fn cds() -> TypeUrl {
+    TypeUrl::new("envoy.config.cluster.v3.Cluster")
+}
+
+fn eds() -> TypeUrl {
+    TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment")
+}
+
+/// A list of clusters in YAML; a name may have a statistics name behind a slash, so that its content differs.
+fn clusters(names: &[&str]) -> String {
+    let mut text = "resources:\n".to_owned();
+    if names.is_empty() {
+        text = "resources: []\n".to_owned();
+    }
+    for name in names {
+        let (name, stat) = name.split_once('/').unwrap_or((name, "x"));
+        text += &format!(
+            "- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\n  name: {name}\n  alt_stat_name: {stat}\n"
+        );
+    }
+    text
+}
+
+/// A folder of its own that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    /// Writes elsewhere and moves into place.
+    fn place(&self, name: &str, text: &str) {
+        let from = self.write(&format!(".{name}.tmp"), text);
+        std::fs::rename(from, self.path(name)).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        std::fs::remove_file(self.path(name)).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn shelf(path: &Path) -> Shelf {
+    Shelf::new(path, MIB, dictionary())
+}
+
+/// Looks, and says what is there: each cluster with its content.
+fn look(shelf: &mut Shelf) -> (Vec<String>, Found) {
+    let found = shelf.look(now());
+    let content = shelf.content();
+    let type_url = cds();
+    let clusters = content.covered(&type_url);
+    let shown = clusters.map(|cluster| {
+        let body = String::from_utf8_lossy(&cluster.body()).into_owned();
+        let stat: String = body.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+        let stat = stat.strip_prefix(cluster.name().as_str()).unwrap_or(&stat).to_owned();
+        format!(
+            "{}/{}",
+            cluster.name(),
+            stat.trim_start_matches(|c: char| !c.is_ascii_lowercase())
+        )
+    });
+    (shown.collect(), found)
+}
+
+fn name(text: &str) -> Name {
+    Name::from(text)
+}
+
+fn shared<T>(value: T) -> Arc<T> {
+    Arc::new(value)
+}

@@ -1,0 +1,208 @@
+//! What one file may say, in every form.
+
+use distributary::json::Unknown;
+use distributary::proto::envoy::service::discovery::v3::{DiscoveryResponse, Resource};
+use distributary::proto::google::protobuf::Any;
+use distributary::upstream::Format;
+use prost::Message;
+
+use super::*;
+
+const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+
+/// I-01: a response, a list, one resource, in YAML and JSON.
+#[test]
+fn forms_of_people() {
+    let yaml = |text: &str| parse(text, Format::Yaml).unwrap();
+    assert_eq!(yaml(&clusters(&["a", "b"])), ["cds a", "cds b"]);
+    let list = format!(
+        "- '@type': {LISTENER}\n  name: l\n- '@type': {}\n  cluster_name: e\n",
+        eds().url()
+    );
+    assert_eq!(yaml(&list), ["lds l", "eds e"]);
+    assert_eq!(yaml(&format!("'@type': {LISTENER}\nname: l\n")), ["lds l"]);
+    let json =
+        format!(r#"{{"versionInfo":"1","typeUrl":"{LISTENER}","resources":[{{"@type":"{LISTENER}","name":"l"}}]}}"#);
+    assert_eq!(parse(&json, Format::Json).unwrap(), ["lds l"]);
+    assert_eq!(parse(&json, Format::Yaml).unwrap(), ["lds l"]);
+    let spoken = format!(
+        "'@type': type.googleapis.com/envoy.service.discovery.v3.DiscoveryResponse\n{}",
+        clusters(&["a"])
+    );
+    assert_eq!(yaml(&spoken), ["cds a"]);
+}
+
+/// I-01: binary and text, a response or a resource in its wrapper.
+#[test]
+fn forms_of_machines() {
+    let any = Any {
+        type_url: LISTENER.to_owned(),
+        value: vec![0x0a, 1, b'l'].into(),
+    };
+    let response = DiscoveryResponse {
+        version_info: "7".to_owned(),
+        resources: vec![any.clone()],
+        ..DiscoveryResponse::default()
+    };
+    let binary = |bytes: &[u8]| parse_with(bytes, Format::Binary, &dictionary());
+    assert_eq!(binary(&response.encode_to_vec()).unwrap(), ["lds l"]);
+    let wrapper = Resource {
+        name: "other".to_owned(),
+        resource: Some(any),
+        ..Resource::default()
+    };
+    assert_eq!(binary(&wrapper.encode_to_vec()).unwrap(), ["lds other"]);
+    let text = format!("resources {{ [{LISTENER}] {{ name: \"l\" }} }}");
+    assert_eq!(parse(&text, Format::Text).unwrap(), ["lds l"]);
+    let text = format!("name: \"n\" resource {{ [{LISTENER}] {{ name: \"l\" }} }}");
+    assert_eq!(parse(&text, Format::Text).unwrap(), ["lds n"]);
+}
+
+/// I-01: of a collection the inline entries are used, and the others reported.
+#[test]
+fn collections() {
+    let entry =
+        |name: &str| format!("    - inline_entry: {{ name: x, resource: {{ '@type': {LISTENER}, name: {name} }} }}\n");
+    let text = format!(
+        "resource:\n    '@type': type.googleapis.com/envoy.config.listener.v3.ListenerCollection\n    entries:\n{}{}    - locator: {{ id: y }}\n",
+        entry("a"),
+        entry("b")
+    );
+    let sheet = Sheet::parse(text.as_bytes(), Format::Yaml, &dictionary(), now()).unwrap();
+    let names: Vec<_> = sheet.resources.iter().map(|one| one.resource.name().as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(sheet.warnings.len(), 1);
+    assert!(
+        sheet.warnings[0].to_string().contains("entries[2]"),
+        "{:?}",
+        sheet.warnings
+    );
+}
+
+/// F-04: names of new style have their one text; a type without a name of its own has that of its wrapper (A-10).
+#[test]
+fn names() {
+    let text = "- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  name: xdstp://a/envoy.config.listener.v3.Listener/l?b=2&a=1\n  resource: { '@type': type.googleapis.com/envoy.config.listener.v3.Listener, name: l }\n";
+    assert_eq!(
+        parse(text, Format::Yaml).unwrap(),
+        ["lds xdstp://a/envoy.config.listener.v3.Listener/l?a=1&b=2"]
+    );
+    let host = "'@type': type.googleapis.com/envoy.config.route.v3.VirtualHost\nname: h\ndomains: ['*']\n";
+    assert!(parse(host, Format::Yaml).unwrap_err().message.contains("has no name"));
+}
+
+/// I-05: what is wrong is said with its place, its field and what was expected.
+#[test]
+fn faults_have_places() {
+    let cluster = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+    for (text, said) in [
+        ("resources:\n- name: a\n", "2:3: resources[0]"),
+        (
+            &format!("resources:\n- '@type': {cluster}\n  name: a\n  nme: b\n") as &str,
+            "4:3: resources[0]: envoy.config.cluster.v3.Cluster has no field `nme`",
+        ),
+        (
+            &format!("resources:\n- '@type': {cluster}\n  name: a\n  connect_timeout: soon\n"),
+            "4:20: resources[0].connect_timeout",
+        ),
+        (
+            &format!("- '@type': {cluster}\n  name: a\n  name: b\n"),
+            "3:3: the key `name` is there twice",
+        ),
+        ("- '@type': acme.Unknown\n  name: a\n", "acme.Unknown"),
+        (
+            &format!("type_url: {LISTENER}\nresources:\n- '@type': {cluster}\n  name: a\n"),
+            "3:3: resources[0]: is a",
+        ),
+        ("", "says nothing"),
+        ("# nothing\n", "says nothing"),
+        ("{}", "says nothing"),
+        ("resourcs: []\n", "has no field `resourcs`"),
+        ("a: [b", "not YAML"),
+        ("just words", "expected a DiscoveryResponse"),
+    ] {
+        let fault = parse(text, Format::Yaml).unwrap_err().to_string();
+        assert!(fault.contains(said), "{text:?}: {fault}");
+    }
+    assert_eq!(parse("resources: []\n", Format::Yaml).unwrap(), [""; 0]);
+    assert_eq!(parse("[]", Format::Json).unwrap(), [""; 0]);
+    assert_eq!(parse(r#"{"versionInfo":"3"}"#, Format::Json).unwrap(), [""; 0]);
+}
+
+/// J-05: with the switch, fields that nobody knows are left out and reported.
+#[test]
+fn lenient() {
+    let lenient = Dictionary {
+        unknown: Unknown::Warn,
+        ..dictionary()
+    };
+    let text = clusters(&["a"]) + "  nme: b\n";
+    assert_eq!(parse_with(text.as_bytes(), Format::Yaml, &lenient).unwrap(), ["cds a"]);
+    let sheet = Sheet::parse(text.as_bytes(), Format::Yaml, &lenient, now()).unwrap();
+    assert!(sheet.warnings[0].to_string().contains("nme"));
+}
+
+/// I-01: the ending says the format, whatever its case.
+#[test]
+fn endings() {
+    for (file, format) in [
+        ("a.yaml", Format::Yaml),
+        ("a.YML", Format::Yaml),
+        ("a.json", Format::Json),
+        ("a.PB", Format::Binary),
+        ("a.pb_text", Format::Text),
+        ("a.conf", Format::Json),
+        ("a", Format::Json),
+    ] {
+        assert_eq!(Format::of(Path::new(file)), format, "{file}");
+    }
+    assert_eq!(Format::listed(Path::new("README.md")), None);
+}
+
+/// I-05: bytes that are something else are not an empty state.
+#[test]
+fn foreign_bytes() {
+    for foreign in [
+        &b"\x7fELF\x02\x01\x01\0\0\0"[..],
+        b"resources: []\n",
+        b"\xff\xfe",
+        b"\0\0\0\0",
+        b"\x8a\x01\0",
+    ] {
+        for format in [Format::Binary, Format::Json, Format::Text] {
+            let fault = parse_with(foreign, format, &dictionary());
+            assert!(
+                fault.is_err() || format == Format::Text,
+                "{foreign:?} {format:?} {fault:?}"
+            );
+        }
+    }
+    for bad in [&b"\x7fELF\x02\x01\x01\0\0\0"[..], b"\xff\xfe", b"name: \xc3\x28\n"] {
+        assert!(parse_with(bad, Format::Yaml, &dictionary()).is_err(), "{bad:?}");
+    }
+}
+
+/// Whatever the quick start says is right.
+#[test]
+fn the_quick_start_is_good() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/quickstart");
+    let mut shelf = shelf(&path);
+    let found = shelf.look(now());
+    assert_eq!((found.new_faults, found.warnings), (Vec::new(), Vec::new()));
+    let content = shelf.content();
+    assert!(content.whole());
+    for (of, name) in [
+        ("envoy.config.listener.v3.Listener", "web"),
+        ("envoy.config.route.v3.RouteConfiguration", "web"),
+        ("envoy.config.cluster.v3.Cluster", "relay"),
+        ("envoy.config.cluster.v3.Cluster", "secure"),
+        ("envoy.config.endpoint.v3.ClusterLoadAssignment", "relay"),
+        ("envoy.config.endpoint.v3.ClusterLoadAssignment", "secure"),
+        ("envoy.extensions.transport_sockets.tls.v3.Secret", "authority"),
+    ] {
+        assert!(
+            content.resource(&TypeUrl::new(of), &super::name(name)).is_some(),
+            "{of} {name}"
+        );
+    }
+}

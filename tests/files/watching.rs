@@ -1,0 +1,194 @@
+//! When a change of a file reaches a view, on a real file system.
+
+use std::io::Write;
+use std::time::Duration;
+
+use distributary::cache::{Seat, Settings, View};
+use distributary::telemetry::Metrics;
+use distributary::upstream::{FileWriter, Files};
+use distributary::xds::{Class, Standing, Target, Want};
+
+use super::*;
+
+/// How long anything may take before a test fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A source with one view of it, and somebody who wants all clusters.
+struct Source {
+    files: Arc<Files>,
+    view: Arc<View>,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+    _seat: Seat,
+}
+
+impl Source {
+    fn start(path: &Path) -> Self {
+        let metrics = Metrics::new([]);
+        let files = Files::new("files", path, metrics.files("files"));
+        let settings = Settings {
+            linger: Duration::ZERO,
+            names_per_view: 0,
+            pinned_bytes_per_view: 0,
+        };
+        let view = View::new(Class::default(), settings);
+        let seat = view.enter();
+        let want = Want {
+            type_url: cds(),
+            target: Target::Wildcard,
+            wanted: true,
+        };
+        seat.want(&want).unwrap();
+        let tasks = vec![
+            spawn(files.clone().run(MIB, dictionary())),
+            spawn(FileWriter::new(view.clone(), &files).run()),
+        ];
+        Self {
+            files,
+            view,
+            tasks,
+            _seat: seat,
+        }
+    }
+
+    fn clusters(&self) -> Option<Vec<String>> {
+        let cut = self.view.cut();
+        let state = cut
+            .slot(&cds())?
+            .wildcard
+            .as_ref()
+            .filter(|state| state.complete())?
+            .clone();
+        Some(state.resources().map(|resource| resource.name().to_string()).collect())
+    }
+
+    /// Waits until exactly these clusters are there; how long that took.
+    async fn until(&self, expected: &[&str]) -> Duration {
+        let begun = now();
+        self.wait(
+            |source| source.clusters().is_some_and(|there| there == expected),
+            &format!("{expected:?}"),
+        )
+        .await;
+        begun.elapsed()
+    }
+
+    async fn wait(&self, condition: impl Fn(&Self) -> bool, what: &str) {
+        let begun = now();
+        while !condition(self) {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{what}: {:?} {:?}",
+                self.clusters(),
+                self.files.status()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the relay's wiring does this")]
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(task)
+}
+
+/// I-02, I-03: what is moved into place is seen at once, also after the file was away; and what is written in place, when
+/// the writer is quiet.
+#[tokio::test(flavor = "multi_thread")]
+async fn moves_and_writes() {
+    let folder = Folder::new();
+    let source = Source::start(&folder.write("c.yaml", &clusters(&["a"])));
+    source.until(&["a"]).await;
+    source.files.reached().await;
+    assert_eq!(source.view.cut().standing(), Standing::Up);
+    folder.place("c.yaml", &clusters(&["b"]));
+    let took = source.until(&["b"]).await;
+    assert!(took < Duration::from_secs(5), "{took:?} is the poll");
+    folder.write("c.yaml", &clusters(&["c"]));
+    let took = source.until(&["c"]).await;
+    assert!(took < Duration::from_secs(5), "{took:?} is the poll");
+    folder.remove("c.yaml");
+    source
+        .wait(|source| source.files.status().faulty == 1, "the fault")
+        .await;
+    assert!(source.files.status().faults[0].contains("No such file") && source.files.status().since.is_some());
+    assert_eq!(source.clusters().unwrap(), ["c"]);
+    folder.place("c.yaml", &clusters(&["d"]));
+    source.until(&["d"]).await;
+    assert_eq!(source.files.status().faulty, 0);
+}
+
+/// A write that takes its time is seen as a whole: neither the empty file nor its half counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_writer() {
+    let folder = Folder::new();
+    let path = folder.write("c.yaml", &clusters(&["a", "b"]));
+    let source = Source::start(&path);
+    source.until(&["a", "b"]).await;
+    let generation = source.view.generation();
+    let text = clusters(&["a", "b", "c", "d"]);
+    let mut file = std::fs::File::create(&path).unwrap();
+    for part in text.as_bytes().chunks(40) {
+        file.write_all(part).unwrap();
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    source.until(&["a", "b", "c", "d"]).await;
+    assert_eq!(source.view.generation(), generation + 1, "nothing was seen in between");
+}
+
+/// I-04: the swap of a mounted ConfigMap, twice, for the file and for the directory.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_swapped_config_map() {
+    let folder = Folder::new();
+    let swap = |version: &str, cluster: &str| {
+        std::fs::create_dir(folder.path(version)).unwrap();
+        folder.write(&format!("{version}/c.yaml"), &clusters(&[cluster]));
+        std::os::unix::fs::symlink(version, folder.path("..data_tmp")).unwrap();
+        std::fs::rename(folder.path("..data_tmp"), folder.path("..data")).unwrap();
+    };
+    swap("..1", "one");
+    std::os::unix::fs::symlink("..data/c.yaml", folder.path("c.yaml")).unwrap();
+    let (file, directory) = (Source::start(&folder.path("c.yaml")), Source::start(&folder.0));
+    for (version, cluster) in [("..2", "two"), ("..3", "three")] {
+        swap(version, cluster);
+        for source in [&file, &directory] {
+            source.until(&[cluster]).await;
+        }
+    }
+    std::fs::remove_dir_all(folder.path("..1")).unwrap();
+    std::fs::remove_dir_all(folder.path("..2")).unwrap();
+    swap("..4", "four");
+    assert!(file.until(&["four"]).await < Duration::from_secs(5));
+}
+
+/// I-07: a directory that is not there yet, goes and comes back is found again by looking now and then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_comes_and_goes() {
+    let folder = Folder::new();
+    let path = folder.path("later/below");
+    let source = Source::start(&path);
+    source
+        .wait(|source| source.view.cut().standing() == Standing::Failing, "a failure")
+        .await;
+    assert_eq!(source.clusters(), None);
+    std::fs::create_dir_all(&path).unwrap();
+    folder.write("later/below/1.yaml", &clusters(&["a"]));
+    source.until(&["a"]).await;
+    std::fs::remove_dir_all(folder.path("later")).unwrap();
+    source
+        .wait(|source| source.files.status().faulty == 1, "the fault")
+        .await;
+    assert_eq!(source.clusters().unwrap(), ["a"]);
+    std::fs::create_dir_all(&path).unwrap();
+    folder.write("later/below/1.yaml", &clusters(&["b"]));
+    source.until(&["b"]).await;
+    folder.write("later/below/2.yaml", &clusters(&["c"]));
+    source.until(&["b", "c"]).await;
+    folder.remove("later/below/1.yaml");
+    source.until(&["c"]).await;
+}

@@ -1,0 +1,36 @@
+//! Files of resources, in every format: whatever is in them, reading ends, and what is good is a state.
+
+#![no_main]
+
+use std::time::Instant;
+
+use distributary::json::{Schemas, Unknown};
+use distributary::upstream::{Content, Dictionary, Format, Sheet};
+use distributary::xds::Types;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|content: &[u8]| {
+    let Some((choice, content)) = content.split_first() else {
+        return;
+    };
+    let formats = [Format::Yaml, Format::Json, Format::Binary, Format::Text];
+    let format = formats[usize::from(choice % 4)];
+    let unknown = if choice & 4 == 0 { Unknown::Deny } else { Unknown::Warn };
+    let dictionary = Dictionary {
+        schemas: Schemas::standard(),
+        unknown,
+        types: Types::default(),
+    };
+    let now = Instant::now();
+    let Ok(mut sheet) = Sheet::parse(content, format, &dictionary, now) else {
+        return;
+    };
+    let again = Sheet::parse(content, format, &dictionary, now).expect("what was good is good");
+    for (one, other) in sheet.resources.iter().zip(&again.resources) {
+        assert!(one.resource.same_content(&other.resource), "equal texts become equal bytes");
+    }
+    let count = sheet.resources.len();
+    let (merged, twice) = Content::merge(&mut [&mut sheet.resources], &Content::default(), true);
+    assert!(merged.len() + twice.len() <= count);
+    assert_eq!(merged.whole(), twice.is_empty());
+});
