@@ -22,7 +22,7 @@ use crate::downstream::{self, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
-use crate::upstream::{self, Dictionary, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
+use crate::upstream::{self, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
 use crate::wire::Listener;
 
 /// Why the relay does not run.
@@ -77,7 +77,6 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 
     let library = Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk));
     let schemas = Schemas::with_files(&config.descriptors)?;
-    let dictionary = plan::dictionary(&config, schemas.clone());
     let shared = Arc::new(Shared {
         scopes: scopes.clone(),
         library: library.clone(),
@@ -96,7 +95,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 
     tokio::select! {
         () = signals.next() => {}
-        () = feed(&config, &mark, &shared, warm.as_ref(), &dictionary, &overview) => {}
+        () = feed(&config, &mark, &shared, warm.as_ref(), &overview) => {}
         () = look_after(&scopes, &library, &metrics, &overview) => {}
         () = keep(warm.as_deref()) => {}
     }
@@ -144,14 +143,7 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
 }
 
 /// Gives every new view its writer.
-async fn feed(
-    config: &Config,
-    mark: &str,
-    shared: &Shared,
-    warm: Option<&Arc<Warm>>,
-    dictionary: &Dictionary,
-    overview: &Overview,
-) {
+async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Warm>>, overview: &Overview) {
     let (scopes, metrics) = (&shared.scopes, &shared.metrics);
     let mut servers: Vec<Fed> = Vec::new();
     for (at, server) in config.upstream.servers.iter().enumerate() {
@@ -168,7 +160,8 @@ async fn feed(
             }
             Source::Files(path) => {
                 let files = Files::new(&name, path, metrics.files(&name));
-                spawn(files.clone().run(plan::file_bytes(config), dictionary.clone()));
+                let dictionary = plan::dictionary(config, shared.schemas.clone());
+                spawn(files.clone().run(plan::file_bytes(config), dictionary));
                 Fed::Files(files)
             }
         });

@@ -132,7 +132,13 @@ impl Question {
         shown: &Shown,
         out: &mut impl Write,
     ) -> Result<(), Unanswered> {
-        let printed = shown.all(&self.type_url, found.resources());
+        // An empty answer is one only where it is all that there is.
+        let all = self.names.is_empty() && found.is_settled();
+        let printed = if all || found.resources().next().is_some() {
+            shown.all(&self.type_url, found.resources())
+        } else {
+            Printed::default()
+        };
         out.write_all(printed.text.as_bytes())?;
         out.flush()?;
         let mut missing = printed.faults;

@@ -148,8 +148,8 @@ async fn what_is_not_valid() {
         &[],
     ));
     assert!(call.delta().await.error_detail.is_some());
-    let (code, _, error) = answer(asked).await;
-    assert_eq!(code, Some(1));
+    let (code, out, error) = answer(asked).await;
+    assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(error.contains("a: ") && error.contains("within 1s"), "{error}");
     assert!(error.contains("1 responses held what is not valid"), "{error}");
 }

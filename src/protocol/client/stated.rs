@@ -32,6 +32,9 @@ pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Res
     let Some(body) = &entry.body else {
         return Err("has no body".to_owned());
     };
+    if entry.constraints.is_some() {
+        return Err("has constraints; variants of a name cannot come from files yet".to_owned());
+    }
     let name = Name::from(entry.name.as_str());
     let resource = build(&type_url, &name, &entry, body, 0, now).resource;
     Ok((type_url, resource))

@@ -24,6 +24,9 @@ class Relay(Process):
             file = logs / f"{name}.yaml"
             file.write_text(f"upstream: {{ xds_servers: [{{ server_uri: 'rest+http://{upstream}' }}] }}\ntimers: {{ rest_interval: 100ms }}\n")
             command += ["--config", file]
+        elif config:
+            (logs / f"{name}.yaml").write_text(config)
+            command += ["--config", logs / f"{name}.yaml"]
         elif transport:
             command += ["--config", self.configuration(logs / f"{name}.yaml", upstream, transport)]
         else:
