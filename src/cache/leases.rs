@@ -99,13 +99,14 @@ impl Leases {
     }
 
     /// What has begun and what has ended since the last time, in the order of types and names.
-    pub(super) fn turn(&self, now: Instant) -> Turn {
+    /// What is `fleeting` ends as soon as nobody wants it.
+    pub(super) fn turn(&self, now: Instant, fleeting: &impl Fn(&TypeUrl, &Target) -> bool) -> Turn {
         // What nobody wants must not keep out what somebody wants.
         let pressed = self.limit > 0 && self.kept.load(Ordering::Relaxed) > self.limit;
         let linger = if pressed { Duration::ZERO } else { self.linger };
         let mut turn = Turn::default();
         for shard in &self.shards {
-            lock(shard).turn(now, linger, &mut turn);
+            lock(shard).turn(now, linger, fleeting, &mut turn);
         }
         self.kept.fetch_sub(turn.ended.len(), Ordering::Relaxed);
         turn.wants

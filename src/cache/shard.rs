@@ -165,7 +165,13 @@ impl Shard {
     }
 
     /// What has begun and what has ended since the last time. `linger` zero ends at once.
-    pub(super) fn turn(&mut self, now: Instant, linger: Duration, turn: &mut Turn) {
+    pub(super) fn turn(
+        &mut self,
+        now: Instant,
+        linger: Duration,
+        fleeting: &impl Fn(&TypeUrl, &Target) -> bool,
+        turn: &mut Turn,
+    ) {
         for number in std::mem::take(&mut self.pending) {
             let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
                 continue;
@@ -180,6 +186,11 @@ impl Shard {
                 // K-23: upstream never heard of it, so there is nothing to linger for.
                 self.close(number, turn);
             } else if lease.until.is_none() {
+                let linger = if fleeting(&lease.type_url, &lease.target) {
+                    Duration::ZERO
+                } else {
+                    linger
+                };
                 let until = now.checked_add(jittered(linger, &lease.target)).unwrap_or(now);
                 lease.until = Some(until);
                 self.lingering.insert((until, number));

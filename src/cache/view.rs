@@ -160,7 +160,16 @@ impl View {
     /// forgotten what it knew: where an end is followed by a new beginning, the server must be asked afresh.
     #[must_use]
     pub fn take_wants(&self, now: Instant) -> Vec<Want> {
-        let turn = self.leases.turn(now);
+        let cut = self.cut();
+        // F-17: of what may not be cached nothing is kept once the last subscriber has it.
+        let fleeting = |type_url: &TypeUrl, target: &Target| match target {
+            Target::Wildcard => false,
+            Target::Name(name) => {
+                let found = cut.slot(type_url).and_then(|slot| slot.named.resource(name));
+                found.is_some_and(|resource| !resource.may_be_cached())
+            }
+        };
+        let turn = self.leases.turn(now, &fleeting);
         if !turn.ended.is_empty() {
             self.forget(&turn.ended);
         }

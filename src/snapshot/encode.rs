@@ -7,11 +7,9 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{FORMAT, Identity, MAGIC, SnapshotError, tag};
-use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
 use crate::xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl};
 
 /// Writes what is known. Left out is what must not outlive the relay: what has a time to live, what must not be cached, and
@@ -93,10 +91,7 @@ fn half(into: &mut impl Write, tag: u8, type_url: &TypeUrl, state: &State) -> io
 
 /// E-11, F-17: whether a resource may be served by a later run.
 fn outlives(state: &State, resource: &Resource) -> bool {
-    let passed_on = resource.passed_on();
-    let forbidden = !passed_on.is_empty()
-        && Wrapper::decode(passed_on).is_ok_and(|said| said.cache_control.is_some_and(|cache| cache.do_not_cache));
-    !forbidden && resource.constraints().is_none() && state.expiry(resource.name()).is_none()
+    resource.may_be_cached() && resource.constraints().is_none() && state.expiry(resource.name()).is_none()
 }
 
 fn resource(into: &mut impl Write, resource: &Resource) -> io::Result<()> {

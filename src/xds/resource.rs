@@ -6,10 +6,12 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
 use super::version::Hasher;
 use super::{Constraints, Name, TypeUrl, Version};
+use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
 
 /// A resource as it is forwarded. Immutable; shared in an `Arc` by everybody who holds it.
 ///
@@ -133,6 +135,14 @@ impl Resource {
             .map(|alias| field_len(ALIASES, alias.as_str().len()));
         let from = self.inner_at as usize + before + aliases.sum::<usize>();
         self.record.slice(from..self.any_at as usize)
+    }
+
+    /// F-17: whether it may be kept for anybody who does not want it now.
+    #[must_use]
+    pub fn may_be_cached(&self) -> bool {
+        let passed_on = self.passed_on();
+        let said = || Wrapper::decode(passed_on.clone()).ok()?.cache_control;
+        passed_on.is_empty() || !said().is_some_and(|cache| cache.do_not_cache)
     }
 
     /// The content hash.

@@ -34,6 +34,32 @@ fn one_question_for_all() {
     assert!(view.is_idle() && view.cut().slots().count() == 0);
 }
 
+/// F-17: of what may not be cached nothing is kept once nobody wants it.
+#[test]
+fn what_may_not_be_cached_does_not_linger() {
+    let (view, now) = (view(), start());
+    let seat = seat(&view, &eds(), &["a", "b"]);
+    let _ = view.take_wants(now);
+    let parts = ResourceParts {
+        constraints: None,
+        type_url: &eds(),
+        name: Name::from("a"),
+        aliases: Vec::new(),
+        passed_on: &[0x3a, 0x02, 0x08, 0x01],
+        body: b"1",
+        endpoints: None,
+        received: now,
+    };
+    let fleeting = Update::Put(Arc::new(Resource::new(parts, 0)), None);
+    view.publish(&[named(&eds(), vec![fleeting, put(&eds(), "b", "1")])]);
+    assert_eq!(asked(&view.take_wants(now)), [""; 0]);
+    drop(seat);
+    assert_eq!(asked(&view.take_wants(now)), ["-eds a"]);
+    let cut = view.cut();
+    let slot = cut.slot(&eds()).expect("b lingers");
+    assert!(slot.known(&Name::from("a")).is_none() && slot.known(&Name::from("b")).is_some());
+}
+
 /// K-01: whoever comes back during the linger time costs no question upstream.
 #[test]
 fn coming_back_is_silent() {
