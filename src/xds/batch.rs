@@ -174,6 +174,7 @@ impl Batch {
             items: items.collect(),
             removed: self.removed.clone(),
             missing: self.missing.clone(),
+            hosts: self.hosts,
             chunks: chunks.collect(),
             texts: self.texts.clone(),
             errors: self.errors.clone(),
