@@ -42,10 +42,15 @@ impl Seat {
         &self.seated.bell
     }
 
-    /// Whether the session reads another view, and has this seat to come or to return: then the view's server tells it how it
-    /// stands.
+    /// Whether the session reads another view, and has this seat to come or to return.
     pub fn watch(&self, watches: bool) {
         self.seated.watch(watches);
+    }
+
+    /// Whether the session has seats at the views of other servers as well: then it is told whenever it stands otherwise with this
+    /// view's server, also when it reads this view and may let the others go (G-08).
+    pub fn compare(&self, compares: bool) {
+        self.seated.compare(compares);
     }
 
     /// The session begins or ceases to want something; saying so twice is as good as once. It must look at the cut

@@ -35,6 +35,8 @@ pub(super) struct Seated {
     pub(super) bell: Bell,
     /// Whether it reads another view, and waits here for a reason to read this one.
     watches: AtomicBool,
+    /// Whether its session has seats at the views of other servers as well.
+    compares: AtomicBool,
     /// Held while it changes what it leases; locked before everything else, never two at once.
     pub(super) turn: Mutex<Turn>,
 }
@@ -47,6 +49,15 @@ impl Seated {
 
     pub(super) fn watch(&self, watches: bool) {
         self.watches.store(watches, Ordering::Relaxed);
+    }
+
+    /// Whether its session must know whenever it stands otherwise with this view's server.
+    pub(super) fn compares(&self) -> bool {
+        self.compares.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn compare(&self, compares: bool) {
+        self.compares.store(compares, Ordering::Relaxed);
     }
 }
 

@@ -35,7 +35,7 @@ impl View {
         self.cut.store(cut.clone());
         drop(replaced);
         let fails = standing == Standing::Failing;
-        self.nudge(|seated| fails && self.heed == Heed::Everybody || seated.watches());
+        self.nudge(|seated| fails && self.heed == Heed::Everybody || seated.compares());
         if fails && self.heed == Heed::Lacking {
             self.ring_lacking(&cut);
         }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use crate::cache::{Driver, Full, Route, Scopes, Seat, View};
@@ -18,6 +18,8 @@ pub struct Place {
     patience: Duration,
     plain: Binding,
     authorities: BTreeMap<Arc<str>, Binding>,
+    /// The task that looks at the bells.
+    waker: Waker,
 }
 
 /// One authority of the session.
@@ -54,6 +56,7 @@ impl Place {
             patience,
             plain,
             authorities: BTreeMap::new(),
+            waker: Waker::noop().clone(),
         })
     }
 
@@ -83,7 +86,8 @@ impl Place {
     }
 
     /// What has rung since the last call; the task is woken when anything rings again.
-    pub fn poll_bells(&self, cx: &mut Context<'_>) -> Rung {
+    pub fn poll_bells(&mut self, cx: &mut Context<'_>) -> Rung {
+        self.waker.clone_from(cx.waker());
         let mut rung = Rung::default();
         for binding in self.bindings() {
             for (server, seat) in binding.seats.iter().enumerate() {
@@ -131,9 +135,15 @@ impl Place {
     /// Moves the session where it is served best. Whether it reads another view now.
     pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
         let bindings = std::iter::once(&mut self.plain).chain(self.authorities.values_mut());
-        let mut moved = false;
+        let (mut moved, mut taken) = (false, false);
         for binding in bindings {
+            let before = binding.seats.len();
             moved |= binding.settle(scopes, &self.node, server, now);
+            taken |= binding.seats.len() > before;
+        }
+        // Nobody waits at the bells of new seats yet, and what rang there was not heard.
+        if taken {
+            self.waker.wake_by_ref();
         }
         moved
     }
@@ -214,9 +224,10 @@ impl Binding {
                 }
             }
         }
-        let bound = self.fallback.bound();
+        let (bound, several) = (self.fallback.bound(), self.seats.len() > 1);
         for (at, seat) in self.seats.iter().enumerate() {
             seat.watch(at != bound);
+            seat.compare(several);
         }
         bound != before
     }
@@ -233,7 +244,10 @@ impl Binding {
             Ok(seat)
         });
         match seat {
-            Ok(seat) => self.seats.push(seat),
+            Ok(seat) => {
+                self.seats.push(seat);
+                self.seats.iter().for_each(|seat| seat.compare(true));
+            }
             Err(full) => {
                 tracing::warn!(error = %full, "a session cannot fall back to the next server");
                 return false;

@@ -66,6 +66,7 @@ pub struct Batch {
     items: Vec<Item>,
     removed: Vec<Name>,
     missing: BTreeSet<Name>,
+    hosts: bool,
     texts: Texts,
     errors: Errors,
     withdrawn: BTreeMap<Name, Bytes>,
@@ -126,6 +127,7 @@ impl Batch {
             items,
             removed,
             missing: BTreeSet::new(),
+            hosts: false,
             texts: Texts::new(),
             errors: Errors::new(),
             withdrawn: BTreeMap::new(),
@@ -133,11 +135,17 @@ impl Batch {
         }
     }
 
-    /// Of the removed names, those of virtual hosts that never were: C-21, of them the client is told by a resource without a
-    /// body, while one that it holds is removed like any other.
+    /// Of the removed names, those of which the client holds nothing. C-21: of virtual hosts (`hosts`) it is told so by a resource
+    /// without a body, while one that it holds is removed like any other.
     #[must_use]
-    pub fn with_missing(self, missing: BTreeSet<Name>) -> Self {
-        Self { missing, ..self }
+    pub fn with_missing(self, missing: BTreeSet<Name>, hosts: bool) -> Self {
+        Self { missing, hosts, ..self }
+    }
+
+    /// Whether the client holds nothing of this removed name.
+    #[must_use]
+    pub fn is_missing(&self, name: &Name) -> bool {
+        self.missing.contains(name)
     }
 
     /// F-09: these names are written as the client wrote them, each as often as it did so in different ways.
@@ -177,6 +185,7 @@ impl Batch {
             items: items.collect(),
             removed: self.removed.clone(),
             missing: self.missing.clone(),
+            hosts: self.hosts,
             chunks: chunks.collect(),
             texts: self.texts.clone(),
             errors: self.errors.clone(),
@@ -323,7 +332,7 @@ impl Batch {
     fn remove(&self, name: &Name, text: &Name, tail: &mut BytesMut) {
         if let Some(constraints) = self.withdrawn.get(name) {
             put_field(tail, REMOVED_NAMES, &full_name(text, constraints));
-        } else if self.missing.contains(name) {
+        } else if self.hosts && self.missing.contains(name) {
             tail.put_slice(&Resource::missing_host(text));
         } else {
             put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes());

@@ -9,3 +9,4 @@
 mod choice;
 mod stage;
 mod stories;
+mod wakes;

@@ -228,6 +228,17 @@ impl Session {
         }
     }
 
+    /// What has rung is looked at, and nothing is said.
+    pub(crate) fn looks(&mut self, stage: &Stage) {
+        let Some(place) = &mut self.place else { return };
+        for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(Waker::noop())).dirty {
+            self.server.handle_dirty(&type_url, dirty);
+        }
+        if place.settle(&stage.scopes, &self.server, stage.now) {
+            self.server.handle_moved();
+        }
+    }
+
     /// The server that it reads for names of old style.
     pub(crate) fn reads(&self) -> Option<usize> {
         self.place.as_ref()?.server(None)

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::cache::{self, Classes, Piece, Rule as ClassRule, Scopes, Seat, Selector, View};
+use distributary::cache::{self, Classes, Piece, Routes, Rule as ClassRule, Scopes, Selector, View};
+use distributary::downstream::Place;
 use distributary::proto::envoy::config::core::v3::{Locality, Node};
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
 use distributary::protocol::read_node;
@@ -29,6 +30,12 @@ const LINGER: Duration = Duration::from_secs(30);
 const TENANT: &str = "tenant";
 /// All names of zones begin so, and nothing else does.
 const EDGE: &str = "edge-";
+
+/// Whoever they are, they are of one class.
+pub(crate) const ANYBODY: Profile = Profile {
+    name: "edge-a",
+    collections: false,
+};
 
 /// The zones of a world.
 pub(crate) fn profiles(rng: &mut Rng) -> Vec<Profile> {
@@ -80,7 +87,7 @@ pub(crate) fn rules(rng: &mut Rng) -> Classes {
 }
 
 /// The relay's own node.
-fn relay_node() -> Node {
+pub(crate) fn relay_node() -> Node {
     Node {
         id: "relay".to_owned(),
         cluster: "relays".to_owned(),
@@ -138,8 +145,8 @@ const fn settings() -> cache::Settings {
     }
 }
 
-pub(crate) fn scopes(rules: &Classes, limit: usize) -> Scopes {
-    Scopes::new(rules.clone(), cache::Routes::default(), settings(), limit)
+pub(crate) fn scopes(rules: &Classes, routes: Routes, limit: usize) -> Scopes {
+    Scopes::new(rules.clone(), routes, settings(), limit)
 }
 
 impl World {
@@ -152,8 +159,14 @@ impl World {
     }
 
     /// A place for a stream at the view of its client's class; none if there are too many views.
-    pub(crate) fn seat(&mut self, zone: usize, node: &Arc<xds::Node>) -> Result<Option<Seat>, Broken> {
-        let entered = self.scopes.enter(node, None, 0);
+    pub(crate) fn seat(&mut self, zone: usize, node: &Arc<xds::Node>) -> Result<Option<Place>, Broken> {
+        let place = Place::enter(&self.scopes, node, self.settings.timers.unanswered);
+        if self.lists.is_some() {
+            return place
+                .map(Some)
+                .map_err(|full| Broken::new(Rule::Views, full.to_string()));
+        }
+        let entered = place.and_then(|place| Ok((place, self.scopes.enter(node, None, 0)?)));
         self.see_ends();
         for view in self.scopes.take_created() {
             let node = self.scopes.presented(view.class()).over(&relay_node());
@@ -165,14 +178,14 @@ impl World {
         self.tally.hit(Rule::K02);
         let (open, limit) = (self.scopes.all(), self.views);
         match entered {
-            Ok(seat) if !Arc::ptr_eq(seat.view(), &self.zones[zone].view) => {
+            Ok((_, seat)) if !Arc::ptr_eq(seat.view(), &self.zones[zone].view) => {
                 let what = format!("a client of zone {zone} is at the view of {:?}", seat.view().class());
                 Err(Broken::new(Rule::K02, what))
             }
             Ok(_) if limit > 0 && open.len() > limit => {
                 Err(Broken::new(Rule::Views, format!("{} views of {limit}", open.len())))
             }
-            Ok(seat) => Ok(Some(seat)),
+            Ok((place, _)) => Ok(Some(place)),
             Err(full) => {
                 self.tally.hit(Rule::Views);
                 if limit == 0 || open.len() < limit || open.iter().any(|view| view.seats() == 0) {
@@ -195,7 +208,7 @@ impl World {
     }
 
     /// The writers of views that have ended stop.
-    fn see_ends(&mut self) {
+    pub(crate) fn see_ends(&mut self) {
         for zone in 0..self.zones.len() {
             if self.zones[zone].view.is_closed() {
                 self.log(|| format!("upstream {zone}: the view has ended"));
@@ -206,8 +219,19 @@ impl World {
 
     /// The relay begins anew, with nothing known.
     pub(crate) fn forget_views(&mut self) {
-        self.scopes = scopes(&self.rules, self.views);
+        let routes = self.lists.as_ref().map(|lists| lists.routes.clone());
+        self.scopes = scopes(&self.rules, routes.unwrap_or_default(), self.views);
         self.zones.iter_mut().for_each(super::feed::Zone::detach);
+    }
+
+    /// When everybody reads the first servers the views of the others end.
+    pub(crate) fn close_lower(&mut self) -> Result<(), Broken> {
+        if self.lists.is_some() {
+            self.sweep();
+            self.now += LINGER;
+            self.sweep();
+        }
+        self.check_firsts()
     }
 
     /// In the end no view is left.

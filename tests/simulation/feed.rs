@@ -27,7 +27,7 @@ pub(crate) struct Zone {
     pub(crate) truth: Truth,
     pub(crate) view: Arc<View>,
     /// Whether there is a view of it.
-    attached: bool,
+    pub(crate) attached: bool,
     pub(crate) book: Book,
     /// The way through the protocol; without it what changes is published by itself.
     pub(crate) wire: Option<Wire>,

@@ -25,6 +25,7 @@ impl World {
                 self.tally.hit(Rule::Mute);
                 return self.hang_up(at);
             }
+            Hop::TimedOut(at) => self.unreachable(at),
             Hop::Retry(at) => {
                 if let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) {
                     leg.stage = Stage::Rest;
@@ -51,24 +52,45 @@ impl World {
     }
 
     fn opened(&mut self, at: At) {
-        let (connected, now) = (self.zones[at.zone].connected, self.now);
+        let now = self.now;
+        if self.hangs(at) {
+            return;
+        }
+        if !self.zones[at.zone].connected {
+            self.unreachable(at);
+            return;
+        }
+        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
+            return;
+        };
+        leg.stage = Stage::Live;
+        if std::mem::take(&mut leg.superseded) {
+            leg.client.handle_superseded();
+        }
+        leg.client.handle_connected(Duration::from_millis(5));
+        let clean = leg.stood_in.take_if(|seen| *seen).is_some();
+        if let Some(link) = &mut leg.link {
+            (link.opened, link.clean) = (now, clean);
+        }
+        self.log(|| format!("upstream {}/{}: stream {} opened", at.zone, at.leg, at.id));
+        self.write(at.zone, Vec::new());
+    }
+
+    /// G-02: no connection comes about.
+    fn unreachable(&mut self, at: At) {
         let dice = self.rng.range(0, 100) as f64 / 100.0;
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
             return;
         };
-        if connected {
-            leg.stage = Stage::Live;
-            leg.client.handle_connected(Duration::from_millis(5));
-            if let Some(link) = &mut leg.link {
-                link.opened = now;
-            }
-            self.log(|| format!("upstream {}/{}: stream {} opened", at.zone, at.leg, at.id));
-            self.write(at.zone, Vec::new());
+        if leg.stage != Stage::Opening {
             return;
         }
         leg.stage = Stage::Waiting;
+        leg.failing = true;
         let wait = leg.backoff.handle_failure(dice);
         self.after(wait, Event::Hop(Hop::Retry(at)));
+        self.log(|| format!("upstream {}/{}: not reached", at.zone, at.leg));
+        self.write(at.zone, Vec::new());
     }
 
     /// A request arrives at the control plane.
@@ -82,13 +104,14 @@ impl World {
             Request::Sotw(request) => &request.node,
             Request::Delta(request) => &request.node,
         };
-        if let Some(node) = node {
+        if let Some(node) = node.as_ref().filter(|_| self.lists.is_none()) {
             let zone = self.recognise(node)?;
             if zone != at.zone {
                 let what = format!("upstream {} is taken for a client of zone {zone}", at.zone);
                 return Err(Broken::new(Rule::K04, what));
             }
         }
+        self.check_versions(at, &request)?;
         let here = &mut self.zones[at.zone];
         let leg = here.wire.as_mut().and_then(|wire| wire.leg(at));
         if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
@@ -96,6 +119,7 @@ impl World {
             if Type::ALL.iter().any(|kind| link.session.withholds(*kind, &here.truth)) {
                 self.tally.hit(Rule::E18);
             }
+            let replies = self.cut_short(at.zone, replies);
             self.reply(at, replies);
         }
         Ok(())
@@ -157,6 +181,7 @@ impl World {
         let changes = feed(&mut leg.client, bytes, now);
         if let Some(link) = leg.link.as_mut().filter(|link| !link.answered) {
             link.answered = true;
+            leg.failing = false;
             leg.backoff.handle_response();
         }
         self.write(at.zone, changes);
@@ -182,6 +207,7 @@ impl World {
         let wait = if leg.link.as_ref().is_some_and(|link| link.answered) {
             leg.backoff.handle_end(lived, dice)
         } else {
+            leg.failing = true;
             leg.backoff.handle_failure(dice)
         };
         self.log(|| format!("upstream {}/{}: stream {} ended", at.zone, at.leg, at.id));

@@ -13,6 +13,12 @@
 //! - a witness beside each client stream that reads every request and judges every response; `tally` lists the rules that it
 //!   knows. In the end all heals, and what clients and views hold is compared with what the control planes have.
 //!
+//! Seeds from a thousand million on are worlds with lists (`lists/`): two to four servers, a list of some of them for names of
+//! old style and for each of two authorities, with and without `fallback_on_reachability_only`; replicas that lag behind each
+//! other or differ. Servers die, refuse, hang, end streams at once or after one answer, and come back with whatever content.
+//! A follower beside each client stream knows whose word it may hear; in a lull in which nothing but the outages goes on, and
+//! when all has healed, clients are compared with the views that they read, and at last with their first servers.
+//!
 //! What it does not judge: contents that a control plane never says have gone (partial SotW; delta servers that are deaf to what
 //! is declared), versions of refused sets, and which of two contents of one name a client has by an alias.
 //!
@@ -31,6 +37,9 @@ mod classes;
 mod client;
 mod feed;
 mod hops;
+mod line;
+mod lists;
+mod names;
 mod origin;
 mod people;
 mod quiet;
@@ -60,6 +69,10 @@ const KEPT: &[u64] = &[
 ];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;
+/// From this seed on worlds have lists of servers.
+const LISTS: u64 = 1_000_000_000;
+/// So many seeds of worlds without such lists are tried for each one with them.
+const SHARE: u64 = 4;
 /// The least turmoil of one seed, in steps.
 const STEPS: usize = 300;
 
@@ -71,14 +84,20 @@ fn live(world: &mut World) -> Result<(), Broken> {
     world.begin();
     let steps = world.rng.range(STEPS, STEPS * 3) as u64;
     world.run(steps)?;
+    world.lull()?;
+    world.restore()?;
     world.calm_down()?;
     world.judge()?;
+    world.close_lower()?;
     world.leave()
 }
 
 /// Runs a seed; what it broke, if anything, and the world as it then was.
 fn run(seed: u64, base: Instant, lines: usize) -> (World, Option<String>) {
     let mut world = World::new(seed, base, lines);
+    if seed >= LISTS {
+        world = world.with_lists();
+    }
     let broken = match catch_unwind(AssertUnwindSafe(|| live(&mut world))) {
         Ok(Ok(())) => None,
         Ok(Err(broken)) => Some(broken.to_string()),
@@ -126,6 +145,7 @@ fn worlds() {
         Some(Err(count)) => (0, number(count)),
         Some(Ok((from, to))) => (number(from), number(to) - number(from)),
     };
+    let listed = if from == 0 { seeds / SHARE } else { 0 };
     let next = AtomicU64::new(0);
     let sum = Mutex::new(Tally::default());
     let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
@@ -137,8 +157,11 @@ fn worlds() {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let kept = KEPT.len() as u64;
-                    let seed = KEPT.get(at as usize).copied().unwrap_or_else(|| from + at - kept);
-                    if at >= kept + seeds || failed.lock().expect("no panic in here").len() >= 5 {
+                    let seed = KEPT.get(at as usize).copied().unwrap_or_else(|| match at - kept {
+                        at if at < seeds => from + at,
+                        at => LISTS + at - seeds,
+                    });
+                    if at >= kept + seeds + listed || failed.lock().expect("no panic in here").len() >= 5 {
                         break;
                     }
                     let (world, broken) = run(seed, base, 0);
@@ -152,7 +175,7 @@ fn worlds() {
             });
         }
     });
-    report(&sum.into_inner().expect("no panic in here"), seeds);
+    report(&sum.into_inner().expect("no panic in here"), seeds, listed);
     let mut failed = failed.into_inner().expect("no panic in here");
     failed.sort();
     if let Some((seed, broken)) = failed.first() {
@@ -165,8 +188,11 @@ fn worlds() {
     }
 }
 
-fn report(tally: &Tally, seeds: u64) {
-    println!("{seeds} seeds, {} steps, {} responses", tally.steps, tally.responses);
+fn report(tally: &Tally, seeds: u64, listed: u64) {
+    println!(
+        "{seeds} and {listed} seeds, {} steps, {} responses",
+        tally.steps, tally.responses
+    );
     for rule in Rule::ALL {
         let count = tally.rules[*rule as usize];
         let warning = if count == 0 { "   NEVER LOOKED AT" } else { "" };

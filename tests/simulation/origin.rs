@@ -39,6 +39,8 @@ pub(crate) struct Habits {
     noise: usize,
     /// How many streams in a hundred end early.
     pub(crate) moody: usize,
+    /// What its versions end with.
+    pub(crate) mark: String,
 }
 
 impl Habits {
@@ -54,6 +56,17 @@ impl Habits {
             chunk: if rng.chance(50) { 1000 } else { rng.range(1, 3) },
             noise: if rng.chance(30) { 10 } else { 0 },
             moody: if rng.chance(30) { 30 } else { 0 },
+            mark: String::new(),
+        }
+    }
+
+    /// Of one among several servers: it believes what it is told, and says whose its versions are.
+    pub(crate) fn of_server(server: usize, rng: &mut Rng) -> Self {
+        Self {
+            believes: true,
+            snapshot: false,
+            mark: format!(".s{server}"),
+            ..Self::new(rng)
         }
     }
 }
@@ -219,12 +232,12 @@ impl Session {
         let mut resources: Vec<Any> = target
             .iter()
             .filter(fresh)
-            .map(|content| entry(kind, content))
+            .map(|content| entry(kind, content, &self.habits.mark))
             .collect();
         served.sent = set;
         served.owes = false;
         served.version += 1;
-        let version_info = served.version.to_string();
+        let version_info = format!("{}{}", served.version, self.habits.mark);
         let nonce = self.nonce();
         if rng.chance(self.habits.noise) {
             spoil(&mut resources, kind, rng);
@@ -280,8 +293,10 @@ impl Session {
             chunks.push(&[]);
         }
         for chunk in chunks {
-            let mut resources: Vec<discovery::Resource> =
-                chunk.iter().map(|content| resource(kind, content, true)).collect();
+            let mut resources: Vec<discovery::Resource> = chunk
+                .iter()
+                .map(|content| resource(kind, content, &self.habits.mark))
+                .collect();
             if rng.chance(self.habits.noise) {
                 spoil_delta(&mut resources, rng);
             }

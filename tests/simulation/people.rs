@@ -39,7 +39,10 @@ impl World {
                 }
             };
             let zone = self.rng.below(self.zones.len());
-            let client = Client::new(id, zone, self.profiles[zone], persona, dialect, &mut self.rng);
+            let mut client = Client::new(id, zone, self.profiles[zone], persona, dialect, &mut self.rng);
+            if let Some(lists) = &self.lists {
+                lists.instruct(&mut client);
+            }
             self.log(|| format!("client {id} in zone {zone}: {persona:?} {dialect:?}"));
             self.clients.push(client);
             let pause = self.rng.millis(0, 2000);
@@ -56,6 +59,7 @@ impl World {
         let pause = self.rng.millis(500, 10_000);
         self.after(pause, Event::Fault);
         self.after(pause, Event::Sweep);
+        self.begin_lists();
     }
 
     pub(crate) fn act(&mut self, id: usize, act: Act) -> Result<(), Broken> {
@@ -181,6 +185,7 @@ impl World {
                     self.after(delay, second);
                 }
             }
+            7 | 8 if self.lists.is_some() => {}
             7 | 8 => {
                 let zone = self.rng.below(self.zones.len());
                 if self.zones[zone].connected {

@@ -46,7 +46,7 @@ impl World {
         for zone in &mut self.zones {
             zone.check(&mut self.tally)?;
         }
-        for (id, stream) in &self.streams {
+        for (id, stream) in self.streams.iter().filter(|_| self.lists.is_none()) {
             let zone = &self.zones[stream.zone];
             let cut = zone.view.cut();
             stream
@@ -56,7 +56,9 @@ impl World {
         }
         for id in 0..self.clients.len() {
             let client = &self.clients[id];
-            if client.persona != Persona::Hostile {
+            if self.lists.is_some() {
+                self.compare_lists(id)?;
+            } else if client.persona != Persona::Hostile {
                 self.compare(id)?;
             }
         }
@@ -164,7 +166,7 @@ impl World {
 
 impl Zone {
     /// Whether a control plane of this zone can say that something of this type has ceased to be.
-    fn says_gone(&self, kind: Type) -> bool {
+    pub(crate) fn says_gone(&self, kind: Type) -> bool {
         let sotw = self
             .wire
             .as_ref()
@@ -173,7 +175,7 @@ impl Zone {
     }
 
     /// Whether what a wildcard no longer covers goes on to hide what has this name, because nobody can say that it left.
-    fn hides(&self, kind: Type, name: &str) -> bool {
+    pub(crate) fn hides(&self, kind: Type, name: &str) -> bool {
         let cut = self.view.cut();
         let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
         let covered = self.truth.find(kind, name).is_some_and(|content| content.covered);

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Driver, Seat};
-use distributary::protocol::{Code, End, Opening, Server};
-use distributary::xds::Dialect;
+use distributary::cache::View;
+use distributary::downstream::Place;
+use distributary::protocol::{Code, End, Opening, Response, Server, Status};
+use distributary::xds::{Dialect, Sight, TypeUrl};
 
 use super::body::Type;
-use super::feed;
+use super::lists::Follower;
 use super::tally::{Broken, Rule};
 use super::wire::{Answer, Up, decode, encode};
 use super::witness::{Scene, Witness};
@@ -22,21 +23,41 @@ pub(crate) struct Stream {
     pub(crate) client: usize,
     pub(crate) zone: usize,
     pub(crate) witness: Witness,
-    dialect: Dialect,
-    server: Server,
-    seat: Option<Seat>,
+    pub(crate) dialect: Dialect,
+    pub(crate) server: Server,
+    pub(crate) place: Option<Place>,
+    /// Where there are several servers: what is known of which one it reads.
+    pub(crate) follower: Follower,
     /// How many more responses the transport can take.
-    room: usize,
+    pub(crate) room: usize,
     waker: Waker,
     /// When the stream's timer is set to.
     timer: Option<Duration>,
     /// The time for which the timer has gone off: it is not set for that again until something else happens.
-    fired: Option<Instant>,
-    up: Pipe<Up>,
-    down: Pipe<Answer>,
-    stalled: bool,
-    at_relay: bool,
-    at_client: bool,
+    pub(crate) fired: Option<Instant>,
+    pub(crate) up: Pipe<Up>,
+    pub(crate) down: Pipe<Answer>,
+    pub(crate) stalled: bool,
+    pub(crate) at_relay: bool,
+    pub(crate) at_client: bool,
+}
+
+impl Stream {
+    /// When the relay must look after it, if nothing happens before.
+    fn due(&self) -> Option<Instant> {
+        let settles = self.place.as_ref().and_then(Place::poll_timeout);
+        self.server.poll_timeout().into_iter().chain(settles).min()
+    }
+}
+
+/// A type is dealt with when it has a response, or needs none and waits for no acknowledgement.
+fn is_dealt_with(server: &Server, response: Option<&Response>, type_url: &TypeUrl) -> bool {
+    match response {
+        Some(response) => response.type_url == *type_url,
+        None => !server
+            .status()
+            .any(|(known, status)| known == type_url && status == Status::Stale),
+    }
 }
 
 /// The names of this world are few, so what is kept for one client is little, whatever it does.
@@ -45,11 +66,10 @@ const KEPT_MAX: usize = 1200;
 impl Stream {
     /// From time to time the relay keeps only hashes of what a client holds, and nobody must notice; except that D-03 is broken
     /// where a full state can no longer list what goes. So of SotW clients only some are tried. Gives whether this is one.
-    fn lag(&mut self, chance: u64, id: u64) -> bool {
+    fn lag(&mut self, view: &View, chance: u64, id: u64) -> bool {
         let loose = self.dialect == Dialect::Sotw && id.is_multiple_of(8);
-        let Some(seat) = &self.seat else { return loose };
-        if (loose || self.dialect == Dialect::Delta) && chance.is_multiple_of(31) {
-            self.server.lighten(seat.view().baselines());
+        if self.place.is_some() && (loose || self.dialect == Dialect::Delta) && chance.is_multiple_of(31) {
+            self.server.lighten(view.baselines());
         }
         loose
     }
@@ -76,7 +96,8 @@ impl World {
             witness: Witness::new(asks.dialect),
             dialect: asks.dialect,
             server: Server::new(self.settings.clone(), opening),
-            seat: None,
+            place: None,
+            follower: Follower::new(asks.dialect),
             room: asks.window,
             waker: Waker::from(Arc::new(ringer)),
             timer: None,
@@ -113,7 +134,11 @@ impl World {
             return Ok(());
         };
         if let Some(kind) = request.kind() {
-            stream.witness.request(kind, &request, now);
+            if self.lists.is_some() {
+                stream.follower.request(kind, &request);
+            } else {
+                stream.witness.request(kind, &request, now);
+            }
         }
         let receipt = match &request {
             Up::Sotw(request) => stream.server.handle_sotw(request, &self.answers, now),
@@ -129,11 +154,12 @@ impl World {
         if let Some(node) = stream
             .server
             .node()
-            .filter(|_| stream.seat.is_none() && receipt.is_ok())
+            .filter(|_| stream.place.is_none() && receipt.is_ok())
         {
-            stream.seat = self.seat(stream.zone, node)?;
-            refused = stream.seat.is_none();
+            stream.place = self.seat(stream.zone, node)?;
+            refused = stream.place.is_none();
         }
+        self.say_wants(&mut stream)?;
         stream.fired = None;
         self.log(|| {
             let kind = receipt.as_ref().map(|receipt| format!("{:?}", receipt.kind));
@@ -166,29 +192,25 @@ impl World {
 
     fn speak(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
         let now = self.instant();
-        let loose = stream.lag(id ^ self.now.as_micros() as u64, id);
-        let Some(seat) = &stream.seat else {
+        let read = stream.follower.reads(None).unwrap_or(stream.zone);
+        let view = self.zones[read].view.clone();
+        let loose = stream.lag(&view, id ^ self.now.as_micros() as u64, id);
+        let Some(place) = &mut stream.place else {
             return Ok(());
         };
-        let mut context = Context::from_waker(&stream.waker);
-        while seat.bell().poll(Driver::Writer, &mut context).is_ready() {
+        let rung = place.poll_bells(&mut Context::from_waker(&stream.waker));
+        for (type_url, dirty) in rung.dirty {
             stream.fired = None;
-            for (type_url, dirty) in seat.bell().take() {
-                stream.server.handle_dirty(&type_url, dirty);
-            }
+            stream.server.handle_dirty(&type_url, dirty);
         }
-        let mut wanted = false;
-        while let Some(want) = stream.server.poll_want() {
-            wanted = true;
-            if let Err(full) = seat.want(&want) {
-                return Err(Broken::new(Rule::K21, full.to_string()));
-            }
+        if place.settle(&self.scopes, &stream.server, now) {
+            stream.server.handle_moved();
         }
-        if wanted {
-            let delay = self.rng.millis(0, 5);
-            self.after(delay, Event::Upstream(stream.zone));
+        self.say_wants(stream)?;
+        if self.lists.is_some() {
+            return self.follow(id, stream);
         }
-        let cut = seat.view().cut();
+        let cut = self.zones[stream.zone].view.cut();
         if stream.room > 0 {
             let scene = Scene {
                 cut: &cut,
@@ -201,11 +223,9 @@ impl World {
         }
         while stream.room > 0 {
             let expired = stream.server.expired_gates();
-            let Some(response) = stream.server.poll_response(&cut.clone().into(), &self.answers, now) else {
+            let Some(answer) = self.next_response(stream, &cut.clone().into())? else {
                 break;
             };
-            let wrong = |what| Broken::new(Rule::B03, what);
-            let answer = decode(encode(&response), stream.dialect).map_err(wrong)?;
             let expired = loose || stream.server.expired_gates() > expired;
             self.log(|| {
                 format!(
@@ -223,22 +243,59 @@ impl World {
             };
             let judged = stream.witness.response(&answer, &mut scene, &mut self.tally);
             judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
-            stream.room -= 1;
-            let at = self.now + self.delay();
-            let at = stream.down.send(answer, at);
-            self.at(at, Event::ToClient(id));
+            self.transmit(id, stream, answer);
         }
+        self.check_kept(id, stream)?;
+        self.set_timer(id, stream);
+        Ok(())
+    }
+
+    /// Tells the views what the client has begun and ceased to want.
+    fn say_wants(&mut self, stream: &mut Stream) -> Result<(), Broken> {
+        let mut wanted = false;
+        while let Some(want) = stream.server.poll_want() {
+            wanted = true;
+            if let Some(place) = &mut stream.place {
+                let said = place.want(&self.scopes, &want);
+                said.map_err(|full| Broken::new(Rule::K21, full.to_string()))?;
+            }
+        }
+        if wanted && self.lists.is_none() {
+            let delay = self.rng.millis(0, 5);
+            self.after(delay, Event::Upstream(stream.zone));
+        }
+        Ok(())
+    }
+
+    /// What the relay says next, as it is on the wire.
+    pub(crate) fn next_response(&mut self, stream: &mut Stream, sight: &Sight) -> Result<Option<Answer>, Broken> {
+        let now = self.instant();
+        let response = stream.server.poll_response(sight, &self.answers, now);
+        if let Some(place) = &stream.place {
+            place.looked(|type_url| is_dealt_with(&stream.server, response.as_ref(), type_url));
+        }
+        let read = response.map(|response| decode(encode(&response), stream.dialect));
+        read.transpose().map_err(|what| Broken::new(Rule::B03, what))
+    }
+
+    pub(crate) fn transmit(&mut self, id: u64, stream: &mut Stream, answer: Answer) {
+        stream.room -= 1;
+        let at = self.now + self.delay();
+        let at = stream.down.send(answer, at);
+        self.at(at, Event::ToClient(id));
+    }
+
+    pub(crate) fn check_kept(&mut self, id: u64, stream: &Stream) -> Result<(), Broken> {
         self.tally.hit(Rule::K21);
         let kept = stream.server.kept();
         if kept > KEPT_MAX {
             return Err(Broken::new(Rule::K21, format!("stream {id}: {kept} entries are kept")));
         }
-        self.set_timer(id, stream);
         Ok(())
     }
 
-    fn set_timer(&mut self, id: u64, stream: &mut Stream) {
-        let Some(due) = stream.server.poll_timeout().filter(|due| stream.fired != Some(*due)) else {
+    pub(crate) fn set_timer(&mut self, id: u64, stream: &mut Stream) {
+        let Some(due) = stream.due().filter(|due| stream.fired != Some(*due)) else {
             return;
         };
         let time = self.time(due).max(self.now);
@@ -255,14 +312,21 @@ impl World {
             return Ok(());
         };
         stream.timer = None;
-        let Some(due) = stream.server.poll_timeout().filter(|due| *due <= now) else {
+        let Some(due) = stream.due().filter(|due| *due <= now) else {
             return self.turn(id);
         };
         stream.fired = Some(due);
-        let Some(cut) = stream.seat.as_ref().map(|seat| seat.view().cut()) else {
+        let Some(place) = &mut stream.place else {
             return Ok(());
         };
-        match stream.server.handle_timeout(&cut.into(), now) {
+        if place.settle(&self.scopes, &stream.server, now) {
+            stream.server.handle_moved();
+        }
+        if stream.server.poll_timeout().is_none_or(|due| now < due) {
+            return self.turn(id);
+        }
+        let sight = place.sight(&self.scopes);
+        match stream.server.handle_timeout(&sight, now) {
             Some(end) => self.end(id, &end),
             None => self.turn(id),
         }
@@ -275,7 +339,7 @@ impl World {
             return Ok(());
         };
         self.tally.hit(Rule::G18);
-        let lonely = end.code == Code::Unavailable && stream.witness.sent == 0;
+        let lonely = end.code == Code::Unavailable && stream.witness.sent + stream.follower.sent == 0;
         if !lonely {
             return Err(Broken::new(Rule::G18, format!("stream {id} ended with {end}")));
         }
@@ -290,103 +354,5 @@ impl World {
             self.clients[stream.client].retired = true;
         }
         self.end_at_relay(id);
-    }
-
-    /// The relay's half is gone; the client learns it later.
-    pub(crate) fn end_at_relay(&mut self, id: u64) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.at_relay) else {
-            return;
-        };
-        stream.at_relay = false;
-        let zone = stream.zone;
-        stream.seat = None;
-        let delay = self.delay();
-        self.after(delay, Event::EndAtClient(id));
-        self.after(Duration::ZERO, Event::Upstream(zone));
-    }
-
-    /// The client's half is gone; the relay learns it later.
-    pub(crate) fn end_at_client(&mut self, id: u64) {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        if stream.at_client {
-            stream.at_client = false;
-            let (client, at_relay) = (stream.client, stream.at_relay);
-            self.log(|| format!("stream {id}: has ended for client {client}"));
-            self.lost(client, id);
-            if at_relay {
-                let delay = self.delay();
-                self.after(delay, Event::EndAtRelay(id));
-            } else {
-                self.streams.remove(&id);
-            }
-        } else if !stream.at_relay {
-            self.streams.remove(&id);
-        }
-    }
-
-    pub(crate) fn arrive_at_client(&mut self, id: u64) -> Result<(), Broken> {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return Ok(());
-        };
-        let Some(answer) = stream.down.arrive(stream.stalled).filter(|_| stream.at_client) else {
-            return Ok(());
-        };
-        let client = stream.client;
-        let (low, high) = self.clients[client].reading;
-        let read = if self.calm {
-            Duration::ZERO
-        } else {
-            self.rng.millis(low, high)
-        };
-        self.after(read, Event::Credit(id));
-        self.receive(client, id, &answer)
-    }
-
-    pub(crate) fn credit(&mut self, id: u64) -> Result<(), Broken> {
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.room += 1;
-            stream.fired = None;
-        }
-        self.turn(id)
-    }
-
-    /// Nothing passes on this link until it heals.
-    pub(crate) fn stall(&mut self, id: u64) {
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.stalled = true;
-            self.log(|| format!("stream {id}: stalls"));
-        }
-    }
-
-    pub(crate) fn heal(&mut self, id: u64) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.stalled) else {
-            return;
-        };
-        stream.stalled = false;
-        let (up, down) = (stream.up.take_late(), stream.down.take_late());
-        self.log(|| format!("stream {id}: heals"));
-        (0..up).for_each(|_| self.after(Duration::ZERO, Event::ToRelay(id)));
-        (0..down).for_each(|_| self.after(Duration::ZERO, Event::ToClient(id)));
-    }
-
-    /// All streams end, and nothing is known any more.
-    pub(crate) fn restart(&mut self) {
-        self.log(|| "the relay restarts".to_owned());
-        let streams: Vec<u64> = self.streams.keys().copied().collect();
-        streams.into_iter().for_each(|id| self.end_at_relay(id));
-        self.forget_views();
-    }
-
-    /// The control plane of a zone is gone.
-    pub(crate) fn lose(&mut self, zone: usize) -> Result<(), Broken> {
-        self.log(|| format!("upstream {zone}: lost"));
-        self.tally.hit(Rule::G19);
-        if self.zones[zone].wire.is_none() {
-            return feed::lost(&mut self.zones[zone]);
-        }
-        self.zones[zone].connected = false;
-        self.sever(zone)
     }
 }

@@ -111,7 +111,8 @@ impl Served {
         }
         if first && believes {
             for (name, version) in &request.initial_resource_versions {
-                self.sent.insert(name.clone(), version.parse().unwrap_or_default());
+                let revision = version.split('.').next().and_then(|text| text.parse().ok());
+                self.sent.insert(name.clone(), revision.unwrap_or_default());
             }
         }
     }
@@ -125,20 +126,20 @@ fn any(kind: Type, content: &Content) -> Any {
 }
 
 /// An entry of a SotW response; what a body cannot say stands in the wrapper.
-pub(crate) fn entry(kind: Type, content: &Content) -> Any {
+pub(crate) fn entry(kind: Type, content: &Content, mark: &str) -> Any {
     if content.aliases.is_empty() && content.ttl.is_none() {
         return any(kind, content);
     }
     Any {
         type_url: WRAPPER_URL.to_owned(),
-        value: resource(kind, content, true).encode_to_vec().into(),
+        value: resource(kind, content, mark).encode_to_vec().into(),
     }
 }
 
-pub(crate) fn resource(kind: Type, content: &Content, body: bool) -> discovery::Resource {
+pub(crate) fn resource(kind: Type, content: &Content, mark: &str) -> discovery::Resource {
     discovery::Resource {
-        version: content.revision.to_string(),
-        resource: body.then(|| any(kind, content)),
+        version: format!("{}{mark}", content.revision),
+        resource: Some(any(kind, content)),
         name: content.name.clone(),
         aliases: content.aliases.clone(),
         ttl: content.ttl.map(|ttl| Lifetime {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::body::{Content, Type};
+use super::names::{self, alias, anywhere, cluster, name, under};
 use super::rng::Rng;
 
 /// One change that an operator makes in one go.
@@ -37,12 +38,15 @@ pub(crate) enum Step {
 pub(crate) type Key = (Type, String);
 
 /// The resources of one origin.
+#[derive(Clone)]
 pub(crate) struct Truth {
     resources: BTreeMap<Key, Arc<Content>>,
     past: BTreeMap<Key, Vec<Arc<Content>>>,
     revision: u64,
     ttls: bool,
     aliases: bool,
+    /// The authorities of which it knows names as well.
+    authorities: &'static [&'static str],
 }
 
 const CLUSTERS: usize = 7;
@@ -51,13 +55,53 @@ const SHARED: &str = "shared";
 impl Truth {
     /// `first` begins the origin's revisions, so that no two origins have equal content.
     pub(crate) fn new(first: u64, rng: &mut Rng) -> Self {
-        let mut truth = Self {
+        let truth = Self {
             resources: BTreeMap::new(),
             past: BTreeMap::new(),
             revision: first,
             ttls: rng.chance(20),
             aliases: rng.chance(50),
+            authorities: &[],
         };
+        truth.filled(rng)
+    }
+
+    /// One with names under authorities besides; nobody refuses what it has, and nothing of it ends by itself.
+    pub(crate) fn under(authorities: &'static [&'static str], first: u64, rng: &mut Rng) -> Self {
+        let truth = Self {
+            resources: BTreeMap::new(),
+            past: BTreeMap::new(),
+            revision: first,
+            ttls: false,
+            aliases: false,
+            authorities,
+        };
+        let mut truth = truth.filled(rng);
+        for authority in authorities {
+            for kind in Type::ALL {
+                for at in 0..rng.range(0, 3) {
+                    truth.apply(&Step::Put(kind, under(authority, kind, at)), rng);
+                }
+            }
+        }
+        truth
+    }
+
+    /// The same content in a control plane of its own, whose own changes begin with this revision.
+    pub(crate) fn replica(&self, first: u64) -> Self {
+        Self {
+            revision: first,
+            ..self.clone()
+        }
+    }
+
+    /// Takes over all that another one has now.
+    pub(crate) fn adopt(&mut self, other: &Self) {
+        self.resources.clone_from(&other.resources);
+    }
+
+    fn filled(self, rng: &mut Rng) -> Self {
+        let mut truth = self;
         for at in 0..rng.below(CLUSTERS) {
             truth.apply(&Step::AddCluster(cluster(at)), rng);
         }
@@ -93,14 +137,21 @@ impl Truth {
         self.resources.keys()
     }
 
+    /// The name of something that may exist.
+    fn any(&self, rng: &mut Rng) -> (Type, String) {
+        let kind = *rng.pick(&Type::ALL).unwrap_or(&Type::Cds);
+        let at = rng.below(CLUSTERS);
+        match self.authorities {
+            [] => (kind, name(kind, at)),
+            authorities => (kind, anywhere(authorities, kind, at, rng)),
+        }
+    }
+
     /// Plans a change: what is done, and how long after the step before it.
     pub(crate) fn plan(&self, rng: &mut Rng) -> Vec<(Duration, Step)> {
         let route = name(Type::Rds, rng.below(4));
         let some = cluster(rng.below(CLUSTERS));
-        let any = |rng: &mut Rng| {
-            let kind = *rng.pick(&Type::ALL).unwrap_or(&Type::Cds);
-            (kind, name(kind, rng.below(CLUSTERS)))
-        };
+        let any = |rng: &mut Rng| self.any(rng);
         let steps = match rng.below(16) {
             0..=2 => {
                 let mut steps = vec![Step::AddCluster(some.clone()), Step::Point(route, some.clone(), true)];
@@ -141,7 +192,12 @@ impl Truth {
                     1 => Step::Rollback(kind, name.clone()),
                     _ => Step::Mend(kind, name.clone()),
                 };
-                vec![Step::Spoil(kind, name), cure]
+                let harm = if self.authorities.is_empty() {
+                    Step::Spoil(kind, name)
+                } else {
+                    Step::Touch(kind, name)
+                };
+                vec![harm, cure]
             }
             10 => {
                 let (kind, name) = any(rng);
@@ -206,6 +262,8 @@ impl Truth {
                 }),
                 Some(_) | None => Vec::new(),
             },
+            // A wildcard is about names of old style.
+            Step::Flip(_, name) if name.starts_with("xdstp:") => Vec::new(),
             Step::Flip(kind, name) => self.edit(*kind, name, |content| content.covered = !content.covered),
             Step::Rewire(name) => {
                 let shared = rng.chance(50);
@@ -224,13 +282,17 @@ impl Truth {
     fn put(&mut self, kind: Type, name: &str, rng: &mut Rng) -> Vec<Key> {
         let clusters: Vec<String> = self.of(Type::Cds).map(|content| content.name.clone()).collect();
         let refers = match kind {
-            Type::Lds => vec![self::name(Type::Rds, rng.below(4))],
+            Type::Lds => vec![names::name(Type::Rds, rng.below(4))],
             Type::Rds => rng.pick(&clusters).cloned().into_iter().collect(),
             Type::Cds | Type::Eds | Type::Sds | Type::Odd => Vec::new(),
         };
         let endpoints = (kind == Type::Cds && rng.chance(80)).then(|| {
             let own = rng.chance(80);
-            if own { name.to_owned() } else { SHARED.to_owned() }
+            match name.strip_prefix("xdstp://").and_then(|rest| rest.split_once('/')) {
+                Some((authority, _)) => under(authority, Type::Eds, rng.below(CLUSTERS)),
+                None if own => name.to_owned(),
+                None => SHARED.to_owned(),
+            }
         });
         // Routes are asked for by the names in listeners, clusters by those in routes, so only loose types have aliases.
         let aliased = self.aliases && matches!(kind, Type::Sds | Type::Odd) && rng.chance(50);
@@ -238,7 +300,7 @@ impl Truth {
             name: name.to_owned(),
             revision: 0,
             aliases: if aliased { vec![alias(name)] } else { Vec::new() },
-            covered: rng.chance(85),
+            covered: rng.chance(85) && !name.starts_with("xdstp:"),
             ttl: (self.ttls && rng.chance(40)).then(|| Duration::from_secs(rng.range(5, 30) as u64)),
             bad: false,
             refers,
@@ -321,27 +383,4 @@ fn paced(steps: Vec<Step>, rng: &mut Rng) -> Vec<(Duration, Step)> {
     let hasty = rng.chance(50);
     let pause = |rng: &mut Rng| if hasty { rng.millis(0, 30) } else { rng.millis(50, 3000) };
     steps.into_iter().map(|step| (pause(rng), step)).collect()
-}
-
-pub(crate) fn cluster(at: usize) -> String {
-    format!("c{at}")
-}
-
-/// The names that the world uses: few, so that they meet.
-pub(crate) fn name(kind: Type, at: usize) -> String {
-    match kind {
-        Type::Cds | Type::Eds => cluster(at),
-        Type::Lds => format!("l{}", at % 3),
-        Type::Rds => format!("r{}", at % 4),
-        Type::Sds => format!("s{}", at % 4),
-        Type::Odd => format!("o{}", at % 4),
-    }
-}
-
-pub(crate) fn alias(name: &str) -> String {
-    format!("{name}.alias")
-}
-
-pub(crate) fn is_alias(name: &str) -> bool {
-    name.ends_with(".alias")
 }

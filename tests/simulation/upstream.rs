@@ -35,9 +35,15 @@ pub(crate) struct Leg {
     /// Whether it will be looked at whether anything is wanted.
     pub(crate) idle: bool,
     pub(crate) link: Option<Link>,
+    /// Whether the last attempt came to nothing, and none to anything since.
+    pub(crate) failing: bool,
+    /// Whether another server has stood in since the last stream began, as the writer knows.
+    pub(crate) superseded: bool,
+    /// The same, as whoever saw it happen knows: first that it did, then that the writer has had a turn since.
+    pub(crate) stood_in: Option<bool>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Rest,
     Opening,
@@ -55,6 +61,8 @@ pub(crate) struct Link {
     /// Whether whatever is sent on it vanishes, and neither side knows.
     pub(crate) mute: bool,
     pub(crate) opened: Duration,
+    /// Whether it must know nothing of what was said before (L-20).
+    pub(crate) clean: bool,
 }
 
 /// Which stream of which zone an event is about.
@@ -74,6 +82,8 @@ pub(crate) enum Hop {
     Retry(At),
     /// The relay learns from the transport that nobody is there.
     Noticed(At),
+    /// The relay waits no longer for a connection.
+    TimedOut(At),
     /// Nothing may have been wanted of it for a while.
     Idle(At),
 }
@@ -96,6 +106,9 @@ impl Wire {
             stage: Stage::Rest,
             idle: false,
             link: None,
+            failing: false,
+            superseded: false,
+            stood_in: None,
         };
         Self {
             demand: Demand::default(),
@@ -113,16 +126,31 @@ impl Wire {
         }
     }
 
-    fn serves(&self) -> bool {
-        self.legs
-            .iter()
-            .all(|leg| leg.stage == Stage::Live || !leg.client.wanted())
+    /// How it stands with the server: what is wanted of both streams counts, and of two the worse.
+    fn standing(&self, otherwise: Standing) -> Standing {
+        let legs = self.legs.iter().filter(|leg| leg.client.wanted()).map(Leg::standing);
+        let order = [Standing::Failing, Standing::Trying, Standing::Open, Standing::Up];
+        let rank = |standing: &Standing| order.iter().position(|other| other == standing);
+        legs.min_by_key(rank).unwrap_or(otherwise)
     }
 
     pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
         let leg = &mut self.legs[at.leg];
         let same = leg.link.as_ref().is_some_and(|link| link.id == at.id);
         same.then_some(leg)
+    }
+}
+
+impl Leg {
+    /// G-08: what failed has to answer before it counts again.
+    fn standing(&self) -> Standing {
+        let answered = self.link.as_ref().is_some_and(|link| link.answered);
+        match self.stage {
+            Stage::Live if answered => Standing::Up,
+            _ if self.failing => Standing::Failing,
+            Stage::Live => Standing::Open,
+            Stage::Rest | Stage::Opening | Stage::Waiting => Standing::Trying,
+        }
     }
 }
 
@@ -161,6 +189,11 @@ impl World {
     /// The writer's turn: what is wanted goes to the machines, what changed into the view, what they say to the transport.
     pub(crate) fn write(&mut self, zone: usize, mut changes: Vec<Changes>) {
         let now = self.instant();
+        let superseded = self.zones[zone].view.take_superseded();
+        for leg in self.zones[zone].wire.iter_mut().flat_map(|wire| &mut wire.legs) {
+            leg.superseded |= superseded;
+            leg.stood_in = leg.stood_in.map(|_| true);
+        }
         let wants = self.zones[zone].view.take_wants(now);
         let cut = self.zones[zone].view.cut();
         for want in wants {
@@ -189,8 +222,12 @@ impl World {
             let here = &mut self.zones[zone];
             let Some(wire) = &mut here.wire else { return };
             if changes.is_empty() {
-                let standing = if wire.serves() { Standing::Up } else { Standing::Failing };
+                let before = here.view.cut().standing();
+                let standing = wire.standing(before);
                 here.view.publish_standing(standing);
+                if before != standing {
+                    self.log(|| format!("upstream {zone}: {before:?} -> {standing:?}"));
+                }
                 break;
             }
             let heard = std::mem::take(&mut changes);
@@ -221,10 +258,13 @@ impl World {
 
     fn turn_leg(&mut self, zone: usize, at: usize, changes: &mut Vec<Changes>) {
         let now = self.instant();
-        let connected = self.zones[zone].connected;
         let Some(wire) = &mut self.zones[zone].wire else { return };
         let leg = &mut wire.legs[at];
         changes.extend(leg.client.handle_timeout(now));
+        if leg.stage == Stage::Opening && !leg.client.wanted() {
+            leg.stage = Stage::Rest;
+            leg.link = None;
+        }
         if leg.stage == Stage::Rest && leg.client.wanted() {
             leg.stage = Stage::Opening;
             self.last_stream += 1;
@@ -239,10 +279,10 @@ impl World {
                 answered: false,
                 mute: false,
                 opened: self.now,
+                clean: false,
             });
             let delay = self.delay();
             self.after(delay, Event::Hop(Hop::Opened(wire_at)));
-            let _ = connected;
             return;
         }
         if leg.stage != Stage::Live {

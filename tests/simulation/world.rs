@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Wake;
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Classes, Library, Scopes};
+use distributary::cache::{Classes, Library, Routes, Scopes};
 use distributary::protocol::{Settings, Timers};
 use distributary::xds::{Answers, Batch, Difference, Extra, Name, Seen, State, Unshared};
 
@@ -15,6 +15,7 @@ use super::body::Type;
 use super::classes::{self, Profile};
 use super::client::{Act, Client};
 use super::feed::Zone;
+use super::lists::Lists;
 use super::relay::Stream;
 use super::rng::Rng;
 use super::tally::{Broken, Rule, Tally};
@@ -54,6 +55,10 @@ pub(crate) enum Event {
     Reach(usize),
     /// The control plane of a zone has not answered for a name in time.
     Silence(usize, Type, String),
+    /// A server begins to behave otherwise.
+    Sway(usize),
+    /// A server takes over what another one has.
+    Adopt,
 }
 
 /// Messages on their way in one direction of one stream.
@@ -170,6 +175,8 @@ pub(crate) struct World {
     pub(crate) answers: Store,
     pub(crate) profiles: Vec<Profile>,
     pub(crate) zones: Vec<Zone>,
+    /// Where each authority has servers of its own, which are the zones, and all clients are of one class.
+    pub(crate) lists: Option<Box<Lists>>,
     pub(crate) rules: Classes,
     pub(crate) scopes: Scopes,
     /// The most views that there may be; 0: no bound.
@@ -233,7 +240,8 @@ impl World {
             answers,
             profiles,
             zones,
-            scopes: classes::scopes(&rules, views),
+            lists: None,
+            scopes: classes::scopes(&rules, Routes::default(), views),
             rules,
             views,
             streams: BTreeMap::new(),
@@ -306,6 +314,16 @@ impl World {
         Ok(())
     }
 
+    /// Runs for so long.
+    pub(crate) fn pass(&mut self, time: Duration) -> Result<(), Broken> {
+        let end = self.now + time;
+        while self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= end) {
+            self.step()?;
+        }
+        self.now = end;
+        Ok(())
+    }
+
     fn step(&mut self) -> Result<bool, Broken> {
         let Some(((time, _), event)) = self.queue.pop_first() else {
             return Ok(false);
@@ -313,6 +331,7 @@ impl World {
         self.now = time;
         self.tally.steps += 1;
         self.happen(event)?;
+        self.see_views();
         let woken = std::mem::take(&mut *self.woken.0.lock().expect("one thread"));
         for stream in woken {
             let delay = self.rng.millis(0, 3);
@@ -341,6 +360,8 @@ impl World {
             Event::Sweep => self.sweep(),
             Event::Reach(zone) => self.reach(zone),
             Event::Silence(zone, kind, name) => self.silence(zone, kind, name),
+            Event::Sway(server) => return self.sway(server),
+            Event::Adopt => self.adopt(),
         }
         Ok(())
     }

@@ -186,7 +186,9 @@ impl Subscription {
                 .filter(|name| self.wanted(name, &[]).is_none());
             let besides = besides.map(|name| (name.clone(), Held::Unknown)).collect();
             self.seen.note(besides);
-            owed.iter().for_each(|name| self.names.note(name, Held::Unknown));
+            // C-15: who held nothing of what was to be answered for as absent still holds nothing.
+            let perhaps = owed.iter().filter(|name| !batch.is_missing(name));
+            perhaps.for_each(|name| self.names.note(name, Held::Unknown));
             self.owed.extend(owed);
         }
     }

@@ -124,12 +124,14 @@ impl Subscription {
             .map(|(_, name)| name)
             .collect();
         let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name);
-        let unsure = self.names.iter().any(|(name, _)| slot.known(name).is_none());
+        // F-11: nobody's resource is also called by a name of another authority.
+        let unknown = self.names.iter().filter(|(name, _)| slot.known(name).is_none());
+        let unsure: BTreeSet<Option<&str>> = unknown.map(|(name, _)| name.authority()).collect();
         let (waits, goes): (BTreeMap<_, _>, BTreeMap<_, _>) = extra
             .names()
             .iter()
             .filter(|(name, _)| others(name))
-            .partition(|(_, held)| unsure && held.content().is_none());
+            .partition(|(name, held)| unsure.contains(&name.authority()) && held.content().is_none());
         let waits = waits.into_iter().map(|(name, held)| (name.clone(), held.clone()));
         let waits: BTreeMap<Name, Held> = waits.collect();
         let extra = (!waits.is_empty()).then(|| Arc::new(Extra::new(waits)));
@@ -223,8 +225,7 @@ impl Subscription {
         if self.dialect == Dialect::Sotw {
             return;
         }
-        // C-21: a virtual host that never was is told apart from one that the client holds.
-        if self.traits().kind == Kind::Vhds && self.names.get(name).is_some_and(|held| !held.perhaps()) {
+        if self.names.get(name).is_some_and(|held| !held.perhaps()) {
             plan.missing.insert(name.clone());
         }
         // C-20: who asked by an alias holds the resource under its own name.
@@ -321,9 +322,10 @@ impl Subscription {
             return Composed::Not(Step::Idle);
         }
         let batch = self.batch(items, removed.into_iter().collect(), &errors, answers.chunk());
+        let hosts = self.traits().kind == Kind::Vhds;
         let batch = Arc::new(
             batch
-                .with_missing(missing)
+                .with_missing(missing, hosts)
                 .with_errors(errors)
                 .with_withdrawn(withdrawn),
         );

@@ -206,9 +206,7 @@ impl Server {
     /// The names of an authority are read from another view from now on: what differs there is a change like any other, and
     /// nothing else is (G-11).
     pub fn handle_moved(&mut self) {
-        self.types
-            .iter_mut()
-            .for_each(|subscription| subscription.handle_dirty(Dirty::All));
+        self.types.iter_mut().for_each(Subscription::handle_moved);
     }
 
     /// The end of the stream, when what it asked for has grown too large for it.

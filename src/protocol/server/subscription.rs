@@ -157,6 +157,12 @@ impl Subscription {
         }
     }
 
+    /// G-08, G-17: what was to come from the view that was read before is not said any more.
+    pub(super) fn handle_moved(&mut self) {
+        self.recall();
+        self.handle_dirty(Dirty::All);
+    }
+
     pub(super) fn look_at(&mut self, name: Name) {
         if !self.names.contains(&name) {
             return self.globs.note(name);

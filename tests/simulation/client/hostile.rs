@@ -11,8 +11,8 @@ use distributary::xds::Dialect;
 
 use super::{Act, Client, Do, rejection};
 use crate::body::Type;
+use crate::names::{alias, name};
 use crate::rng::Rng;
-use crate::truth::{alias, name};
 use crate::wire::{Answer, Up};
 
 impl Client {

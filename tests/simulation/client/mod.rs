@@ -66,6 +66,8 @@ pub(crate) struct Client {
     pub(crate) profile: Profile,
     pub(crate) persona: Persona,
     pub(crate) dialect: Dialect,
+    /// The authorities under which it wants names.
+    pub(crate) authorities: &'static [&'static str],
     /// How many responses the transport takes before the client has read one.
     pub(crate) window: usize,
     /// How long it takes to read one, in milliseconds.
@@ -154,6 +156,7 @@ impl Client {
             profile,
             persona,
             dialect,
+            authorities: &[],
             window: if slow { 1 } else { rng.range(1, 16) },
             reading: if slow { (200, 4000) } else { (0, 3) },
             settling: if rng.chance(25) { (50, 5000) } else { (0, 20) },

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use super::{Client, Persona};
 use crate::body::Type;
+use crate::names::{alias, anywhere, name};
 use crate::rng::Rng;
-use crate::truth::{alias, name};
 
 /// What is wanted of one type.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -66,9 +66,13 @@ impl Client {
             Persona::Streams | Persona::Hostile => &[Type::Sds],
         };
         let kind = *rng.pick(kinds).unwrap_or(&Type::Sds);
-        let mut name = name(kind, rng.below(8));
+        let at = rng.below(8);
+        let mut name = match self.authorities {
+            [] => name(kind, at),
+            authorities => anywhere(authorities, kind, at, rng),
+        };
         // Only a delta client learns which names a resource answers to (C-20).
-        if on_demand && matches!(kind, Type::Sds | Type::Odd) && rng.chance(30) {
+        if self.authorities.is_empty() && on_demand && matches!(kind, Type::Sds | Type::Odd) && rng.chance(30) {
             name = alias(&name);
         }
         let names = self.whims.entry(kind).or_default();

@@ -55,7 +55,7 @@ struct Watch {
     open: Vec<Open>,
     /// Whether the last response said that more follows.
     chain: bool,
-    /// Whether any has said so: an absence that stood in a part to come may be lost with it.
+    /// Whether any has said so.
     chained: bool,
     /// Names that must be answered, and why.
     asked: BTreeMap<String, Asked>,
@@ -186,7 +186,7 @@ impl Book {
         order.and_then(|order| order.iter().rfind(|other| **other != 0)) == Some(&revision)
     }
 
-    fn place(&self, kind: Type, name: &str, revision: u64) -> Option<usize> {
+    pub(crate) fn place(&self, kind: Type, name: &str, revision: u64) -> Option<usize> {
         let order = self.order.get(&(kind, name.to_owned()))?;
         order.iter().rposition(|other| *other == revision)
     }

@@ -1,0 +1,100 @@
+//! Stories of sessions that must be woken when their servers stand otherwise, and of answers that a move cuts short.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
+
+use distributary::xds::Standing::{Failing, Up};
+use distributary::xds::Unshared;
+
+use crate::stage::{EDS, Stage, told};
+
+/// Counts how often a session is woken.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// G-06: a session that has just taken a seat at the next server's view is woken by what becomes of that server.
+#[test]
+fn a_new_seat_is_listened_to() {
+    let stage = Stage::new(&[0, 1, 2], &[], false);
+    let mut session = stage.session(1);
+    session.asks(&stage, EDS, &["x"]);
+    let calls = Arc::new(Calls::default());
+    let waker = Waker::from(calls.clone());
+    stage.stands(0, Failing);
+    let place = session.place.as_mut().expect("it has asked");
+    let look = |place: &mut distributary::downstream::Place| {
+        drop(place.poll_bells(&mut Context::from_waker(&waker)));
+        place.settle(&stage.scopes, &session.server, stage.now);
+    };
+    look(place);
+    for server in [1, 2] {
+        assert!(stage.view(server).is_some(), "server {server} is asked");
+        // The session's task runs as often as it is woken, and then waits.
+        while calls.0.swap(0, Ordering::Relaxed) > 0 {
+            look(place);
+        }
+        stage.stands(server, if server == 1 { Failing } else { Up });
+        assert!(
+            calls.0.load(Ordering::Relaxed) > 0,
+            "what becomes of server {server} is heard"
+        );
+        look(place);
+    }
+    assert_eq!(session.reads(), Some(2));
+}
+
+/// G-08, G-17: of an answer in parts those that were not sent before the session moved are not sent after it.
+#[test]
+fn what_was_to_come_from_the_other_server_does_not_come() {
+    let stage = Stage::new(&[0, 1], &[], false);
+    let mut session = stage.session(1);
+    session.asks(&stage, EDS, &["x", "y"]);
+    stage.stands(0, Up);
+    stage.says(0, EDS, &[("x", Some("1")), ("y", Some("1"))]);
+    let place = session.place.as_mut().expect("it has asked");
+    for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(Waker::noop())).dirty {
+        session.server.handle_dirty(&type_url, dirty);
+    }
+    let sight = place.sight(&stage.scopes);
+    let parts = Unshared { chunk: 1 };
+    let first = session.server.poll_response(&sight, &parts, stage.now);
+    assert!(first.is_some_and(|first| first.nonce.ends_with('+')), "more is to come");
+
+    stage.stands(0, Failing);
+    session.asks(&stage, EDS, &["z"]);
+    session.looks(&stage);
+    stage.stands(1, Up);
+    stage.says(1, EDS, &[("x", Some("1")), ("y", Some("2")), ("z", Some("2"))]);
+    assert_eq!(session.hears(&stage), told(&[("y", Some("2")), ("z", Some("2"))]));
+}
+
+/// G-08: a session that never left its server lets the others go when that server answers again, though nothing else changed.
+#[test]
+fn who_stayed_lets_the_others_go() {
+    let stage = Stage::new(&[0], &[0, 1], true);
+    let name = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
+    let mut session = stage.session(1);
+    session.asks(&stage, EDS, &[name]);
+    stage.stands(0, Up);
+    stage.says(0, EDS, &[(name, Some("1"))]);
+    session.hears(&stage);
+    stage.stands(0, Failing);
+    session.looks(&stage);
+    assert_eq!(stage.view(1).map(|view| view.seats()), Some(1));
+    let calls = Arc::new(Calls::default());
+    let waker = Waker::from(calls.clone());
+    let place = session.place.as_mut().expect("it has asked");
+    drop(place.poll_bells(&mut Context::from_waker(&waker)));
+    calls.0.store(0, Ordering::Relaxed);
+    stage.stands(0, Up);
+    assert!(calls.0.load(Ordering::Relaxed) > 0, "it is told");
+    session.looks(&stage);
+    assert_eq!(stage.view(1).map(|view| view.seats()), Some(0));
+}

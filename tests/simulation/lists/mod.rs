@@ -1,0 +1,302 @@
+//! Worlds in which each authority has a list of servers: who is asked where, and what becomes of the servers.
+//!
+//! Owns the lists, the servers' moods, and the writers of views as they come and go. Refuses to know what a session makes of it.
+
+mod follower;
+mod moves;
+mod verdict;
+
+pub(crate) use follower::Follower;
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use distributary::cache::{Classes, Route, Routes};
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::protocol::Request;
+
+use super::classes::{self, ANYBODY, relay_node};
+use super::client::{Client, Persona};
+use super::feed::Zone;
+use super::origin::{Habits, Reply};
+use super::rng::Rng;
+use super::tally::{Broken, Rule};
+use super::truth::Truth;
+use super::upstream::{At, Hop, Wire};
+use super::world::{Event, World};
+
+/// The lists of a world. Servers are its zones.
+pub(crate) struct Lists {
+    pub(crate) routes: Routes,
+    moods: Vec<Mood>,
+}
+
+/// How a server behaves towards new streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mood {
+    Fine,
+    /// Nobody is there.
+    Refuses,
+    /// It takes connections, and says nothing.
+    Hangs,
+    /// It ends every stream before it has answered (G-02).
+    Closes,
+    /// It answers once on every stream, and ends it.
+    AnswersOnce,
+}
+
+/// Authorities that somebody serves.
+const SERVED: &[&str] = &["a", "b"];
+/// What clients ask for: also what nobody serves (F-15).
+const ASKED: &[&str] = &["a", "b", "nobody"];
+/// How long the relay waits for a connection.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// How many revisions each server has for itself.
+const REVISIONS: u64 = 1_000_000;
+
+impl Lists {
+    /// What a client must know of such a world.
+    pub(crate) fn instruct(&self, client: &mut Client) {
+        client.authorities = ASKED;
+        if client.persona == Persona::Hostile {
+            client.persona = Persona::Envoy;
+        }
+    }
+
+    /// The servers of an authority, by priority.
+    fn servers(&self, authority: Option<&str>) -> &[usize] {
+        self.routes.route(authority).map_or(&[], |route| &route.servers)
+    }
+}
+
+fn route(servers: usize, reachability_only: bool, rng: &mut Rng) -> Route {
+    let mut left: Vec<usize> = (0..servers).collect();
+    let count = rng.range(if rng.clone().chance(80) { 2 } else { 1 }, servers);
+    let servers = (0..count).map(|_| left.remove(rng.below(left.len()))).collect();
+    Route {
+        servers,
+        reachability_only,
+    }
+}
+
+impl World {
+    /// The same world with servers in lists instead of a control plane for each class of clients.
+    pub(crate) fn with_lists(mut self) -> Self {
+        let rng = &mut self.rng;
+        let servers = rng.range(2, 4);
+        let first = |server: usize| REVISIONS * (server as u64 + 1);
+        let original = Truth::under(SERVED, first(0), rng);
+        self.zones = (0..servers)
+            .map(|server| {
+                let mut zone = Zone::new(server, rng);
+                zone.truth = match server {
+                    0 => original.clone(),
+                    _ if rng.chance(75) => original.replica(first(server)),
+                    _ => Truth::under(SERVED, first(server), rng),
+                };
+                zone.wire = Some(Wire::new(Habits::of_server(server, rng), Node::default()));
+                zone
+            })
+            .collect();
+        let top = route(servers, false, rng);
+        let authorities: BTreeMap<Arc<str>, Route> = SERVED
+            .iter()
+            .map(|authority| (Arc::from(*authority), route(servers, rng.chance(50), rng)))
+            .collect();
+        let routes = Routes::new(top, authorities);
+        self.rules = Classes::default();
+        self.views = 0;
+        self.profiles = vec![ANYBODY; servers];
+        self.scopes = classes::scopes(&self.rules, routes.clone(), self.views);
+        self.lists = Some(Box::new(Lists {
+            routes,
+            moods: vec![Mood::Fine; servers],
+        }));
+        self
+    }
+
+    pub(crate) fn begin_lists(&mut self) {
+        let Some(lists) = &self.lists else { return };
+        let (routes, servers) = (lists.routes.clone(), lists.moods.len());
+        self.log(|| format!("{routes:?}"));
+        for server in 0..servers {
+            let pause = self.rng.millis(500, 30_000);
+            self.after(pause, Event::Sway(server));
+        }
+        self.after(Duration::from_secs(5), Event::Adopt);
+    }
+
+    /// A server begins to behave otherwise.
+    pub(crate) fn sway(&mut self, server: usize) -> Result<(), Broken> {
+        if self.calm {
+            return Ok(());
+        }
+        let pause = self.rng.millis(200, 40_000);
+        self.after(pause, Event::Sway(server));
+        let mood = match self.rng.below(10) {
+            0..=3 => Mood::Fine,
+            4..=6 => Mood::Refuses,
+            7 => Mood::Hangs,
+            8 => Mood::Closes,
+            _ => Mood::AnswersOnce,
+        };
+        self.turn_to(server, mood)
+    }
+
+    fn turn_to(&mut self, server: usize, mood: Mood) -> Result<(), Broken> {
+        let Some(lists) = &mut self.lists else { return Ok(()) };
+        if std::mem::replace(&mut lists.moods[server], mood) == mood {
+            return Ok(());
+        }
+        self.log(|| format!("origin {server}: {mood:?}"));
+        self.zones[server].connected = mood != Mood::Refuses;
+        if mood == Mood::Fine {
+            return Ok(());
+        }
+        self.tally.hit(Rule::G19);
+        self.sever(server)
+    }
+
+    /// A server takes over what another one has: it comes to have equal, older or newer content.
+    pub(crate) fn adopt(&mut self) {
+        if self.calm {
+            return;
+        }
+        let pause = self.rng.millis(500, 20_000);
+        self.after(pause, Event::Adopt);
+        self.copy();
+    }
+
+    fn copy(&mut self) {
+        let (to, from) = (self.rng.below(self.zones.len()), self.rng.below(self.zones.len()));
+        self.log(|| format!("origin {to}: takes over what {from} has"));
+        let other = self.zones[from].truth.clone();
+        self.zones[to].truth.adopt(&other);
+        let delay = self.delay();
+        self.after(delay, Event::Utter(to, false));
+    }
+
+    /// Whether a connection comes to nothing, slowly.
+    pub(crate) fn hangs(&mut self, at: At) -> bool {
+        let hangs = self
+            .lists
+            .as_ref()
+            .is_some_and(|lists| lists.moods[at.zone] == Mood::Hangs);
+        if hangs {
+            self.after(CONNECT, Event::Hop(Hop::TimedOut(at)));
+        }
+        hangs
+    }
+
+    /// What a server says in its present mood.
+    pub(crate) fn cut_short(&self, zone: usize, replies: Vec<Reply>) -> Vec<Reply> {
+        match self.lists.as_ref().map(|lists| lists.moods[zone]) {
+            Some(Mood::Closes) => vec![Reply::Close],
+            Some(Mood::AnswersOnce) if !replies.is_empty() => {
+                replies.into_iter().take(1).chain([Reply::Close]).collect()
+            }
+            None | Some(Mood::Fine | Mood::Refuses | Mood::Hangs | Mood::AnswersOnce) => replies,
+        }
+    }
+
+    /// G-12, L-20: what a server is told of versions.
+    pub(crate) fn check_versions(&mut self, at: At, request: &Request) -> Result<(), Broken> {
+        if self.lists.is_none() {
+            return Ok(());
+        }
+        let (declared, first): (Vec<&String>, bool) = match request {
+            Request::Sotw(request) => (vec![&request.version_info], request.response_nonce.is_empty()),
+            Request::Delta(request) => (request.initial_resource_versions.values().collect(), true),
+        };
+        let declared: Vec<&&String> = declared.iter().filter(|version| !version.is_empty()).collect();
+        self.tally.hit(Rule::G12);
+        let mark = format!(".s{}", at.zone);
+        if let Some(version) = declared.iter().find(|version| !version.ends_with(&mark)) {
+            let what = format!("server {} is told of the version {version}", at.zone);
+            return Err(Broken::new(Rule::G12, what));
+        }
+        let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
+        let clean = leg.and_then(|leg| leg.link.as_ref()).is_some_and(|link| link.clean);
+        if clean && first {
+            self.tally.hit(Rule::L20);
+            if !declared.is_empty() {
+                let what = format!("server {} is told of {declared:?} after another one stood in", at.zone);
+                return Err(Broken::new(Rule::L20, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// New views get their writers, old ones lose them, and who is called comes.
+    pub(crate) fn see_views(&mut self) {
+        if self.lists.is_none() {
+            return;
+        }
+        self.see_ends();
+        for view in self.scopes.take_created() {
+            let server = view.server();
+            let node = self.scopes.presented(view.class()).over(&relay_node());
+            self.log(|| format!("upstream {server}: a view begins"));
+            self.zones[server].attach(view, node);
+        }
+        for server in 0..self.zones.len() {
+            let view = self.zones[server].view.clone();
+            let called = pin!(view.changed())
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_ready();
+            if called && self.zones[server].attached {
+                let delay = self.rng.millis(0, 3);
+                self.after(delay, Event::Upstream(server));
+            }
+        }
+    }
+
+    /// Everybody behaves, but servers that cannot be reached stay so.
+    pub(crate) fn lull(&mut self) -> Result<(), Broken> {
+        let Some(lists) = &self.lists else { return Ok(()) };
+        let restless: Vec<usize> = (0..self.zones.len())
+            .filter(|server| lists.moods[*server] == Mood::AnswersOnce)
+            .collect();
+        for server in restless {
+            self.turn_to(server, Mood::Fine)?;
+        }
+        self.log(|| "lull".to_owned());
+        self.calm = true;
+        let streams: Vec<u64> = self.streams.keys().copied().collect();
+        streams.into_iter().for_each(|stream| self.heal(stream));
+        self.clients.iter_mut().for_each(Client::behave);
+        self.pass(LULL)?;
+        let settled = self.last_stream;
+        self.pass(LULL)?;
+        self.judge_lull(settled)
+    }
+
+    /// All servers can be reached again, with whatever has become of them.
+    pub(crate) fn restore(&mut self) -> Result<(), Broken> {
+        if self.lists.is_none() {
+            return Ok(());
+        }
+        for _ in 0..self.rng.below(4) {
+            self.copy();
+        }
+        for server in 0..self.zones.len() {
+            for _ in 0..self.rng.below(3) {
+                let steps = self.zones[server].truth.plan(&mut self.rng);
+                for (_, step) in steps {
+                    self.zones[server].truth.apply(&step, &mut self.rng);
+                }
+            }
+            let delay = self.delay();
+            self.after(delay, Event::Utter(server, false));
+            self.turn_to(server, Mood::Fine)?;
+        }
+        Ok(())
+    }
+}
+
+/// Longer than any back-off.
+const LULL: Duration = Duration::from_secs(160);

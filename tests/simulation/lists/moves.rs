@@ -1,0 +1,155 @@
+//! A session's turn where there are lists of servers: which it reads, why it moved, and what it then says.
+//!
+//! Owns the judgement of moves. Refuses to move anybody.
+
+use std::collections::BTreeMap;
+
+use distributary::xds::Standing;
+
+use super::follower::{Follower, Reading};
+use crate::relay::Stream;
+use crate::tally::{Broken, Rule};
+use crate::world::World;
+
+impl World {
+    /// What the session says, having settled where it reads.
+    pub(crate) fn follow(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
+        let wrong = |broken: Broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what));
+        self.see_views();
+        self.check_moves(id, stream).map_err(wrong)?;
+        self.check_seats(stream).map_err(wrong)?;
+        let Some(place) = &stream.place else { return Ok(()) };
+        let sight = place.sight(&self.scopes);
+        let contents = {
+            let reading = self.reading(&stream.follower);
+            stream.follower.contents(&reading)
+        };
+        // Only what is equal to what was there when all was said is worth remembering.
+        stream.follower.said_all.take_if(|said| *said != contents);
+        while stream.room > 0 {
+            let Some(answer) = self.next_response(stream, &sight)? else {
+                let waits = stream.follower.waits(&self.reading(&stream.follower));
+                if stream.server.poll_timeout().is_none() && !waits {
+                    stream.follower.said_all = Some(contents);
+                }
+                break;
+            };
+            self.log(|| format!("stream {id}: relay -> {}", answer.brief()));
+            let mut tally = std::mem::take(&mut self.tally);
+            let judged = {
+                let reading = self.reading(&stream.follower);
+                stream.follower.response(&answer, &reading, &mut tally)
+            };
+            self.tally = tally;
+            judged.map_err(wrong)?;
+            self.transmit(id, stream, answer);
+        }
+        self.check_kept(id, stream)?;
+        self.set_timer(id, stream);
+        Ok(())
+    }
+
+    /// What the stream reads now.
+    pub(super) fn reading(&self, follower: &Follower) -> Reading<'_> {
+        let reads = follower.reads.iter();
+        let reads = reads.map(|(authority, server)| (authority.clone(), (*server, self.zones[*server].view.cut())));
+        Reading {
+            zones: &self.zones,
+            reads: reads.collect(),
+        }
+    }
+
+    /// G-03, G-04, G-08: nobody moves without need, and never to a server that does not answer.
+    fn check_moves(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
+        let (Some(place), Some(lists)) = (&stream.place, &self.lists) else {
+            return Ok(());
+        };
+        let authorities = std::iter::once(None).chain(super::SERVED.iter().map(|name| Some(*name)));
+        let mut moves = Vec::new();
+        for authority in authorities {
+            let Some(server) = place.server(authority) else {
+                continue;
+            };
+            let servers = lists.servers(authority);
+            let at = |server: usize| servers.iter().position(|other| *other == server);
+            let key = authority.map(str::to_owned);
+            let before = stream.follower.reads.insert(key, server).or(servers.first().copied());
+            let (Some(from), Some(to)) = (before.and_then(at), at(server)) else {
+                let what = format!("{authority:?} is read from {server}, which is not one of {servers:?}");
+                return Err(Broken::new(Rule::F11, what));
+            };
+            if from != to {
+                let knob = lists
+                    .routes
+                    .route(authority)
+                    .is_some_and(|route| route.reachability_only);
+                moves.push((authority, servers.to_vec(), from, to, knob));
+            }
+        }
+        // What was to come from the view that was read before is not said any more.
+        let tracks = stream.follower.tracks.values_mut();
+        tracks.for_each(|track| track.chain &= moves.is_empty());
+        for (authority, servers, from, to, knob) in moves {
+            self.log(|| {
+                format!(
+                    "stream {id}: {authority:?} from server {} to {}",
+                    servers[from], servers[to]
+                )
+            });
+            let (left, chosen) = (self.zones[servers[from]].view.cut(), self.zones[servers[to]].view.cut());
+            let rule = match (to < from, knob) {
+                (true, _) => Rule::G08,
+                (false, true) => Rule::G04,
+                (false, false) => Rule::G03,
+            };
+            self.tally.hit(rule);
+            if chosen.standing() != Standing::Up {
+                let what = format!(
+                    "{authority:?} is read from {}, which is {:?}",
+                    servers[to],
+                    chosen.standing()
+                );
+                return Err(Broken::new(rule, what));
+            }
+            if to < from {
+                continue;
+            }
+            let lacks = Reading::lacks(&stream.follower.tracks, authority, &left);
+            if left.standing() != Standing::Failing || !knob && !lacks {
+                let what = format!(
+                    "{authority:?} left {}, {:?}, lacks {lacks}",
+                    servers[from],
+                    left.standing()
+                );
+                return Err(Broken::new(Rule::G03, what));
+            }
+            for server in servers.iter().take(to) {
+                let legs = self.zones[*server].wire.iter_mut().flat_map(|wire| &mut wire.legs);
+                legs.for_each(|leg| leg.stood_in = leg.stood_in.or(Some(false)));
+            }
+        }
+        Ok(())
+    }
+
+    /// F-11: of all seats one for each authority of each session is that of a reader, and the others only watch.
+    fn check_seats(&mut self, stream: &Stream) -> Result<(), Broken> {
+        self.tally.hit(Rule::F11);
+        let others = self.streams.values().map(|other| &**other);
+        let sessions = others.chain([stream]).filter(|stream| stream.place.is_some());
+        let authorities = |stream: &Stream| {
+            let place = stream.place.as_ref();
+            let served = super::SERVED.iter().map(|name| Some(*name)).chain([None]);
+            served
+                .filter(|name| place.is_some_and(|place| place.server(*name).is_some()))
+                .count()
+        };
+        let expected: usize = sessions.map(authorities).sum();
+        let views = self.zones.iter().enumerate().filter(|(_, zone)| zone.attached);
+        let readers: BTreeMap<usize, usize> = views.map(|(at, zone)| (at, zone.view.readers().0)).collect();
+        if readers.values().sum::<usize>() != expected {
+            let what = format!("{expected} authorities of sessions are read at {readers:?}");
+            return Err(Broken::new(Rule::F11, what));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! Judges worlds with lists of servers when nothing moves: during an outage, and when all has healed.
+//!
+//! Owns the comparison of clients with the views that they read, and at last with their first servers. Refuses to wait.
+
+use std::collections::BTreeMap;
+
+use distributary::xds::{Dialect, Known, Name, Reason, Standing};
+
+use super::Mood;
+use super::follower::{Reading, Seen, authority};
+use crate::body::Type;
+use crate::client::Mux;
+use crate::relay::Stream;
+use crate::tally::{Broken, Rule};
+use crate::world::World;
+
+impl World {
+    /// In an outage: every session is where it should be, and holds what it reads there.
+    pub(super) fn judge_lull(&mut self, settled: u64) -> Result<(), Broken> {
+        let ids: Vec<u64> = self.streams.keys().copied().filter(|id| *id <= settled).collect();
+        for id in ids {
+            let stream = &self.streams[&id];
+            let open = stream.at_client && stream.at_relay && stream.place.is_some() && stream.follower.sent > 0;
+            if !open {
+                continue;
+            }
+            let judged = self.judge_binding(stream).and_then(|()| self.judge_held(id, stream));
+            let rules = judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
+            rules.into_iter().for_each(|rule| self.tally.hit(rule));
+        }
+        Ok(())
+    }
+
+    fn judge_binding(&self, stream: &Stream) -> Result<(), Broken> {
+        let Some(lists) = &self.lists else { return Ok(()) };
+        for (authority, server) in &stream.follower.reads {
+            let authority = authority.as_deref();
+            let servers = lists.servers(authority);
+            let up = |server: &usize| self.zones[*server].view.cut().standing() == Standing::Up;
+            let above: Vec<usize> = servers.iter().copied().take_while(|other| other != server).collect();
+            if let Some(better) = above.iter().find(|server| up(server)) {
+                let what = format!("{authority:?} is read from {server}, though {better} answers");
+                return Err(Broken::new(Rule::G08, what));
+            }
+            let cut = self.zones[*server].view.cut();
+            let knob = lists
+                .routes
+                .route(authority)
+                .is_some_and(|route| route.reachability_only);
+            let lacks = Reading::lacks(&stream.follower.tracks, authority, &cut);
+            // G-10: one that fails leads further, one that is slow does not.
+            let fails = |server: &&usize| self.zones[**server].view.cut().standing() == Standing::Failing;
+            let fine = servers.iter().find(|server| !fails(server)).is_some_and(up);
+            if cut.standing() == Standing::Failing && (knob || lacks) && fine {
+                let what = format!("{authority:?} is read from {server}, which fails, though another one answers");
+                return Err(Broken::new(Rule::G04, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// G-17: a session holds exactly its view, and what it held before of what its view does not know.
+    fn judge_held(&self, id: u64, stream: &Stream) -> Result<Vec<Rule>, Broken> {
+        let client = &self.clients[stream.client];
+        let Some(line) = client.lines.get(&id) else {
+            return Ok(Vec::new());
+        };
+        let reading = self.reading(&stream.follower);
+        let none = BTreeMap::new();
+        let mut rules = Vec::new();
+        for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
+            let Some(track) = stream.follower.tracks.get(kind) else {
+                continue;
+            };
+            let holds = client.holds.get(kind).unwrap_or(&none);
+            let whole = |name: &String| reading.seen(*kind, name, track) != Seen::Unknown;
+            let full = client.dialect == Dialect::Sotw && kind.full_state();
+            let complete = reading.is_complete(*kind);
+            // G-20: a full state waits for what it cannot leave out.
+            if full && !(mux.names.iter().all(whole) && (complete || !mux.wildcard)) {
+                continue;
+            }
+            let mut plain = mux.names.iter().filter(|name| authority(name).is_none());
+            let unsure = plain.any(|name| !whole(name));
+            let mut wanted: Vec<String> = mux.names.iter().cloned().collect();
+            if mux.wildcard {
+                wanted.extend(reading.covered(*kind).into_iter().map(|(name, _)| name));
+            }
+            wanted.extend(holds.keys().cloned());
+            for name in wanted {
+                let held = holds.get(&name).map(|holding| holding.revision);
+                let seen = reading.seen(*kind, &name, track);
+                let wrong = match &seen {
+                    Seen::Present(revision) => held != Some(*revision),
+                    // C-20: what it remembered may be what it now asks for by a name of which nobody has said anything yet.
+                    Seen::Uncovered if unsure && !track.sent.contains_key(&name) => false,
+                    Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => {
+                        held.is_some() && (full || client.dialect == Dialect::Delta)
+                    }
+                    Seen::Absent(Reason::TimedOut) | Seen::Unknown | Seen::Unwanted => false,
+                };
+                rules.push(Rule::Held);
+                if wrong {
+                    let what = format!("{kind:?} {name}: its view has {seen:?}, and it holds {held:?}");
+                    return Err(Broken::new(Rule::Held, what));
+                }
+            }
+        }
+        Ok(rules)
+    }
+
+    /// When all has healed a client reads its first servers, and holds what they have.
+    pub(crate) fn compare_lists(&mut self, id: usize) -> Result<(), Broken> {
+        let client = &self.clients[id];
+        let mut rules = Vec::new();
+        for (stream, line) in &client.lines {
+            let Some(follower) = self.streams.get(stream).map(|stream| &stream.follower) else {
+                let what = format!("client {id} is on stream {stream}, which is gone");
+                return Err(Broken::new(Rule::Held, what));
+            };
+            let mut home: BTreeMap<Option<String>, usize> = BTreeMap::new();
+            for (authority, server) in &follower.reads {
+                let lists = self.lists.as_ref();
+                let first = lists.and_then(|lists| lists.servers(authority.as_deref()).first().copied());
+                let up = first.is_some_and(|first| self.zones[first].view.cut().standing() == Standing::Up);
+                if first == Some(*server) {
+                    home.insert(authority.clone(), *server);
+                } else if up {
+                    let what = format!("stream {stream}: {authority:?} is still read from {server}");
+                    return Err(Broken::new(Rule::G08, what));
+                }
+            }
+            for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
+                let none = BTreeMap::new();
+                let holds = client.holds.get(kind).unwrap_or(&none);
+                let held = |name: &str| holds.get(name).map(|holding| holding.revision);
+                let expected = self.expected_of(*kind, mux, &home);
+                for (name, revision) in &expected {
+                    rules.push(Rule::Held);
+                    let hides = home
+                        .get(&authority(name))
+                        .is_some_and(|at| self.zones[*at].hides(*kind, name));
+                    if held(name) != Some(*revision) && !hides {
+                        let what = format!("client {id} on stream {stream}: {kind:?} {name} is @{revision}");
+                        return Err(Broken::new(
+                            Rule::Held,
+                            format!("{what}, and it holds {:?}", held(name)),
+                        ));
+                    }
+                }
+                let expressible = client.dialect == Dialect::Delta || kind.full_state();
+                for name in holds.keys().filter(|name| expressible && !expected.contains_key(*name)) {
+                    let Some(server) = home.get(&authority(name)) else {
+                        continue;
+                    };
+                    if self.zones[*server].says_gone(*kind) && !self.is_silent(*server, *kind, name) {
+                        let what = format!("client {id} on stream {stream}: {kind:?} {name} is still held");
+                        return Err(Broken::new(Rule::Held, what));
+                    }
+                }
+            }
+        }
+        rules.into_iter().for_each(|rule| self.tally.hit(rule));
+        Ok(())
+    }
+
+    /// What the first servers have of what is wanted.
+    fn expected_of(&self, kind: Type, mux: &Mux, home: &BTreeMap<Option<String>, usize>) -> BTreeMap<String, u64> {
+        let mut expected = BTreeMap::new();
+        for (authority, server) in home {
+            let truth = &self.zones[*server].truth;
+            let ours = |name: &&String| self::authority(name) == *authority;
+            let names = mux.names.iter().filter(ours).filter_map(|name| truth.find(kind, name));
+            let covered = truth
+                .of(kind)
+                .filter(|it| mux.wildcard && authority.is_none() && it.covered);
+            expected.extend(names.chain(covered).map(|it| (it.name.clone(), it.revision)));
+        }
+        expected
+    }
+
+    /// K-16: what a server never said to be gone may stay.
+    fn is_silent(&self, server: usize, kind: Type, name: &str) -> bool {
+        let cut = self.zones[server].view.cut();
+        let slot = cut.slot(kind.type_url());
+        let known = slot.and_then(|slot| slot.known(&Name::from(name)));
+        matches!(known, Some(Known::Absent(Reason::TimedOut)))
+    }
+
+    /// G-01: when all has healed nobody but the first servers is asked for anything.
+    pub(crate) fn check_firsts(&mut self) -> Result<(), Broken> {
+        let Some(lists) = &self.lists else { return Ok(()) };
+        let authorities = super::SERVED.iter().map(|name| Some(*name)).chain([None]);
+        let firsts: Vec<usize> = authorities
+            .filter_map(|name| lists.servers(name).first().copied())
+            .collect();
+        let all_fine = lists.moods.iter().all(|mood| *mood == Mood::Fine);
+        let up = |server: &usize| self.zones[*server].view.cut().standing() != Standing::Failing;
+        if !all_fine || !firsts.iter().all(up) {
+            return Ok(());
+        }
+        let others = self.scopes.all().into_iter().map(|view| view.server());
+        let others: Vec<usize> = others.filter(|server| !firsts.contains(server)).collect();
+        self.tally.hit(Rule::G01);
+        match others.as_slice() {
+            [] => Ok(()),
+            others => Err(Broken::new(
+                Rule::G01,
+                format!("the servers {others:?} are still asked"),
+            )),
+        }
+    }
+}
