@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use crate::cache::{Driver, Full, Route, Scopes, Seat, View};
@@ -18,6 +18,8 @@ pub struct Place {
     patience: Duration,
     plain: Binding,
     authorities: BTreeMap<Arc<str>, Binding>,
+    /// Who looks at the bells.
+    reader: Option<Waker>,
 }
 
 /// One authority of the session.
@@ -54,6 +56,7 @@ impl Place {
             patience,
             plain,
             authorities: BTreeMap::new(),
+            reader: None,
         })
     }
 
@@ -79,11 +82,17 @@ impl Place {
         };
         let authority: Arc<str> = Arc::from(authority);
         let binding = Binding::new(scopes, &self.node, Some(&authority), route.clone(), self.patience)?;
-        self.authorities.entry(authority).or_insert(binding).want(want)
+        let outcome = self.authorities.entry(authority).or_insert(binding).want(want);
+        self.listen_again();
+        outcome
     }
 
     /// What has rung since the last call; the task is woken when anything rings again.
-    pub fn poll_bells(&self, cx: &mut Context<'_>) -> Rung {
+    pub fn poll_bells(&mut self, cx: &mut Context<'_>) -> Rung {
+        match &mut self.reader {
+            Some(reader) => reader.clone_from(cx.waker()),
+            None => self.reader = Some(cx.waker().clone()),
+        }
         let mut rung = Rung::default();
         for binding in self.bindings() {
             for (server, seat) in binding.seats.iter().enumerate() {
@@ -131,11 +140,23 @@ impl Place {
     /// Moves the session where it is served best. Whether it reads another view now.
     pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
         let bindings = std::iter::once(&mut self.plain).chain(self.authorities.values_mut());
-        let mut moved = false;
+        let (mut moved, mut seated) = (false, false);
         for binding in bindings {
+            let seats = binding.seats.len();
             moved |= binding.settle(scopes, &self.node, server, now);
+            seated |= binding.seats.len() > seats;
+        }
+        if seated {
+            self.listen_again();
         }
         moved
+    }
+
+    /// Nobody listens to the bell of a new seat yet: the reader has to come round once more.
+    fn listen_again(&self) {
+        if let Some(reader) = &self.reader {
+            reader.wake_by_ref();
+        }
     }
 
     /// When [`Self::settle`] is due again.

@@ -94,7 +94,7 @@ impl State {
 
     /// What has changed in the views since the last look; the task is woken at the next change.
     pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>, now: Instant) {
-        let Some(place) = &self.place else { return };
+        let Some(place) = &mut self.place else { return };
         let rung = place.poll_bells(cx);
         for (type_url, dirty) in rung.dirty {
             self.server.handle_dirty(&type_url, dirty);
