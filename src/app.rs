@@ -15,6 +15,7 @@ use crate::cache::{Library, Scopes, View};
 use crate::config::{Address, Config, Source};
 use crate::downstream::{self, Shared};
 use crate::json::{SchemaError, Schemas};
+use crate::protocol::come_through;
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
 use crate::upstream::{self, Target, Writer};
@@ -167,6 +168,7 @@ async fn feed(
         for view in scopes.take_created() {
             if let Some(Some((target, settings))) = servers.get(view.server()) {
                 let node = scopes.presented(view.class()).over(&config.node);
+                let node = come_through(node, scopes.relays(&view));
                 let (writer, warm) = (Writer::new(view.clone(), &node, target, settings), warm.cloned());
                 spawn(async move {
                     if let Some(warm) = warm {
