@@ -20,6 +20,7 @@ use crate::cache::{Library, Scopes, View};
 use crate::config::{Address, Config, Source};
 use crate::downstream::{self, Shared};
 use crate::json::{SchemaError, Schemas};
+use crate::protocol::come_through;
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
 use crate::upstream::{self, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
@@ -175,6 +176,7 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
     loop {
         for view in scopes.take_created() {
             let node = scopes.presented(view.class()).over(&config.node);
+            let node = come_through(node, scopes.relays(&view));
             let warm = warm.cloned();
             match servers.get(view.server()) {
                 Some(Fed::Grpc(target, settings)) => {

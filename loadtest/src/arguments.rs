@@ -12,9 +12,12 @@ use clap::{Parser, ValueEnum};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "distributary-load", version)]
 pub(crate) struct Arguments {
-    /// How many clients, each with a connection of its own.
-    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=60_000))]
-    pub(crate) clients: u32,
+    /// What happens; all but `churn` speak delta, through relays of their own.
+    #[arg(long, value_enum, default_value_t = Scenario::Churn)]
+    pub(crate) scenario: Scenario,
+    /// How many clients, each with a connection of its own; default: 300 for `churn`, else 1000.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    clients: Option<u32>,
     /// How many resources the control plane has.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) resources: u32,
@@ -60,6 +63,30 @@ pub(crate) struct Arguments {
     /// Write the figures to this file too.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+/// What happens to the fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scenario {
+    /// Clients join, resources change, one goes and returns.
+    Churn,
+    /// Two control planes of which the first fails and returns, twice, with names of an authority and of old style.
+    Failover,
+    /// A relay above a relay, and each of them restarted.
+    Chain,
+    /// A relay killed while its control plane is away.
+    WarmStart,
+}
+
+impl Arguments {
+    /// How many clients there are; of a chain, at either relay.
+    pub(crate) const fn clients(&self) -> u32 {
+        match (self.clients, self.scenario) {
+            (Some(clients), _) => clients,
+            (None, Scenario::Churn) => 300,
+            (None, Scenario::Failover | Scenario::Chain | Scenario::WarmStart) => 1000,
+        }
+    }
 }
 
 /// The two forms of the protocol.

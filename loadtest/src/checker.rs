@@ -1,7 +1,7 @@
 //! Checks every response that one client gets against the ledger. It knows the client side of the protocol and nothing
 //! of sockets; time is an argument.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::arguments::Dialect;
 use crate::held::Held;
-use crate::ledger::{self, Content, Ledger};
+use crate::ledger::{Content, Ledger};
 use crate::response::Response;
 use crate::tally::Tally;
 use crate::violation::Violation;
@@ -23,6 +23,8 @@ pub(crate) struct Checker {
     dialect: Dialect,
     ledger: Arc<Ledger>,
     want: Want,
+    /// Extras that it came to want later.
+    also: Vec<u32>,
     held: Vec<Held>,
     present: u32,
     complete: bool,
@@ -40,15 +42,18 @@ pub(crate) struct Answer {
     pub(crate) version: String,
     /// Whether this response was the one that made the client hold everything it wants.
     pub(crate) completed: bool,
+    /// How many resources it named, those that are gone among them.
+    pub(crate) named: u32,
 }
 
 impl Checker {
     pub(crate) fn new(dialect: Dialect, ledger: Arc<Ledger>, want: Want) -> Self {
-        let resources = usize::try_from(ledger.len()).unwrap_or_default();
+        let resources = usize::try_from(ledger.all()).unwrap_or_default();
         Self {
             dialect,
             ledger,
             want,
+            also: Vec::new(),
             held: vec![Held::default(); resources],
             present: 0,
             complete: false,
@@ -56,6 +61,35 @@ impl Checker {
             version: None,
             response: Response::new(resources),
         }
+    }
+
+    /// The client asks for an extra too.
+    pub(crate) fn want_also(&mut self, index: u32) {
+        self.also.push(index);
+    }
+
+    /// The names of the extras that the client asked for.
+    pub(crate) fn also(&self) -> impl Iterator<Item = String> {
+        self.also.iter().map(|index| self.ledger.name(*index))
+    }
+
+    pub(crate) fn name(&self, index: u32) -> String {
+        self.ledger.name(index)
+    }
+
+    /// A new stream begins: the versions of what the client holds.
+    pub(crate) fn begin(&mut self) -> BTreeMap<String, String> {
+        self.nonces.clear();
+        self.response.clear();
+        let held = self.held.iter().zip(0_u32..).filter(|(held, _)| held.is_present());
+        held.filter_map(|(held, index)| {
+            let serial = usize::try_from(held.serial()?).ok()?;
+            let version = self
+                .ledger
+                .inspect(index, |history| history.get(serial)?.version().map(text))??;
+            Some((self.ledger.name(index), version))
+        })
+        .collect()
     }
 
     /// Takes one unit of the stream, read at `now`. After the last of a response it says what to acknowledge.
@@ -93,14 +127,14 @@ impl Checker {
         if version.is_empty() {
             return Err(Violation::NoVersion);
         }
-        self.handle_body(any, Some((name, xxh3_64(version).max(1))), tally, now)
+        self.handle_body(any, Some((name, version)), tally, now)
     }
 
-    /// Checks one resource: `wrapper` is the name and the hashed version of the delta resource around it.
+    /// Checks one resource: `wrapper` is the name and the version of the delta resource around it.
     fn handle_body(
         &mut self,
         any: &[u8],
-        wrapper: Option<(&[u8], u64)>,
+        wrapper: Option<(&[u8], &[u8])>,
         tally: &mut Tally,
         now: Instant,
     ) -> Result<(), Violation> {
@@ -148,7 +182,7 @@ impl Checker {
             let newest = history.iter().rev().find(|content| content.hash.is_none());
             match newest.filter(|content| Some(content.serial) >= held) {
                 Some(content) => self.move_to(index, content, history, tally, now),
-                None => Err(Violation::Lost(ledger::name(index))),
+                None => Err(Violation::Lost(ledger.name(index))),
             }
         });
         outcome.unwrap_or(Ok(()))
@@ -171,7 +205,7 @@ impl Checker {
         }
         if let Some(serial) = before.serial() {
             if serial > content.serial {
-                return Err(Violation::Older(ledger::name(index)));
+                return Err(Violation::Older(self.ledger.name(index)));
             }
             // What was skipped is as good as delivered, and as late as what replaced it.
             for passed in history
@@ -212,6 +246,7 @@ impl Checker {
             nonce: std::mem::take(&mut self.response.nonce),
             version: std::mem::take(&mut self.response.version),
             completed,
+            named: self.response.count,
         };
         self.response.clear();
         Ok(answer)
@@ -220,7 +255,7 @@ impl Checker {
     /// B-16: a full state takes away what it lacks. B-04: another content has another version.
     fn finish_state(&mut self, tally: &mut Tally, now: Instant) -> Result<(), Violation> {
         if self.ledger.kind().full_state() {
-            for index in 0..self.ledger.len() {
+            for index in 0..self.ledger.all() {
                 if self.held(index).is_present() && !self.response.has_named(index) {
                     self.remove(index, tally, now)?;
                 }
@@ -239,12 +274,12 @@ impl Checker {
 
     /// Whether the client holds the newest content of everything it wants, and nothing that is gone.
     pub(crate) fn check_final(&self) -> Result<(), Violation> {
-        for index in (0..self.ledger.len()).filter(|index| self.want.contains(*index, self.ledger.len())) {
+        for index in (0..self.ledger.all()).filter(|index| self.wants(*index)) {
             let newest = self
                 .ledger
                 .inspect(index, |history| history.last().map(|content| Held::of(content)));
             if newest.flatten() != Some(self.held(index)) {
-                return Err(Violation::Behind(ledger::name(index)));
+                return Err(Violation::Behind(self.ledger.name(index)));
             }
         }
         Ok(())
@@ -259,7 +294,7 @@ impl Checker {
 
     /// The resource with this name, which the client wants and which this response names for the first time.
     fn name_once(&mut self, name: &[u8]) -> Result<u32, Violation> {
-        let Some(index) = ledger::index(name).filter(|index| self.want.contains(*index, self.ledger.len())) else {
+        let Some(index) = self.ledger.index(name).filter(|index| self.wants(*index)) else {
             return Err(Violation::Unrequested(text(name)));
         };
         // C-19, E-12: no name twice in one response.
@@ -269,6 +304,10 @@ impl Checker {
         Ok(index)
     }
 
+    fn wants(&self, index: u32) -> bool {
+        self.want.contains(index, self.ledger.len()) || self.also.contains(&index)
+    }
+
     fn held(&self, index: u32) -> Held {
         let held = usize::try_from(index).ok().and_then(|index| self.held.get(index));
         held.copied().unwrap_or_default()
@@ -276,7 +315,7 @@ impl Checker {
 }
 
 /// C-18: one content has one version for everybody, and another content another version.
-fn check_version(content: &Content, version: u64, history: &[Arc<Content>], name: &[u8]) -> Result<(), Violation> {
+fn check_version(content: &Content, version: &[u8], history: &[Arc<Content>], name: &[u8]) -> Result<(), Violation> {
     let previous = content
         .serial
         .checked_sub(1)

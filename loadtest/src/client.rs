@@ -2,6 +2,7 @@
 //! the requests; what is right and wrong is the checker's.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -15,6 +16,7 @@ use h2::client::{Connection, ResponseFuture};
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Method, Request};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 use crate::arguments::{Dialect, Kind};
 use crate::checker::{Answer, Checker};
@@ -30,6 +32,15 @@ pub(crate) struct Asking {
     pub(crate) kind: Kind,
     /// None for everything.
     pub(crate) names: Vec<String>,
+    /// C-06: the versions of what it holds from streams before.
+    pub(crate) held: BTreeMap<String, String>,
+}
+
+/// What some clients are told to ask for besides: those whose number is a multiple of `every`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub(crate) every: u32,
+    pub(crate) index: u32,
 }
 
 /// As Envoy's, so that the server's own limits are what is seen.
@@ -77,15 +88,26 @@ impl Client {
         })
     }
 
-    /// Reads until the stream ends, which it never should. `completed` is called when the first full state is there.
+    /// Reads until the stream ends, and asks for what is wished. `answered` is called after every response.
     pub(crate) async fn run(
         &mut self,
         checker: &RefCell<Checker>,
         tally: &RefCell<Tally>,
-        mut completed: impl FnMut(),
+        wishes: &mut watch::Receiver<Option<Wish>>,
+        mut answered: impl FnMut(&Answer),
     ) -> Result<(), Violation> {
         loop {
-            let Some(data) = poll_fn(|context| self.poll(context)).await? else {
+            let data = tokio::select! {
+                data = poll_fn(|context| self.poll(context)) => data?,
+                Ok(()) = wishes.changed() => {
+                    let wish = *wishes.borrow_and_update();
+                    if let Some(wish) = wish.filter(|wish| self.asking.number.is_multiple_of(wish.every)) {
+                        self.requests.send_data(self.asking.also(&mut checker.borrow_mut(), wish.index), false)?;
+                    }
+                    continue;
+                }
+            };
+            let Some(data) = data else {
                 return Err(Violation::Ended(self.status().await));
             };
             let now = now();
@@ -103,9 +125,7 @@ impl Client {
                 body.flow_control().release_capacity(data.len())?;
             }
             for answer in answers {
-                if answer.completed {
-                    completed();
-                }
+                answered(&answer);
                 self.requests.send_data(self.asking.acknowledgement(answer), false)?;
             }
         }
@@ -178,6 +198,7 @@ impl Asking {
                 node: Some(self.node()),
                 type_url: self.kind.type_url().to_owned(),
                 resource_names_subscribe: self.names.clone(),
+                initial_resource_versions: self.held.clone(),
                 ..DeltaDiscoveryRequest::default()
             }),
             Dialect::Sotw => wire::frame(&DiscoveryRequest {
@@ -187,6 +208,16 @@ impl Asking {
                 ..DiscoveryRequest::default()
             }),
         }
+    }
+
+    /// One extra more; only delta has scenarios with those.
+    fn also(&self, checker: &mut Checker, index: u32) -> Bytes {
+        checker.want_also(index);
+        wire::frame(&DeltaDiscoveryRequest {
+            type_url: self.kind.type_url().to_owned(),
+            resource_names_subscribe: vec![checker.name(index)],
+            ..DeltaDiscoveryRequest::default()
+        })
     }
 
     fn acknowledgement(&self, answer: Answer) -> Bytes {

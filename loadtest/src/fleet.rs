@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -13,9 +13,11 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::LocalSet;
 
 use crate::arguments::{Dialect, Kind};
+use crate::checker::Answer;
 use crate::checker::Checker;
-use crate::client::{Asking, Client};
+use crate::client::Wish;
 use crate::ledger::Ledger;
+use crate::life::Life;
 use crate::tally::Tally;
 use crate::violation::Violation;
 use crate::want::Want;
@@ -29,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) dialect: Dialect,
     pub(crate) kind: Kind,
     pub(crate) ledger: Arc<Ledger>,
+    /// Whether a client whose stream ends comes back with what it holds; else that is a violation.
+    pub(crate) returns: bool,
 }
 
 impl Plan {
@@ -41,8 +45,15 @@ impl Plan {
 
     /// How many clients want this resource.
     pub(crate) fn wanting(&self, index: u32) -> u32 {
-        let resources = self.ledger.len();
-        let wanting = (0..self.clients).filter(|number| self.want(*number).contains(index, resources));
+        self.wanting_among(index, 1)
+    }
+
+    /// How many of the clients whose number is a multiple of `every` want this resource.
+    pub(crate) fn wanting_among(&self, index: u32, every: u32) -> u32 {
+        let (resources, every) = (self.ledger.len(), usize::try_from(every).unwrap_or(1));
+        let wanting = (0..self.clients)
+            .step_by(every.max(1))
+            .filter(|number| self.want(*number).contains(index, resources));
         u32::try_from(wanting.count()).unwrap_or(u32::MAX)
     }
 }
@@ -51,6 +62,9 @@ impl Plan {
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     complete: AtomicU32,
+    messages: AtomicU64,
+    named: AtomicU64,
+    returned: AtomicU64,
     /// How many complete clients are worth a ring.
     awaited: AtomicU32,
     violations: Mutex<Vec<String>>,
@@ -67,6 +81,25 @@ impl Progress {
         self.complete.load(Ordering::Acquire)
     }
 
+    /// The responses that all clients got so far.
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages.load(Ordering::Acquire)
+    }
+
+    /// The resources in them, those that are gone among them.
+    pub(crate) fn named(&self) -> u64 {
+        self.named.load(Ordering::Acquire)
+    }
+
+    /// How often clients came back with what they hold.
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn come_back(&self) {
+        self.returned.fetch_add(1, Ordering::AcqRel);
+    }
+
     pub(crate) fn violated(&self) -> u32 {
         self.violated.load(Ordering::Acquire)
     }
@@ -80,14 +113,19 @@ impl Progress {
         self.awaited.store(clients, Ordering::Release);
     }
 
-    fn completed(&self) {
+    pub(crate) fn answered(&self, answer: &Answer) {
+        self.messages.fetch_add(1, Ordering::AcqRel);
+        self.named.fetch_add(u64::from(answer.named), Ordering::AcqRel);
+        if !answer.completed {
+            return;
+        }
         let complete = self.complete.fetch_add(1, Ordering::AcqRel) + 1;
         if complete == self.awaited.load(Ordering::Acquire) {
             self.changed.notify_waiters();
         }
     }
 
-    fn note(&self, number: u32, violation: &Violation) {
+    pub(crate) fn note(&self, number: u32, violation: &Violation) {
         {
             let mut told = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
             if told.len() < VIOLATIONS_TOLD_MAX {
@@ -103,6 +141,7 @@ impl Progress {
 pub(crate) struct Fleet {
     /// Clients with a smaller number may connect.
     admitted: watch::Sender<u32>,
+    wishes: watch::Sender<Option<Wish>>,
     threads: Vec<JoinHandle<anyhow::Result<Tally>>>,
     pub(crate) progress: Arc<Progress>,
 }
@@ -114,6 +153,7 @@ impl Fleet {
     pub(crate) fn start(plan: &Plan, threads: u32) -> anyhow::Result<Self> {
         let progress = Arc::<Progress>::default();
         let admitted = watch::Sender::new(0);
+        let wishes = watch::Sender::new(None);
         let threads = (0..threads)
             .map(|thread| {
                 let share = Share {
@@ -121,6 +161,7 @@ impl Fleet {
                     numbers: (thread..plan.clients).step_by(usize::try_from(threads)?).collect(),
                     progress: Arc::clone(&progress),
                     admitted: admitted.subscribe(),
+                    wishes: wishes.subscribe(),
                 };
                 std::thread::Builder::new()
                     .name(format!("clients-{thread}"))
@@ -130,6 +171,7 @@ impl Fleet {
             .collect::<anyhow::Result<_>>()?;
         Ok(Self {
             admitted,
+            wishes,
             threads,
             progress,
         })
@@ -138,6 +180,11 @@ impl Fleet {
     /// Lets all clients with a smaller number connect.
     pub(crate) fn admit(&self, number: u32) {
         self.admitted.send_replace(number);
+    }
+
+    /// Has some clients ask for something besides.
+    pub(crate) fn wish(&self, wish: Wish) {
+        self.wishes.send_replace(Some(wish));
     }
 
     /// Disconnects everybody, after a last look at what each one holds.
@@ -163,6 +210,7 @@ struct Share {
     numbers: Vec<u32>,
     progress: Arc<Progress>,
     admitted: watch::Receiver<u32>,
+    wishes: watch::Receiver<Option<Wish>>,
 }
 
 impl Share {
@@ -199,27 +247,17 @@ impl Share {
             let checker = Checker::new(self.plan.dialect, Arc::clone(&self.plan.ledger), want);
             let checker = Rc::new(RefCell::new(checker));
             clients.borrow_mut().push((number, Rc::clone(&checker)));
-            let asking = Asking {
+            let life = Life {
                 number,
-                dialect: self.plan.dialect,
-                kind: self.plan.kind,
-                names: want.names(self.plan.ledger.len()),
+                plan: self.plan.clone(),
+                names: want.names(&self.plan.ledger),
+                checker,
+                tally: Rc::clone(tally),
+                connecting: Rc::clone(&connecting),
+                progress: Arc::clone(&self.progress),
+                wishes: self.wishes.clone(),
             };
-            let (tally, connecting) = (Rc::clone(tally), Rc::clone(&connecting));
-            let (server, progress) = (self.plan.server, Arc::clone(&self.progress));
-            tokio::task::spawn_local(async move {
-                let client = {
-                    let _permit = connecting.acquire().await;
-                    Client::connect(server, asking).await
-                };
-                let outcome = match client {
-                    Ok(mut client) => client.run(&checker, &tally, || progress.completed()).await,
-                    Err(violation) => Err(violation),
-                };
-                if let Err(violation) = outcome {
-                    progress.note(number, &violation);
-                }
-            });
+            tokio::task::spawn_local(life.live());
         }
         while admitted.changed().await.is_ok() {}
     }

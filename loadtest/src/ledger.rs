@@ -1,8 +1,8 @@
 //! The ledger: every content that the control plane ever gave a resource, when, and how many clients still lack it.
 //! The control plane writes it and serves from it; the clients look up in it whether what they got is true.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -16,6 +16,10 @@ use crate::arguments::Kind;
 pub(crate) struct Ledger {
     kind: Kind,
     bytes: usize,
+    /// How every name begins.
+    prefix: String,
+    /// How many of the resources anybody asks for from the beginning.
+    len: u32,
     slots: Vec<RwLock<Slot>>,
     /// Which resource changed, in order. A generation is a position in it.
     log: Mutex<Vec<u32>>,
@@ -43,36 +47,54 @@ pub(crate) struct Content {
     pub(crate) measured: bool,
     /// How many clients still lack it.
     pub(crate) awaited: AtomicU32,
-    /// The version under which clients got it, hashed; 0 before the first did.
-    version: AtomicU64,
+    /// The version under which clients got it, once the first did.
+    version: OnceLock<Box<[u8]>>,
 }
 
 impl Content {
     /// Whether `version` is the one under which everybody else got this content (K-09, C-18).
-    pub(crate) fn agrees(&self, version: u64) -> bool {
-        let seen = self
-            .version
-            .compare_exchange(0, version, Ordering::Relaxed, Ordering::Relaxed);
-        seen.map_or_else(|seen| seen == version, |_| true)
+    pub(crate) fn agrees(&self, version: &[u8]) -> bool {
+        **self.version.get_or_init(|| version.into()) == *version
     }
 
-    /// The version under which clients got it, hashed, if any did.
-    pub(crate) fn version(&self) -> Option<u64> {
-        Some(self.version.load(Ordering::Relaxed)).filter(|version| *version != 0)
+    /// The version under which clients got it, if any did.
+    pub(crate) fn version(&self) -> Option<&[u8]> {
+        self.version.get().map(AsRef::as_ref)
     }
 }
 
 impl Ledger {
     pub(crate) fn new(kind: Kind, resources: u32, bytes: usize, now: Instant) -> Self {
+        Self::under(None, kind, resources, 0, bytes, now)
+    }
+
+    /// With names of this authority, or of old style, and so many `extras` beyond what clients ask for from the beginning.
+    pub(crate) fn under(
+        authority: Option<&str>,
+        kind: Kind,
+        resources: u32,
+        extras: u32,
+        bytes: usize,
+        now: Instant,
+    ) -> Self {
+        let prefix = authority.map_or_else(
+            || NAME_PREFIX.to_owned(),
+            |authority| {
+                let message = kind.type_url().rsplit('/').next().unwrap_or_default();
+                format!("xdstp://{authority}/{message}/{NAME_PREFIX}")
+            },
+        );
         let ledger = Self {
             kind,
             bytes,
-            slots: (0..resources).map(|_| RwLock::default()).collect(),
+            prefix,
+            len: resources,
+            slots: (0..resources + extras).map(|_| RwLock::default()).collect(),
             log: Mutex::default(),
             generation: watch::Sender::new(0),
             delivered: Notify::new(),
         };
-        for index in 0..resources {
+        for index in 0..resources + extras {
             let _ = ledger.write(index, true, 0, false, now);
         }
         ledger
@@ -82,8 +104,30 @@ impl Ledger {
         self.kind
     }
 
-    pub(crate) fn len(&self) -> u32 {
+    /// How many resources there are, but for the extras, which come after them.
+    pub(crate) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// How many there are with the extras.
+    pub(crate) fn all(&self) -> u32 {
         u32::try_from(self.slots.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The name of a resource.
+    pub(crate) fn name(&self, index: u32) -> String {
+        format!("{}{index:07}", self.prefix)
+    }
+
+    /// The resource with this name.
+    pub(crate) fn index(&self, name: &[u8]) -> Option<u32> {
+        let digits = name.strip_prefix(self.prefix.as_bytes())?;
+        if digits.len() != 7 {
+            return None;
+        }
+        digits.iter().try_fold(0_u32, |number, digit| {
+            digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0'))
+        })
     }
 
     /// Gives a resource new content, which `awaiting` clients are to get, and wakes the control plane's streams.
@@ -96,26 +140,43 @@ impl Ledger {
         self.publish(index, false, awaiting, false, now)
     }
 
+    /// Writes what only control planes say that are started from now on, or that are asked anew.
+    pub(crate) fn foretell(&self, index: u32, present: bool, awaiting: u32, now: Instant) -> Option<Arc<Content>> {
+        self.write(index, present, awaiting, false, now)
+    }
+
     fn publish(&self, index: u32, present: bool, awaiting: u32, measured: bool, now: Instant) -> Option<Arc<Content>> {
         let content = self.write(index, present, awaiting, measured, now);
+        self.announce(index);
+        content
+    }
+
+    /// Has every control plane say what is written of a resource.
+    pub(crate) fn announce(&self, index: u32) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.push(index);
         self.generation.send_replace(log.len());
-        content
     }
 
     fn write(&self, index: u32, present: bool, awaiting: u32, measured: bool, now: Instant) -> Option<Arc<Content>> {
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
         let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
         let serial = u32::try_from(slot.history.len()).ok()?;
-        slot.current = present.then(|| body(self.kind, index, serial, self.bytes));
+        slot.current = present.then(|| {
+            body(
+                self.kind,
+                &self.name(index),
+                u64::from(index) << 32 | u64::from(serial),
+                self.bytes,
+            )
+        });
         let content = Arc::new(Content {
             serial,
             hash: slot.current.as_ref().map(|body| xxh3_128(body)),
             published: now,
             measured,
             awaited: AtomicU32::new(awaiting),
-            version: AtomicU64::new(0),
+            version: OnceLock::new(),
         });
         slot.history.push(Arc::clone(&content));
         Some(content)
@@ -157,30 +218,13 @@ impl Ledger {
     }
 }
 
-/// The name of a resource.
-pub(crate) fn name(index: u32) -> String {
-    format!("{NAME_PREFIX}{index:07}")
-}
-
-/// The resource with this name.
-pub(crate) fn index(name: &[u8]) -> Option<u32> {
-    let digits = name.strip_prefix(NAME_PREFIX.as_bytes())?;
-    if digits.len() != 7 {
-        return None;
-    }
-    digits.iter().try_fold(0_u32, |number, digit| {
-        digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0'))
-    })
-}
-
 const NAME_PREFIX: &str = "cluster-";
 
-/// A valid message of the kind with the wanted size (or the least possible), different for every index and serial.
-fn body(kind: Kind, index: u32, serial: u32, bytes: usize) -> Bytes {
-    let seed = u64::from(index) << 32 | u64::from(serial);
+/// A valid message of the kind with the wanted size (or the least possible), different for every seed.
+fn body(kind: Kind, name: &str, seed: u64, bytes: usize) -> Bytes {
     let mut padding = bytes;
     loop {
-        let body = filled(kind, &name(index), &text(seed, padding));
+        let body = filled(kind, name, &text(seed, padding));
         let excess = body.len().saturating_sub(bytes);
         if excess == 0 || padding <= LEAST_PADDING {
             return Bytes::from(body);

@@ -1,18 +1,21 @@
 //! A load test for xDS servers. It is control plane, relay and fleet in one program: the control plane keeps a ledger of
 //! what it said, the clients check against it every byte that the relay makes of it, and the report says what it cost.
 //!
-//! - [`arguments`], [`scenario`], [`report`]: what is asked for, what is done, what was found
+//! - [`arguments`], [`scenario`], [`report`], [`findings`], [`outcome`]: what is asked for, what is done, what was found
 //! - [`ledger`], [`control_plane`]: what there is to know, and who serves it
-//! - [`fleet`], [`client`], [`checker`], [`wire`]: who asks for it, and checks it
+//! - [`fleet`], [`life`], [`client`], [`checker`], [`wire`]: who asks for it, and checks it
 //! - [`relay`], [`process`], [`scrape`]: the child under test, and what can be seen of it from outside
 
 mod arguments;
 mod checker;
 mod client;
 mod control_plane;
+mod findings;
 mod fleet;
 mod held;
 mod ledger;
+mod life;
+mod outcome;
 mod process;
 mod relay;
 mod report;
@@ -33,7 +36,7 @@ use anyhow::Context as _;
 use clap::Parser as _;
 
 use arguments::Arguments;
-use report::Report;
+use outcome::Outcome;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
@@ -62,14 +65,14 @@ fn main() -> ExitCode {
 }
 
 /// Runs the scenario to its end, or to Ctrl-C; either way everything that it started ends with it.
-fn measure(arguments: &Arguments) -> anyhow::Result<Report> {
+fn measure(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut say = |text: &str| {
             let _ = writeln!(std::io::stdout(), "{text}");
         };
         tokio::select! {
-            report = scenario::run(arguments, &mut say) => report,
+            outcome = scenario::play(arguments, &mut say) => outcome,
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;
                 anyhow::bail!("interrupted")

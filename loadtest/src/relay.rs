@@ -2,6 +2,7 @@
 //! Normally it is this very program, started again behind a hidden first argument.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::iter::once;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -33,6 +34,27 @@ pub(crate) struct Relay {
     admin: SocketAddr,
 }
 
+/// How a relay is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch<'a> {
+    /// Another program than this one.
+    pub(crate) program: Option<&'a Path>,
+    /// Where it listens; else any free port.
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) source: Source,
+    /// Whether it is to keep its warnings to itself, because things fail on purpose.
+    pub(crate) quiet: bool,
+}
+
+/// What a relay is told of its control planes.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// There is one.
+    Upstream(SocketAddr),
+    /// The text of a configuration file.
+    Config(String),
+}
+
 /// How long the relay may take to say that it lives.
 const START_MAX: Duration = Duration::from_secs(20);
 /// How long it may take to end when asked to.
@@ -40,10 +62,10 @@ const END_MAX: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(10);
 
 impl Relay {
-    /// Starts the relay in front of `upstream` and waits until it lives.
-    pub(crate) async fn start(program: Option<&Path>, upstream: SocketAddr) -> anyhow::Result<Self> {
-        let (address, admin) = (free_address()?, free_address()?);
-        let mut command = match program {
+    /// Starts a relay and waits until it lives.
+    pub(crate) async fn start(launch: &Launch<'_>) -> anyhow::Result<Self> {
+        let (address, admin) = (launch.listen.map_or_else(free_address, Ok)?, free_address()?);
+        let mut command = match launch.program {
             Some(program) => Command::new(program),
             None => {
                 let mut command = Command::new(std::env::current_exe()?);
@@ -54,17 +76,24 @@ impl Relay {
         command
             .arg("serve")
             .args(["--listen", &address.to_string()])
-            .args(["--upstream", &format!("http://{upstream}")])
             .args(["--admin", &admin.to_string()])
-            .args(["--log-level", "warn"])
-            .stdin(Stdio::null());
+            .args(["--log-level", if launch.quiet { "error" } else { "warn" }])
+            .stdin(Stdio::piped());
+        match &launch.source {
+            Source::Upstream(upstream) => command.args(["--upstream", &format!("http://{upstream}")]),
+            Source::Config(_) => command.args(["--config", "/dev/stdin"]),
+        };
         // What the user's shell says to a relay of his own is not meant for this one.
         for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("DISTRIBUTARY_")) {
             command.env_remove(key);
         }
-        let child = command
+        let mut child = command
             .spawn()
             .with_context(|| format!("cannot start the relay: {command:?}"))?;
+        // Its input ends here, whether or not it was told anything there.
+        if let (Some(mut input), Source::Config(text)) = (child.stdin.take(), &launch.source) {
+            input.write_all(text.as_bytes())?;
+        }
         let mut relay = Self { child, address, admin };
         timeout(START_MAX, relay.come_up())
             .await
@@ -79,6 +108,13 @@ impl Relay {
             }
             sleep(POLL).await;
         }
+        Ok(())
+    }
+
+    /// Ends it at once, without a word to anybody.
+    pub(crate) fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
         Ok(())
     }
 
@@ -109,7 +145,7 @@ impl Drop for Relay {
 }
 
 /// An address of this machine that was free a moment ago.
-fn free_address() -> anyhow::Result<SocketAddr> {
+pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no free port on 127.0.0.1")?;
     Ok(listener.local_addr()?)
 }

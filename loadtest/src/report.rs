@@ -79,22 +79,29 @@ impl Report {
         self.repeated = tally.repeated;
         self.deliveries = tally.delivered;
         self.coalesced = tally.coalesced;
-        let at = |quantile| micros_as_millis(tally.latency_micros.value_at_quantile(quantile));
         #[expect(clippy::cast_precision_loss, reason = "figures for people")]
         if let Some(relay) = &mut self.relay {
             let responses = tally.delivered.saturating_sub(tally.coalesced).max(1);
             relay.cpu_micros_per_delivery = relay.changes_cpu_ms * 1e3 / responses as f64;
         }
-        self.latency_ms = (tally.delivered > 0).then(|| Latency {
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            max: micros_as_millis(tally.latency_micros.max()),
-        });
+        self.latency_ms = Latency::of(tally);
     }
 
     pub(crate) const fn held(&self) -> bool {
         self.failures.is_empty()
+    }
+}
+
+impl Latency {
+    /// That of the measured changes, if there were any.
+    pub(crate) fn of(tally: &Tally) -> Option<Self> {
+        let at = |quantile| micros_as_millis(tally.latency_micros.value_at_quantile(quantile));
+        (tally.delivered > 0).then(|| Self {
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            max: micros_as_millis(tally.latency_micros.max()),
+        })
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) struct Response {
     pub(crate) changed: bool,
     /// How many measured changes it brought.
     pub(crate) delivered: u64,
+    /// How many resources it named, those that are gone among them.
+    pub(crate) count: u32,
     /// One bit for each resource.
     named: Vec<u64>,
 }
@@ -23,6 +25,7 @@ impl Response {
             typed: false,
             changed: false,
             delivered: 0,
+            count: 0,
             named: vec![0; resources.div_ceil(64)],
         }
     }
@@ -34,6 +37,7 @@ impl Response {
         self.typed = false;
         self.changed = false;
         self.delivered = 0;
+        self.count = 0;
         self.named.fill(0);
     }
 
@@ -43,6 +47,7 @@ impl Response {
         match self.named.get_mut(word) {
             Some(word) if *word & bit == 0 => {
                 *word |= bit;
+                self.count += 1;
                 true
             }
             Some(_) | None => false,

@@ -30,10 +30,18 @@ impl Metrics {
     pub(crate) fn parse(text: &str) -> Self {
         let samples = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
             let (series, value) = line.rsplit_once(' ')?;
-            let name = series.split('{').next().unwrap_or(series);
-            Some((name.to_owned(), value.parse().ok()?))
+            Some((series.to_owned(), value.parse().ok()?))
         });
         Self(samples.collect())
+    }
+
+    /// The value of the one series with this name and this text among its labels; 0 if there is none.
+    pub(crate) fn of(&self, name: &str, label: &str) -> f64 {
+        let found = self
+            .0
+            .iter()
+            .find(|(series, _)| series.split('{').next() == Some(name) && series.contains(label));
+        found.map_or(0.0, |(_, value)| *value)
     }
 
     /// The sum over all series of this name; none if there is no such counter.
@@ -41,7 +49,7 @@ impl Metrics {
         let mut values = self
             .0
             .iter()
-            .filter(|(sample, _)| sample == name)
+            .filter(|(series, _)| series.split('{').next() == Some(name))
             .map(|(_, value)| *value);
         let first = values.next()?;
         Some(first + values.sum::<f64>())

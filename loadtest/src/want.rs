@@ -1,6 +1,6 @@
 //! What one client asks for. Plain arithmetic, so that ten thousand clients cost nothing to remember.
 
-use crate::ledger;
+use crate::ledger::Ledger;
 
 /// Everything, or a run of neighbours in the ring of all resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +34,10 @@ impl Want {
     }
 
     /// The names to ask for; none for everything.
-    pub(crate) fn names(self, resources: u32) -> Vec<String> {
+    pub(crate) fn names(self, ledger: &Ledger) -> Vec<String> {
         match self {
             Self::All => Vec::new(),
-            Self::Some { first, count } => (0..count).map(|at| ledger::name((first + at) % resources)).collect(),
+            Self::Some { first, count } => (0..count).map(|at| ledger.name((first + at) % ledger.len())).collect(),
         }
     }
 }

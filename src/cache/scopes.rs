@@ -128,6 +128,14 @@ impl Scopes {
         self.classes.presented(class)
     }
 
+    /// K-25: the relays that the first client at a view came through, if it is still there.
+    #[must_use]
+    pub fn relays(&self, view: &View) -> Vec<String> {
+        let views = lock(&self.views);
+        let open = views.open.get(&(view.class().clone(), view.server()));
+        open.map(|open| open.first.relays.clone()).unwrap_or_default()
+    }
+
     /// All views, in the order of their classes and servers.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<View>> {

@@ -18,8 +18,8 @@ pub struct Place {
     patience: Duration,
     plain: Binding,
     authorities: BTreeMap<Arc<str>, Binding>,
-    /// The task that looks at the bells.
-    waker: Waker,
+    /// Who looks at the bells.
+    reader: Option<Waker>,
 }
 
 /// One authority of the session.
@@ -56,7 +56,7 @@ impl Place {
             patience,
             plain,
             authorities: BTreeMap::new(),
-            waker: Waker::noop().clone(),
+            reader: None,
         })
     }
 
@@ -82,12 +82,17 @@ impl Place {
         };
         let authority: Arc<str> = Arc::from(authority);
         let binding = Binding::new(scopes, &self.node, Some(&authority), route.clone(), self.patience)?;
-        self.authorities.entry(authority).or_insert(binding).want(want)
+        let outcome = self.authorities.entry(authority).or_insert(binding).want(want);
+        self.listen_again();
+        outcome
     }
 
     /// What has rung since the last call; the task is woken when anything rings again.
     pub fn poll_bells(&mut self, cx: &mut Context<'_>) -> Rung {
-        self.waker.clone_from(cx.waker());
+        match &mut self.reader {
+            Some(reader) => reader.clone_from(cx.waker()),
+            None => self.reader = Some(cx.waker().clone()),
+        }
         let mut rung = Rung::default();
         for binding in self.bindings() {
             for (server, seat) in binding.seats.iter().enumerate() {
@@ -135,17 +140,23 @@ impl Place {
     /// Moves the session where it is served best. Whether it reads another view now.
     pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
         let bindings = std::iter::once(&mut self.plain).chain(self.authorities.values_mut());
-        let (mut moved, mut taken) = (false, false);
+        let (mut moved, mut seated) = (false, false);
         for binding in bindings {
-            let before = binding.seats.len();
+            let seats = binding.seats.len();
             moved |= binding.settle(scopes, &self.node, server, now);
-            taken |= binding.seats.len() > before;
+            seated |= binding.seats.len() > seats;
         }
-        // Nobody waits at the bells of new seats yet, and what rang there was not heard.
-        if taken {
-            self.waker.wake_by_ref();
+        if seated {
+            self.listen_again();
         }
         moved
+    }
+
+    /// Nobody listens to the bell of a new seat yet: the reader has to come round once more.
+    fn listen_again(&self) {
+        if let Some(reader) = &self.reader {
+            reader.wake_by_ref();
+        }
     }
 
     /// When [`Self::settle`] is due again.

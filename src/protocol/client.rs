@@ -31,6 +31,7 @@ use crate::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
 use crate::xds::{Changes, Dialect, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
+pub use node::come_through;
 pub use stated::stated;
 pub use wire::{Unreadable, read_delta, read_sotw};
 

@@ -104,6 +104,22 @@ fn a_view_without_clients_ends_when_its_time_is_over() {
     assert!(!Arc::ptr_eq(again.view(), &view));
 }
 
+/// K-25: a view is asked for in the name of the relays that its first client came through.
+#[test]
+fn a_view_knows_the_relays_before_it() {
+    let scopes = by_cluster(0);
+    let through = |relays: &[&str]| {
+        Arc::new(Node {
+            relays: relays.iter().map(|relay| (*relay).to_owned()).collect(),
+            ..Node::default()
+        })
+    };
+    let first = scopes.enter(&through(&["edge", "zone"]), None, 0).unwrap();
+    let second = scopes.enter(&through(&[]), None, 0).unwrap();
+    assert_eq!(scopes.relays(first.view()), ["edge", "zone"]);
+    assert_eq!(scopes.relays(second.view()), ["edge", "zone"]);
+}
+
 /// K-02: that clients who differ share a view is said once, with the key that would separate them.
 #[test]
 fn sharing_is_said_once() {

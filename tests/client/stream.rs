@@ -40,25 +40,17 @@ fn the_node_comes_first_and_once() {
 #[test]
 fn a_relay_behind_a_relay() {
     use distributary::proto::envoy::config::core::v3::Node;
-    use distributary::proto::google::protobuf::{ListValue, Struct, Value};
+    use distributary::proto::google::protobuf::{Struct, Value};
     let text = |text: &str| Value {
         kind: Some(Kind::StringValue(text.to_owned())),
     };
-    let list = Value {
-        kind: Some(Kind::ListValue(ListValue {
-            values: vec![text("edge")],
-        })),
-    };
     let node = Node {
         metadata: Some(Struct {
-            fields: [
-                ("distributary.relays".to_owned(), list),
-                ("TENANT".to_owned(), text("t")),
-            ]
-            .into(),
+            fields: [("TENANT".to_owned(), text("t"))].into(),
         }),
         ..Node::default()
     };
+    let node = distributary::protocol::come_through(node, vec!["edge".to_owned()]);
     let settings = distributary::protocol::ClientSettings {
         types: distributary::xds::Types::default(),
         relay_id: "zone".to_owned(),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use distributary::cache::{Classes, Route, Routes, Rule, Scopes, Selector, Settings, View};
@@ -29,6 +30,17 @@ pub(crate) struct Session {
     cluster: String,
     pub(crate) place: Option<Place>,
     pub(crate) ended: Option<End>,
+    task: Arc<Task>,
+}
+
+/// The task of a session, and whether anything woke it since it last looked.
+#[derive(Debug, Default)]
+struct Task(AtomicBool);
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What a session was told of names since the last look: content, or that they are gone.
@@ -92,6 +104,7 @@ impl Stage {
             cluster: cluster.to_owned(),
             place: None,
             ended: None,
+            task: Arc::default(),
         }
     }
 
@@ -199,7 +212,9 @@ impl Session {
         let mut told = Told::new();
         loop {
             let Some(place) = &mut self.place else { return told };
-            for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(Waker::noop())).dirty {
+            self.task.0.store(false, Ordering::Relaxed);
+            let waker = Waker::from(self.task.clone());
+            for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(&waker)).dirty {
                 self.server.handle_dirty(&type_url, dirty);
             }
             if place.settle(&stage.scopes, &self.server, stage.now) {
@@ -237,6 +252,15 @@ impl Session {
         if place.settle(&stage.scopes, &self.server, stage.now) {
             self.server.handle_moved();
         }
+    }
+
+    /// What it is told if anything woke it, again and again; else nothing.
+    pub(crate) fn wakes(&mut self, stage: &Stage) -> Told {
+        let mut told = Told::new();
+        while self.task.0.load(Ordering::Relaxed) {
+            told.extend(self.hears(stage));
+        }
+        told
     }
 
     /// The server that it reads for names of old style.

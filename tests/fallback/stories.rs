@@ -295,3 +295,22 @@ fn versions_of_servers_mean_nothing_to_each_other() {
     stage.now += Duration::from_secs(1);
     assert_eq!(session.hears(&stage), told(&[("x", Some("of the first"))]));
 }
+
+/// G-06: a session is woken by what the server says at whose view it has only just taken a seat.
+#[test]
+fn the_next_server_wakes_who_waits_for_it() {
+    for (all, name) in [
+        (false, "x"),
+        (true, "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x"),
+    ] {
+        let stage = Stage::new(&[0, 1], &[0, 1], all);
+        let mut session = stage.session(1);
+        session.asks(&stage, EDS, &[name]);
+        assert!(session.hears(&stage).is_empty());
+        stage.stands(0, Failing);
+        assert!(session.wakes(&stage).is_empty());
+        stage.stands(1, Up);
+        stage.says(1, EDS, &[(name, Some("1"))]);
+        assert_eq!(session.wakes(&stage), told(&[(name, Some("1"))]), "{name}");
+    }
+}

@@ -28,6 +28,10 @@ class World:
         self.control_plane = control_plane.ControlPlane(self.programs.go, self.logs, self.cache, address)
         return self.control_plane
 
+    def another_control_plane(self, name, address=None):
+        """One besides, without resources yet."""
+        return control_plane.ControlPlane(self.programs.go, self.logs, self.cache, address, name)
+
     def through_relay(self):
         """Starts the relay, unless clients talk to the control plane directly. Clients come after this."""
         if not self.direct:
@@ -35,7 +39,7 @@ class World:
         return self
 
     def start_relay(self, upstream, **more):
-        """Starts a relay in front of that address, and points clients at it."""
+        """Starts a relay in front of that address, or of several by priority, and points clients at it."""
         name = "relay" if self.relay is None else "another-relay"
         self.relay = Relay(self.programs.relay, self.logs, upstream, name=name, transport=self.upstream, **more)
         self.xds = self.relay.address

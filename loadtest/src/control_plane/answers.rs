@@ -11,7 +11,7 @@ use distributary::proto::google::protobuf::Any;
 use prost::Message;
 
 use crate::arguments::Dialect;
-use crate::ledger::{self, Ledger};
+use crate::ledger::Ledger;
 
 /// The ledger, encoded.
 pub(crate) struct Answers {
@@ -67,7 +67,7 @@ impl Answers {
         let empty = message.clone();
         let mut size = 0;
         for index in indexes {
-            let name = ledger::name(index);
+            let name = self.ledger.name(index);
             let Some((Some(body), serial)) = self.ledger.current(index) else {
                 message.removed_resources.push(name);
                 continue;

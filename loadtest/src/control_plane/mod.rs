@@ -39,6 +39,11 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// How many streams there were.
+    pub(crate) fn streams(&self) -> u64 {
+        self.streams.load(Ordering::Relaxed)
+    }
+
     /// What was rejected and why.
     pub(crate) fn rejections(&self) -> Vec<String> {
         self.rejections.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -15,7 +15,6 @@ use prost::Message;
 use super::Counts;
 use super::answers::{Answers, Step};
 use crate::arguments::Dialect;
-use crate::ledger;
 use crate::wire;
 
 /// One stream. Invariant: the peer was sent everything that it asks for as of generation `sent`, but for `owed`.
@@ -95,10 +94,10 @@ impl<'a> Session<'a> {
                 self.wildcard |= added.iter().any(|name| name == "*");
                 self.wildcard &= !removed.iter().any(|name| name == "*");
                 // C-11: what is asked for again is sent again.
-                let added = indexes(added);
+                let added = self.indexes(added);
                 self.owed.extend(&added);
                 self.names.extend(added);
-                for index in indexes(removed) {
+                for index in self.indexes(removed) {
                     self.names.remove(&index);
                     self.owed.remove(&index);
                 }
@@ -108,7 +107,7 @@ impl<'a> Session<'a> {
                 if !self.is_asked(&request.type_url, &request.response_nonce, request.error_detail) {
                     return Ok(());
                 }
-                let names: BTreeSet<u32> = indexes(&request.resource_names).into_iter().collect();
+                let names: BTreeSet<u32> = self.indexes(&request.resource_names).into_iter().collect();
                 self.wildcard = names.is_empty() && self.answers.ledger.kind().wildcard();
                 self.owed.extend(names.difference(&self.names));
                 self.names = names;
@@ -128,6 +127,11 @@ impl<'a> Session<'a> {
             None => {}
         }
         type_url == self.answers.ledger.kind().type_url()
+    }
+
+    fn indexes(&self, names: &[String]) -> Vec<u32> {
+        let ledger = &self.answers.ledger;
+        names.iter().filter_map(|name| ledger.index(name.as_bytes())).collect()
     }
 
     /// The messages, but for their nonces, that bring the peer to generation `until`.
@@ -190,10 +194,6 @@ impl<'a> Session<'a> {
         }
         Ok(())
     }
-}
-
-fn indexes(names: &[String]) -> Vec<u32> {
-    names.iter().filter_map(|name| ledger::index(name.as_bytes())).collect()
 }
 
 /// Takes the next complete gRPC message off `received`.

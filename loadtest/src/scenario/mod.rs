@@ -1,6 +1,10 @@
-//! The one scenario there is: join, rest, change, remove, leave. It moves the parts and takes the figures.
+//! The scenarios. The usual one is here: join, rest, change, remove, leave. It moves the parts and takes the figures.
 
+mod chain;
+mod failover;
 mod phases;
+mod steps;
+mod warm_start;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,12 +14,13 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use tokio::time::timeout;
 
-use crate::arguments::{Arguments, Kind};
+use crate::arguments::{Arguments, Kind, Scenario as Story};
 use crate::control_plane::ControlPlane;
 use crate::fleet::{Fleet, Plan};
 use crate::ledger::Ledger;
+use crate::outcome::Outcome;
 use crate::process;
-use crate::relay::Relay;
+use crate::relay::{Launch, Relay, Source};
 use crate::report::{RelayFigures, Report};
 
 /// The running parts. They end in the order of the fields: clients, relay, control plane.
@@ -32,10 +37,21 @@ struct Scenario<'a> {
 /// Open files besides one for each connection's end.
 const FILES_BESIDES: u64 = 200;
 
-/// Runs everything once. `say` is told what is being done.
+/// Plays what is asked for. `say` is told what is being done.
+pub(crate) async fn play(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Outcome> {
+    match arguments.scenario {
+        Story::Churn => run(arguments, say)
+            .await
+            .map(|report| Outcome::Figures(Box::new(report))),
+        Story::Failover => failover::run(arguments, say).await.map(Outcome::Findings),
+        Story::Chain => chain::run(arguments, say).await.map(Outcome::Findings),
+        Story::WarmStart => warm_start::run(arguments, say).await.map(Outcome::Findings),
+    }
+}
+
+/// Runs the usual scenario once. `say` is told what is being done.
 pub(crate) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Report> {
-    let ends = if arguments.direct { 2 } else { 1 };
-    process::raise_open_files(u64::from(arguments.clients) * ends + FILES_BESIDES)?;
+    prepare(arguments, if arguments.direct { 2 } else { 1 })?;
     let mut scenario = Scenario::start(arguments, say).await?;
     match scenario.phases(say).await {
         Ok(()) => {}
@@ -47,16 +63,20 @@ pub(crate) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> an
 impl<'a> Scenario<'a> {
     async fn start(arguments: &'a Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Self> {
         let ledger = Arc::new(Ledger::new(arguments.kind, arguments.resources, arguments.bytes, now()));
-        let listen = arguments
-            .control_plane
-            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let listen = arguments.control_plane.unwrap_or_else(local);
         let control_plane = ControlPlane::start(listen, Arc::clone(&ledger))?;
         let mut relay = None;
         let (server, what) = match (arguments.server, arguments.direct) {
             (Some(server), _) => (server, format!("through the server at {server}")),
             (None, true) => (control_plane.address, "directly at the control plane".to_owned()),
             (None, false) => {
-                let started = Relay::start(arguments.relay_bin.as_deref(), control_plane.address).await?;
+                let started = Relay::start(&Launch {
+                    program: arguments.relay_bin.as_deref(),
+                    listen: None,
+                    source: Source::Upstream(control_plane.address),
+                    quiet: false,
+                })
+                .await?;
                 let server = started.address;
                 relay = Some(started);
                 (server, "through a relay".to_owned())
@@ -68,7 +88,7 @@ impl<'a> Scenario<'a> {
         };
         let setup = format!(
             "{} clients ({} ADS, {asking} of {}, {} bytes each) {what}",
-            arguments.clients,
+            arguments.clients(),
             arguments.dialect.word(),
             arguments.resources,
             arguments.bytes
@@ -76,11 +96,12 @@ impl<'a> Scenario<'a> {
         say(&setup);
         let plan = Plan {
             server,
-            clients: arguments.clients,
+            clients: arguments.clients(),
             names: arguments.names,
             dialect: arguments.dialect,
             kind: arguments.kind,
             ledger,
+            returns: false,
         };
         Ok(Self {
             arguments,
@@ -90,7 +111,7 @@ impl<'a> Scenario<'a> {
             control_plane,
             report: Report {
                 setup,
-                clients: arguments.clients,
+                clients: arguments.clients(),
                 resources: arguments.resources,
                 resource_bytes: arguments.bytes,
                 changes: arguments.changes,
@@ -148,6 +169,16 @@ impl<'a> Scenario<'a> {
         self.report.upstream_acknowledgements = counts.acknowledgements.load(Ordering::Relaxed);
         Ok(self.report)
     }
+}
+
+/// Room for so many connections of every client.
+fn prepare(arguments: &Arguments, connections: u64) -> anyhow::Result<()> {
+    process::raise_open_files(u64::from(arguments.clients()) * connections + FILES_BESIDES)
+}
+
+/// Any free port of this machine.
+fn local() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a load test measures real time")]

@@ -46,7 +46,7 @@ impl Scenario<'_> {
             self.figures.base_bytes = relay.process().resident_bytes()?;
         }
         let taken = self
-            .join(self.arguments.clients)
+            .join(self.arguments.clients())
             .await
             .context("everybody's full state")?;
         self.report.join_ms = Some(millis(taken));
@@ -78,7 +78,7 @@ impl Scenario<'_> {
             self.figures.idle_bytes = relay.process().resident_bytes()?;
             self.figures.peak_bytes = relay.process().peak_bytes()?;
             let grown = self.figures.idle_bytes.saturating_sub(self.figures.base_bytes);
-            self.figures.bytes_per_client = ratio(grown, u64::from(self.arguments.clients.saturating_sub(1)));
+            self.figures.bytes_per_client = ratio(grown, u64::from(self.arguments.clients().saturating_sub(1)));
         }
         Ok(idle)
     }

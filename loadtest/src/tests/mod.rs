@@ -11,7 +11,7 @@ use prost::Message;
 
 use crate::arguments::{Dialect, Kind};
 use crate::checker::{Answer, Checker};
-use crate::ledger::{self, Ledger};
+use crate::ledger::Ledger;
 use crate::tally::Tally;
 use crate::violation::Violation;
 use crate::want::Want;
@@ -55,7 +55,7 @@ impl Bench {
     fn resource(&self, index: u32) -> Resource {
         let (body, serial) = self.ledger.current(index).unwrap();
         Resource {
-            name: ledger::name(index),
+            name: self.ledger.name(index),
             version: format!("v{serial}"),
             resource: Some(self.any(body.unwrap())),
             ..Resource::default()
@@ -136,7 +136,10 @@ fn a_client_is_complete_once() {
     assert!(bench.feed(&bench.delta("n2", &[2, 3])).unwrap().completed);
     assert_eq!(bench.checker.check_final(), Ok(()));
     let content = bench.ledger.change(2, 1, true, now()).unwrap();
-    assert_eq!(bench.checker.check_final(), Err(Violation::Behind(ledger::name(2))));
+    assert_eq!(
+        bench.checker.check_final(),
+        Err(Violation::Behind(bench.ledger.name(2)))
+    );
     assert!(!bench.feed(&bench.delta("n3", &[2])).unwrap().completed);
     assert_eq!(content.awaited.load(std::sync::atomic::Ordering::Relaxed), 0);
     assert_eq!(
@@ -152,12 +155,12 @@ fn a_name_twice_is_a_fault() {
     let mut bench = clusters();
     assert_eq!(
         bench.feed(&bench.delta("n1", &[1, 1])),
-        Err(Violation::Twice(ledger::name(1)))
+        Err(Violation::Twice(bench.ledger.name(1)))
     );
     let mut bench = clusters();
     let mut response = bench.delta("n1", &[1]);
-    response.removed_resources.push(ledger::name(1));
-    assert_eq!(bench.feed(&response), Err(Violation::Twice(ledger::name(1))));
+    response.removed_resources.push(bench.ledger.name(1));
+    assert_eq!(bench.feed(&response), Err(Violation::Twice(bench.ledger.name(1))));
 }
 
 /// B-03, C-01.
@@ -191,7 +194,7 @@ fn bytes_that_nobody_sent_are_a_fault() {
     let mut bench = clusters();
     let mut response = bench.delta("n1", &[0]);
     response.resources[0].resource = bench.resource(1).resource;
-    assert_eq!(bench.feed(&response), Err(Violation::Foreign(ledger::name(0))));
+    assert_eq!(bench.feed(&response), Err(Violation::Foreign(bench.ledger.name(0))));
 }
 
 #[test]
@@ -205,7 +208,7 @@ fn what_was_not_asked_for_is_a_fault() {
     assert!(bench.feed(&bench.delta("n1", &[0, 3])).unwrap().completed);
     assert_eq!(
         bench.feed(&bench.delta("n2", &[1])),
-        Err(Violation::Unrequested(ledger::name(1)))
+        Err(Violation::Unrequested(bench.ledger.name(1)))
     );
 }
 
@@ -215,7 +218,7 @@ fn older_content_is_a_fault() {
     let old = bench.delta("n2", &[0]);
     bench.ledger.change(0, 1, false, now());
     bench.feed(&bench.delta("n1", &[0])).unwrap();
-    assert_eq!(bench.feed(&old), Err(Violation::Older(ledger::name(0))));
+    assert_eq!(bench.feed(&old), Err(Violation::Older(bench.ledger.name(0))));
 }
 
 /// C-18.
@@ -226,7 +229,7 @@ fn a_version_means_one_content() {
     bench.ledger.change(0, 1, false, now());
     let mut response = bench.delta("n2", &[0]);
     response.resources[0].version = "v0".to_owned();
-    assert_eq!(bench.feed(&response), Err(Violation::Version(ledger::name(0))));
+    assert_eq!(bench.feed(&response), Err(Violation::Version(bench.ledger.name(0))));
     let mut bench = clusters();
     let mut response = bench.delta("n1", &[1]);
     response.resources[0].version.clear();
@@ -239,12 +242,12 @@ fn a_removal_must_be_true() {
     let mut bench = clusters();
     bench.feed(&bench.delta("n1", &[0, 1])).unwrap();
     let mut response = bench.delta("n2", &[]);
-    response.removed_resources.push(ledger::name(0));
+    response.removed_resources.push(bench.ledger.name(0));
     bench.ledger.remove(0, 1, now());
     bench.feed(&response).unwrap();
     response.nonce = "n3".to_owned();
-    response.removed_resources = vec![ledger::name(1)];
-    assert_eq!(bench.feed(&response), Err(Violation::Lost(ledger::name(1))));
+    response.removed_resources = vec![bench.ledger.name(1)];
+    assert_eq!(bench.feed(&response), Err(Violation::Lost(bench.ledger.name(1))));
 }
 
 /// B-16, B-04.
@@ -257,7 +260,7 @@ fn a_full_state_takes_away_what_it_lacks() {
     assert_eq!(bench.checker.check_final(), Ok(()));
     assert_eq!(
         bench.feed(&bench.sotw("n3", "3", &[0, 1])),
-        Err(Violation::Lost(ledger::name(2)))
+        Err(Violation::Lost(bench.ledger.name(2)))
     );
 
     let mut bench = Bench::new(Dialect::Sotw, Kind::Cds);
@@ -274,4 +277,46 @@ fn a_named_state_takes_nothing_away() {
     bench.feed(&bench.sotw("n1", "1", &[0, 1, 2, 3])).unwrap();
     bench.feed(&bench.sotw("n2", "2", &[0])).unwrap();
     assert_eq!(bench.checker.check_final(), Ok(()));
+}
+
+/// C-06: who comes back says which version of what it holds; what goes meanwhile is told like any other removal.
+#[test]
+fn a_client_comes_back_with_what_it_holds() {
+    let mut bench = clusters();
+    bench.feed(&bench.delta("n1", &[0, 1, 2, 3])).unwrap();
+    bench.ledger.remove(3, 1, now());
+    let mut response = bench.delta("n2", &[]);
+    response.removed_resources.push(bench.ledger.name(3));
+    bench.feed(&response).unwrap();
+    let held = bench.checker.begin();
+    let expected = (0..3).map(|index| (bench.ledger.name(index), "v0".to_owned()));
+    assert_eq!(held, expected.collect());
+    // B-03: nonces are those of a stream.
+    bench.feed(&bench.delta("n1", &[])).unwrap();
+    assert_eq!(bench.checker.check_final(), Ok(()));
+}
+
+#[test]
+fn an_extra_is_for_those_who_ask_for_it() {
+    let ledger = Arc::new(Ledger::under(Some("a"), Kind::Eds, 4, 1, 100, now()));
+    let name = ledger.name(4);
+    assert_eq!(
+        name,
+        "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/cluster-0000004"
+    );
+    assert_eq!(ledger.index(name.as_bytes()), Some(4));
+    let mut bench = clusters();
+    bench.checker = Checker::new(Dialect::Delta, Arc::clone(&ledger), Want::Some { first: 0, count: 2 });
+    bench.ledger = ledger;
+    bench.feed(&bench.delta("n1", &[0, 1])).unwrap();
+    bench.checker.want_also(4);
+    assert_eq!(bench.checker.check_final(), Err(Violation::Behind(name.clone())));
+    assert_eq!(bench.feed(&bench.delta("n2", &[4])).unwrap().named, 1);
+    assert_eq!(bench.checker.check_final(), Ok(()));
+    let held = bench.checker.begin();
+    assert_eq!(held.len(), 3);
+    assert_eq!(
+        bench.feed(&bench.delta("n3", &[3])),
+        Err(Violation::Unrequested(bench.ledger.name(3)))
+    );
 }

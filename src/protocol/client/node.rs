@@ -14,6 +14,25 @@ const FEATURES: [&str; 3] = [
     RESOURCE_ERRORS,
 ];
 
+/// The node with the ids of relays that its clients have come through.
+#[must_use]
+pub fn come_through(mut node: Node, relays: Vec<String>) -> Node {
+    let values = relays.into_iter().map(|id| Value {
+        kind: Some(value::Kind::StringValue(id)),
+    });
+    let list = ListValue {
+        values: values.collect(),
+    };
+    if !list.values.is_empty() {
+        let list = Value {
+            kind: Some(value::Kind::ListValue(list)),
+        };
+        let metadata = node.metadata.get_or_insert_default();
+        metadata.fields.insert(RELAYS.to_owned(), list);
+    }
+    node
+}
+
 /// The node with the relay's own marks.
 pub(super) fn stamped(mut node: Node, relay_id: &str) -> Node {
     // K-25: every relay adds its id, so that one that meets its own refuses the stream.

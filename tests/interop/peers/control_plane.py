@@ -10,9 +10,9 @@ from .resources import TYPES
 class ControlPlane(Talker):
     """go-control-plane with its snapshot cache or its linear caches. It listens once it has its first resources."""
 
-    def __init__(self, program, logs, cache, address=None):
+    def __init__(self, program, logs, cache, address=None, name="control-plane"):
         self.address = address or f"127.0.0.1:{free_port()}"
-        super().__init__("control-plane", [program, "serve", "--cache", cache, "--listen", self.address], logs)
+        super().__init__(name, [program, "serve", "--cache", cache, "--listen", self.address], logs)
         self.commands = 0
 
     def apply(self, put=(), remove=(), lazy=()):

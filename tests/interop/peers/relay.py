@@ -11,38 +11,26 @@ class Relay(Process):
     """`distributary serve` between the control plane and everybody else."""
 
     def __init__(
-        self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, config=None, polls=False
+        self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, text=None, polls=False
     ):
         self.address = address or f"127.0.0.1:{free_port()}"
         self.admin = f"127.0.0.1:{free_port()}"
         command = [program, "serve", "--listen", self.address, "--admin", self.admin]
         # Without a file where that is enough: so should it be for everybody.
-        if config:
-            (logs / f"{name}.yaml").write_text(config)
-            command += ["--config", logs / f"{name}.yaml"]
-        elif polls:
-            file = logs / f"{name}.yaml"
-            file.write_text(f"upstream: {{ xds_servers: [{{ server_uri: 'rest+http://{upstream}' }}] }}\ntimers: {{ rest_interval: 100ms }}\n")
-            command += ["--config", file]
-        elif config:
-            (logs / f"{name}.yaml").write_text(config)
-            command += ["--config", logs / f"{name}.yaml"]
-        elif transport:
-            command += ["--config", self.configuration(logs / f"{name}.yaml", upstream, transport)]
+        if polls:
+            text = f"upstream: {{ xds_servers: [{{ server_uri: 'rest+http://{upstream}' }}] }}\ntimers: {{ rest_interval: 100ms }}\n"
+        if text or transport:
+            self.config = logs / f"{name}.yaml"
+            self.config.write_text(text or configuration(upstream, transport))
+            command += ["--config", self.config]
         else:
-            command += ["--upstream", f"http://{upstream}"]
+            # Several are priorities.
+            for server in [upstream] if isinstance(upstream, str) else upstream:
+                command += ["--upstream", f"http://{server}"]
         self.program = program
         super().__init__(name, command, logs)
         if ready:
             self.ready()
-
-    def configuration(self, file, upstream, transport):
-        file.write_text(
-            f"upstream:\n"
-            f"  xds_servers:\n"
-            f"    - {{ server_uri: 'http://{upstream}', channel_creds: [{{ type: insecure }}], transport: {transport} }}\n"
-        )
-        return file
 
     def bootstrap(self, *arguments):
         """What `distributary bootstrap` prints for a client of this relay."""
@@ -76,3 +64,11 @@ class Relay(Process):
                 return answer.read().decode()
         except OSError as problem:
             return f"{problem!r}\n"
+
+
+def configuration(upstream, transport):
+    return (
+        f"upstream:\n"
+        f"  xds_servers:\n"
+        f"    - {{ server_uri: 'http://{upstream}', channel_creds: [{{ type: insecure }}], transport: {transport} }}\n"
+    )

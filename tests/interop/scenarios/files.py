@@ -41,14 +41,14 @@ def a_file_behind_a_dead_control_plane(world, dialect):
     place(file, single_cluster(world, dialect, "b"))
     config = sources(f"http://{world.control_plane.address}", f"file://{file}")
     world.control_plane.apply(put=single_cluster(world, dialect, "a"))
-    relay = world.start_relay(None, config=config)
+    relay = world.start_relay(None, text=config)
     world.envoy(dialect).ready()
     traffic = world.traffic()
     traffic.reaches("a")
     world.control_plane.stop()
     traffic.reaches("a")
     relay.drain()
-    world.start_relay(None, config=config, address=relay.address)
+    world.start_relay(None, text=config, address=relay.address)
     traffic.reaches("b")
     place(file, "resources: [")
     world.new_control_plane(world.control_plane.address).apply(put=single_cluster(world, dialect, "c"))
@@ -60,7 +60,7 @@ def a_file_is_edited(world, dialect):
     """Moved into place, written in place, torn, taken away: Envoy follows what is good, and nothing else."""
     file = world.logs / "edited.json"
     place(file, single_cluster(world, dialect, "a"))
-    world.start_relay(None, config=sources(f"file://{file}"))
+    world.start_relay(None, text=sources(f"file://{file}"))
     world.envoy(dialect).ready()
     traffic = world.traffic()
     traffic.reaches("a")
@@ -97,7 +97,7 @@ def a_config_map_is_swapped(world, dialect):
     swap(1, "a")
     for name in ("listener.yaml", "rest.yaml"):
         (mounted / name).symlink_to(f"..data/{name}")
-    world.start_relay(None, config=sources(f"file://{mounted}"))
+    world.start_relay(None, text=sources(f"file://{mounted}"))
     world.envoy(dialect).ready()
     traffic = world.traffic()
     traffic.reaches("a")
@@ -113,7 +113,7 @@ def the_quick_start(world, dialect):
     folder.mkdir()
     for file in QUICKSTART.glob("*.yaml"):
         (folder / file.name).write_text(file.read_text().replace("port_value: 10000", f"port_value: {world.port}"))
-    relay = world.start_relay(None, config=sources(folder))
+    relay = world.start_relay(None, text=sources(folder))
     endpoints = folder / "endpoints.yaml"
     endpoints.write_text(endpoints.read_text().replace("port_value: 9901", f"port_value: {relay.admin.rpartition(':')[2]}"))
     text = relay.bootstrap("envoy", "--dialect", dialect.name.removeprefix("ads-"), "--node-id", "quick", "--admin-port", "0")

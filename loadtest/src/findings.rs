@@ -1,0 +1,81 @@
+//! What a scenario with a story found: one line for each thing that was looked at, and whether all of them were as they must
+//! be. It only formats.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::report::millis;
+
+/// What was found, in order.
+#[derive(Debug, Serialize)]
+pub(crate) struct Findings {
+    setup: String,
+    figures: Vec<Figure>,
+    failures: Vec<String>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Figure {
+    what: String,
+    value: String,
+}
+
+impl Findings {
+    /// Nothing yet, about this.
+    pub(crate) const fn new(setup: String) -> Self {
+        Self {
+            setup,
+            figures: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    pub(crate) fn note(&mut self, what: &str, value: impl fmt::Display) {
+        self.figures.push(Figure {
+            what: what.to_owned(),
+            value: value.to_string(),
+        });
+    }
+
+    pub(crate) fn time(&mut self, what: &str, taken: Duration) {
+        self.note(what, format_args!("{:.0} ms", millis(taken)));
+    }
+
+    /// Notes a count that must be `wanted`.
+    pub(crate) fn expect(&mut self, what: &str, found: u64, wanted: u64) {
+        if found == wanted {
+            return self.note(what, found);
+        }
+        self.note(what, format_args!("{found}, not {wanted}"));
+        self.fail(format!("{what}: {found}, not {wanted}"));
+    }
+
+    pub(crate) fn fail(&mut self, failure: String) {
+        self.failures.push(failure);
+    }
+
+    pub(crate) const fn held(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{}", self.setup)?;
+        for Figure { what, value } in &self.figures {
+            writeln!(out, "  {what}: {value}")?;
+        }
+        for failure in &self.failures {
+            writeln!(out, "  FAILED    {failure}")?;
+        }
+        let verdict = if self.held() {
+            "every check held"
+        } else {
+            "something is wrong, see above"
+        };
+        writeln!(out, "{verdict}")
+    }
+}

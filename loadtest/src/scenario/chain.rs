@@ -1,0 +1,238 @@
+//! A relay above a relay, clients at both, and each of the two restarted. Versions must be equal at both hops, and nobody is
+//! sent anything that it holds already.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::time::sleep_until;
+
+use super::steps::{self, Sent};
+use super::{local, now, prepare};
+use crate::arguments::Arguments;
+use crate::control_plane::ControlPlane;
+use crate::findings::Findings;
+use crate::fleet::{Fleet, Plan};
+use crate::ledger::Ledger;
+use crate::relay::{Launch, Relay, Source, free_address};
+use crate::report::Latency;
+use crate::scrape::Metrics;
+
+/// One relay and the clients that come to it.
+struct Hop {
+    name: &'static str,
+    plan: Plan,
+    fleet: Fleet,
+    relay: Option<Relay>,
+    address: SocketAddr,
+    upstream: SocketAddr,
+}
+
+const FAILURES: &str = "distributary_upstream_failures_total";
+const STREAMS: &str = "distributary_streams";
+/// How long two relays that lead to each other are watched.
+const LOOP_WATCHED: Duration = Duration::from_secs(3);
+
+/// Plays it.
+pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Findings> {
+    prepare(arguments, 2)?;
+    let mut findings = Findings::new(format!(
+        "{} clients at each of two relays, one above the other (delta ADS, {} resources of {} bytes)",
+        arguments.clients(),
+        arguments.resources,
+        arguments.bytes
+    ));
+    let ledger = Arc::new(Ledger::new(arguments.kind, arguments.resources, arguments.bytes, now()));
+    let control_plane = ControlPlane::start(local(), Arc::clone(&ledger))?;
+    let upper = Hop::start(arguments, "the upper relay", control_plane.address, &ledger).await?;
+    let lower = Hop::start(arguments, "the lower relay", upper.address, &ledger).await?;
+    let mut hops = [upper, lower];
+    let outcome = play(arguments, &mut hops, &mut findings, say).await;
+    let mut latencies = Vec::new();
+    for hop in hops {
+        latencies.extend(Latency::of(&steps::finish(hop.fleet, &mut findings)?));
+    }
+    if let [upper, lower] = latencies.as_slice() {
+        let text = |latency: &Latency| format!("p50 {:.2} ms, p99 {:.2} ms", latency.p50, latency.p99);
+        findings.note("a change at the clients of the upper relay", text(upper));
+        findings.note("a change at the clients of the lower relay", text(lower));
+    }
+    steps::rejections(&control_plane, &mut findings);
+    findings.expect(
+        "streams at the control plane, of two lives of the upper relay",
+        control_plane.counts.streams(),
+        2,
+    );
+    if let Err(error) = outcome {
+        findings.fail(format!("{error:#}"));
+        return Ok(findings);
+    }
+    say("two relays that lead to each other");
+    if let Err(error) = circle(arguments, &mut findings).await {
+        findings.fail(format!("{error:#}"));
+    }
+    Ok(findings)
+}
+
+async fn play(
+    arguments: &Arguments,
+    hops: &mut [Hop; 2],
+    findings: &mut Findings,
+    say: &mut impl FnMut(&str),
+) -> anyhow::Result<()> {
+    say("everybody joins");
+    for hop in hops.iter() {
+        let taken = steps::join(arguments, &hop.fleet, hop.plan.clients).await?;
+        findings.time(&format!("everybody has joined {} after", hop.name), taken);
+    }
+    say(&format!("{} changes", arguments.changes));
+    let (begin, interval) = (now(), Duration::from_secs_f64(1.0 / arguments.rate));
+    for turn in 0..arguments.changes {
+        sleep_until((begin + interval * turn).into()).await;
+        change(arguments, hops, turn.wrapping_mul(7919), true).await?;
+    }
+    findings.note(
+        "changes that reached everybody once and under one version",
+        arguments.changes,
+    );
+    for restarted in 0..hops.len() {
+        let name = hops.get(restarted).map_or("", |hop| hop.name);
+        say(&format!("{name} restarts"));
+        restart(arguments, hops, restarted, findings).await.context(name)?;
+    }
+    Ok(())
+}
+
+/// A change reaches everybody at both hops, exactly once. C-18, K-09: every client checks that the version of a content is
+/// the one that all others got.
+async fn change(arguments: &Arguments, hops: &[Hop; 2], index: u32, measured: bool) -> anyhow::Result<()> {
+    let before = hops.each_ref().map(|hop| Sent::to(&hop.fleet));
+    let index = index % arguments.resources;
+    let wanting = hops.each_ref().map(|hop| hop.plan.wanting(index));
+    let ledger = &hops[0].plan.ledger;
+    let _ = ledger.change(index, wanting.iter().sum(), measured, now());
+    for ((hop, before), wanting) in hops.iter().zip(before).zip(wanting) {
+        let done = || before.since(&hop.fleet).named >= u64::from(wanting);
+        let what = format!("a change at the clients of {}", hop.name);
+        steps::until(arguments, &what, &hop.fleet, done).await?;
+        let sent = before.since(&hop.fleet).named;
+        anyhow::ensure!(sent == u64::from(wanting), "{what}: {sent} deliveries, not {wanting}");
+    }
+    Ok(())
+}
+
+/// One relay ends and comes back empty at the same address; its clients come back with what they hold.
+async fn restart(
+    arguments: &Arguments,
+    hops: &mut [Hop; 2],
+    restarted: usize,
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
+    let before = hops.each_ref().map(|hop| Sent::to(&hop.fleet));
+    let Some(hop) = hops.get_mut(restarted) else {
+        return Ok(());
+    };
+    let returned = hop.fleet.progress.returned() + u64::from(hop.plan.clients);
+    hop.relay = None;
+    let began = now();
+    hop.relay = Some(hop.launch(arguments).await?);
+    let what = format!("the clients of {}, back again", hop.name);
+    let back = || hop.fleet.progress.returned() >= returned;
+    steps::until(arguments, &what, &hop.fleet, back).await?;
+    if let Some(relay) = &hop.relay {
+        let streams = f64::from(hop.plan.clients);
+        steps::until_sum(arguments, relay, STREAMS, |open| open >= streams).await?;
+    }
+    findings.time(
+        &format!("{} restarts, everybody is back after", hop.name),
+        began.elapsed(),
+    );
+    for (hop, before) in hops.iter().zip(before) {
+        let sent = steps::quiet(arguments, &hop.fleet, before).await?;
+        findings.note(&format!("  messages to clients of {}", hop.name), sent.messages);
+        findings.expect(&format!("  resources sent to clients of {}", hop.name), sent.named, 0);
+    }
+    let index = u32::try_from(restarted).unwrap_or_default() + 1;
+    change(arguments, hops, index, false).await
+}
+
+/// K-25: neither relay serves the other, and neither is kept busy by it.
+async fn circle(arguments: &Arguments, findings: &mut Findings) -> anyhow::Result<()> {
+    let addresses = [free_address()?, free_address()?];
+    let launch = |listen, upstream| Launch {
+        program: arguments.relay_bin.as_deref(),
+        listen: Some(listen),
+        source: Source::Upstream(upstream),
+        quiet: true,
+    };
+    let relays = [
+        Relay::start(&launch(addresses[0], addresses[1])).await?,
+        Relay::start(&launch(addresses[1], addresses[0])).await?,
+    ];
+    let ledger = Arc::new(Ledger::new(arguments.kind, 1, 0, now()));
+    let mut plan = steps::plan(arguments, addresses[0], &ledger);
+    plan.clients = 1;
+    plan.returns = true;
+    let fleet = Fleet::start(&plan, 1)?;
+    fleet.admit(1);
+    // The first asks the second, which asks the first: there the way ends.
+    let refused = steps::until_sum(arguments, &relays[1], FAILURES, |failures| failures >= 1.0).await?;
+    findings.time("two relays that lead to each other, refused after", refused);
+    let (begin, cpu) = (now(), cpu(&relays)?);
+    let sent = |metrics: &[Metrics]| {
+        metrics
+            .iter()
+            .filter_map(|it| it.sum("distributary_requests_total"))
+            .sum::<f64>()
+    };
+    tokio::time::sleep(LOOP_WATCHED).await;
+    let busy = (self::cpu(&relays)?.saturating_sub(cpu)).as_secs_f64() / begin.elapsed().as_secs_f64();
+    let metrics = [relays[0].metrics().await?, relays[1].metrics().await?];
+    findings.note("  requests of both", sent(&metrics));
+    findings.note("  processor time of both", format_args!("{:.1} %", busy * 100.0));
+    let messages = fleet.progress.messages();
+    findings.expect("  messages to a client", messages, 0);
+    if busy > 0.2 {
+        findings.fail("two relays that lead to each other keep each other busy".to_owned());
+    }
+    drop(relays);
+    Ok(())
+}
+
+fn cpu(relays: &[Relay; 2]) -> anyhow::Result<Duration> {
+    Ok(relays[0].process().cpu("")? + relays[1].process().cpu("")?)
+}
+
+impl Hop {
+    async fn start(
+        arguments: &Arguments,
+        name: &'static str,
+        upstream: SocketAddr,
+        ledger: &Arc<Ledger>,
+    ) -> anyhow::Result<Self> {
+        let address = free_address()?;
+        let mut plan = steps::plan(arguments, address, ledger);
+        plan.returns = true;
+        let mut hop = Self {
+            name,
+            fleet: Fleet::start(&plan, arguments.threads)?,
+            plan,
+            relay: None,
+            address,
+            upstream,
+        };
+        hop.relay = Some(hop.launch(arguments).await?);
+        Ok(hop)
+    }
+
+    async fn launch(&self, arguments: &Arguments) -> anyhow::Result<Relay> {
+        Relay::start(&Launch {
+            program: arguments.relay_bin.as_deref(),
+            listen: Some(self.address),
+            source: Source::Upstream(self.upstream),
+            quiet: true,
+        })
+        .await
+    }
+}

@@ -1,0 +1,256 @@
+//! The first of two control planes fails and returns, twice: once with equal content, once with changes. What the clients
+//! are sent is counted, and must be exactly what differs for them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::steps::{self, Sent};
+use super::{local, now, prepare};
+use crate::arguments::{Arguments, Kind};
+use crate::client::Wish;
+use crate::control_plane::ControlPlane;
+use crate::findings::Findings;
+use crate::fleet::{Fleet, Plan};
+use crate::ledger::Ledger;
+use crate::relay::{Launch, Relay, Source};
+
+/// Where the names stand, and so what makes a session leave a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaves {
+    /// Under an authority with `fallback_on_reachability_only`: a failure (G-04).
+    Unreachable,
+    /// Of old style: a failure while something is missing (G-03).
+    Lacking,
+}
+
+const AUTHORITY: &str = "fleet.example.com";
+/// One client in so many asks for what only the second control plane has.
+const EVERY: u32 = 10;
+const CONNECTED: &str = "distributary_upstream_connected";
+
+/// The running parts, of which clients and relay end before the control planes.
+struct Failover<'a> {
+    arguments: &'a Arguments,
+    leaves: Leaves,
+    plan: Plan,
+    fleet: Fleet,
+    relay: Relay,
+    primary: Option<ControlPlane>,
+    fallback: Option<ControlPlane>,
+    address: SocketAddr,
+    findings: Findings,
+}
+
+/// Plays it for both kinds of names.
+pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Findings> {
+    prepare(arguments, 1)?;
+    let mut findings = Findings::new(format!(
+        "{} clients (delta ADS, {} endpoints by name of {}, {} bytes each), a relay and two control planes",
+        arguments.clients(),
+        arguments.names.min(arguments.resources),
+        arguments.resources,
+        arguments.bytes
+    ));
+    for leaves in [Leaves::Unreachable, Leaves::Lacking] {
+        let mut failover = Failover::start(arguments, leaves, findings).await?;
+        let outcome = failover.play(say).await;
+        findings = failover.finish()?;
+        if let Err(error) = outcome {
+            findings.fail(format!("{leaves:?}: {error:#}"));
+        }
+    }
+    Ok(findings)
+}
+
+impl<'a> Failover<'a> {
+    async fn start(arguments: &'a Arguments, leaves: Leaves, findings: Findings) -> anyhow::Result<Self> {
+        let authority = (leaves == Leaves::Unreachable).then_some(AUTHORITY);
+        // One extra for each of the two outages.
+        let ledger = Ledger::under(authority, Kind::Eds, arguments.resources, 2, arguments.bytes, now());
+        let ledger = Arc::new(ledger);
+        let primary = ControlPlane::start(local(), Arc::clone(&ledger))?;
+        let fallback = ControlPlane::start(local(), Arc::clone(&ledger))?;
+        let relay = Relay::start(&Launch {
+            program: arguments.relay_bin.as_deref(),
+            listen: None,
+            source: Source::Config(config(primary.address, fallback.address)),
+            quiet: true,
+        })
+        .await?;
+        let plan = steps::plan(arguments, relay.address, &ledger);
+        Ok(Self {
+            arguments,
+            leaves,
+            fleet: Fleet::start(&plan, arguments.threads)?,
+            plan,
+            relay,
+            address: primary.address,
+            primary: Some(primary),
+            fallback: Some(fallback),
+            findings,
+        })
+    }
+
+    async fn play(&mut self, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
+        let (word, title) = match self.leaves {
+            Leaves::Unreachable => ("on", "an authority with fallback_on_reachability_only: everybody moves"),
+            Leaves::Lacking => ("off", "names of old style: only those move who ask for more"),
+        };
+        say(title);
+        self.findings.note("with", title);
+        steps::join(self.arguments, &self.fleet, self.plan.clients).await?;
+        steps::quiet(self.arguments, &self.fleet, Sent::to(&self.fleet)).await?;
+        say(&format!("{word}: the first outage, with equal content"));
+        self.outage(0).await.context("the first outage")?;
+        self.revive(0, 0).await.context("the first return")?;
+        say(&format!("{word}: the second outage, with changes"));
+        self.outage(1).await.context("the second outage")?;
+        let late = self.change_below().await.context("a change at the fallback")?;
+        // What only a control plane says that starts from now on.
+        let index = self.plan.ledger.len() / 2;
+        let wanting = self.plan.wanting(index);
+        let _ = self.plan.ledger.foretell(index, true, wanting, now());
+        self.revive(1, u64::from(late) + u64::from(wanting))
+            .await
+            .context("the second return")?;
+        say(&format!("{word}: the fallback goes"));
+        self.change_above().await.context("a change at the primary")
+    }
+
+    /// The primary fails. Nobody is sent anything for that; who asks for more gets exactly that.
+    async fn outage(&mut self, turn: u32) -> anyhow::Result<()> {
+        let (before, cpu) = (Sent::to(&self.fleet), self.relay.process().cpu("")?);
+        let streams = self.fallback_streams();
+        self.primary = None;
+        let noticed = self.until_connected(self.address, 0.0).await?;
+        self.findings.time("  the primary fails, noticed after", noticed);
+        if self.leaves == Leaves::Unreachable {
+            let fallback = self.fallback.as_ref().map(|fallback| fallback.address);
+            let moved = self.until_connected(fallback.context("no fallback")?, 1.0).await?;
+            self.findings.time("  the fallback answers after", moved);
+        }
+        let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
+        self.findings.expect("  messages to clients for that", sent.messages, 0);
+        if self.leaves == Leaves::Lacking {
+            // G-06: nobody lacks anything, so nobody is asked.
+            let opened = self.fallback_streams() - streams;
+            self.findings.expect("  streams to the fallback for that", opened, 0);
+            self.ask_for_more(turn).await?;
+        }
+        let taken = self.relay.process().cpu("")?.saturating_sub(cpu);
+        self.findings.time("  processor time of the relay", taken);
+        Ok(())
+    }
+
+    async fn ask_for_more(&mut self, turn: u32) -> anyhow::Result<()> {
+        let (before, index) = (Sent::to(&self.fleet), self.plan.ledger.len() + turn);
+        let asking = u64::from(self.movers());
+        self.fleet.wish(Wish { every: EVERY, index });
+        let done = || before.since(&self.fleet).named >= asking;
+        let what = "those who ask for what only the fallback has";
+        let served = steps::until(self.arguments, what, &self.fleet, done).await?;
+        let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
+        self.findings.time("  one in ten asks for more, served after", served);
+        self.findings.expect("  messages for that", sent.messages, asking);
+        self.findings.expect("  resources in them", sent.named, asking);
+        Ok(())
+    }
+
+    /// A change at the fallback reaches those who moved and nobody else. Returns how many have to wait for it.
+    async fn change_below(&mut self) -> anyhow::Result<u32> {
+        // The first client wants it, which is one of those who ask for more.
+        let index = 0;
+        let wanting = self.plan.wanting(index);
+        let moved = match self.leaves {
+            Leaves::Unreachable => wanting,
+            Leaves::Lacking => self.plan.wanting_among(index, EVERY),
+        };
+        let before = Sent::to(&self.fleet);
+        let _ = self.plan.ledger.change(index, wanting, false, now());
+        let done = || before.since(&self.fleet).named >= u64::from(moved);
+        steps::until(self.arguments, "those who moved", &self.fleet, done).await?;
+        let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
+        let what = "  a change at the fallback, messages to those who moved";
+        self.findings.expect(what, sent.messages, u64::from(moved));
+        self.findings.note("  of so many clients that want it", wanting);
+        Ok(wanting - moved)
+    }
+
+    /// The primary returns. What differs there, and that it does not know what only the fallback had, is sent.
+    async fn revive(&mut self, turn: u32, differing: u64) -> anyhow::Result<()> {
+        let mut wanted = differing;
+        if self.leaves == Leaves::Lacking {
+            let (index, movers) = (self.plan.ledger.len() + turn, self.movers());
+            let _ = self.plan.ledger.foretell(index, false, movers, now());
+            wanted += u64::from(movers);
+        }
+        let (before, cpu) = (Sent::to(&self.fleet), self.relay.process().cpu("")?);
+        self.primary = Some(ControlPlane::start(self.address, Arc::clone(&self.plan.ledger))?);
+        let noticed = self.until_connected(self.address, 1.0).await?;
+        self.findings.time("  the primary returns, noticed after", noticed);
+        let done = || before.since(&self.fleet).named >= wanted;
+        steps::until(self.arguments, "what differs", &self.fleet, done).await?;
+        let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
+        if wanted == 0 {
+            self.findings.expect("  messages to clients for that", sent.messages, 0);
+        } else {
+            self.findings
+                .expect("  resources that changed or went", sent.named, wanted);
+            self.findings.note("  messages for that", sent.messages);
+        }
+        let taken = self.relay.process().cpu("")?.saturating_sub(cpu);
+        self.findings.time("  processor time of the relay", taken);
+        // The fallback has not got it any more either: nobody is sent it once more when it serves again.
+        self.plan.ledger.announce(self.plan.ledger.len() + turn);
+        Ok(())
+    }
+
+    /// Everybody is back: the fallback is not missed, and a change at the primary reaches all.
+    async fn change_above(&mut self) -> anyhow::Result<()> {
+        if let Some(fallback) = self.fallback.take() {
+            steps::rejections(&fallback, &mut self.findings);
+        }
+        let index = self.plan.ledger.len() / 4;
+        let (before, wanting) = (Sent::to(&self.fleet), self.plan.wanting(index));
+        let _ = self.plan.ledger.change(index, wanting, false, now());
+        let done = || before.since(&self.fleet).named >= u64::from(wanting);
+        steps::until(self.arguments, "everybody at the primary", &self.fleet, done).await?;
+        let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
+        let what = "  without the fallback, messages for a change at the primary";
+        self.findings.expect(what, sent.messages, u64::from(wanting));
+        Ok(())
+    }
+
+    async fn until_connected(&self, server: SocketAddr, state: f64) -> anyhow::Result<Duration> {
+        let label = format!("{server}");
+        let is = |value: f64| (value - state).abs() < 0.5;
+        steps::until_gauge(self.arguments, &self.relay, (CONNECTED, &label), is).await
+    }
+
+    fn fallback_streams(&self) -> u64 {
+        self.fallback.as_ref().map_or(0, |fallback| fallback.counts.streams())
+    }
+
+    const fn movers(&self) -> u32 {
+        self.plan.clients.div_ceil(EVERY)
+    }
+
+    fn finish(mut self) -> anyhow::Result<Findings> {
+        steps::finish(self.fleet, &mut self.findings)?;
+        for control_plane in self.primary.iter().chain(&self.fallback) {
+            steps::rejections(control_plane, &mut self.findings);
+        }
+        Ok(self.findings)
+    }
+}
+
+fn config(primary: SocketAddr, fallback: SocketAddr) -> String {
+    let servers = format!("[{{ server_uri: 'http://{primary}' }}, {{ server_uri: 'http://{fallback}' }}]");
+    format!(
+        "upstream:\n  xds_servers: {servers}\n  authorities:\n    {AUTHORITY}:\n      xds_servers: {servers}\n      \
+         fallback_on_reachability_only: true\n"
+    )
+}

@@ -1,0 +1,136 @@
+//! The control plane is away, and the relay is killed and started again: from its snapshot it serves those who come back, who
+//! hold everything already, and those who come for the first time. Then the control plane returns with a difference.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use super::steps::{self, Sent};
+use super::{local, now, prepare};
+use crate::arguments::Arguments;
+use crate::control_plane::ControlPlane;
+use crate::findings::Findings;
+use crate::fleet::Fleet;
+use crate::ledger::Ledger;
+use crate::relay::{Launch, Relay, Source, free_address};
+
+const SNAPSHOTS: &str = "distributary_snapshots_total";
+const WRITTEN: &str = "result=\"written\"";
+const STREAMS: &str = "distributary_streams";
+
+/// A folder for snapshots, which goes when this does.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> anyhow::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("distributary-load-{}", std::process::id()));
+        std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left of it is in the system's folder for such things.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Plays it.
+pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Findings> {
+    prepare(arguments, 1)?;
+    let mut findings = Findings::new(format!(
+        "{} clients (delta ADS, {} resources of {} bytes), a relay with snapshots",
+        arguments.clients(),
+        arguments.resources,
+        arguments.bytes
+    ));
+    let ledger = Arc::new(Ledger::new(arguments.kind, arguments.resources, arguments.bytes, now()));
+    let address = free_address()?;
+    let mut plan = steps::plan(arguments, address, &ledger);
+    plan.returns = true;
+    let old = Fleet::start(&plan, arguments.threads)?;
+    plan.clients = 1;
+    let fresh = Fleet::start(&plan, 1)?;
+    let outcome = play(arguments, [&old, &fresh], &ledger, address, &mut findings, say).await;
+    for fleet in [old, fresh] {
+        steps::finish(fleet, &mut findings)?;
+    }
+    if let Err(error) = outcome {
+        findings.fail(format!("{error:#}"));
+    }
+    Ok(findings)
+}
+
+async fn play(
+    arguments: &Arguments,
+    [old, fresh]: [&Fleet; 2],
+    ledger: &Arc<Ledger>,
+    address: std::net::SocketAddr,
+    findings: &mut Findings,
+    say: &mut impl FnMut(&str),
+) -> anyhow::Result<()> {
+    let folder = Folder::new()?;
+    let clients = arguments.clients();
+    let control_plane = ControlPlane::start(local(), Arc::clone(ledger))?;
+    let upstream = control_plane.address;
+    let launch = Launch {
+        program: arguments.relay_bin.as_deref(),
+        listen: Some(address),
+        source: Source::Config(config(upstream, &folder.0)),
+        quiet: true,
+    };
+    let relay = Relay::start(&launch).await?;
+    say("everybody joins");
+    steps::join(arguments, old, clients).await?;
+    steps::quiet(arguments, old, Sent::to(old)).await?;
+    let _ = ledger.change(2, clients, false, now());
+    let metrics = relay.metrics().await?;
+    let written = metrics.of(SNAPSHOTS, WRITTEN);
+    let taken = steps::until_gauge(arguments, &relay, (SNAPSHOTS, WRITTEN), |now| now > written).await?;
+    findings.time("a change is in a snapshot after", taken);
+    // One that was being written meanwhile is followed by another.
+    steps::quiet(arguments, old, Sent::to(old)).await?;
+
+    say("the control plane goes, and the relay is killed");
+    drop(control_plane);
+    let (before, began) = (Sent::to(old), now());
+    relay.kill()?;
+    let relay = Relay::start(&launch).await?;
+    let back = || old.progress.returned() >= u64::from(clients);
+    steps::until(arguments, "everybody, back again", old, back).await?;
+    let streams = f64::from(clients);
+    steps::until_sum(arguments, &relay, STREAMS, |open| open >= streams).await?;
+    findings.time("the relay is killed, everybody is back after", began.elapsed());
+    let sent = steps::quiet(arguments, old, before).await?;
+    findings.note("  messages to those who hold everything", sent.messages);
+    findings.expect("  resources in them", sent.named, 0);
+    let served = steps::join(arguments, fresh, 1).await.context("a fresh client")?;
+    findings.time("  a fresh client has everything after", served);
+
+    say("the control plane returns with a change and a removal");
+    let before = [old, fresh].map(Sent::to);
+    let everybody = clients + 1;
+    let _ = ledger.foretell(0, true, everybody, now());
+    let _ = ledger.foretell(1, false, everybody, now());
+    let control_plane = ControlPlane::start(upstream, Arc::clone(ledger))?;
+    for ((fleet, before), clients) in [old, fresh].into_iter().zip(before).zip([clients, 1]) {
+        let wanted = 2 * u64::from(clients);
+        let done = || before.since(fleet).named >= wanted;
+        let taken = steps::until(arguments, "the difference", fleet, done).await?;
+        let sent = steps::quiet(arguments, fleet, before).await?;
+        findings.time("the control plane returns, the difference is there after", taken);
+        findings.note("  messages for it", sent.messages);
+        findings.expect("  resources that changed or went", sent.named, wanted);
+    }
+    steps::rejections(&control_plane, findings);
+    Ok(())
+}
+
+fn config(upstream: std::net::SocketAddr, folder: &Path) -> String {
+    let folder = folder.display();
+    format!(
+        "upstream:\n  xds_servers: [{{ server_uri: 'http://{upstream}' }}]\nsnapshot: {{ dir: '{folder}', interval: 250ms }}\n"
+    )
+}
