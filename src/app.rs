@@ -1,5 +1,6 @@
 //! The wiring: from a checked configuration to running parts. It owns what is connected to what, and nothing else.
 
+mod overview;
 mod plan;
 mod warm;
 
@@ -10,9 +11,10 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::MissedTickBehavior;
 
+use overview::Overview;
 use warm::Warm;
 
-use crate::admin::{Admin, AdminError, Shown};
+use crate::admin::{self, Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::config::{Address, Config, Source};
 use crate::downstream::{self, Shared};
@@ -52,13 +54,6 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let mut signals = StopSignals::listen().map_err(AppError::Signals)?;
     let metrics = Metrics::new(config.types.keys().map(String::as_str));
     let health = Arc::new(Health::new());
-    let shown = Shown {
-        metrics: metrics.clone(),
-        health: health.clone(),
-    };
-    let admin = Admin::start(&config.admin, shown)?;
-    tracing::info!(address = %admin.address(), "admin address");
-
     let mark = plan::mark(&config);
     let scopes = Arc::new(Scopes::new(
         config.classes.clone(),
@@ -66,6 +61,19 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         plan::views(&config),
         config.limits.views,
     ));
+    let overview = Overview::new(&config, &scopes);
+    let looking = {
+        let overview = overview.clone();
+        move || overview.look()
+    };
+    let shown = Shown {
+        metrics: metrics.clone(),
+        overview: admin::Overview::new(looking),
+        health: health.clone(),
+    };
+    let admin = Admin::start(&config.admin, shown)?;
+    tracing::info!(address = %admin.address(), "admin address");
+
     let library = Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk));
     let schemas = Schemas::with_files(&config.descriptors)?;
     let shared = Arc::new(Shared {
@@ -86,8 +94,8 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 
     tokio::select! {
         () = signals.next() => {}
-        () = feed(&config, &mark, &shared, warm.as_ref()) => {}
-        () = look_after(&scopes, &library, &metrics) => {}
+        () = feed(&config, &mark, &shared, warm.as_ref(), &overview) => {}
+        () = look_after(&scopes, &library, &metrics, &overview) => {}
         () = keep(warm.as_deref()) => {}
     }
     tracing::info!(within = ?config.timers.drain, "draining");
@@ -98,7 +106,8 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     drop((drain, shared));
     let last = async {
         if let Some(last) = last {
-            last.await;
+            // A disk that hangs does not keep the relay from ending.
+            drop(tokio::time::timeout_at(deadline, last).await);
         }
     };
     tokio::select! {
@@ -133,7 +142,7 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
 }
 
 /// Gives every new view its writer.
-async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Warm>>) {
+async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Warm>>, overview: &Overview) {
     let (scopes, metrics) = (&shared.scopes, &shared.metrics);
     let mut servers: Vec<Fed> = Vec::new();
     for (at, server) in config.upstream.servers.iter().enumerate() {
@@ -163,7 +172,9 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
             let warm = warm.cloned();
             match servers.get(view.server()) {
                 Some(Fed::Grpc(target, settings)) => {
-                    spawn(fill(Writer::new(view.clone(), &node, target, settings), view, warm));
+                    let writer = Writer::new(view.clone(), &node, target, settings);
+                    overview.add(&view, writer.statuses());
+                    spawn(fill(writer, view, warm));
                 }
                 Some(Fed::Rest(server, polling)) => {
                     spawn(fill(Writer::polling(view.clone(), &node, server, polling), view, warm));
@@ -223,7 +234,7 @@ async fn reach(servers: Vec<Fed>) {
 }
 
 /// Looks after the views, and shows what they hold.
-async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics) {
+async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics, overview: &Overview) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -231,6 +242,7 @@ async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics) {
         scopes.sweep(now.into_std());
         library.purge();
         show(&scopes.all(), metrics);
+        overview.say();
     }
 }
 

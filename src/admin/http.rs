@@ -1,14 +1,17 @@
 //! The paths of the admin address and what each answers.
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use serde::Deserialize;
 use tower::limit::GlobalConcurrencyLimitLayer;
 
 use super::Shown;
+use super::clock::Clock;
 use crate::telemetry::Status;
 
 /// Requests that are answered at a time; the rest wait their turn.
@@ -17,6 +20,7 @@ const CONCURRENT_REQUESTS: usize = 64;
 const HELP: &str = "\
 /ready             200 when clients can be served, 503 before and while draining (also /healthz/ready)
 /live              200 when the program turns (also /healthz)
+/clusters          how it stands with every control plane, and why; ?format=json for programs
 /metrics           metrics for Prometheus (also /stats/prometheus)
 /help              this list
 ";
@@ -32,6 +36,7 @@ pub(super) fn router(shown: Shown) -> Router {
         .route("/healthz", get(async || "LIVE\n"))
         .route("/ready", get(ready))
         .route("/healthz/ready", get(ready))
+        .route("/clusters", get(clusters))
         .route("/metrics", get(metrics))
         .route("/stats/prometheus", get(metrics))
         .fallback(async |uri: Uri| {
@@ -62,7 +67,38 @@ async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
     }
 }
 
+/// How the answer looks.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    #[serde(default)]
+    format: Format,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    #[default]
+    Text,
+    Json,
+}
+
+async fn clusters(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
+    let clusters = shown.overview.look();
+    match wanted {
+        Ok(Query(Wanted { format: Format::Text })) => clusters.text(Clock::read()).into_response(),
+        Ok(Query(Wanted { format: Format::Json })) => {
+            let json = [(header::CONTENT_TYPE, "application/json")];
+            (json, clusters.json(Clock::read()).to_string()).into_response()
+        }
+        Err(_) => (StatusCode::BAD_REQUEST, "write /clusters or /clusters?format=json\n").into_response(),
+    }
+}
+
 async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    let names = shown.overview.look().resources.into_iter();
+    let names = names.map(|((authority, cached, name), count)| (authority, cached.word(), name, count));
+    shown.metrics.show_names(names);
     let accepted = headers
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok())
@@ -96,7 +132,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crate::admin::{Admin, Shown};
+    use crate::admin::{Admin, Clusters, Overview, Shown};
     use crate::config::Address;
     use crate::telemetry::{Health, Metrics, Status};
 
@@ -113,6 +149,7 @@ mod tests {
         let health = Arc::new(Health::new());
         let shown = Shown {
             metrics: Metrics::new([]),
+            overview: Overview::new(Clusters::default),
             health: Arc::clone(&health),
         };
         let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shown).unwrap();
@@ -160,6 +197,25 @@ mod tests {
     }
 
     #[test]
+    fn clusters_as_text_and_as_json() {
+        let (_admin, address, _health) = start();
+        let answer = ask(address, "GET /clusters");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.contains("text/plain"),
+            "{answer}"
+        );
+        let answer = ask(address, "GET /clusters?format=json");
+        assert!(answer.contains("content-type: application/json\r\n"), "{answer}");
+        assert!(answer.ends_with("{\"authorities\":[]}"), "{answer}");
+        let answer = ask(address, "GET /clusters?format=xml");
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(
+            answer.ends_with("write /clusters or /clusters?format=json\n"),
+            "{answer}"
+        );
+    }
+
+    #[test]
     fn wrong_paths_and_methods_say_what_is_right() {
         let (_admin, address, _health) = start();
         let answer = ask(address, "GET /nowhere");
@@ -179,6 +235,7 @@ mod tests {
         let (admin, _, _health) = start();
         let shown = Shown {
             metrics: Metrics::new([]),
+            overview: Overview::new(Clusters::default),
             health: Arc::new(Health::new()),
         };
         let error = Admin::start(admin.address(), shown).unwrap_err().to_string();
@@ -195,6 +252,7 @@ mod tests {
         let address = Address::Unix(path.clone());
         let shown = || Shown {
             metrics: Metrics::new([]),
+            overview: Overview::new(Clusters::default),
             health: Arc::new(Health::new()),
         };
         let admin = Admin::start(&address, shown()).unwrap();

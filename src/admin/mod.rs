@@ -1,7 +1,12 @@
 //! The admin address: probes and metrics over HTTP/1.1. It owns the paths and its own thread, so that it answers when
 //! the data side is busy. It knows nothing of the protocol: it shows what it is given.
 
+mod clock;
+mod clusters;
 mod http;
+
+pub use clock::Clock;
+pub use clusters::{Cached, Clusters, Held, Lacking, Overview, Server, State};
 
 use std::io;
 use std::net::{self, SocketAddr};
@@ -32,6 +37,8 @@ pub struct Admin {
 pub struct Shown {
     /// For `/metrics`.
     pub metrics: Arc<Metrics>,
+    /// For `/clusters`, and what `/metrics` says of names.
+    pub overview: Overview,
     /// For the probes.
     pub health: Arc<Health>,
 }

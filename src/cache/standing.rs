@@ -2,6 +2,7 @@
 //!
 //! Owns who is told when the server fails or answers again. Refuses to choose another server.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -64,6 +65,21 @@ impl View {
     #[must_use]
     pub fn lacking(&self) -> Vec<(TypeUrl, Target)> {
         self.leases.unanswered(&self.cut())
+    }
+
+    /// How many sessions want any of these.
+    #[must_use]
+    pub fn sessions_of(&self, wanted: &[(TypeUrl, Target)]) -> usize {
+        let sets = self.sets.read();
+        let mut concerned = BTreeSet::new();
+        for (type_url, target) in wanted {
+            self.leases.waiters(type_url, target, |set| {
+                concerned.insert(set);
+            });
+        }
+        let members = concerned.into_iter().flat_map(|set| sets.members(set));
+        let sessions: BTreeSet<_> = members.map(Arc::as_ptr).collect();
+        sessions.len()
     }
 
     fn ring_lacking(&self, cut: &Cut) {

@@ -53,6 +53,7 @@ pub struct Client {
     feeds: BTreeMap<TypeUrl, Feed>,
     agenda: Agenda,
     stream: Option<Stream>,
+    received: Option<Received>,
 }
 
 /// What all upstream streams of a relay have in common.
@@ -77,6 +78,17 @@ pub enum Request {
     Sotw(DiscoveryRequest),
     /// Incremental.
     Delta(DeltaDiscoveryRequest),
+}
+
+/// What was in a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Of which type.
+    pub type_url: TypeUrl,
+    /// How many resources were in order.
+    pub valid: usize,
+    /// How many were not.
+    pub invalid: usize,
 }
 
 /// What holds for the present stream alone.
@@ -106,6 +118,7 @@ impl Client {
             feeds: BTreeMap::new(),
             agenda: Agenda::default(),
             stream: None,
+            received: None,
         }
     }
 
@@ -270,6 +283,11 @@ impl Client {
         Some(request)
     }
 
+    /// What was in the last response, if nobody has asked yet.
+    pub const fn take_received(&mut self) -> Option<Received> {
+        self.received.take()
+    }
+
     /// When [`handle_timeout`](Self::handle_timeout) is due, or an answer that had to wait may go out.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
@@ -281,7 +299,14 @@ impl Client {
         let Some(feed) = self.feeds.get_mut(type_url).filter(|feed| feed.line.opened) else {
             return Vec::new();
         };
-        let (changes, message) = feed.receive(read(type_url), self.dialect, now);
+        let message = read(type_url);
+        let valid = message.entries.len();
+        let (changes, message) = feed.receive(message, self.dialect, now);
+        self.received = Some(Received {
+            type_url: type_url.clone(),
+            valid,
+            invalid: message.faults.count(),
+        });
         let answer = Answer {
             error: message.faults.text(),
             nonce: message.nonce,

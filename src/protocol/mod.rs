@@ -12,7 +12,7 @@ mod server;
 mod settings;
 
 pub use backoff::Backoff;
-pub use client::{Client, ClientSettings, Request, Unreadable, read_delta, read_sotw};
+pub use client::{Client, ClientSettings, Received, Request, Unreadable, read_delta, read_sotw};
 pub use demand::{Demand, Leg};
 pub use end::{Code, End};
 pub use fallback::{Fallback, Look, Step};

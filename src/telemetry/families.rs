@@ -6,7 +6,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-use super::metrics::{TypeMetrics, UpstreamMetrics};
+use super::metrics::{TypeMetrics, Updates, UpstreamMetrics};
 
 const PREFIX: &str = "distributary";
 
@@ -20,7 +20,7 @@ const CONVERGENCE_SECONDS: [f64; 14] = [
 type Labels<const N: usize> = [(&'static str, String); N];
 
 /// Every metric that is registered, without the values of its labels.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Families {
     pub(super) connections: Gauge,
     pub(super) views: Gauge,
@@ -45,6 +45,10 @@ pub(super) struct Families {
     upstream_nacks: Family<Labels<1>, Counter>,
     upstream_failures: Family<Labels<1>, Counter>,
     grpc_connected: Family<Labels<2>, Gauge>,
+    grpc_server_failure: Family<Labels<2>, Counter>,
+    grpc_updates_valid: Family<Labels<3>, Counter>,
+    grpc_updates_invalid: Family<Labels<3>, Counter>,
+    grpc_resources: Family<Labels<4>, Gauge>,
 }
 
 impl Families {
@@ -54,6 +58,10 @@ impl Families {
         let histogram: fn() -> Histogram = || Histogram::new(CONVERGENCE_SECONDS);
         let connected = "Whether the relay has a working stream to the server";
         let grpc_connected = register(registry, "grpc_xds_client_connected", connected, Family::default());
+        let grpc_server_failure = register(registry, "grpc_xds_client_server_failure", "Times that a server went from healthy to unreachable", Family::default());
+        let grpc_updates_valid = register(registry, "grpc_xds_client_resource_updates_valid", "Resources received that are in order", Family::default());
+        let grpc_updates_invalid = register(registry, "grpc_xds_client_resource_updates_invalid", "Resources received that are not", Family::default());
+        let grpc_resources = register(registry, "grpc_xds_client_resources", "Names by what is known of them", Family::default());
         let own = registry.sub_registry_with_prefix(PREFIX);
         let build: Family<Labels<1>, Gauge> = register(own, "build_info", "The program's version", Family::default());
         build.get_or_create(&[("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
@@ -81,6 +89,10 @@ impl Families {
             upstream_nacks: register(own, "upstream_nacks", "Responses that the relay rejected", Family::default()),
             upstream_failures: register(own, "upstream_failures", "Failures to reach the server, and streams that it ended before its first response", Family::default()),
             grpc_connected,
+            grpc_server_failure,
+            grpc_updates_valid,
+            grpc_updates_invalid,
+            grpc_resources,
         }
     }
 
@@ -112,7 +124,7 @@ impl Families {
         }
     }
 
-    pub(super) fn of_server(&self, uri: &str) -> UpstreamMetrics {
+    pub(super) fn of_server(&self, uri: &str, updates: Updates) -> UpstreamMetrics {
         let labels = [("server", uri.to_owned())];
         let grpc_labels = [
             ("grpc_target", GRPC_TARGET.to_owned()),
@@ -123,10 +135,40 @@ impl Families {
                 self.upstream_connected.get_or_create(&labels).clone(),
                 self.grpc_connected.get_or_create(&grpc_labels).clone(),
             ],
-            self.upstream_responses.get_or_create(&labels).clone(),
-            self.upstream_nacks.get_or_create(&labels).clone(),
-            self.upstream_failures.get_or_create(&labels).clone(),
+            [
+                self.upstream_responses.get_or_create(&labels).clone(),
+                self.upstream_nacks.get_or_create(&labels).clone(),
+                self.upstream_failures.get_or_create(&labels).clone(),
+                self.grpc_server_failure.get_or_create(&grpc_labels).clone(),
+            ],
+            updates,
         )
+    }
+}
+
+impl Families {
+    /// What a server has sent of a type: resources that are in order, and those that are not.
+    pub(super) fn updates(&self, uri: &str, label: &str) -> [Counter; 2] {
+        let labels = [
+            ("grpc_target", GRPC_TARGET.to_owned()),
+            ("grpc_xds_server", uri.to_owned()),
+            ("grpc_xds_resource_type", label.to_owned()),
+        ];
+        [&self.grpc_updates_valid, &self.grpc_updates_invalid].map(|family| family.get_or_create(&labels).clone())
+    }
+
+    /// Shows how many names there are by authority, state and type, and no others.
+    pub(super) fn names(&self, counts: impl Iterator<Item = ([String; 3], i64)>) {
+        self.grpc_resources.clear();
+        for ([authority, state, label], count) in counts {
+            let labels = [
+                ("grpc_target", GRPC_TARGET.to_owned()),
+                ("grpc_xds_authority", authority),
+                ("grpc_xds_cache_state", state),
+                ("grpc_xds_resource_type", label),
+            ];
+            self.grpc_resources.get_or_create(&labels).set(count);
+        }
     }
 }
 

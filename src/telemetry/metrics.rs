@@ -13,12 +13,15 @@ use prometheus_client::registry::Registry;
 use super::families::Families;
 use crate::xds::TypeUrl;
 
+/// A78: what stands for the authority of names that have none.
+const OLD_STYLE: &str = "#old";
+
 /// Every number that the relay shows. Counting is an atomic addition: look a type up once, not for every event.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     families: Families,
-    configured: BTreeSet<String>,
+    configured: Arc<BTreeSet<String>>,
     types: Mutex<BTreeMap<String, Arc<TypeMetrics>>>,
     servers: Mutex<BTreeMap<String, Arc<UpstreamMetrics>>>,
     /// Client connections that are open.
@@ -89,6 +92,9 @@ pub struct UpstreamMetrics {
     pub nacks: Counter,
     /// Times that it could not be reached, or ended a stream before its first response.
     pub failures: Counter,
+    /// Times that this began, after it could be reached.
+    pub lost: Counter,
+    updates: Updates,
 }
 
 impl Metrics {
@@ -113,7 +119,7 @@ impl Metrics {
             },
             registry,
             families,
-            configured: configured.into_iter().map(str::to_owned).collect(),
+            configured: Arc::new(configured.into_iter().map(str::to_owned).collect()),
             types: Mutex::default(),
             servers: Mutex::default(),
         })
@@ -136,7 +142,15 @@ impl Metrics {
     #[must_use]
     pub fn upstream(&self, uri: &str) -> Arc<UpstreamMetrics> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(self.families.of_server(uri));
+        let new = || {
+            let (families, configured) = (self.families.clone(), self.configured.clone());
+            let updates = Updates {
+                families,
+                configured,
+                uri: uri.to_owned(),
+            };
+            Arc::new(self.families.of_server(uri, updates))
+        };
         Arc::clone(servers.entry(uri.to_owned()).or_insert_with(new))
     }
 
@@ -161,12 +175,24 @@ impl Metrics {
         }
     }
 
-    fn label<'a>(&'a self, type_url: &TypeUrl) -> &'a str {
-        match (type_url.short(), self.configured.get(type_url.full_name())) {
-            (Some(short), _) => short,
-            (None, Some(configured)) => configured,
-            (None, None) => "other",
+    /// Shows how many names there are: by authority, by what is known of them, and by type.
+    pub fn show_names(&self, names: impl Iterator<Item = (String, &'static str, TypeUrl, usize)>) {
+        let mut counts: BTreeMap<[String; 3], i64> = BTreeMap::new();
+        for (authority, state, type_url, count) in names {
+            let authority = if authority.is_empty() {
+                OLD_STYLE.to_owned()
+            } else {
+                authority
+            };
+            let key = [authority, state.to_owned(), self.label(&type_url).to_owned()];
+            let sum = counts.entry(key).or_default();
+            *sum = sum.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));
         }
+        self.families.names(counts.into_iter());
+    }
+
+    fn label<'a>(&'a self, type_url: &TypeUrl) -> &'a str {
+        label(&self.configured, type_url)
     }
 
     /// All metrics in the text format.
@@ -177,14 +203,45 @@ impl Metrics {
     }
 }
 
+/// What one control plane sends, by type.
+#[derive(Debug)]
+pub(super) struct Updates {
+    families: Families,
+    configured: Arc<BTreeSet<String>>,
+    uri: String,
+}
+
+/// The name of a type as a label, of which there are only so many.
+fn label<'a>(configured: &'a BTreeSet<String>, type_url: &TypeUrl) -> &'a str {
+    match (type_url.short(), configured.get(type_url.full_name())) {
+        (Some(short), _) => short,
+        (None, Some(configured)) => configured,
+        (None, None) => "other",
+    }
+}
+
 impl UpstreamMetrics {
-    pub(super) fn new(connected: [Gauge; 2], responses: Counter, nacks: Counter, failures: Counter) -> Self {
+    /// It has sent so many resources of a type that are in order, and so many that are not.
+    pub fn resources(&self, type_url: &TypeUrl, valid: usize, invalid: usize) {
+        let updates = &self.updates;
+        let counters = updates
+            .families
+            .updates(&updates.uri, label(&updates.configured, type_url));
+        for (counter, count) in counters.iter().zip([valid, invalid]) {
+            counter.inc_by(count as u64);
+        }
+    }
+
+    pub(super) fn new(connected: [Gauge; 2], counters: [Counter; 4], updates: Updates) -> Self {
+        let [responses, nacks, failures, lost] = counters;
         Self {
             streams: Mutex::new(0),
             connected,
             responses,
             nacks,
             failures,
+            lost,
+            updates,
         }
     }
 

@@ -19,8 +19,13 @@ use super::status::{Board, Phase};
 use super::target::{Settings, Target};
 use super::writer::Talk;
 use crate::proto::google::rpc;
+<<<<<<< HEAD
 use crate::protocol::{Backoff, Client, Leg as Which, Request, read_delta, read_sotw};
 use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
+=======
+use crate::protocol::{Backoff, Client, Leg as Which, Received, Request, read_delta, read_sotw};
+use crate::xds::{Changes, Dialect, Standing};
+>>>>>>> 02c304f (B)
 
 /// One stream of a view.
 pub struct Leg {
@@ -129,6 +134,14 @@ impl Leg {
             Dialect::Delta => self.client.handle_delta(read_delta(bytes)?, received),
         };
         self.target.metrics.responses.inc();
+        if let Some(Received {
+            type_url,
+            valid,
+            invalid,
+        }) = self.client.take_received()
+        {
+            self.target.metrics.resources(&type_url, valid, invalid);
+        }
         tracing::debug!(server = self.target.uri(), leg = ?self.which, size, "response");
         if first {
             self.failing = false;
@@ -197,7 +210,10 @@ impl Leg {
 
     /// G-02: no connection, or a stream that ended before its first response.
     fn failed(&mut self, failure: &Failure) {
-        self.failing = true;
+        if !std::mem::replace(&mut self.failing, true) {
+            self.target.metrics.lost.inc();
+        }
+        self.board.fail();
         let wait = self.backoff.handle_failure(dice());
         self.target.metrics.failures.inc();
         tracing::warn!(

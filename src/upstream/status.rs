@@ -19,6 +19,8 @@ pub struct Status {
     pub dialect: Dialect,
     /// What went wrong last, until a response shows that it is over.
     pub error: Option<String>,
+    /// Since when every attempt came to nothing, if it did.
+    pub failing_since: Option<Instant>,
     /// When the next attempt is made, if one is waited for.
     pub next_attempt: Option<Instant>,
 }
@@ -49,6 +51,7 @@ impl Board {
             since: now(),
             dialect,
             error: None,
+            failing_since: None,
             next_attempt: None,
         })))
     }
@@ -65,7 +68,13 @@ impl Board {
         status.next_attempt = None;
         if phase == Phase::Answering {
             status.error = None;
+            status.failing_since = None;
         }
+    }
+
+    /// An attempt came to nothing.
+    pub(super) fn fail(&self) {
+        self.lock().failing_since.get_or_insert_with(now);
     }
 
     pub(super) fn wait(&self, until: Instant, error: Option<String>) {

@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use crate::plane::{PATIENCE, soon};
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 const SERVICE: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService";
 
 #[expect(clippy::disallowed_methods, reason = "some instant")]

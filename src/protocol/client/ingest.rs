@@ -69,6 +69,10 @@ impl Faults {
         }
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.words.len() + self.more
+    }
+
     pub(super) fn none(&self) -> bool {
         self.words.is_empty()
     }

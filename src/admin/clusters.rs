@@ -1,0 +1,367 @@
+//! How it stands with every control plane, in words and as JSON.
+//!
+//! Owns the form of `/clusters`. Refuses to find anything out: whoever starts the admin address says what to show.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::clock::Clock;
+use crate::xds::TypeUrl;
+
+/// All control planes: for each authority its servers, by priority.
+#[derive(Clone, Debug, Default)]
+pub struct Clusters {
+    /// By the authority's name; the empty one is that of names of old style.
+    pub authorities: BTreeMap<String, Vec<Server>>,
+    /// How many names there are in each state, of each type under each authority.
+    pub resources: BTreeMap<(String, Cached, TypeUrl), usize>,
+}
+
+/// What is known of a name (G-15), as far as a relay, which looks at no body, can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cached {
+    /// Somebody wants it, and nothing is known.
+    Requested,
+    /// It does not exist.
+    DoesNotExist,
+    /// It exists.
+    Acked,
+}
+
+impl Cached {
+    /// The name that gRPC gives it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::DoesNotExist => "does_not_exist",
+            Self::Acked => "acked",
+        }
+    }
+}
+
+/// One server, over all views of it. A server of several lists shows the same sessions and resources in each.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Its name in logs and metrics.
+    pub uri: String,
+    /// How it stands with it.
+    pub state: State,
+    /// Since when.
+    pub since: Option<Instant>,
+    /// What went wrong last, until it answers.
+    pub last_error: Option<String>,
+    /// When it is tried again.
+    pub next_attempt: Option<Instant>,
+    /// How many streams to it are open.
+    pub streams: usize,
+    /// How many sessions read what it says.
+    pub sessions: usize,
+    /// How many sessions read another server, and wait for this one.
+    pub watching: usize,
+    /// What is held of it, by type.
+    pub types: BTreeMap<String, Held>,
+    /// What it has not said.
+    pub lacking: Lacking,
+}
+
+/// How it stands with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nobody wants anything of it.
+    Unused,
+    /// It is being tried.
+    Connecting,
+    /// There is a stream, without an answer yet.
+    Connected,
+    /// It answers.
+    Answering,
+    /// It cannot be reached.
+    Unreachable,
+}
+
+/// What is held of one type.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Held {
+    /// How many resources.
+    pub resources: usize,
+    /// Whether it is what a snapshot said, on which the server has not spoken yet.
+    pub stale: bool,
+}
+
+/// What sessions want and nobody has said.
+#[derive(Clone, Debug, Default)]
+pub struct Lacking {
+    /// How many sessions.
+    pub sessions: usize,
+    /// How many names and wildcards.
+    pub count: usize,
+    /// Some of them.
+    pub some: Vec<String>,
+}
+
+/// Finds out how it stands now.
+#[derive(Clone)]
+pub struct Overview(Arc<dyn Fn() -> Clusters + Send + Sync>);
+
+impl Overview {
+    /// What this finds out.
+    #[must_use]
+    pub fn new(look: impl Fn() -> Clusters + Send + Sync + 'static) -> Self {
+        Self(Arc::new(look))
+    }
+
+    /// How it stands now.
+    #[must_use]
+    pub fn look(&self) -> Clusters {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Overview {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Overview")
+    }
+}
+
+impl State {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Unused => "unused",
+            Self::Connecting => "connecting",
+            Self::Connected => "connected",
+            Self::Answering => "answering",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+impl Clusters {
+    /// One line for each fact, as Envoy has them: `authority::server::key::value`.
+    #[must_use]
+    pub fn text(&self, clock: Clock) -> String {
+        let mut text = String::new();
+        for (authority, servers) in &self.authorities {
+            for (priority, server) in servers.iter().enumerate() {
+                let name = if authority.is_empty() { OLD_STYLE } else { authority };
+                for (key, value) in server.facts(priority, clock) {
+                    let _ = writeln!(text, "{name}::{}::{key}::{value}", server.uri);
+                }
+            }
+        }
+        text
+    }
+
+    /// The same for programs.
+    #[must_use]
+    pub fn json(&self, clock: Clock) -> Value {
+        let authorities = self.authorities.iter().map(|(name, servers)| {
+            let servers: Vec<Value> = servers.iter().map(|server| server.json(clock)).collect();
+            json!({"name": name, "servers": servers})
+        });
+        json!({"authorities": authorities.collect::<Vec<_>>()})
+    }
+}
+
+/// What stands for the authority of names that have none, as in gRPC's metrics.
+pub(super) const OLD_STYLE: &str = "#old";
+
+impl Server {
+    fn facts(&self, priority: usize, clock: Clock) -> Vec<(String, String)> {
+        let time = |at: Option<Instant>| at.map(|at| clock.time(at));
+        let facts = [
+            ("priority", Some(priority.to_string())),
+            ("state", Some(self.state.word().to_owned())),
+            ("since", time(self.since)),
+            ("last_error", self.last_error.clone()),
+            ("next_attempt", time(self.next_attempt)),
+            ("streams", Some(self.streams.to_string())),
+            ("sessions", Some(self.sessions.to_string())),
+            ("watching", Some(self.watching.to_string())),
+        ];
+        let facts = facts
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let types = self.types.iter().flat_map(|(name, held)| {
+            [
+                (format!("{name}::resources"), held.resources.to_string()),
+                (format!("{name}::stale"), held.stale.to_string()),
+            ]
+        });
+        let why = ("why".to_owned(), self.why(clock));
+        facts.chain(types).chain([why]).collect()
+    }
+
+    fn json(&self, clock: Clock) -> Value {
+        let time = |at: Option<Instant>| at.map(|at| clock.time(at));
+        let types = self.types.iter().map(|(name, held)| {
+            let held = json!({"resources": held.resources, "stale": held.stale});
+            (name.clone(), held)
+        });
+        json!({
+            "server": self.uri,
+            "state": self.state.word(),
+            "since": time(self.since),
+            "last_error": self.last_error,
+            "next_attempt": time(self.next_attempt),
+            "streams": self.streams,
+            "sessions": self.sessions,
+            "watching": self.watching,
+            "types": types.collect::<serde_json::Map<_, _>>(),
+            "lacking": {
+                "sessions": self.lacking.sessions,
+                "count": self.lacking.count,
+                "some": self.lacking.some,
+            },
+            "why": self.why(clock),
+        })
+    }
+
+    /// Why it is as it is, in one sentence.
+    #[must_use]
+    pub fn why(&self, clock: Clock) -> String {
+        let mut why = format!("{} {}", self.uri, self.state.word());
+        if let Some(since) = self.since {
+            let _ = write!(why, " since {}", clock.short(since));
+        }
+        if let Some(error) = &self.last_error {
+            let _ = write!(why, " ({error})");
+        }
+        let lacking = &self.lacking;
+        if lacking.count > 0 {
+            let _ = write!(
+                why,
+                "; {} that it never sent: {}",
+                many(lacking.sessions, "session needs", "sessions need")
+                    + &format!(" {}", many(lacking.count, "resource", "resources")),
+                lacking.some.join(", ")
+            );
+            if lacking.some.len() < lacking.count {
+                let _ = write!(why, " and {} more", lacking.count - lacking.some.len());
+            }
+        } else if self.sessions > 0 {
+            let reads = many(self.sessions, "session has", "sessions have");
+            let _ = write!(why, "; {reads} all that they want of it");
+        }
+        if self.watching > 0 {
+            let waits = many(self.watching, "session waits", "sessions wait");
+            let _ = write!(why, "; {waits} for it and read another server");
+        }
+        let stale: Vec<&str> = self
+            .types
+            .iter()
+            .filter(|(_, held)| held.stale)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if !stale.is_empty() {
+            let _ = write!(why, "; what is served of {} is from a snapshot", stale.join(", "));
+        }
+        why
+    }
+}
+
+fn many(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    fn clock() -> Clock {
+        Clock {
+            wall: UNIX_EPOCH + Duration::from_secs(1_795_176_187 + 60),
+            ..Clock::read()
+        }
+    }
+
+    fn server(now: Instant) -> Server {
+        Server {
+            uri: "cp-1:18000".to_owned(),
+            state: State::Unreachable,
+            since: Some(now - Duration::from_secs(60)),
+            last_error: Some("connection refused".to_owned()),
+            next_attempt: Some(now + Duration::from_secs(3)),
+            streams: 0,
+            sessions: 14,
+            watching: 1,
+            types: [(
+                "cds".to_owned(),
+                Held {
+                    resources: 2,
+                    stale: true,
+                },
+            )]
+            .into(),
+            lacking: Lacking {
+                sessions: 14,
+                count: 4,
+                some: vec!["eds a".to_owned(), "eds b".to_owned(), "eds c".to_owned()],
+            },
+        }
+    }
+
+    #[test]
+    fn one_line_for_each_fact() {
+        let clock = clock();
+        let clusters = Clusters {
+            authorities: [(String::new(), vec![server(clock.now)])].into(),
+            ..Clusters::default()
+        };
+        assert_eq!(
+            clusters.text(clock),
+            "\
+#old::cp-1:18000::priority::0
+#old::cp-1:18000::state::unreachable
+#old::cp-1:18000::since::2026-11-20T12:03:07Z
+#old::cp-1:18000::last_error::connection refused
+#old::cp-1:18000::next_attempt::2026-11-20T12:04:10Z
+#old::cp-1:18000::streams::0
+#old::cp-1:18000::sessions::14
+#old::cp-1:18000::watching::1
+#old::cp-1:18000::cds::resources::2
+#old::cp-1:18000::cds::stale::true
+#old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 14 sessions need 4 resources that it never \
+             sent: eds a, eds b, eds c and 1 more; 1 session waits for it and read another server; what is served of cds is from a \
+             snapshot
+"
+        );
+    }
+
+    #[test]
+    fn the_same_for_programs() {
+        let clock = clock();
+        let mut server = server(clock.now);
+        server.state = State::Answering;
+        server.last_error = None;
+        server.lacking = Lacking::default();
+        server.watching = 0;
+        server.types.clear();
+        let clusters = Clusters {
+            authorities: [("a.example".to_owned(), vec![server])].into(),
+            ..Clusters::default()
+        };
+        assert_eq!(
+            clusters.json(clock),
+            json!({"authorities": [{"name": "a.example", "servers": [{
+                "server": "cp-1:18000",
+                "state": "answering",
+                "since": "2026-11-20T12:03:07Z",
+                "last_error": null,
+                "next_attempt": "2026-11-20T12:04:10Z",
+                "streams": 0,
+                "sessions": 14,
+                "watching": 0,
+                "types": {},
+                "lacking": {"sessions": 0, "count": 0, "some": []},
+                "why": "cp-1:18000 answering since 12:03:07; 14 sessions have all that they want of it",
+            }]}]})
+        );
+    }
+}

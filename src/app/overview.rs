@@ -1,0 +1,253 @@
+//! How it stands with every control plane: what the streams say, and whom that concerns.
+//!
+//! Owns putting the two together, and one line in the log for each change. Refuses to decide anything.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::plan;
+use crate::admin::{Cached, Clusters, Held, Lacking, Server, State};
+use crate::cache::{Scopes, View};
+use crate::config::Config;
+use crate::upstream::{Phase, Status};
+use crate::xds::{Class, Known, Name, Standing, Target, TypeUrl};
+
+/// So many of the names that nobody has sent are shown, and so much of each.
+const NAMES_SHOWN: usize = 5;
+const NAME_SHOWN: usize = 80;
+/// Types are what clients say they are; so many are shown each by its name.
+const TYPES_SHOWN: usize = 64;
+
+/// All views and the streams that feed them.
+pub(super) struct Overview {
+    scopes: Arc<Scopes>,
+    /// What logs and metrics call each server.
+    names: Vec<String>,
+    /// The servers of each authority, by priority; the empty one is that of names of old style.
+    routes: BTreeMap<String, Vec<usize>>,
+    streams: Mutex<Vec<(Weak<View>, Statuses)>>,
+    seen: Mutex<BTreeMap<(Class, usize), Seen>>,
+}
+
+type Statuses = Box<dyn Fn() -> [Status; 2] + Send + Sync>;
+
+/// A view as it was at the last look.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    failing: bool,
+    reading: usize,
+}
+
+impl Overview {
+    pub(super) fn new(config: &Config, scopes: &Arc<Scopes>) -> Arc<Self> {
+        let upstream = &config.upstream;
+        let top = (String::new(), upstream.top.clone());
+        let others = upstream.authorities.iter();
+        let others = others.map(|(name, authority)| (name.clone(), authority.servers.clone()));
+        Arc::new(Self {
+            scopes: scopes.clone(),
+            names: (0..upstream.servers.len()).map(|at| upstream.name(at)).collect(),
+            routes: std::iter::once(top).chain(others).collect(),
+            streams: Mutex::default(),
+            seen: Mutex::default(),
+        })
+    }
+
+    /// A view is fed by streams that stand so.
+    pub(super) fn add(&self, view: &Arc<View>, statuses: impl Fn() -> [Status; 2] + Send + Sync + 'static) {
+        let mut streams = lock(&self.streams);
+        streams.retain(|(view, _)| view.strong_count() > 0);
+        streams.push((Arc::downgrade(view), Box::new(statuses)));
+    }
+
+    /// How it stands now.
+    pub(super) fn look(&self) -> Clusters {
+        let views = self.scopes.all();
+        let mut clusters = Clusters::default();
+        for (authority, servers) in &self.routes {
+            let servers = servers.iter().filter_map(|at| self.server(*at, authority, &views));
+            clusters.authorities.insert(authority.clone(), servers.collect());
+        }
+        for view in &views {
+            count(view, &mut clusters.resources);
+        }
+        clusters
+    }
+
+    fn server(&self, at: usize, authority: &str, views: &[Arc<View>]) -> Option<Server> {
+        let views: Vec<_> = views.iter().filter(|view| view.server() == at).collect();
+        let streams: Vec<Status> = {
+            let all = lock(&self.streams);
+            let ours = all.iter().filter(|(of, _)| views.iter().any(|view| is(of, view)));
+            ours.flat_map(|(_, statuses)| statuses()).collect()
+        };
+        let used: Vec<&Status> = streams.iter().filter(|status| status.phase != Phase::Idle).collect();
+        let standings = views.iter().map(|view| view.cut().standing());
+        let state = if used.is_empty() {
+            State::Unused
+        } else {
+            worst(standings)
+        };
+        let since = match state {
+            State::Unreachable => used.iter().filter_map(|status| status.failing_since).min(),
+            State::Answering => since(&used, Phase::Answering),
+            State::Connected => since(&used, Phase::Open),
+            State::Connecting | State::Unused => used.iter().map(|status| status.since).min(),
+        };
+        let open = |status: &&&Status| matches!(status.phase, Phase::Open | Phase::Answering);
+        let readers = views.iter().map(|view| view.readers());
+        let (sessions, watching) = readers.fold((0, 0), |(a, b), (reading, watching)| (a + reading, b + watching));
+        let mut types = BTreeMap::new();
+        views.iter().for_each(|view| hold(view, &mut types));
+        Some(Server {
+            uri: self.names.get(at)?.clone(),
+            state,
+            since,
+            last_error: used.iter().find_map(|status| status.error.clone()),
+            next_attempt: used.iter().filter_map(|status| status.next_attempt).min(),
+            streams: used.iter().filter(open).count(),
+            sessions,
+            watching,
+            types,
+            lacking: lacking(&views, authority),
+        })
+    }
+
+    /// Says what has changed since the last time: one line for each view, however many sessions it concerns.
+    pub(super) fn say(&self) {
+        let mut seen = lock(&self.seen);
+        let views = self.scopes.all();
+        seen.retain(|key, _| {
+            views
+                .iter()
+                .any(|view| (view.class(), view.server()) == (&key.0, key.1))
+        });
+        for view in views {
+            let (reading, watching) = view.readers();
+            let now = Seen {
+                failing: view.cut().standing() == Standing::Failing,
+                reading,
+            };
+            let before = seen.insert((view.class().clone(), view.server()), now);
+            self.compare(&view, before.unwrap_or_default(), now, watching);
+        }
+    }
+
+    fn compare(&self, view: &View, before: Seen, now: Seen, watching: usize) {
+        let server = self.names.get(view.server()).map_or("", String::as_str);
+        let class = plan::class(&self.scopes, view.class());
+        if now.failing != before.failing {
+            let sessions = now.reading;
+            if now.failing {
+                let lacking = view.lacking().len();
+                tracing::warn!(server, class, sessions, watching, lacking, "server lost");
+            } else {
+                tracing::info!(server, class, sessions, watching, "server back");
+            }
+        }
+        // Who reads a server that is nowhere the first has moved there, or back.
+        let first = self
+            .routes
+            .values()
+            .any(|servers| servers.first() == Some(&view.server()));
+        if !first && now.reading != before.reading {
+            let (from, to) = (before.reading, now.reading);
+            tracing::info!(server, class, from, to, watching, "sessions that read a lower server");
+        }
+    }
+}
+
+fn is(of: &Weak<View>, view: &Arc<View>) -> bool {
+    std::ptr::eq(of.as_ptr(), Arc::as_ptr(view))
+}
+
+fn since(streams: &[&Status], phase: Phase) -> Option<std::time::Instant> {
+    let streams = streams.iter().filter(|status| status.phase == phase);
+    streams.map(|status| status.since).min()
+}
+
+/// Of several views of one server, the worst counts.
+fn worst(standings: impl Iterator<Item = Standing>) -> State {
+    let rank = |standing| match standing {
+        Standing::Failing => (0, State::Unreachable),
+        Standing::Trying => (1, State::Connecting),
+        Standing::Open => (2, State::Connected),
+        Standing::Up => (3, State::Answering),
+    };
+    let worst = standings.map(rank).min_by_key(|(rank, _)| *rank);
+    worst.map_or(State::Unused, |(_, state)| state)
+}
+
+fn hold(view: &View, types: &mut BTreeMap<String, Held>) {
+    for (type_url, slot) in view.cut().slots() {
+        let mut name = label(type_url);
+        if !types.contains_key(&name) && types.len() >= TYPES_SHOWN {
+            "other".clone_into(&mut name);
+        }
+        let held = types.entry(name).or_default();
+        held.resources += slot.present();
+        held.stale |= slot.stale();
+    }
+}
+
+fn label(type_url: &TypeUrl) -> String {
+    type_url.short().unwrap_or(type_url.full_name()).to_owned()
+}
+
+/// What is wanted under the authority, and nobody has said.
+fn lacking(views: &[&Arc<View>], authority: &str) -> Lacking {
+    let mut all = Lacking::default();
+    for view in views {
+        let ours = |(_, target): &(TypeUrl, Target)| match target {
+            Target::Wildcard => authority.is_empty(),
+            Target::Name(name) => name.authority().unwrap_or_default() == authority,
+        };
+        let lacking: Vec<_> = view.lacking().into_iter().filter(ours).collect();
+        all.sessions += view.sessions_of(&lacking);
+        all.count += lacking.len();
+        let room = NAMES_SHOWN.saturating_sub(all.some.len());
+        let some = lacking.iter().take(room);
+        all.some.extend(some.map(|(type_url, target)| shown(type_url, target)));
+    }
+    all
+}
+
+fn shown(type_url: &TypeUrl, target: &Target) -> String {
+    let name = match target {
+        Target::Wildcard => Name::WILDCARD,
+        Target::Name(name) => name.as_str(),
+    };
+    // Clients choose names.
+    let name: String = name.chars().take(NAME_SHOWN).flat_map(char::escape_default).collect();
+    format!("{} {name}", label(type_url))
+}
+
+/// G-15: counts the names of a view by what is known of them.
+fn count(view: &View, counts: &mut BTreeMap<(String, Cached, TypeUrl), usize>) {
+    let mut note = |type_url: &TypeUrl, name: Option<&Name>, cached| {
+        let authority = name.and_then(Name::authority).unwrap_or_default();
+        *counts
+            .entry((authority.to_owned(), cached, type_url.clone()))
+            .or_default() += 1;
+    };
+    for (type_url, slot) in view.cut().slots() {
+        let halves = slot.wildcard.iter().chain([&slot.named]);
+        for (name, known) in halves.flat_map(|state| state.entries()) {
+            let cached = match known {
+                Known::Present(_) => Cached::Acked,
+                Known::Absent(_) => Cached::DoesNotExist,
+            };
+            note(type_url, Some(name), cached);
+        }
+    }
+    for (type_url, target) in view.lacking() {
+        match &target {
+            Target::Wildcard => note(&type_url, None, Cached::Requested),
+            Target::Name(name) => note(&type_url, Some(name), Cached::Requested),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,83 @@
+//! What the operator sees while control planes are away: `/clusters`, metrics and the log.
+
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+
+use crate::plane::Plane;
+use crate::stage::{self, CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node};
+use crate::{first_run, fresh};
+
+/// What `/clusters` says for programs.
+fn json(relay: &Relay) -> serde_json::Value {
+    let answer = relay.admin("/clusters?format=json");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap()
+}
+
+fn first(relay: &Relay, key: &str) -> serde_json::Value {
+    json(relay)
+        .pointer(&format!("/authorities/0/servers/0/{key}"))
+        .unwrap()
+        .clone()
+}
+
+/// G-15: what is wrong, since when, whom it concerns and what is served meanwhile, in words and in figures; one line in the log
+/// when a server is lost, and one when it is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_is_explained() {
+    let dir = directory("explained");
+    let mut address = None;
+    first_run(&mut address, &dir).await;
+    let address = address.unwrap();
+    let relay = Relay::start(address, &dir);
+    assert_eq!(first(&relay, "state"), "unused");
+    let client = Client::connect(relay.address).await;
+    let mut reader: Delta = client.open(&fresh()).await;
+    assert_eq!(reader.next().await.versions.len(), 2);
+    let lacks = DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: EDS.to_owned(),
+        resource_names_subscribe: vec!["never sent".to_owned()],
+        ..Default::default()
+    };
+    let _lacking: Delta = client.open(&lacks).await;
+    let text = eventually("the words", || {
+        let text = relay.admin("/clusters");
+        text.contains("1 session needs 1 resource that it never sent: eds never sent")
+            .then_some(text)
+    })
+    .await;
+    for line in [
+        format!("#old::{address}::priority::0\n"),
+        format!("#old::{address}::state::unreachable\n"),
+        format!("#old::{address}::sessions::2\n"),
+        format!("#old::{address}::cds::resources::2\n"),
+        format!("#old::{address}::cds::stale::true\n"),
+        format!("#old::{address}::why::{address} unreachable since "),
+        "; what is served of cds is from a snapshot\n".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{line} is missing in\n{text}");
+    }
+    assert!(first(&relay, "last_error").as_str().unwrap().contains("cannot connect"));
+    assert_eq!(first(&relay, "lacking/count"), 1);
+    let metrics = relay.admin("/metrics");
+    for line in [
+        "grpc_xds_client_resources{grpc_target=\"#relay\",grpc_xds_authority=\"#old\",grpc_xds_cache_state=\"acked\",grpc_xds_resource_type=\"cds\"} 2\n".to_owned(),
+        "grpc_xds_client_resources{grpc_target=\"#relay\",grpc_xds_authority=\"#old\",grpc_xds_cache_state=\"requested\",grpc_xds_resource_type=\"eds\"} 1\n".to_owned(),
+        format!("grpc_xds_client_server_failure_total{{grpc_target=\"#relay\",grpc_xds_server=\"{address}\"}} 1\n"),
+    ] {
+        assert!(metrics.contains(&line), "{line} is missing in\n{metrics}");
+    }
+    relay.line("server lost");
+
+    let mut plane = Plane::tcp(stage::listen(address).await, h2::server::Builder::new());
+    let mut call = plane.call().await;
+    assert_eq!(call.delta().await.type_url, CDS);
+    call.send(&clusters("n2", &[("a", "1"), ("b", "1")], &[]));
+    eventually("an answer", || (first(&relay, "state") == "answering").then_some(())).await;
+    assert_eq!(first(&relay, "last_error"), serde_json::Value::Null);
+    relay.line("server back");
+    let valid = format!(
+        "grpc_xds_client_resource_updates_valid_total{{grpc_target=\"#relay\",grpc_xds_server=\"{address}\",grpc_xds_resource_type=\"cds\"}} 2\n"
+    );
+    assert!(relay.admin("/metrics").contains(&valid));
+}
