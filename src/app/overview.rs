@@ -83,11 +83,9 @@ impl Overview {
         };
         let used: Vec<&Status> = streams.iter().filter(|status| status.phase != Phase::Idle).collect();
         let standings = views.iter().map(|view| view.cut().standing());
-        let state = if used.is_empty() {
-            State::Unused
-        } else {
-            worst(standings)
-        };
+        // Who is polled has no streams to look at.
+        let idle = used.is_empty() && !streams.is_empty();
+        let state = if idle { State::Unused } else { worst(standings) };
         let since = match state {
             State::Unreachable => used.iter().filter_map(|status| status.failing_since).min(),
             State::Answering => since(&used, Phase::Answering),

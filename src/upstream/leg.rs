@@ -19,13 +19,8 @@ use super::status::{Board, Phase};
 use super::target::{Settings, Target};
 use super::writer::Talk;
 use crate::proto::google::rpc;
-<<<<<<< HEAD
-use crate::protocol::{Backoff, Client, Leg as Which, Request, read_delta, read_sotw};
-use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
-=======
 use crate::protocol::{Backoff, Client, Leg as Which, Received, Request, read_delta, read_sotw};
-use crate::xds::{Changes, Dialect, Standing};
->>>>>>> 02c304f (B)
+use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
 /// One stream of a view.
 pub struct Leg {
