@@ -17,7 +17,7 @@ use super::{Polling, RestServer};
 use crate::json::{Bounds, Secrets, Tree, Unknown};
 use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use crate::proto::google::rpc;
-use crate::protocol::{Client, Request};
+use crate::protocol::{Client, Received, Request};
 use crate::upstream::clock::now;
 use crate::upstream::failure::Failure;
 use crate::upstream::status::{Board, Phase};
@@ -133,6 +133,14 @@ impl PollLeg {
                     topic.changed = false;
                     self.server.metrics.responses.inc();
                     changes.extend(self.client.handle_sotw(response, now));
+                    if let Some(Received {
+                        type_url,
+                        valid,
+                        invalid,
+                    }) = self.client.take_received()
+                    {
+                        self.server.metrics.resources(&type_url, valid, invalid);
+                    }
                 }
             }
             Err(failure) => {
@@ -152,8 +160,10 @@ impl PollLeg {
 
     /// H-07: what was good stays; what is waited for is not waited for while nobody is there to answer.
     fn fail(&mut self, changes: &mut Vec<Changes>) {
-        self.failing = true;
         self.board.fail();
+        if !std::mem::replace(&mut self.failing, true) {
+            self.server.metrics.lost.inc();
+        }
         if std::mem::take(&mut self.answers) {
             self.server.metrics.stream_closed();
         }
