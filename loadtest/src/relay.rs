@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use crate::process::Process;
@@ -102,7 +103,8 @@ impl Relay {
     }
 
     async fn come_up(&mut self) -> anyhow::Result<()> {
-        while scrape::get(self.admin, "/live").await.is_err() {
+        // It may say that it lives a moment before it listens for clients.
+        while scrape::get(self.admin, "/live").await.is_err() || TcpStream::connect(self.address).await.is_err() {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the relay ended at once: {status}");
             }

@@ -310,7 +310,7 @@ fn an_extra_is_for_those_who_ask_for_it() {
     bench.ledger = ledger;
     bench.feed(&bench.delta("n1", &[0, 1])).unwrap();
     bench.checker.want_also(4);
-    assert_eq!(bench.checker.check_final(), Err(Violation::Behind(name.clone())));
+    assert_eq!(bench.checker.check_final(), Err(Violation::Behind(name)));
     assert_eq!(bench.feed(&bench.delta("n2", &[4])).unwrap().named, 1);
     assert_eq!(bench.checker.check_final(), Ok(()));
     let held = bench.checker.begin();
