@@ -43,8 +43,9 @@ impl View {
 
     /// G-12: another server stands in for this one, which must not be told any more what it said before.
     pub fn supersede(&self) {
-        self.superseded.store(true, Ordering::Relaxed);
-        self.interest.notify_one();
+        if !self.superseded.swap(true, Ordering::Relaxed) {
+            self.interest.notify_one();
+        }
     }
 
     /// Whether another server has stood in since the last call.

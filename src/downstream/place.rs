@@ -239,6 +239,12 @@ impl Binding {
         for (at, seat) in self.seats.iter().enumerate() {
             seat.watch(at != bound);
             seat.compare(several);
+            // G-12: as long as another one stands in, whoever comes back begins clean: told of what it said before, it might keep
+            // silent, and nobody would come back to it.
+            let gone = matches!(seat.view().cut().standing(), Standing::Trying | Standing::Failing);
+            if at < bound && gone {
+                seat.view().supersede();
+            }
         }
         bound != before
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use distributary::xds::Standing::{Failing, Up};
+use distributary::xds::Standing::{Failing, Trying, Up};
 use distributary::xds::Unshared;
 
 use crate::stage::{EDS, Stage, told};
@@ -97,4 +97,28 @@ fn who_stayed_lets_the_others_go() {
     assert!(calls.0.load(Ordering::Relaxed) > 0, "it is told");
     session.looks(&stage);
     assert_eq!(stage.view(1).map(|view| view.seats()), Some(0));
+}
+
+/// G-08, G-12: a server that came back, and was lost again before anybody returned to it, begins clean once more: it might not
+/// say a word if it were told what it said then.
+#[test]
+fn as_long_as_another_one_stands_in_every_stream_begins_clean() {
+    let stage = Stage::new(&[0, 1], &[], false);
+    let mut session = stage.session(1);
+    session.asks(&stage, EDS, &["x", "y"]);
+    stage.stands(0, Failing);
+    session.hears(&stage);
+    stage.stands(1, Up);
+    stage.says(1, EDS, &[("x", Some("1")), ("y", Some("1"))]);
+    session.hears(&stage);
+    let first = stage.view(0).expect("it is watched");
+    assert!(first.take_superseded());
+    stage.stands(0, Up);
+    stage.says(0, EDS, &[("x", Some("1"))]);
+    session.hears(&stage);
+    assert_eq!(session.reads(), Some(1), "it lacks something there");
+    assert!(!first.take_superseded(), "its stream is open");
+    stage.stands(0, Trying);
+    session.hears(&stage);
+    assert!(first.take_superseded());
 }

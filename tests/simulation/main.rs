@@ -55,7 +55,7 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use tally::{Broken, Rule, Tally};
@@ -66,7 +66,10 @@ const KEPT: &[u64] = &[
     8909, 9801, 10_200, 11_278, 12_160, 12_955, 14_595, 322, 436, 1915, 2159, 2723, 4939, 6151, 8492, 8970, 9925,
     10_318, 10_770, 11_099, 12_198, 13_000, 22_509, 22_718, 29_405, 33_039, 34_021, 44_991, 45_007, 94_131, 96_344,
     48_261, 102_180, 105_044, 140_189, 145_444, 35, 41, 86, 256, 277, 6161, 40_658, 41_794, 51_597, 65_098, 21_315,
+    1089, 6367, 7994,
 ];
+/// The same of worlds with lists of servers, counted from [`LISTS`].
+const KEPT_LISTS: &[u64] = &[44, 170, 441, 1159, 1264, 1982, 4443, 6668];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
@@ -146,24 +149,22 @@ fn worlds() {
         Some(Ok((from, to))) => (number(from), number(to) - number(from)),
     };
     let listed = if from == 0 { seeds / SHARE } else { 0 };
-    let next = AtomicU64::new(0);
+    let next = AtomicUsize::new(0);
     let sum = Mutex::new(Tally::default());
     let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
+    let kept = KEPT.iter().copied().chain(KEPT_LISTS.iter().map(|seed| LISTS + seed));
+    let all: Vec<u64> = kept.chain(from..from + seeds).chain(LISTS..LISTS + listed).collect();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 let mut mine = Tally::default();
                 loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let kept = KEPT.len() as u64;
-                    let seed = KEPT.get(at as usize).copied().unwrap_or_else(|| match at - kept {
-                        at if at < seeds => from + at,
-                        at => LISTS + at - seeds,
-                    });
-                    if at >= kept + seeds + listed || failed.lock().expect("no panic in here").len() >= 5 {
+                    let seed = all.get(next.fetch_add(1, Ordering::Relaxed)).copied();
+                    let enough = failed.lock().expect("no panic in here").len() >= 5;
+                    let Some(seed) = seed.filter(|_| !enough) else {
                         break;
-                    }
+                    };
                     let (world, broken) = run(seed, base, 0);
                     mine.add(&world.tally);
                     if let Some(broken) = broken {

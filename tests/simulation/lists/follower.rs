@@ -172,7 +172,10 @@ impl Follower {
             if track.wildcard {
                 let covered = reading.covered(*kind);
                 contents.insert((*kind, "*".to_owned()), u64::from(reading.is_complete(*kind)));
-                contents.extend(covered.into_iter().map(|(name, revision)| ((*kind, name), revision)));
+                for (name, revision) in covered {
+                    contents.insert((*kind, format!("*{name}")), revision);
+                    contents.insert((*kind, name), revision);
+                }
             }
             for name in &track.names {
                 match reading.seen(*kind, name, track) {

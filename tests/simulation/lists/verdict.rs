@@ -195,7 +195,10 @@ impl World {
             .filter_map(|name| lists.servers(name).first().copied())
             .collect();
         let all_fine = lists.moods.iter().all(|mood| *mood == Mood::Fine);
-        let up = |server: &usize| self.zones[*server].view.cut().standing() != Standing::Failing;
+        let up = |server: &usize| {
+            let zone = &self.zones[*server];
+            !zone.attached || zone.view.cut().standing() == Standing::Up
+        };
         if !all_fine || !firsts.iter().all(up) {
             return Ok(());
         }
