@@ -11,6 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
 
 use super::held::next_id;
+use super::pieces::Pieces;
 use super::resource::{full_name, put_field};
 use super::{Name, Resource, ResourceError, Version};
 use crate::proto::envoy::service::discovery::v3 as discovery;
@@ -88,8 +89,6 @@ pub struct Chunk {
     delta: OnceLock<Arc<[Bytes]>>,
 }
 
-/// Records below this size are joined into one buffer; larger ones are passed by reference.
-const JOIN_BELOW: usize = 16 * 1024;
 /// Protobuf's number of `removed_resources`.
 const REMOVED_RESOURCES: u32 = 6;
 /// Protobuf's number of `removed_resource_names`.
@@ -273,7 +272,7 @@ impl Batch {
     }
 
     fn encode(&self, chunk: usize, dialect: Dialect) -> Arc<[Bytes]> {
-        let mut rope = Rope::default();
+        let mut rope = Pieces::default();
         for item in self.items_of(chunk) {
             match self.texts.get(item.resource.name()) {
                 Some(texts) => rope.items(item, dialect, texts),
@@ -337,70 +336,5 @@ impl Batch {
         } else {
             put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes());
         }
-    }
-}
-
-/// Collects pieces; joins the small ones, so that a response of many small resources is one buffer.
-#[derive(Default)]
-struct Rope {
-    pieces: Vec<Bytes>,
-    small: Vec<Bytes>,
-}
-
-impl Rope {
-    fn items(&mut self, item: &Item, dialect: Dialect, texts: &BTreeSet<Name>) {
-        if (dialect, item.form) == (Dialect::Sotw, Form::Whole) {
-            // Its name is in the body, where it stays as it is.
-            return self.item(item, dialect, None);
-        }
-        for text in texts {
-            self.item(item, dialect, Some(text));
-        }
-    }
-
-    fn item(&mut self, item: &Item, dialect: Dialect, text: Option<&Name>) {
-        let resource = &item.resource;
-        debug_assert!(!resource.is_hollow(), "{resource:?} has no bytes to send");
-        match (dialect, item.form) {
-            (_, Form::Heartbeat) => self.push(resource.heartbeat(item.ttl.unwrap_or_default(), text)),
-            (Dialect::Delta, Form::Whole | Form::Wrapped) if item.ttl.is_none() && text.is_none() => {
-                self.push(resource.delta_record());
-            }
-            (Dialect::Delta, Form::Whole | Form::Wrapped) => self.push_all(resource.private_record(item.ttl, text)),
-            (Dialect::Sotw, Form::Whole) => self.push(resource.sotw_record()),
-            (Dialect::Sotw, Form::Wrapped) => self.push_all(resource.wrapped(item.ttl, text)),
-        }
-    }
-
-    fn push_all(&mut self, pieces: [Bytes; 2]) {
-        pieces.into_iter().for_each(|piece| self.push(piece));
-    }
-
-    fn push(&mut self, piece: Bytes) {
-        if piece.len() < JOIN_BELOW {
-            if !piece.is_empty() {
-                self.small.push(piece);
-            }
-        } else {
-            self.join();
-            self.pieces.push(piece);
-        }
-    }
-
-    fn join(&mut self) {
-        if self.small.len() <= 1 {
-            self.pieces.append(&mut self.small);
-            return;
-        }
-        let mut joined = BytesMut::with_capacity(self.small.iter().map(Bytes::len).sum());
-        for piece in self.small.drain(..) {
-            joined.put_slice(&piece);
-        }
-        self.pieces.push(joined.freeze());
-    }
-
-    fn finish(mut self) -> Arc<[Bytes]> {
-        self.join();
-        Arc::from(self.pieces)
     }
 }

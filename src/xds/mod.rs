@@ -14,6 +14,7 @@ pub mod held;
 pub mod interest;
 pub mod name;
 pub mod node;
+mod pieces;
 mod polled;
 pub mod resource;
 pub mod resource_error;
