@@ -42,8 +42,11 @@ async fn an_outage_is_explained() {
     let _lacking: Delta = client.open(&lacks).await;
     let text = eventually("the words", || {
         let text = relay.admin("/clusters");
-        text.contains("1 session needs 1 resource that it never sent: eds never sent")
-            .then_some(text)
+        let words = [
+            "state::unreachable",
+            "1 session needs 1 resource that it never sent: eds never sent",
+        ];
+        words.iter().all(|words| text.contains(words)).then_some(text)
     })
     .await;
     for line in [
