@@ -14,6 +14,7 @@
 mod absence;
 mod chunks;
 mod client;
+mod collections;
 mod endpoints;
 mod errors;
 mod full_state;

@@ -10,7 +10,6 @@ use distributary::xds::{
     Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ResourceParts, Standing, State, Target,
     TypeUrl, Update,
 };
-use prost::Message;
 
 use crate::text::{Spec, type_url};
 use crate::wire::Body;
@@ -314,10 +313,6 @@ fn update(truth: &Truth, wildcard: bool, known: Option<&Known>, old: Option<Expi
 }
 
 fn resource(type_url: &TypeUrl, spec: &Spec, now: Instant) -> Resource {
-    let body = Body {
-        name: spec.name.clone(),
-        label: spec.label.clone(),
-    };
     let mut aliases: Vec<Name> = spec.aliases.iter().map(|alias| alias.as_str().into()).collect();
     aliases.sort();
     let parts = ResourceParts {
@@ -326,7 +321,7 @@ fn resource(type_url: &TypeUrl, spec: &Spec, now: Instant) -> Resource {
         name: spec.name.as_str().into(),
         aliases,
         passed_on: &[],
-        body: &body.encode_to_vec(),
+        body: &Body::bytes(&spec.name, &spec.label, spec.leads.as_ref()),
         endpoints: spec.endpoints.as_deref().map(Name::from),
         received: now,
     };

@@ -13,7 +13,9 @@
 //! client ends Unavailable no upstream      # the stream ends with this code, and these words in its message
 //! client wants cds a b                      # what the relay wants of the view on its behalf
 //! client gates 1 | is node-id               # how many gates opened by themselves; who the relay takes it for
-//! client can FEATURE... | speaks eds        # before its first request: node features, a stream of one service; or
+//! client upstream can FEATURE | cannot FEATURE # what the control plane is told that the clients of its class can read
+//! client can FEATURE... | speaks eds        # before its first request: node features, by which it may be of the class
+//!                                           # that reads the view `other`; a stream of one service; or
 //! client nameless | via relay-1 | renames x # no node, relays on the way; then another node with every request
 //! client reconnects | moves other          # a new stream of the same client; another view
 //! client stalls | reads 1 | reads          # its transport takes nothing, or one response, or whatever comes
@@ -33,8 +35,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::protocol::{Limits, Server, Settings, Timers};
-use distributary::xds::{Dialect, Types};
+use distributary::cache::Classes;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::protocol::{self, ClientSettings, Limits, Server, Settings, Timers, read_node};
+use distributary::xds::{Class, Dialect, ServerFeatures, Types};
 
 use crate::client::{Client, word};
 use crate::origin::Origin;
@@ -197,6 +201,7 @@ impl Story {
             ("can", features) => {
                 let node = client.node.get_or_insert_default();
                 node.client_features = features.iter().map(|feature| (*feature).to_owned()).collect();
+                client.view = view(client).to_owned();
             }
             ("nameless", []) => client.node = None,
             ("via", relays) => client.came_through(relays),
@@ -358,11 +363,39 @@ fn check(client: &mut Client, verb: &str, words: &[&str]) {
             let expired = client.server.as_ref().expect("a stream").expired_gates();
             assert_eq!(expired.to_string(), *count, "gates that opened by themselves");
         }
+        ("upstream", [can, feature]) => {
+            let settings = ClientSettings {
+                types: Types::default(),
+                relay_id: "relay-1".to_owned(),
+                does_not_exist: Duration::from_secs(15),
+                wildcard_quiet: Duration::from_secs(1),
+                features: ServerFeatures::default(),
+            };
+            let presented = Classes::default().presented(&class(client)).over(&Node::default());
+            let upstream = protocol::Client::new(Arc::new(settings), client.dialect, presented);
+            let told = upstream.node().client_features.iter().any(|told| told == feature);
+            assert_eq!(told, *can == "can", "{:?}", upstream.node().client_features);
+        }
         ("is", [id]) => {
             let node = client.server.as_ref().and_then(Server::node).expect("a node");
             assert_eq!(&*node.id, *id);
         }
         other => panic!("a client does not know {other:?}"),
+    }
+}
+
+/// The class of a client (K-02, K-04).
+fn class(client: &Client) -> Class {
+    let node = client.node.as_ref().expect("a node");
+    Classes::default().class(&read_node(node))
+}
+
+/// The view that the clients of a class read.
+fn view(client: &Client) -> &'static str {
+    if class(client) == Class::default() {
+        "origin"
+    } else {
+        "other"
     }
 }
 

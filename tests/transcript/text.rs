@@ -30,7 +30,7 @@ pub(crate) fn type_url(word: &str) -> TypeUrl {
 
 /// A line in which the types in names of new style are written out: `xdstp://a/EDS/x`.
 pub(crate) fn full(line: &str) -> String {
-    ["CDS", "EDS", "LEDS", "LDS", "RDS"]
+    ["CDS", "EDS", "LEDS", "LEDS_COLLECTION", "LDS", "RDS"]
         .iter()
         .fold(line.to_owned(), |line, short| {
             let full = type_url(&short.to_lowercase());
@@ -39,7 +39,8 @@ pub(crate) fn full(line: &str) -> String {
 }
 
 /// A resource as a story writes it: `name@label`, then options: `:eds` or `:eds=name` (a cluster that takes its endpoints
-/// from EDS), `:ttl=10s`, `:aka=alias` (repeats), `:aside` (exists, but the wildcard does not cover it).
+/// from EDS), `:ttl=10s`, `:aka=alias` (repeats), `:aside` (exists, but the wildcard does not cover it); at the end
+/// `:leads=name` (its body points to a collection of endpoints). The label `empty` stands for a body without a byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
     pub(crate) name: String,
@@ -48,11 +49,16 @@ pub(crate) struct Spec {
     pub(crate) ttl: Option<Duration>,
     pub(crate) aliases: Vec<String>,
     pub(crate) aside: bool,
+    pub(crate) leads: Option<String>,
 }
 
 impl Spec {
     pub(crate) fn parse(word: &str) -> Self {
         let (name, rest) = word.split_once('@').unwrap_or_else(|| panic!("`{word}` has no label"));
+        let (rest, leads) = match rest.split_once(":leads=") {
+            Some((rest, name)) => (rest, Some(name.to_owned())),
+            None => (rest, None),
+        };
         let mut options = rest.split(':');
         let mut spec = Self {
             name: name.to_owned(),
@@ -61,6 +67,7 @@ impl Spec {
             ttl: None,
             aliases: Vec::new(),
             aside: false,
+            leads,
         };
         for option in options {
             match option.split_once('=').unwrap_or((option, "")) {

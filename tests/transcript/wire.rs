@@ -44,8 +44,57 @@ pub(crate) struct Item {
 pub(crate) struct Body {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
+    /// What points to a collection of endpoints, as in `ClusterLoadAssignment`.
+    #[prost(message, optional, tag = "2")]
+    pub(crate) locality: Option<Locality>,
     #[prost(string, tag = "15")]
     pub(crate) label: String,
+}
+
+/// A `LocalityLbEndpoints` with nothing but where its endpoints are.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(crate) struct Locality {
+    #[prost(message, optional, tag = "8")]
+    pub(crate) leds: Option<Leds>,
+}
+
+/// A `LedsClusterLocalityConfig`.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(crate) struct Leds {
+    #[prost(string, tag = "2")]
+    pub(crate) collection: String,
+}
+
+/// The label of a body without a byte in it.
+pub(crate) const EMPTY: &str = "empty";
+
+impl Body {
+    /// The bytes of what a story calls so.
+    pub(crate) fn bytes(name: &str, label: &str, leads: Option<&String>) -> Vec<u8> {
+        if label == EMPTY {
+            return Vec::new();
+        }
+        let leds = leads.map(|name| Leds {
+            collection: name.clone(),
+        });
+        let body = Self {
+            name: name.to_owned(),
+            locality: leds.map(|leds| Locality { leds: Some(leds) }),
+            label: label.to_owned(),
+        };
+        body.encode_to_vec()
+    }
+
+    /// Its label, where the name around it is this one.
+    fn label(bytes: Bytes, name: &str, type_url: &TypeUrl) -> String {
+        if bytes.is_empty() {
+            return EMPTY.to_owned();
+        }
+        let body = Self::decode(bytes).expect("a body");
+        let same = Name::read(&body.name, type_url) == Name::read(name, type_url);
+        assert!(same, "the name around the body: {} and {name}", body.name);
+        body.label
+    }
 }
 
 const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
@@ -162,10 +211,7 @@ fn read_resource(resource: discovery::Resource, url: &str) -> Item {
             "C-18: `{}` without a version",
             resource.name
         );
-        let body = Body::decode(any.value).expect("a body");
-        let same = Name::read(&body.name, &response) == Name::read(&resource.name, &response);
-        assert!(same, "the name around the body: {} and {}", body.name, resource.name);
-        body.label
+        Body::label(any.value, &resource.name, &response)
     });
     let ttl = resource.ttl.map(|ttl| {
         Duration::new(
