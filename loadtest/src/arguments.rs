@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     /// How many threads the clients share.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
-    /// Write the figures to this file too.
+    /// Write the record of the run to this file too.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
@@ -76,6 +76,18 @@ pub(crate) enum Scenario {
     Chain,
     /// A relay killed while its control plane is away.
     WarmStart,
+}
+
+impl Scenario {
+    /// Its name on the command line.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Churn => "churn",
+            Self::Failover => "failover",
+            Self::Chain => "chain",
+            Self::WarmStart => "warm-start",
+        }
+    }
 }
 
 impl Arguments {

@@ -214,7 +214,7 @@ impl Checker {
             {
                 if passed.measured {
                     let taken = now.saturating_duration_since(passed.published);
-                    tally.deliver(u64::try_from(taken.as_micros()).unwrap_or(u64::MAX));
+                    tally.deliver(taken);
                     self.response.delivered += 1;
                 }
                 self.ledger.deliver(passed);

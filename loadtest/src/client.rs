@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::arguments::{Dialect, Kind};
 use crate::checker::{Answer, Checker};
-use crate::tally::Tally;
+use crate::tally::Feed;
 use crate::violation::Violation;
 use crate::wire::{self, Reader};
 
@@ -92,7 +92,7 @@ impl Client {
     pub(crate) async fn run(
         &mut self,
         checker: &RefCell<Checker>,
-        tally: &RefCell<Tally>,
+        feed: &Feed,
         wishes: &mut watch::Receiver<Option<Wish>>,
         mut answered: impl FnMut(&Answer),
     ) -> Result<(), Violation> {
@@ -113,7 +113,7 @@ impl Client {
             let now = now();
             let mut answers = Vec::new();
             {
-                let (mut checker, mut tally) = (checker.borrow_mut(), tally.borrow_mut());
+                let (mut checker, mut tally) = (checker.borrow_mut(), feed.tally());
                 tally.bytes += u64::try_from(data.len()).unwrap_or_default();
                 self.reader.feed(&data, |unit| {
                     answers.extend(checker.handle(&unit, &mut tally, now)?);

@@ -4,12 +4,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
-
+use crate::record::Recorder;
 use crate::report::millis;
 
 /// What was found, in order.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Findings {
     setup: String,
     figures: Vec<Figure>,
@@ -17,7 +16,7 @@ pub(crate) struct Findings {
 }
 
 /// One thing that was looked at.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Figure {
     what: String,
     value: String,
@@ -55,6 +54,15 @@ impl Findings {
 
     pub(crate) fn fail(&mut self, failure: String) {
         self.failures.push(failure);
+    }
+
+    /// Writes all of it into the record.
+    pub(crate) fn pour(&self, recorder: &Recorder) {
+        recorder.describe(&self.setup);
+        for Figure { what, value } in &self.figures {
+            recorder.note(what.trim(), value);
+        }
+        self.failures.iter().for_each(|failure| recorder.fail(failure, None));
     }
 
     pub(crate) const fn held(&self) -> bool {

@@ -18,7 +18,7 @@ use crate::checker::Checker;
 use crate::client::Wish;
 use crate::ledger::Ledger;
 use crate::life::Life;
-use crate::tally::Tally;
+use crate::tally::{Feed, Tally};
 use crate::violation::Violation;
 use crate::want::Want;
 
@@ -67,7 +67,7 @@ pub(crate) struct Progress {
     returned: AtomicU64,
     /// How many complete clients are worth a ring.
     awaited: AtomicU32,
-    violations: Mutex<Vec<String>>,
+    violations: Mutex<Vec<(u32, String)>>,
     violated: AtomicU32,
     /// Rings when as many clients are complete as somebody waits for, and at every violation.
     pub(crate) changed: Notify,
@@ -104,7 +104,8 @@ impl Progress {
         self.violated.load(Ordering::Acquire)
     }
 
-    pub(crate) fn violations(&self) -> Vec<String> {
+    /// The first of them, each with its client.
+    pub(crate) fn violations(&self) -> Vec<(u32, String)> {
         self.violations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -129,7 +130,7 @@ impl Progress {
         {
             let mut told = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
             if told.len() < VIOLATIONS_TOLD_MAX {
-                told.push(format!("client {number}: {violation}"));
+                told.push((number, violation.to_string()));
             }
         }
         self.violated.fetch_add(1, Ordering::AcqRel);
@@ -142,7 +143,9 @@ pub(crate) struct Fleet {
     /// Clients with a smaller number may connect.
     admitted: watch::Sender<u32>,
     wishes: watch::Sender<Option<Wish>>,
-    threads: Vec<JoinHandle<anyhow::Result<Tally>>>,
+    threads: Vec<JoinHandle<anyhow::Result<()>>>,
+    /// One for each thread.
+    pub(crate) feeds: Vec<Feed>,
     pub(crate) progress: Arc<Progress>,
 }
 
@@ -154,12 +157,15 @@ impl Fleet {
         let progress = Arc::<Progress>::default();
         let admitted = watch::Sender::new(0);
         let wishes = watch::Sender::new(None);
+        let feeds = (0..threads).map(|_| Feed::new()).collect::<anyhow::Result<Vec<_>>>()?;
         let threads = (0..threads)
-            .map(|thread| {
+            .zip(&feeds)
+            .map(|(thread, feed)| {
                 let share = Share {
                     plan: plan.clone(),
                     numbers: (thread..plan.clients).step_by(usize::try_from(threads)?).collect(),
                     progress: Arc::clone(&progress),
+                    feed: feed.clone(),
                     admitted: admitted.subscribe(),
                     wishes: wishes.subscribe(),
                 };
@@ -173,6 +179,7 @@ impl Fleet {
             admitted,
             wishes,
             threads,
+            feeds,
             progress,
         })
     }
@@ -192,10 +199,12 @@ impl Fleet {
         drop(self.admitted);
         let mut sum = Tally::new()?;
         for thread in self.threads {
-            let tally = thread
+            thread
                 .join()
                 .map_err(|_| anyhow::anyhow!("a thread of clients broke"))??;
-            sum.add(&tally)?;
+        }
+        for feed in &self.feeds {
+            feed.total(&mut sum)?;
         }
         Ok(sum)
     }
@@ -209,18 +218,18 @@ struct Share {
     plan: Plan,
     numbers: Vec<u32>,
     progress: Arc<Progress>,
+    feed: Feed,
     admitted: watch::Receiver<u32>,
     wishes: watch::Receiver<Option<Wish>>,
 }
 
 impl Share {
-    fn run(self) -> anyhow::Result<Tally> {
+    fn run(self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let tally = Rc::new(RefCell::new(Tally::new()?));
         let clients = RefCell::new(Vec::with_capacity(self.numbers.len()));
         let local = LocalSet::new();
-        runtime.block_on(local.run_until(self.serve(&tally, &clients)));
-        // The tasks end here, and with them the connections and their hold on the tally.
+        runtime.block_on(local.run_until(self.serve(&clients)));
+        // The tasks end here, and with them the connections.
         drop(local);
         drop(runtime);
         // A client that broke off lacks things without further fault of anybody.
@@ -230,13 +239,11 @@ impl Share {
                 self.progress.note(number, &violation);
             }
         }
-        Ok(Rc::into_inner(tally)
-            .context("a client outlived its thread")?
-            .into_inner())
+        Ok(())
     }
 
     /// Starts the clients as they are admitted, and returns when the fleet stops.
-    async fn serve(&self, tally: &Rc<RefCell<Tally>>, clients: &RefCell<Vec<Member>>) {
+    async fn serve(&self, clients: &RefCell<Vec<Member>>) {
         let mut admitted = self.admitted.clone();
         let connecting = Rc::new(Semaphore::new(CONNECTING_MAX));
         for number in self.numbers.iter().copied() {
@@ -252,7 +259,7 @@ impl Share {
                 plan: self.plan.clone(),
                 names: want.names(&self.plan.ledger),
                 checker,
-                tally: Rc::clone(tally),
+                feed: self.feed.clone(),
                 connecting: Rc::clone(&connecting),
                 progress: Arc::clone(&self.progress),
                 wishes: self.wishes.clone(),

@@ -41,7 +41,8 @@ pub(crate) struct Content {
     pub(crate) serial: u32,
     /// The hash of the body's bytes; none where the resource was removed.
     pub(crate) hash: Option<u128>,
-    /// When it was handed to the control plane's streams, before anything was encoded.
+    /// When it was handed to the control plane's streams, before anything was encoded; or when it was due to be, if there was a
+    /// time for it.
     pub(crate) published: Instant,
     /// Whether its way to the clients counts for the latency figures.
     pub(crate) measured: bool,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use crate::checker::Checker;
 use crate::client::{Asking, Client, Wish};
 use crate::fleet::{Plan, Progress};
-use crate::tally::Tally;
+use crate::tally::Feed;
 use crate::violation::Violation;
 
 /// One client, from stream to stream.
@@ -20,7 +20,7 @@ pub(crate) struct Life {
     pub(crate) plan: Plan,
     pub(crate) names: Vec<String>,
     pub(crate) checker: Rc<RefCell<Checker>>,
-    pub(crate) tally: Rc<RefCell<Tally>>,
+    pub(crate) feed: Feed,
     pub(crate) connecting: Rc<Semaphore>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) wishes: watch::Receiver<Option<Wish>>,
@@ -47,6 +47,7 @@ impl Life {
 
     /// One stream, which ends with what ended it.
     async fn stream(&mut self) -> Result<(), Violation> {
+        let begun = now();
         let asking = {
             let mut checker = self.checker.borrow_mut();
             Asking {
@@ -65,11 +66,19 @@ impl Life {
         if returns {
             self.progress.come_back();
         }
-        let progress = &self.progress;
+        let (progress, feed) = (&self.progress, &self.feed);
         client
-            .run(&self.checker, &self.tally, &mut self.wishes, |answer| {
-                progress.answered(answer)
+            .run(&self.checker, &self.feed, &mut self.wishes, |answer| {
+                progress.answered(answer);
+                if answer.completed {
+                    feed.tally().join.record(begun.elapsed());
+                }
             })
             .await
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a join is timed from its real beginning")]
+fn now() -> Instant {
+    Instant::now()
 }

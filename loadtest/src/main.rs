@@ -4,6 +4,7 @@
 //! - [`arguments`], [`scenario`], [`report`], [`findings`], [`outcome`]: what is asked for, what is done, what was found
 //! - [`ledger`], [`control_plane`]: what there is to know, and who serves it
 //! - [`fleet`], [`life`], [`client`], [`checker`], [`wire`]: who asks for it, and checks it
+//! - [`record`], [`tally`]: what is measured while it is done, to be read by programs too
 //! - [`relay`], [`process`], [`scrape`]: the child under test, and what can be seen of it from outside
 
 mod arguments;
@@ -17,6 +18,8 @@ mod ledger;
 mod life;
 mod outcome;
 mod process;
+#[allow(dead_code, unused_imports, reason = "what shows a record to people comes next")]
+mod record;
 mod relay;
 mod report;
 mod response;
@@ -31,52 +34,70 @@ mod wire;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::Parser as _;
 
 use arguments::Arguments;
 use outcome::Outcome;
+use record::{Record, Recorder};
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == relay::ENTRY) {
         return relay::run(words);
     }
-    let arguments = Arguments::parse();
-    let outcome = measure(&arguments).and_then(|report| {
-        let mut out = std::io::stdout().lock();
-        write!(out, "\n{report}")?;
-        if let Some(file) = &arguments.json {
-            let json = serde_json::to_vec_pretty(&report)?;
-            std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
-        }
-        Ok(report.held())
-    });
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    match measure(&Arguments::parse()) {
+        Ok(record) if record.held() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(NOT_HELD),
         Err(error) => {
             // Nothing is left to tell when the terminal itself is gone.
             let _ = writeln!(std::io::stderr(), "distributary-load: {error:#}");
-            ExitCode::FAILURE
+            ExitCode::from(NOT_RUN)
         }
     }
 }
 
-/// Runs the scenario to its end, or to Ctrl-C; either way everything that it started ends with it.
-fn measure(arguments: &Arguments) -> anyhow::Result<Outcome> {
+/// Something that was claimed did not hold.
+const NOT_HELD: u8 = 1;
+/// There was nothing to claim anything of.
+const NOT_RUN: u8 = 2;
+
+/// Runs the scenario and tells what it found.
+fn measure(arguments: &Arguments) -> anyhow::Result<Record> {
+    let recorder = Recorder::new(arguments.scenario.word(), now())?;
+    let outcome = play(arguments, &recorder)?;
+    outcome.pour(&recorder);
+    let record = recorder.finish(now())?;
+    let mut out = std::io::stdout().lock();
+    write!(out, "\n{outcome}")?;
+    if let Some(file) = &arguments.json {
+        let json = serde_json::to_vec_pretty(&record)?;
+        std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(record)
+}
+
+/// Plays the scenario to its end, or to Ctrl-C; either way everything that it started ends with it.
+fn play(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut say = |text: &str| {
             let _ = writeln!(std::io::stdout(), "{text}");
         };
         tokio::select! {
-            outcome = scenario::play(arguments, &mut say) => outcome,
+            outcome = scenario::play(arguments, recorder, &mut say) => outcome,
+            broken = recorder.run(|_| {}) => Err(broken),
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;
                 anyhow::bail!("interrupted")
             }
         }
     })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a load test measures real time")]
+fn now() -> Instant {
+    Instant::now()
 }

@@ -2,24 +2,22 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use crate::findings::Findings;
+use crate::record::Recorder;
 use crate::report::Report;
 
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
+#[derive(Debug)]
 pub(crate) enum Outcome {
     Figures(Box<Report>),
     Findings(Findings),
 }
 
 impl Outcome {
-    /// Whether everything was as it must be.
-    pub(crate) const fn held(&self) -> bool {
+    /// Writes into the record what was found besides what is in it already.
+    pub(crate) fn pour(&self, recorder: &Recorder) {
         match self {
-            Self::Figures(report) => report.held(),
-            Self::Findings(findings) => findings.held(),
+            Self::Figures(report) => report.failures.iter().for_each(|failure| recorder.fail(failure, None)),
+            Self::Findings(findings) => findings.pour(recorder),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the kernel says about a process: time on a processor and memory. Linux only, from `/proc`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,24 +27,34 @@ impl Process {
 
     /// Time on a processor, summed over the threads whose names begin with `prefix`.
     pub(crate) fn cpu(&self, prefix: &str) -> anyhow::Result<Duration> {
-        let mut sum = Duration::ZERO;
+        let threads = self.threads()?.into_values();
+        Ok(threads
+            .filter(|thread| thread.name.starts_with(prefix))
+            .map(|thread| thread.cpu)
+            .sum())
+    }
+
+    /// The threads by number.
+    fn threads(&self) -> anyhow::Result<BTreeMap<u32, Thread>> {
+        let mut threads = BTreeMap::new();
         let tasks = fs::read_dir(self.folder.join("task"))
             .with_context(|| format!("cannot read the threads of {}", self.folder.display()))?;
         for task in tasks {
-            let task = task?.path();
+            let task = task?;
+            let path = task.path();
             // A thread may end between the two look-ups.
-            let (Ok(name), Ok(times)) = (
-                fs::read_to_string(task.join("comm")),
-                fs::read_to_string(task.join("schedstat")),
+            let (Some(number), Ok(name), Ok(times)) = (
+                task.file_name().to_str().and_then(|number| number.parse().ok()),
+                fs::read_to_string(path.join("comm")),
+                fs::read_to_string(path.join("schedstat")),
             ) else {
                 continue;
             };
-            if name.starts_with(prefix) {
-                let nanos = times.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
-                sum += Duration::from_nanos(nanos.context("schedstat has no figures in this kernel")?);
-            }
+            let nanos = times.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
+            let cpu = Duration::from_nanos(nanos.context("schedstat has no figures in this kernel")?);
+            threads.insert(number, Thread { name, cpu });
         }
-        Ok(sum)
+        Ok(threads)
     }
 
     /// Private memory that is resident now.
@@ -64,6 +75,49 @@ impl Process {
             value.split_whitespace().next()?.parse::<u64>().ok()
         });
         Ok(kib.with_context(|| format!("the kernel does not tell {key}"))? * 1024)
+    }
+}
+
+/// A thread, and its time on a processor since it began.
+#[derive(Clone, Debug)]
+struct Thread {
+    name: String,
+    cpu: Duration,
+}
+
+/// Processor time from one look to the next, thread by thread: what a thread had used that has ended meanwhile is not taken off
+/// from the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    process: Process,
+    seen: BTreeMap<u32, Thread>,
+}
+
+impl Meter {
+    /// Looks for the first time.
+    pub(crate) fn start(process: Process) -> anyhow::Result<Self> {
+        let seen = process.threads()?;
+        Ok(Self { process, seen })
+    }
+
+    pub(crate) const fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// What was used since the last look by threads whose names begin with each of `prefixes`.
+    pub(crate) fn spent<const N: usize>(&mut self, prefixes: [&str; N]) -> anyhow::Result<[Duration; N]> {
+        let threads = self.process.threads()?;
+        let sums = prefixes.map(|prefix| {
+            let named = threads.iter().filter(|(_, thread)| thread.name.starts_with(prefix));
+            named
+                .map(|(number, thread)| {
+                    let before = self.seen.get(number).map_or(Duration::ZERO, |seen| seen.cpu);
+                    thread.cpu.saturating_sub(before)
+                })
+                .sum()
+        });
+        self.seen = threads;
+        Ok(sums)
     }
 }
 

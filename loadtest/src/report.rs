@@ -3,17 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::tally::Tally;
 
 /// The figures of one run. Times are in milliseconds unless the name says otherwise; `None` is not measured here.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) setup: String,
     pub(crate) clients: u32,
-    pub(crate) resources: u32,
-    pub(crate) resource_bytes: usize,
     pub(crate) first_client_ms: Option<f64>,
     pub(crate) join_ms: Option<f64>,
     pub(crate) changes: u32,
@@ -41,7 +37,7 @@ pub(crate) struct Report {
 }
 
 /// From publishing to the last byte read, per client and change.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Latency {
     pub(crate) p50: f64,
     pub(crate) p90: f64,
@@ -50,7 +46,7 @@ pub(crate) struct Latency {
 }
 
 /// What the relay cost.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub(crate) struct RelayFigures {
     pub(crate) base_bytes: u64,
     pub(crate) idle_bytes: u64,
@@ -95,12 +91,12 @@ impl Report {
 impl Latency {
     /// That of the measured changes, if there were any.
     pub(crate) fn of(tally: &Tally) -> Option<Self> {
-        let at = |quantile| micros_as_millis(tally.latency_micros.value_at_quantile(quantile));
+        let at = |quantile| micros_as_millis(tally.propagation.at(quantile));
         (tally.delivered > 0).then(|| Self {
             p50: at(0.5),
             p90: at(0.9),
             p99: at(0.99),
-            max: micros_as_millis(tally.latency_micros.max()),
+            max: micros_as_millis(tally.propagation.max()),
         })
     }
 }

@@ -20,6 +20,7 @@ use crate::fleet::{Fleet, Plan};
 use crate::ledger::Ledger;
 use crate::outcome::Outcome;
 use crate::process;
+use crate::record::{Claim, Fleets, Quantity, Recorder, Relation, Unit, counter, float};
 use crate::relay::{Launch, Relay, Source};
 use crate::report::{RelayFigures, Report};
 
@@ -30,6 +31,7 @@ struct Scenario<'a> {
     fleet: Fleet,
     relay: Option<Relay>,
     control_plane: ControlPlane,
+    recorder: Recorder,
     report: Report,
     figures: RelayFigures,
 }
@@ -38,9 +40,13 @@ struct Scenario<'a> {
 const FILES_BESIDES: u64 = 200;
 
 /// Plays what is asked for. `say` is told what is being done.
-pub(crate) async fn play(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Outcome> {
+pub(crate) async fn play(
+    arguments: &Arguments,
+    recorder: &Recorder,
+    say: &mut impl FnMut(&str),
+) -> anyhow::Result<Outcome> {
     match arguments.scenario {
-        Story::Churn => run(arguments, say)
+        Story::Churn => run(arguments, recorder, say)
             .await
             .map(|report| Outcome::Figures(Box::new(report))),
         Story::Failover => failover::run(arguments, say).await.map(Outcome::Findings),
@@ -50,9 +56,13 @@ pub(crate) async fn play(arguments: &Arguments, say: &mut impl FnMut(&str)) -> a
 }
 
 /// Runs the usual scenario once. `say` is told what is being done.
-pub(crate) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Report> {
+pub(crate) async fn run(
+    arguments: &Arguments,
+    recorder: &Recorder,
+    say: &mut impl FnMut(&str),
+) -> anyhow::Result<Report> {
     prepare(arguments, if arguments.direct { 2 } else { 1 })?;
-    let mut scenario = Scenario::start(arguments, say).await?;
+    let mut scenario = Scenario::start(arguments, recorder, say).await?;
     match scenario.phases(say).await {
         Ok(()) => {}
         Err(error) => scenario.report.failures.push(format!("{error:#}")),
@@ -61,7 +71,7 @@ pub(crate) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> an
 }
 
 impl<'a> Scenario<'a> {
-    async fn start(arguments: &'a Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Self> {
+    async fn start(arguments: &'a Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<Self> {
         let ledger = Arc::new(Ledger::new(arguments.kind, arguments.resources, arguments.bytes, now()));
         let listen = arguments.control_plane.unwrap_or_else(local);
         let control_plane = ControlPlane::start(listen, Arc::clone(&ledger))?;
@@ -77,6 +87,7 @@ impl<'a> Scenario<'a> {
                     quiet: false,
                 })
                 .await?;
+                recorder.watch(&started.process())?;
                 let server = started.address;
                 relay = Some(started);
                 (server, "through a relay".to_owned())
@@ -94,6 +105,7 @@ impl<'a> Scenario<'a> {
             arguments.bytes
         );
         say(&setup);
+        recorder.describe(&setup);
         let plan = Plan {
             server,
             clients: arguments.clients(),
@@ -103,17 +115,22 @@ impl<'a> Scenario<'a> {
             ledger,
             returns: false,
         };
+        let fleet = Fleet::start(&plan, arguments.threads)?;
+        let progress = Arc::clone(&fleet.progress);
+        recorder.attach(fleet.feeds.clone(), move || Fleets {
+            clients: u64::from(progress.complete()),
+            current: None,
+        });
         Ok(Self {
             arguments,
-            fleet: Fleet::start(&plan, arguments.threads)?,
+            fleet,
+            recorder: recorder.clone(),
             plan,
             relay,
             control_plane,
             report: Report {
                 setup,
                 clients: arguments.clients(),
-                resources: arguments.resources,
-                resource_bytes: arguments.bytes,
                 changes: arguments.changes,
                 ..Report::default()
             },
@@ -148,12 +165,16 @@ impl<'a> Scenario<'a> {
     /// Ends everything, and judges.
     fn finish(mut self) -> anyhow::Result<Report> {
         let progress = Arc::clone(&self.fleet.progress);
+        self.recorder.end(now())?;
         let tally = self.fleet.stop()?;
         // A run that failed early has no figures to show.
         let measured = self.relay.is_some() && self.figures.idle_bytes > 0;
         self.report.relay = measured.then_some(self.figures);
         self.report.count(&tally);
-        self.report.failures.extend(progress.violations());
+        for (number, violation) in progress.violations() {
+            self.recorder.breach(u64::from(number), violation.clone(), Vec::new());
+            self.report.failures.push(format!("client {number}: {violation}"));
+        }
         let rejections = self.control_plane.counts.rejections();
         let rejected = rejections
             .iter()
@@ -163,10 +184,20 @@ impl<'a> Scenario<'a> {
             let failure = "some changes reached some clients never or twice".to_owned();
             self.report.failures.push(failure);
         }
+        let expected = float(self.report.deliveries_expected);
+        self.recorder.claim(&Claim {
+            text: "measured changes reach every client that wants them, once",
+            measured: Quantity::new(float(self.report.deliveries), Unit::Count),
+            relation: Relation::Exactly,
+            bound: expected,
+            timed: false,
+        });
         let counts = &self.control_plane.counts;
         self.report.upstream_streams = counts.streams.load(Ordering::Relaxed);
         self.report.upstream_responses = counts.responses.load(Ordering::Relaxed);
         self.report.upstream_acknowledgements = counts.acknowledgements.load(Ordering::Relaxed);
+        let streams = float(self.report.upstream_streams);
+        self.recorder.count(counter::UPSTREAM_STREAMS, streams);
         Ok(self.report)
     }
 }

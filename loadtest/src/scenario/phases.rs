@@ -10,6 +10,7 @@ use super::{Scenario, now};
 use crate::arguments::{Dialect, Kind};
 use crate::ledger::Content;
 use crate::process::Process;
+use crate::record::Schedule;
 use crate::report::millis;
 use crate::scrape::Metrics;
 
@@ -22,17 +23,22 @@ impl Scenario<'_> {
     /// Runs all of them.
     pub(super) async fn phases(&mut self, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
         say("the first client joins");
+        self.recorder.begin("first client", now())?;
         let first = self.join(1).await.context("the first client's full state")?;
         self.report.first_client_ms = Some(millis(first));
         sleep(SETTLE).await;
         self.join_all(say).await?;
         say("everybody rests");
         sleep(SETTLE).await;
+        self.recorder.begin("rest", now())?;
         let idle = self.rest().await?;
+        self.recorder.idle(now())?;
         say(&format!("{} changes", self.arguments.changes));
+        self.recorder.begin("changes", now())?;
         self.change(idle).await?;
         if self.arguments.kind == Kind::Cds || self.arguments.dialect == Dialect::Delta {
             say("a removal and a return");
+            self.recorder.begin("removal", now())?;
             self.remove().await?;
         }
         Ok(())
@@ -40,6 +46,8 @@ impl Scenario<'_> {
 
     async fn join_all(&mut self, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
         say("the others join");
+        self.recorder.base(1)?;
+        self.recorder.begin("join", now())?;
         let before = self.relay_metrics().await?;
         let cpu = self.relay_cpu()?;
         if let Some(relay) = &self.relay {
@@ -94,20 +102,21 @@ impl Scenario<'_> {
             own.cpu("")?,
         );
         let begin = now();
-        let interval = Duration::from_secs_f64(1.0 / self.arguments.rate);
+        let schedule = Schedule::new(begin, self.arguments.rate);
         let mut contents = Vec::new();
         for turn in 0..self.arguments.changes {
-            sleep_until((begin + interval * turn).into()).await;
+            let due = schedule.due(turn);
+            sleep_until(due.into()).await;
             let index = turn.wrapping_mul(STRIDE) % self.plan.ledger.len();
             let wanting = self.plan.wanting(index);
             self.report.deliveries_expected += u64::from(wanting);
-            contents.extend(self.plan.ledger.change(index, wanting, true, now()));
+            contents.extend(self.plan.ledger.change(index, wanting, true, due));
         }
         let all = "all changes at all clients";
         self.wait(|| contents.iter().all(|content| is_delivered(content)))
             .await
             .context(all)?;
-        sleep_until((begin + interval * self.arguments.changes).into()).await;
+        sleep_until(schedule.due(self.arguments.changes).into()).await;
         let elapsed = begin.elapsed().as_secs_f64();
         let relay = self.relay_cpu()?.saturating_sub(cpu.0).as_secs_f64();
         let own_all = own.cpu("")?.saturating_sub(cpu.3).as_secs_f64();

@@ -149,7 +149,7 @@ pub(super) fn finish(fleet: Fleet, findings: &mut Findings) -> anyhow::Result<Ta
     progress
         .violations()
         .into_iter()
-        .for_each(|violation| findings.fail(violation));
+        .for_each(|(number, violation)| findings.fail(format!("client {number}: {violation}")));
     Ok(tally)
 }
 

@@ -1,0 +1,124 @@
+//! How long things took, as a histogram: kept to three digits up to ten minutes, written in the interchange form of
+//! HdrHistogram (V2, compressed, base64) that other tools read too.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use serde::{Deserialize, Serialize, de, ser};
+
+use super::{Percentiles, float};
+
+/// Times in microseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Distribution(Histogram<u64>);
+
+/// Longer ones count as this long.
+const MICROS_MAX: u64 = 600_000_000;
+const DIGITS: u8 = 3;
+
+/// What is written: the figures for whoever reads the file, the histogram for whoever computes with it.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    count: u64,
+    mean_us: f64,
+    p50_us: u64,
+    p90_us: u64,
+    p99_us: u64,
+    p999_us: u64,
+    max_us: u64,
+    hdr_v2: String,
+}
+
+impl Distribution {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Ok(Self(Histogram::new_with_bounds(1, MICROS_MAX, DIGITS)?))
+    }
+
+    pub(crate) fn record(&mut self, taken: Duration) {
+        self.0
+            .saturating_record(u64::try_from(taken.as_micros()).unwrap_or(MICROS_MAX));
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) -> anyhow::Result<()> {
+        Ok(self.0.add(&other.0)?)
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// In microseconds; 0 of nothing.
+    pub(crate) fn at(&self, quantile: f64) -> u64 {
+        // The upper end of a bucket may lie above all that was recorded.
+        self.0.value_at_quantile(quantile).min(self.max())
+    }
+
+    pub(crate) fn max(&self) -> u64 {
+        self.0.max()
+    }
+
+    pub(crate) fn percentiles(&self) -> Option<Percentiles> {
+        (self.count() > 0).then(|| Percentiles {
+            p50: self.at(0.5),
+            p90: self.at(0.9),
+            p99: self.at(0.99),
+            max: self.max(),
+        })
+    }
+
+    /// The part that took at most so many microseconds, from 0 to 1.
+    pub(crate) fn part_within(&self, micros: u64) -> f64 {
+        if self.count() == 0 {
+            return 0.0;
+        }
+        float(self.0.count_between(0, micros)) / float(self.count())
+    }
+
+    fn written(&self) -> Result<Written, String> {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.0, &mut bytes)
+            .map_err(|error| error.to_string())?;
+        Ok(Written {
+            count: self.count(),
+            mean_us: self.0.mean(),
+            p50_us: self.at(0.5),
+            p90_us: self.at(0.9),
+            p99_us: self.at(0.99),
+            p999_us: self.at(0.999),
+            max_us: self.max(),
+            hdr_v2: BASE64.encode(bytes),
+        })
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let bytes = BASE64.decode(text).map_err(|error| error.to_string())?;
+        let read: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|error| error.to_string())?;
+        // Into one of our own bounds, so that it can be added to others.
+        let mut own = Self::new().map_err(|error| error.to_string())?;
+        own.0.add(&read).map_err(|error| error.to_string())?;
+        Ok(own)
+    }
+}
+
+impl Serialize for Distribution {
+    fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.written().map_err(ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Distribution {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = Written::deserialize(deserializer)?;
+        Self::read(&written.hdr_v2).map_err(|error| de::Error::custom(format!("hdr_v2: {error}")))
+    }
+}

@@ -1,0 +1,67 @@
+//! A number with its unit, and how both are written for people.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A measured or allowed amount.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Quantity {
+    pub(crate) value: f64,
+    pub(crate) unit: Unit,
+}
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unit {
+    Count,
+    Bytes,
+    Millis,
+    Micros,
+    Percent,
+    /// A multiple, mostly of the floor.
+    Times,
+    PerSecond,
+}
+
+impl Quantity {
+    pub(crate) const fn new(value: f64, unit: Unit) -> Self {
+        Self { value, unit }
+    }
+
+    /// The number alone, with as many digits as say something, in the unit's `scaled` form.
+    fn scaled(self) -> (f64, &'static str) {
+        const KIB: f64 = 1024.0;
+        let Self { value, unit } = self;
+        match unit {
+            Unit::Count => (value, ""),
+            Unit::Bytes if value.abs() >= KIB * KIB * KIB => (value / KIB / KIB / KIB, " GiB"),
+            Unit::Bytes if value.abs() >= KIB * KIB => (value / KIB / KIB, " MiB"),
+            Unit::Bytes if value.abs() >= KIB => (value / KIB, " KiB"),
+            Unit::Bytes => (value, " B"),
+            Unit::Micros if value.abs() >= 1e3 => Self::new(value / 1e3, Unit::Millis).scaled(),
+            Unit::Micros => (value, " µs"),
+            Unit::Millis if value.abs() >= 1e4 => (value / 1e3, " s"),
+            Unit::Millis => (value, " ms"),
+            Unit::Percent => (value, " %"),
+            Unit::Times => (value, " ×"),
+            Unit::PerSecond => (value, "/s"),
+        }
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, unit) = self.scaled();
+        // Three digits or all before the point: more are noise.
+        let whole = value.fract().abs() < f64::EPSILON && matches!(self.unit, Unit::Count | Unit::Bytes);
+        let digits = match value.abs() {
+            _ if whole => 0,
+            large if large >= 100.0 => 0,
+            large if large >= 10.0 => 1,
+            _ => 2,
+        };
+        out.pad(&format!("{value:.digits$}{unit}"))
+    }
+}

@@ -1,0 +1,419 @@
+//! The recorder: it is told what begins and ends, and once a second fetches what the clients counted and what the kernel says of
+//! the processes. What it gathers becomes the record. It drives nothing and judges only numbers against numbers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{
+    Assertion, Base, Breach, Distribution, FORM, Figures, Note, Phase, Quantity, Ratio, Record, Relation, RelayCost,
+    Second, TOOL_SHARE_MAX, Verdict, counter, float, surroundings,
+};
+use crate::process::{Meter, Process};
+use crate::record::{Machine, ToolCost};
+use crate::tally::{Feed, Tally};
+
+/// A handle; all clones are one recorder.
+#[derive(Clone)]
+pub(crate) struct Recorder(Arc<Mutex<State>>);
+
+/// What is to hold, and what was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) measured: Quantity,
+    pub(crate) relation: Relation,
+    /// In the unit of what was measured.
+    pub(crate) bound: f64,
+    /// Whether it is a bar of time, which is void when the tool itself took too much of the processors.
+    pub(crate) timed: bool,
+}
+
+/// What can be asked of the fleets at any time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fleets {
+    pub(crate) clients: u64,
+    /// How many of them hold all that the control plane says, if that is counted.
+    pub(crate) current: Option<u64>,
+}
+
+/// The news of a second.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    pub(crate) phase: Option<String>,
+    pub(crate) second: Second,
+}
+
+type Count = Box<dyn Fn() -> Fleets + Send>;
+
+struct State {
+    record: Record,
+    began: Instant,
+    open: Option<Open>,
+    feeds: Vec<(Vec<Feed>, Count)>,
+    relay: Option<Meter>,
+    own: Meter,
+    ticked: Instant,
+    /// What came since the last tick.
+    fresh: Tally,
+    /// The relay's part of one processor when nothing is to do.
+    idle: f64,
+    empty: Distribution,
+}
+
+/// The phase that lasts.
+struct Open {
+    phase: Phase,
+    began: Instant,
+}
+
+/// Shorter ends of phases, in which nothing arrived, are no point of a plot.
+const SECOND_LEAST: Duration = Duration::from_millis(200);
+const TICK: Duration = Duration::from_secs(1);
+
+impl Recorder {
+    /// Begins the record of a run.
+    pub(crate) fn new(scenario: &str, now: Instant) -> anyhow::Result<Self> {
+        let record = Record {
+            form: FORM,
+            scenario: scenario.to_owned(),
+            setup: String::new(),
+            command: std::env::args().collect(),
+            commit: surroundings::commit(),
+            machine: Machine::this(),
+            start_unix: surroundings::unix_time(),
+            length_ms: 0.0,
+            base: None,
+            phases: Vec::new(),
+            counters: [].into(),
+            notes: Vec::new(),
+            assertions: Vec::new(),
+            breaches: Vec::new(),
+            breached: 0,
+        };
+        Ok(Self(Arc::new(Mutex::new(State {
+            record,
+            began: now,
+            open: None,
+            feeds: Vec::new(),
+            relay: None,
+            own: Meter::start(Process::own())?,
+            ticked: now,
+            fresh: Tally::new()?,
+            idle: 0.0,
+            empty: Distribution::new()?,
+        }))))
+    }
+
+    /// Says in one sentence what is simulated.
+    pub(crate) fn describe(&self, setup: &str) {
+        self.state().record.setup = setup.to_owned();
+    }
+
+    /// From now on these threads of clients count too.
+    pub(crate) fn attach(&self, feeds: Vec<Feed>, count: impl Fn() -> Fleets + Send + 'static) {
+        self.state().feeds.push((feeds, Box::new(count)));
+    }
+
+    /// From now on this is the relay whose costs count.
+    pub(crate) fn watch(&self, relay: &Process) -> anyhow::Result<()> {
+        self.state().relay = Some(Meter::start(relay.clone())?);
+        Ok(())
+    }
+
+    /// The memory that the relay has now is that of these few clients; what more of them add is theirs.
+    pub(crate) fn base(&self, clients: u64) -> anyhow::Result<()> {
+        let mut state = self.state();
+        if let Some(relay) = &state.relay {
+            let resident_bytes = relay.process().resident_bytes()?;
+            state.record.base = Some(Base {
+                clients,
+                resident_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// Ends the phase before, if there is one, and begins another.
+    pub(crate) fn begin(&self, name: &str, now: Instant) -> anyhow::Result<()> {
+        let mut state = self.state();
+        state.end(now)?;
+        let phase = state.blank(name, now);
+        state.open = Some(Open { phase, began: now });
+        Ok(())
+    }
+
+    /// What the relay spends in the phase that lasts, it spends idle: so much is subtracted in the phases after it.
+    pub(crate) fn idle(&self, now: Instant) -> anyhow::Result<()> {
+        let mut state = self.state();
+        state.tick(now)?;
+        if let Some(Open { phase, began }) = &state.open {
+            let length = now.saturating_duration_since(*began).as_secs_f64();
+            let cpu_ms = phase.relay.map_or(0.0, |relay| relay.cpu_ms);
+            state.idle = cpu_ms / 1e3 / length.max(f64::MIN_POSITIVE);
+        }
+        Ok(())
+    }
+
+    /// The phase that lasts, as if it ended now: what is claimed of it is claimed of this.
+    pub(crate) fn look(&self, now: Instant) -> anyhow::Result<Option<Phase>> {
+        let mut state = self.state();
+        state.tick(now)?;
+        Ok(state.closed(now))
+    }
+
+    /// Ends the phase that lasts. What is claimed from now on is claimed of the whole run.
+    pub(crate) fn end(&self, now: Instant) -> anyhow::Result<()> {
+        self.state().end(now)
+    }
+
+    /// Writes down what must hold and whether it does.
+    pub(crate) fn claim(&self, claim: &Claim<'_>) -> Verdict {
+        let mut state = self.state();
+        let held = claim.relation.holds(claim.measured.value, claim.bound);
+        let share = state.open.as_ref().and_then(|open| open.phase.figures(None).tool_share);
+        let busy = share.filter(|share| claim.timed && *share > TOOL_SHARE_MAX);
+        let verdict = match (busy, held) {
+            (Some(_), _) => Verdict::Void,
+            (None, true) => Verdict::Held,
+            (None, false) => Verdict::Failed,
+        };
+        let why = busy.map(|share| format!("the tool took {:.0} % of all processor time", share * 100.0));
+        let assertion = Assertion {
+            phase: state.phase(),
+            text: claim.text.to_owned(),
+            relation: claim.relation,
+            bound: Some(Quantity::new(claim.bound, claim.measured.unit)),
+            // What could not be measured is left out, and never holds.
+            measured: Some(claim.measured).filter(|measured| measured.value.is_finite()),
+            verdict,
+            why,
+        };
+        state.record.assertions.push(assertion);
+        verdict
+    }
+
+    /// Something that had to happen did not, or the other way round.
+    pub(crate) fn fail(&self, text: &str, why: Option<String>) {
+        let mut state = self.state();
+        let assertion = Assertion {
+            phase: state.phase(),
+            text: text.to_owned(),
+            relation: Relation::Exactly,
+            bound: None,
+            measured: None,
+            verdict: Verdict::Failed,
+            why,
+        };
+        state.record.assertions.push(assertion);
+    }
+
+    /// Something worth telling.
+    pub(crate) fn note(&self, what: &str, value: impl std::fmt::Display) {
+        let mut state = self.state();
+        let note = Note {
+            phase: state.phase(),
+            what: what.to_owned(),
+            value: value.to_string(),
+        };
+        state.record.notes.push(note);
+    }
+
+    /// Adds to a counter of the phase that lasts, and of the run.
+    pub(crate) fn count(&self, name: &str, amount: f64) {
+        self.state().count(name, amount);
+    }
+
+    /// A figure of the phase that lasts as multiples of the floor's.
+    pub(crate) fn ratio(&self, what: &str, mut rounds: Vec<f64>) {
+        rounds.retain(|round| round.is_finite());
+        if let Some(open) = &mut self.state().open {
+            let what = what.to_owned();
+            open.phase.ratios.push(Ratio { what, rounds });
+        }
+    }
+
+    /// What one client saw that must not be.
+    pub(crate) fn breach(&self, client: u64, what: String, transcript: Vec<String>) {
+        let mut state = self.state();
+        let breach = Breach {
+            phase: state.phase(),
+            client,
+            what,
+            transcript,
+        };
+        state.record.breached += 1;
+        if state.record.breaches.len() < BREACHES_TOLD_MAX {
+            state.record.breaches.push(breach);
+        }
+    }
+
+    /// Ends the phase that lasts, and the record with it.
+    pub(crate) fn finish(&self, now: Instant) -> anyhow::Result<Record> {
+        let mut state = self.state();
+        state.end(now)?;
+        state.tick(now)?;
+        state.record.length_ms = millis(now.saturating_duration_since(state.began));
+        Ok(state.record.clone())
+    }
+
+    /// Looks once a second, for as long as it is polled, and tells what it saw.
+    pub(crate) async fn run(&self, mut tell: impl FnMut(&Live)) -> anyhow::Error {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        ticks.tick().await;
+        loop {
+            let now = ticks.tick().await.into_std();
+            match self.tick(now) {
+                Ok(live) => tell(&live),
+                Err(error) => return error,
+            }
+        }
+    }
+
+    pub(crate) fn tick(&self, now: Instant) -> anyhow::Result<Live> {
+        let mut state = self.state();
+        let second = state.tick(now)?;
+        Ok(Live {
+            phase: state.phase(),
+            second,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// More are counted, not told.
+const BREACHES_TOLD_MAX: usize = 20;
+
+impl State {
+    fn phase(&self) -> Option<String> {
+        self.open.as_ref().map(|open| open.phase.name.clone())
+    }
+
+    fn blank(&self, name: &str, now: Instant) -> Phase {
+        Phase {
+            name: name.to_owned(),
+            start_ms: millis(now.saturating_duration_since(self.began)),
+            length_ms: 0.0,
+            clients: 0,
+            propagation: self.empty.clone(),
+            join: self.empty.clone(),
+            series: Vec::new(),
+            counters: [].into(),
+            relay: None,
+            tool: ToolCost::default(),
+            figures: Figures::default(),
+            ratios: Vec::new(),
+        }
+    }
+
+    /// Fetches what came since the last time, and credits it to the phase that lasts.
+    fn tick(&mut self, now: Instant) -> anyhow::Result<Second> {
+        let span = now.saturating_duration_since(self.ticked);
+        self.ticked = now;
+        self.fresh.reset();
+        let mut fleets = Fleets::default();
+        for (feeds, count) in &self.feeds {
+            for feed in feeds {
+                feed.take(&mut self.fresh)?;
+            }
+            let counted = count();
+            fleets.clients += counted.clients;
+            fleets.current = match (fleets.current, counted.current) {
+                (Some(sum), Some(current)) => Some(sum + current),
+                (sum, current) => sum.or(current),
+            };
+        }
+        let percent = |cpu: Duration| 100.0 * cpu.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
+        let [tool, clients, control_plane] = self.own.spent(["", "clients-", "control-plane"])?;
+        let relay = self.relay.as_mut().and_then(|relay| spent(relay).ok());
+        let second = Second {
+            at_ms: millis(now.saturating_duration_since(self.began)),
+            span_ms: millis(span),
+            deliveries: self.fresh.delivered,
+            propagation_micros: self.fresh.propagation.percentiles(),
+            bytes: self.fresh.bytes,
+            messages: self.fresh.responses,
+            relay_cpu_percent: relay.map(|(cpu, _)| percent(cpu)),
+            tool_cpu_percent: percent(tool),
+            resident_bytes: relay.map(|(_, cost)| cost.resident_bytes),
+            clients: fleets.clients,
+            current: fleets.current,
+        };
+        for (name, amount) in counted(&self.fresh) {
+            self.count(name, float(amount));
+        }
+        let Some(Open { phase, .. }) = &mut self.open else {
+            return Ok(second);
+        };
+        phase.clients = fleets.clients;
+        phase.propagation.add(&self.fresh.propagation)?;
+        phase.join.add(&self.fresh.join)?;
+        phase.tool.cpu_ms += millis(tool);
+        phase.tool.clients_ms += millis(clients);
+        phase.tool.control_plane_ms += millis(control_plane);
+        if let Some((cpu, cost)) = relay {
+            let before = phase.relay.map_or(0.0, |relay| relay.cpu_ms);
+            let cpu_ms = before + millis(cpu);
+            phase.relay = Some(RelayCost { cpu_ms, ..cost });
+        }
+        if span >= SECOND_LEAST || second.deliveries > 0 {
+            phase.series.push(second.clone());
+        }
+        Ok(second)
+    }
+
+    fn count(&mut self, name: &str, amount: f64) {
+        let phase = self.open.as_mut().map(|open| &mut open.phase.counters);
+        for counters in phase.into_iter().chain([&mut self.record.counters]) {
+            *counters.entry(name.to_owned()).or_default() += amount;
+        }
+    }
+
+    fn closed(&self, now: Instant) -> Option<Phase> {
+        let open = self.open.as_ref()?;
+        let mut phase = open.phase.clone();
+        phase.length_ms = millis(now.saturating_duration_since(open.began));
+        if let Some(relay) = &mut phase.relay {
+            relay.idle_ms = self.idle * phase.length_ms;
+        }
+        phase.figures = phase.figures(self.record.base);
+        Some(phase)
+    }
+
+    fn end(&mut self, now: Instant) -> anyhow::Result<()> {
+        self.tick(now)?;
+        self.record.phases.extend(self.closed(now));
+        self.open = None;
+        Ok(())
+    }
+}
+
+/// What a relay that still lives spent since the last look, and what it has.
+fn spent(relay: &mut Meter) -> anyhow::Result<(Duration, RelayCost)> {
+    let [cpu] = relay.spent([""])?;
+    let cost = RelayCost {
+        resident_bytes: relay.process().resident_bytes()?,
+        peak_bytes: relay.process().peak_bytes()?,
+        ..RelayCost::default()
+    };
+    Ok((cpu, cost))
+}
+
+const fn counted(tally: &Tally) -> [(&'static str, u64); 7] {
+    [
+        (counter::RESPONSES, tally.responses),
+        (counter::ACKNOWLEDGEMENTS, tally.acknowledgements),
+        (counter::RESOURCES, tally.resources),
+        (counter::BYTES, tally.bytes),
+        (counter::REPEATED, tally.repeated),
+        (counter::DELIVERIES, tally.delivered),
+        (counter::COALESCED, tally.coalesced),
+    ]
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}

@@ -1,0 +1,54 @@
+//! Where a run took place: the machine, the sources, the time of day. Read once; whatever is not told is left out.
+
+use std::fs;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// The machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    /// That this program may use.
+    pub(crate) cores: usize,
+    pub(crate) memory_bytes: u64,
+    pub(crate) processor: String,
+    pub(crate) kernel: String,
+}
+
+impl Machine {
+    /// The one that this runs on.
+    pub(crate) fn this() -> Self {
+        let line = |file: &str, key: &str| {
+            let text = fs::read_to_string(file).ok()?;
+            let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+            Some(value.trim_start_matches([' ', '\t', ':']).trim().to_owned())
+        };
+        let memory = line("/proc/meminfo", "MemTotal").unwrap_or_default();
+        let kib: u64 = memory.trim_end_matches(" kB").parse().unwrap_or_default();
+        Self {
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            memory_bytes: kib * 1024,
+            processor: line("/proc/cpuinfo", "model name").unwrap_or_default(),
+            kernel: line("/proc/sys/kernel/osrelease", "").unwrap_or_default(),
+        }
+    }
+}
+
+/// What the sources beside this program are called by their version control, if they are still there.
+pub(super) fn commit() -> Option<String> {
+    let told = Command::new("git")
+        .args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"])
+        .output()
+        .ok()?;
+    let name = String::from_utf8(told.stdout).ok()?.trim().to_owned();
+    (told.status.success() && !name.is_empty()).then_some(name)
+}
+
+/// Seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "a record says when it was taken")]
+pub(super) fn unix_time() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,167 @@
+//! That a record says what happened: times counted from when things were due, histograms that come back as they went.
+
+use std::time::Duration;
+
+use super::now;
+use crate::record::{Claim, Distribution, Quantity, Ratio, Record, Recorder, Relation, Schedule, Unit, Verdict};
+use crate::tally::{Feed, Tally};
+
+fn micros(values: impl IntoIterator<Item = u64>) -> Distribution {
+    let mut distribution = Distribution::new().unwrap();
+    for value in values {
+        distribution.record(Duration::from_micros(value));
+    }
+    distribution
+}
+
+#[test]
+fn a_histogram_comes_back_as_it_went() {
+    let there = micros((1..=20_000).map(|value| value * 17));
+    let text = serde_json::to_string(&there).unwrap();
+    assert!(text.contains("\"hdr_v2\":\"HISTF"), "{text}");
+    let back: Distribution = serde_json::from_str(&text).unwrap();
+    assert_eq!(back, there);
+    assert_eq!((back.count(), back.max()), (20_000, there.max()));
+
+    // What another program wrote, with other bounds, can be added to our own.
+    let mut sum = micros([5]);
+    sum.add(&back).unwrap();
+    assert_eq!(sum.count(), 20_001);
+    assert!(serde_json::from_str::<Distribution>(&text.replace("HISTF", "HOSTF")).is_err());
+}
+
+#[test]
+fn an_empty_histogram_has_no_percentiles() {
+    let empty = micros([]);
+    assert_eq!(empty.percentiles(), None);
+    let text = serde_json::to_string(&empty).unwrap();
+    assert_eq!(serde_json::from_str::<Distribution>(&text).unwrap(), empty);
+}
+
+#[test]
+fn more_than_ten_minutes_count_as_ten() {
+    let long = micros([3_600_000_000]);
+    assert!(long.max() >= 599_000_000, "{}", long.max());
+}
+
+/// A publisher that is stalled for a second publishes a hundred changes late, each of which arrives at once. From publishing all
+/// of them took a millisecond; from when they were due most of them took long, and that is what is said.
+#[test]
+fn a_stall_is_not_left_out() {
+    let begin = now();
+    let schedule = Schedule::new(begin, 100.0);
+    let stalled_until = begin + Duration::from_secs(1);
+    let feed = Feed::new().unwrap();
+    for turn in 0..200 {
+        let published = schedule.due(turn).max(stalled_until);
+        let arrived = published + Duration::from_millis(1);
+        feed.tally().deliver(arrived.duration_since(schedule.due(turn)));
+    }
+    let mut sum = Tally::new().unwrap();
+    feed.take(&mut sum).unwrap();
+    let late = sum.propagation;
+    assert_eq!(late.count(), 200);
+    assert!(late.at(0.5) < 20_000, "the second half was in time: {}", late.at(0.5));
+    assert!(
+        late.at(0.99) > 950_000,
+        "the first was a second late: {}",
+        late.at(0.99)
+    );
+    let within = late.part_within(501_000);
+    assert!(
+        (0.7..0.8).contains(&within),
+        "three quarters came within half a second: {within}"
+    );
+}
+
+#[test]
+fn what_is_taken_stays_in_the_total() {
+    let feed = Feed::new().unwrap();
+    let mut sum = Tally::new().unwrap();
+    feed.tally().bytes += 7;
+    feed.take(&mut sum).unwrap();
+    feed.tally().bytes += 4;
+    let mut total = Tally::new().unwrap();
+    feed.total(&mut total).unwrap();
+    assert_eq!((sum.bytes, total.bytes), (7, 11));
+}
+
+fn at_most(bound: f64, measured: f64, timed: bool) -> Claim<'static> {
+    Claim {
+        text: "a figure",
+        measured: Quantity::new(measured, Unit::Millis),
+        relation: Relation::AtMost,
+        bound,
+        timed,
+    }
+}
+
+#[test]
+fn a_run_is_recorded_phase_by_phase() {
+    let begin = now();
+    let at = |millis| begin + Duration::from_millis(millis);
+    let recorder = Recorder::new("test", begin).unwrap();
+    let feed = Feed::new().unwrap();
+    recorder.attach(vec![feed.clone()], || crate::record::Fleets {
+        clients: 3,
+        current: Some(2),
+    });
+    recorder.begin("first", at(0)).unwrap();
+    feed.tally().deliver(Duration::from_millis(10));
+    let live = recorder.tick(at(1000)).unwrap();
+    assert_eq!((live.phase.as_deref(), live.second.deliveries), (Some("first"), 1));
+    feed.tally().deliver(Duration::from_millis(30));
+    recorder.begin("second", at(1500)).unwrap();
+    assert_eq!(recorder.claim(&at_most(5.0, 5.0, false)), Verdict::Held);
+    assert_eq!(recorder.claim(&at_most(5.0, f64::NAN, false)), Verdict::Failed);
+    recorder.end(at(2500)).unwrap();
+    recorder.claim(&at_most(5.0, 5.1, false));
+    let record = recorder.finish(at(3000)).unwrap();
+
+    let [first, second] = record.phases.as_slice() else {
+        panic!("{:?}", record.phases)
+    };
+    assert_eq!(
+        (first.series.len(), first.propagation.count(), first.clients),
+        (2, 2, 3)
+    );
+    assert_eq!((second.series.len(), second.propagation.count()), (1, 0));
+    assert!((first.length_ms - 1500.0).abs() < 1e-6 && (second.start_ms - 1500.0).abs() < 1e-6);
+    assert_eq!(second.series[0].current, Some(2));
+    let phases: Vec<_> = record.assertions.iter().map(|it| it.phase.as_deref()).collect();
+    assert_eq!(phases, [Some("second"), Some("second"), None]);
+    assert!(!record.held());
+
+    let text = serde_json::to_string_pretty(&record).unwrap();
+    let back: Record = serde_json::from_str(&text).unwrap();
+    assert_eq!(back.phases[0].propagation, record.phases[0].propagation);
+    assert_eq!((back.counters, back.assertions), (record.counters, record.assertions));
+}
+
+#[test]
+fn the_middle_of_ratios_is_that_of_the_rounds() {
+    let ratio = |rounds: &[f64]| Ratio {
+        what: "cpu".to_owned(),
+        rounds: rounds.to_vec(),
+    };
+    assert_eq!(ratio(&[9.0, 1.0, 1.5]).median(), Some(1.5));
+    assert_eq!(ratio(&[1.0, 2.0]).median(), Some(1.5));
+    assert_eq!(ratio(&[]).median(), None);
+}
+
+#[test]
+fn quantities_are_written_with_three_digits_and_a_unit() {
+    for (value, unit, text) in [
+        (12.0, Unit::Count, "12"),
+        (1234.0, Unit::Bytes, "1.21 KiB"),
+        (3.5e9, Unit::Bytes, "3.26 GiB"),
+        (950.0, Unit::Micros, "950 µs"),
+        (12_345.0, Unit::Micros, "12.3 ms"),
+        (2_000_000.0, Unit::Micros, "2000 ms"),
+        (61_000.0, Unit::Millis, "61.0 s"),
+        (1.0, Unit::Times, "1.00 ×"),
+        (0.5, Unit::Percent, "0.50 %"),
+    ] {
+        assert_eq!(Quantity::new(value, unit).to_string(), text);
+    }
+}
