@@ -1,5 +1,6 @@
 //! The wiring: from a checked configuration to running parts. It owns what is connected to what, and nothing else.
 
+mod census;
 mod overview;
 mod plan;
 mod warm;

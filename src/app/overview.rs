@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::census::count;
 use super::plan;
-use crate::admin::{Cached, Clusters, Held, Lacking, Server, State};
+use crate::admin::{Clusters, Held, Lacking, Server, State};
 use crate::cache::{Scopes, View};
 use crate::config::Config;
 use crate::upstream::{Phase, Status};
-use crate::xds::{Class, Known, Name, Standing, Target, TypeUrl};
+use crate::xds::{Class, Name, Standing, Target, TypeUrl};
 
 /// So many of the names that nobody has sent are shown, and so much of each.
 const NAMES_SHOWN: usize = 5;
@@ -220,32 +221,6 @@ fn shown(type_url: &TypeUrl, target: &Target) -> String {
     // Clients choose names.
     let name: String = name.chars().take(NAME_SHOWN).flat_map(char::escape_default).collect();
     format!("{} {name}", label(type_url))
-}
-
-/// G-15: counts the names of a view by what is known of them.
-fn count(view: &View, counts: &mut BTreeMap<(String, Cached, TypeUrl), usize>) {
-    let mut note = |type_url: &TypeUrl, name: Option<&Name>, cached| {
-        let authority = name.and_then(Name::authority).unwrap_or_default();
-        *counts
-            .entry((authority.to_owned(), cached, type_url.clone()))
-            .or_default() += 1;
-    };
-    for (type_url, slot) in view.cut().slots() {
-        let halves = slot.wildcard.iter().chain([&slot.named]);
-        for (name, known) in halves.flat_map(|state| state.entries()) {
-            let cached = match known {
-                Known::Present(_) => Cached::Acked,
-                Known::Absent(_) => Cached::DoesNotExist,
-            };
-            note(type_url, Some(name), cached);
-        }
-    }
-    for (type_url, target) in view.lacking() {
-        match &target {
-            Target::Wildcard => note(&type_url, None, Cached::Requested),
-            Target::Name(name) => note(&type_url, Some(name), Cached::Requested),
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

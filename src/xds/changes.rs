@@ -34,7 +34,7 @@ pub enum Update {
     Withdraw(Arc<Resource>),
     /// Every member of this collection is known (C-22).
     Whole(Name),
-    /// What the server says is wrong with the name, or that it does not say so any more (E-09).
+    /// What is wrong with the name, or that nothing is any more (E-09).
     Error(Name, Option<Arc<ResourceError>>),
 }
 

@@ -38,7 +38,7 @@ pub use interest::{Dirty, Target, Want};
 pub use name::Name;
 pub use node::{Class, Features, Locality, Node};
 pub use resource::{Resource, ResourceParts};
-pub use resource_error::ResourceError;
+pub use resource_error::{ResourceError, Trouble};
 pub use server_features::ServerFeatures;
 pub use sight::{Glimpse, Sight};
 pub use state::{Expiry, Known, Reason, State};

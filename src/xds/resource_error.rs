@@ -1,4 +1,4 @@
-//! What a server says is wrong with a name (TP3).
+//! What is wrong with a name: what a server says of it (TP3), and what the relay itself found.
 //!
 //! Owns the words of it. Refuses to decide what follows.
 
@@ -11,8 +11,24 @@ pub struct ResourceError {
     pub code: i32,
     /// In the server's words, as far as they are passed on.
     pub message: Arc<str>,
+    /// How it came to be known.
+    pub trouble: Trouble,
 }
 
+/// How it came to be known that something is wrong with a name (G-15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The server said so.
+    Said,
+    /// The server did not say anything in its time.
+    Silence,
+    /// What the server sent last was not sound.
+    Rejected,
+    /// The server has deleted it, and the relay keeps it all the same.
+    Deleted,
+}
+
+const INVALID_ARGUMENT: i32 = 3;
 const NOT_FOUND: i32 = 5;
 const PERMISSION_DENIED: i32 = 7;
 const UNAVAILABLE: i32 = 14;
@@ -23,9 +39,14 @@ impl ResourceError {
     /// An error in a server's words.
     #[must_use]
     pub fn new(code: i32, message: &str) -> Self {
+        Self::of(Trouble::Said, code, message)
+    }
+
+    fn of(trouble: Trouble, code: i32, message: &str) -> Self {
         Self {
             code,
             message: message.chars().take(MESSAGE_CHARS).collect::<String>().into(),
+            trouble,
         }
     }
 
@@ -38,7 +59,29 @@ impl ResourceError {
     /// G-14: the server has not said anything in its time.
     #[must_use]
     pub fn silence() -> Self {
-        Self::new(UNAVAILABLE, "the control plane has not answered in time")
+        Self::of(
+            Trouble::Silence,
+            UNAVAILABLE,
+            "the control plane has not answered in time",
+        )
+    }
+
+    /// What came last was not sound.
+    #[must_use]
+    pub fn rejected() -> Self {
+        Self::of(Trouble::Rejected, INVALID_ARGUMENT, "what came last is not sound")
+    }
+
+    /// G-13: it is deleted, and kept.
+    #[must_use]
+    pub fn deleted() -> Self {
+        Self::of(Trouble::Deleted, NOT_FOUND, "it was deleted, and is kept")
+    }
+
+    /// Whether clients are told of it. K-06: what the relay rejected, or keeps, is its own affair with its server.
+    #[must_use]
+    pub const fn is_told(&self) -> bool {
+        matches!(self.trouble, Trouble::Said | Trouble::Silence)
     }
 
     /// E-09: whether it is about the resource itself, and not about a passing trouble.

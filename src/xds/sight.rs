@@ -128,10 +128,10 @@ impl<'a> Glimpse<'a> {
         named.into_iter().flat_map(move |state| state.members(collection))
     }
 
-    /// What the server says is wrong with a name (E-09).
+    /// What a client is told that is wrong with a name (E-09).
     #[must_use]
     pub fn error(self, name: &Name) -> Option<&'a Arc<ResourceError>> {
-        self.slot(name)?.named.error(name)
+        self.slot(name)?.named.error(name).filter(|error| error.is_told())
     }
 
     /// How long the resource of this canonical name still lives.

@@ -206,10 +206,16 @@ impl State {
         self.variants.choose(name, parameters, plain)
     }
 
-    /// What the server says is wrong with a name (E-09).
+    /// What is wrong with a name (E-09).
     #[must_use]
     pub fn error(&self, name: &Name) -> Option<&Arc<ResourceError>> {
         self.errors.get(name)
+    }
+
+    /// All that is wrong, by name.
+    #[must_use]
+    pub const fn errors(&self) -> &OrdMap<Name, Arc<ResourceError>> {
+        &self.errors
     }
 
     /// Whether every member of a collection is known (C-22).

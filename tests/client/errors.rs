@@ -2,7 +2,7 @@
 
 use distributary::proto::envoy::service::discovery::v3::{ResourceError, ResourceName};
 use distributary::proto::google::rpc::Status;
-use distributary::xds::{Dialect, Name, ServerFeatures, TypeUrl};
+use distributary::xds::{Dialect, Name, ServerFeatures, Trouble, TypeUrl};
 
 use crate::{CDS, EDS, RDS, Upstream, body, delta, ms, refusal, resource, sotw};
 
@@ -160,4 +160,113 @@ fn silence_of_a_server_that_speaks() {
     response.resources[0].resource = Some(body(EDS, "a", "1"));
     upstream.hears(response);
     assert_eq!((upstream.named(EDS), upstream.error("a")), ("a=1".to_owned(), None));
+}
+
+impl Upstream {
+    fn trouble(&self, type_url: &str, wildcard: bool, name: &str) -> Option<Trouble> {
+        let slot = self.cut.slot(&TypeUrl::new(type_url))?;
+        let state = if wildcard { slot.wildcard.as_ref()? } else { &slot.named };
+        state.error(&Name::from(name)).map(|error| error.trouble)
+    }
+}
+
+/// G-15, E-13, K-06: that what came of a name was not sound is known of it until something sound comes or it goes; what was
+/// held stays.
+#[test]
+fn what_was_rejected_is_known() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = saying(dialect, ServerFeatures::default(), &["a", "b"]);
+        let say = |upstream: &mut Upstream, nonce: &str, puts: &[&str], bad: &[&str]| match dialect {
+            Dialect::Delta => {
+                let mut response = delta(EDS, nonce, puts, &[]);
+                response
+                    .resources
+                    .extend(bad.iter().map(|name| resource(RDS, name, "2")));
+                upstream.hears(response);
+            }
+            Dialect::Sotw => {
+                let mut response = sotw(EDS, nonce, nonce, puts);
+                let bad = bad.iter().map(|name| crate::wrapped(&resource(RDS, name, "2")));
+                response.resources.extend(bad);
+                upstream.hears_sotw(response);
+            }
+        };
+        say(&mut upstream, "1", &["a=1"], &["b", "nobody"]);
+        assert_eq!(upstream.named(EDS), "a=1");
+        let trouble = |upstream: &Upstream| ["a", "b", "nobody"].map(|name| upstream.trouble(EDS, false, name));
+        assert_eq!(trouble(&upstream), [None, Some(Trouble::Rejected), None]);
+        say(&mut upstream, "2", &["b=1"], &["a"]);
+        assert_eq!(upstream.named(EDS), "a=1 b=1");
+        assert_eq!(trouble(&upstream), [Some(Trouble::Rejected), None, None]);
+        // A better reason takes its place, and nothing of it is left with the name.
+        upstream.hears_errors(dialect, "3", &[], &[("a", 14)]);
+        assert_eq!(trouble(&upstream)[0], Some(Trouble::Said));
+        say(&mut upstream, "4", &[], &["a"]);
+        upstream.unwant(EDS, "a");
+        assert_eq!(trouble(&upstream), [None; 3]);
+        say(&mut upstream, "5", &["b=1"], &[]);
+        assert_eq!(trouble(&upstream), [None; 3]);
+    }
+}
+
+/// G-15: the same for what a wildcard covers: a name that never was sound is known as such until it is not mentioned any more.
+#[test]
+fn what_was_rejected_of_a_wildcard() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
+    let say = |upstream: &mut Upstream, nonce: &str, puts: &[&str], bad: &[&str]| {
+        let mut response = sotw(CDS, nonce, nonce, puts);
+        let bad = bad.iter().map(|name| crate::wrapped(&resource(RDS, name, "2")));
+        response.resources.extend(bad);
+        upstream.hears_sotw(response);
+    };
+    say(&mut upstream, "1", &["a=1"], &["b"]);
+    assert_eq!(upstream.trouble(CDS, true, "b"), Some(Trouble::Rejected));
+    say(&mut upstream, "2", &["a=1"], &[]);
+    assert_eq!(upstream.trouble(CDS, true, "b"), None);
+
+    let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
+    let mut response = delta(CDS, "1", &["a=1"], &[]);
+    response.resources.push(resource(RDS, "b", "1"));
+    upstream.hears(response);
+    assert_eq!(upstream.trouble(CDS, true, "b"), Some(Trouble::Rejected));
+    upstream.hears(delta(CDS, "2", &[], &["b"]));
+    assert_eq!(upstream.trouble(CDS, true, "b"), None);
+    // However many names a server invents.
+    let mut response = delta(CDS, "3", &[], &[]);
+    response.resources = (0..5000).map(|n| resource(RDS, &format!("n{n}"), "1")).collect();
+    upstream.hears(response);
+    let slot = upstream.cut.slot(&TypeUrl::new(CDS)).unwrap();
+    assert_eq!(slot.wildcard.as_ref().unwrap().errors().len(), 1024);
+}
+
+/// G-13, G-15: what is deleted and kept is known as such until it comes again.
+#[test]
+fn what_is_deleted_and_kept() {
+    let features = ServerFeatures {
+        ignore_resource_deletion: true,
+        ..ServerFeatures::default()
+    };
+    let mut upstream = saying(Dialect::Delta, features, &["a"]);
+    upstream.hears(delta(EDS, "1", &["a=1"], &[]));
+    upstream.hears(delta(EDS, "2", &[], &["a"]));
+    assert_eq!(upstream.named(EDS), "a=1");
+    assert_eq!(upstream.trouble(EDS, false, "a"), Some(Trouble::Deleted));
+    upstream.hears(delta(EDS, "3", &["a=1"], &[]));
+    assert_eq!(upstream.trouble(EDS, false, "a"), None);
+}
+
+/// F-04, E-07: a full state with an entry that is not sound, written in another way, deletes nothing.
+#[test]
+fn a_bad_entry_in_another_spelling() {
+    let name = "xdstp://a/envoy.config.cluster.v3.Cluster/x?a=1&b=2";
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &[name]);
+    let mut good = sotw(CDS, "1", "1", &[]);
+    good.resources = vec![crate::wrapped(&resource(CDS, name, "1"))];
+    upstream.hears_sotw(good);
+    let mut bad = sotw(CDS, "2", "2", &[]);
+    let other = "xdstp://a/envoy.config.cluster.v3.Cluster/x?b=2&a=1";
+    bad.resources = vec![crate::wrapped(&resource(RDS, other, "2"))];
+    upstream.hears_sotw(bad);
+    assert_eq!(upstream.named(CDS), format!("{name}=1"));
+    assert_eq!(upstream.trouble(CDS, false, name), Some(Trouble::Rejected));
 }

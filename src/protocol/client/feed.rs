@@ -36,7 +36,7 @@ pub(super) struct Feed {
     collections: Collections,
     kept: Kept,
     settle: Settle,
-    /// What the server says is wrong with names that are wanted.
+    /// What is wrong with names that are wanted.
     errors: BTreeMap<Name, Arc<ResourceError>>,
     features: ServerFeatures,
     /// SotW: the version of the last response that was accepted as a whole.
@@ -208,6 +208,7 @@ impl Feed {
             Dialect::Sotw => {
                 if self.type_url.traits().full_state {
                     self.delete_others(&mentioned, &mut updates);
+                    self.absolve_others(&mentioned, &mut updates);
                     updates.extend(self.collections.finish_mentioned().into_iter().map(Update::Whole));
                 } else {
                     self.collections.forget_mentioned();
@@ -296,6 +297,7 @@ impl Feed {
             self.errors.remove(name);
             updates.push(Update::Absent(asked, reason));
         }
+        self.absolve(name, updates);
         false
     }
 
@@ -309,11 +311,12 @@ impl Feed {
     fn gone(&mut self, canonical: &Name, reason: Reason, updates: &mut Vec<Update>) {
         // G-13: the one switch that keeps what the server has deleted.
         if reason == Reason::Said && self.features.ignore_resource_deletion {
-            return;
+            return self.keep_deleted(canonical, updates);
         }
         let Some(resource) = self.kept.remove(canonical) else {
             return;
         };
+        self.errors.remove(canonical);
         if resource.constraints().is_some() {
             return self.withdraw(resource, reason, updates);
         }

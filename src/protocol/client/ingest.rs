@@ -267,7 +267,8 @@ fn from_resource(resource: Resource, type_url: &TypeUrl, own_version: bool) -> R
     let name = name.or_else(|| body.and_then(|any| name_in(&any.value, type_url)));
     if let Some(any) = body {
         check_type(any, type_url).map_err(|what| Fault {
-            name: name.clone(),
+            // F-04: however the server writes it.
+            name: name.clone().and_then(|name| canonical(name, type_url).ok()),
             what,
         })?;
     }

@@ -1,12 +1,17 @@
-//! What a server says is wrong with names (E-09), and what follows by what it says of itself (G-13, G-14).
+//! What is wrong with names: what a server says (E-09), what is not sound of what it sends, and what follows by what it says of
+//! itself (G-13, G-14, G-15).
 //!
 //! Owns the errors that are remembered. Refuses to know how they are passed on.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Feed;
-use crate::protocol::client::ingest::Message;
-use crate::xds::{Name, Reason, ResourceError, Update};
+use crate::protocol::client::ingest::{Message, VARIANT};
+use crate::xds::{Name, Reason, ResourceError, Trouble, Update};
+
+/// Of so many names that nobody asked for by itself it is remembered at most that they were not sound.
+const REJECTED_MAX: usize = 1024;
 
 impl Feed {
     /// Takes the errors of a response, and the names of its entries that are not sound.
@@ -19,8 +24,42 @@ impl Feed {
                 }
             }
         }
+        for text in &message.spoiled {
+            self.reject(text, updates);
+        }
         for (text, error) in std::mem::take(&mut message.errors) {
             self.complain_of(&text, error, updates);
+        }
+    }
+
+    /// G-15: an entry of this name is not sound; what is held of it stays.
+    fn reject(&mut self, text: &str, updates: &mut Vec<Update>) {
+        if text.contains(VARIANT) || self.line.is_leaving(text) {
+            return;
+        }
+        let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
+        let covered = || (self.wildcard || self.covering(text).is_some()) && self.errors.len() < REJECTED_MAX;
+        let Some(name) = known.or_else(|| covered().then(|| Name::from(text))) else {
+            return;
+        };
+        self.remember(name, ResourceError::rejected(), updates);
+    }
+
+    /// G-15: what nobody asked for by itself, and is not mentioned any more where all is, is not known to be unsound any more.
+    pub(super) fn absolve_others(&mut self, mentioned: &BTreeSet<String>, updates: &mut Vec<Update>) {
+        let rejected = self.errors.iter().filter(|(name, error)| {
+            let alone = !self.names.contains(name.as_str());
+            alone && error.trouble == Trouble::Rejected && !mentioned.contains(name.as_str())
+        });
+        for name in rejected.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.absolve(name.as_str(), updates);
+        }
+    }
+
+    /// G-13: the server has deleted what the relay keeps all the same.
+    pub(super) fn keep_deleted(&mut self, canonical: &Name, updates: &mut Vec<Update>) {
+        if self.kept.resource(canonical.as_str()).is_some() && !canonical.as_str().contains(VARIANT) {
+            self.remember(canonical.clone(), ResourceError::deleted(), updates);
         }
     }
 

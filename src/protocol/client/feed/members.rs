@@ -15,7 +15,13 @@ impl Feed {
         let mut updates = vec![Update::Forget(collection.clone())];
         for name in self.members_alone(collection) {
             self.kept.remove(&name);
+            self.errors.remove(&name);
             updates.push(Update::Forget(name));
+        }
+        let alone = |name: &&Name| !self.names.contains(name.as_str()) && self.kept.resource(name.as_str()).is_none();
+        let rejected = self.errors.keys().filter(|name| collection.covers(name)).filter(alone);
+        for name in rejected.cloned().collect::<Vec<_>>() {
+            self.absolve(name.as_str(), &mut updates);
         }
         updates
     }
