@@ -5,6 +5,7 @@ mod distribution;
 mod quantity;
 mod recorder;
 mod schedule;
+mod state;
 mod surroundings;
 
 use std::collections::BTreeMap;

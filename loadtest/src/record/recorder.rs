@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::state::{Open, State, millis};
 use super::{
-    Assertion, Base, Breach, Distribution, FORM, Figures, Note, Phase, Quantity, Ratio, Record, Relation, RelayCost,
-    Second, TOOL_SHARE_MAX, Verdict, counter, float, surroundings,
+    Assertion, Base, Breach, Distribution, FORM, Machine, Note, Phase, Quantity, Ratio, Record, Relation, Second,
+    TOOL_SHARE_MAX, Verdict, surroundings,
 };
 use crate::process::{Meter, Process};
-use crate::record::{Machine, ToolCost};
 use crate::tally::{Feed, Tally};
 
 /// A handle; all clones are one recorder.
@@ -43,31 +43,6 @@ pub(crate) struct Live {
     pub(crate) second: Second,
 }
 
-type Count = Box<dyn Fn() -> Fleets + Send>;
-
-struct State {
-    record: Record,
-    began: Instant,
-    open: Option<Open>,
-    feeds: Vec<(Vec<Feed>, Count)>,
-    relay: Option<Meter>,
-    own: Meter,
-    ticked: Instant,
-    /// What came since the last tick.
-    fresh: Tally,
-    /// The relay's part of one processor when nothing is to do.
-    idle: f64,
-    empty: Distribution,
-}
-
-/// The phase that lasts.
-struct Open {
-    phase: Phase,
-    began: Instant,
-}
-
-/// Shorter ends of phases, in which nothing arrived, are no point of a plot.
-const SECOND_LEAST: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_secs(1);
 
 impl Recorder {
@@ -286,134 +261,3 @@ impl Recorder {
 
 /// More are counted, not told.
 const BREACHES_TOLD_MAX: usize = 20;
-
-impl State {
-    fn phase(&self) -> Option<String> {
-        self.open.as_ref().map(|open| open.phase.name.clone())
-    }
-
-    fn blank(&self, name: &str, now: Instant) -> Phase {
-        Phase {
-            name: name.to_owned(),
-            start_ms: millis(now.saturating_duration_since(self.began)),
-            length_ms: 0.0,
-            clients: 0,
-            propagation: self.empty.clone(),
-            join: self.empty.clone(),
-            series: Vec::new(),
-            counters: [].into(),
-            relay: None,
-            tool: ToolCost::default(),
-            figures: Figures::default(),
-            ratios: Vec::new(),
-        }
-    }
-
-    /// Fetches what came since the last time, and credits it to the phase that lasts.
-    fn tick(&mut self, now: Instant) -> anyhow::Result<Second> {
-        let span = now.saturating_duration_since(self.ticked);
-        self.ticked = now;
-        self.fresh.reset();
-        let mut fleets = Fleets::default();
-        for (feeds, count) in &self.feeds {
-            for feed in feeds {
-                feed.take(&mut self.fresh)?;
-            }
-            let counted = count();
-            fleets.clients += counted.clients;
-            fleets.current = match (fleets.current, counted.current) {
-                (Some(sum), Some(current)) => Some(sum + current),
-                (sum, current) => sum.or(current),
-            };
-        }
-        let percent = |cpu: Duration| 100.0 * cpu.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
-        let [tool, clients, control_plane] = self.own.spent(["", "clients-", "control-plane"])?;
-        let relay = self.relay.as_mut().and_then(|relay| spent(relay).ok());
-        let second = Second {
-            at_ms: millis(now.saturating_duration_since(self.began)),
-            span_ms: millis(span),
-            deliveries: self.fresh.delivered,
-            propagation_micros: self.fresh.propagation.percentiles(),
-            bytes: self.fresh.bytes,
-            messages: self.fresh.responses,
-            relay_cpu_percent: relay.map(|(cpu, _)| percent(cpu)),
-            tool_cpu_percent: percent(tool),
-            resident_bytes: relay.map(|(_, cost)| cost.resident_bytes),
-            clients: fleets.clients,
-            current: fleets.current,
-        };
-        for (name, amount) in counted(&self.fresh) {
-            self.count(name, float(amount));
-        }
-        let Some(Open { phase, .. }) = &mut self.open else {
-            return Ok(second);
-        };
-        phase.clients = fleets.clients;
-        phase.propagation.add(&self.fresh.propagation)?;
-        phase.join.add(&self.fresh.join)?;
-        phase.tool.cpu_ms += millis(tool);
-        phase.tool.clients_ms += millis(clients);
-        phase.tool.control_plane_ms += millis(control_plane);
-        if let Some((cpu, cost)) = relay {
-            let before = phase.relay.map_or(0.0, |relay| relay.cpu_ms);
-            let cpu_ms = before + millis(cpu);
-            phase.relay = Some(RelayCost { cpu_ms, ..cost });
-        }
-        if span >= SECOND_LEAST || second.deliveries > 0 {
-            phase.series.push(second.clone());
-        }
-        Ok(second)
-    }
-
-    fn count(&mut self, name: &str, amount: f64) {
-        let phase = self.open.as_mut().map(|open| &mut open.phase.counters);
-        for counters in phase.into_iter().chain([&mut self.record.counters]) {
-            *counters.entry(name.to_owned()).or_default() += amount;
-        }
-    }
-
-    fn closed(&self, now: Instant) -> Option<Phase> {
-        let open = self.open.as_ref()?;
-        let mut phase = open.phase.clone();
-        phase.length_ms = millis(now.saturating_duration_since(open.began));
-        if let Some(relay) = &mut phase.relay {
-            relay.idle_ms = self.idle * phase.length_ms;
-        }
-        phase.figures = phase.figures(self.record.base);
-        Some(phase)
-    }
-
-    fn end(&mut self, now: Instant) -> anyhow::Result<()> {
-        self.tick(now)?;
-        self.record.phases.extend(self.closed(now));
-        self.open = None;
-        Ok(())
-    }
-}
-
-/// What a relay that still lives spent since the last look, and what it has.
-fn spent(relay: &mut Meter) -> anyhow::Result<(Duration, RelayCost)> {
-    let [cpu] = relay.spent([""])?;
-    let cost = RelayCost {
-        resident_bytes: relay.process().resident_bytes()?,
-        peak_bytes: relay.process().peak_bytes()?,
-        ..RelayCost::default()
-    };
-    Ok((cpu, cost))
-}
-
-const fn counted(tally: &Tally) -> [(&'static str, u64); 7] {
-    [
-        (counter::RESPONSES, tally.responses),
-        (counter::ACKNOWLEDGEMENTS, tally.acknowledgements),
-        (counter::RESOURCES, tally.resources),
-        (counter::BYTES, tally.bytes),
-        (counter::REPEATED, tally.repeated),
-        (counter::DELIVERIES, tally.delivered),
-        (counter::COALESCED, tally.coalesced),
-    ]
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
-}

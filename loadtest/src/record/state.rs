@@ -1,0 +1,167 @@
+//! What a recorder knows so far: the record as it grows, the phase that lasts, and how far each source was read. Time comes in
+//! as an argument.
+
+use std::time::{Duration, Instant};
+
+use super::{Distribution, Figures, Fleets, Phase, Record, RelayCost, Second, ToolCost, counter, float};
+use crate::process::Meter;
+use crate::tally::{Feed, Tally};
+
+/// Asks a fleet how it stands.
+pub(super) type Count = Box<dyn Fn() -> Fleets + Send>;
+
+/// The record so far and where everything stands.
+pub(super) struct State {
+    pub(super) record: Record,
+    pub(super) began: Instant,
+    pub(super) open: Option<Open>,
+    pub(super) feeds: Vec<(Vec<Feed>, Count)>,
+    pub(super) relay: Option<Meter>,
+    pub(super) own: Meter,
+    pub(super) ticked: Instant,
+    /// What came since the last tick.
+    pub(super) fresh: Tally,
+    /// The relay's part of one processor when nothing is to do.
+    pub(super) idle: f64,
+    pub(super) empty: Distribution,
+}
+
+/// The phase that lasts.
+pub(super) struct Open {
+    pub(super) phase: Phase,
+    pub(super) began: Instant,
+}
+
+/// Shorter ends of phases, in which nothing arrived, are no point of a plot.
+const SECOND_LEAST: Duration = Duration::from_millis(200);
+
+impl State {
+    pub(super) fn phase(&self) -> Option<String> {
+        self.open.as_ref().map(|open| open.phase.name.clone())
+    }
+
+    pub(super) fn blank(&self, name: &str, now: Instant) -> Phase {
+        Phase {
+            name: name.to_owned(),
+            start_ms: millis(now.saturating_duration_since(self.began)),
+            length_ms: 0.0,
+            clients: 0,
+            propagation: self.empty.clone(),
+            join: self.empty.clone(),
+            series: Vec::new(),
+            counters: [].into(),
+            relay: None,
+            tool: ToolCost::default(),
+            figures: Figures::default(),
+            ratios: Vec::new(),
+        }
+    }
+
+    /// Fetches what came since the last time, and credits it to the phase that lasts.
+    pub(super) fn tick(&mut self, now: Instant) -> anyhow::Result<Second> {
+        let span = now.saturating_duration_since(self.ticked);
+        self.ticked = now;
+        self.fresh.reset();
+        let mut fleets = Fleets::default();
+        for (feeds, count) in &self.feeds {
+            for feed in feeds {
+                feed.take(&mut self.fresh)?;
+            }
+            let counted = count();
+            fleets.clients += counted.clients;
+            fleets.current = match (fleets.current, counted.current) {
+                (Some(sum), Some(current)) => Some(sum + current),
+                (sum, current) => sum.or(current),
+            };
+        }
+        let percent = |cpu: Duration| 100.0 * cpu.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
+        let [tool, clients, control_plane] = self.own.spent(["", "clients-", "control-plane"])?;
+        let relay = self.relay.as_mut().and_then(|relay| spent(relay).ok());
+        let second = Second {
+            at_ms: millis(now.saturating_duration_since(self.began)),
+            span_ms: millis(span),
+            deliveries: self.fresh.delivered,
+            propagation_micros: self.fresh.propagation.percentiles(),
+            bytes: self.fresh.bytes,
+            messages: self.fresh.responses,
+            relay_cpu_percent: relay.map(|(cpu, _)| percent(cpu)),
+            tool_cpu_percent: percent(tool),
+            resident_bytes: relay.map(|(_, cost)| cost.resident_bytes),
+            clients: fleets.clients,
+            current: fleets.current,
+        };
+        for (name, amount) in counted(&self.fresh) {
+            self.count(name, float(amount));
+        }
+        let Some(Open { phase, .. }) = &mut self.open else {
+            return Ok(second);
+        };
+        phase.clients = fleets.clients;
+        phase.propagation.add(&self.fresh.propagation)?;
+        phase.join.add(&self.fresh.join)?;
+        phase.tool.cpu_ms += millis(tool);
+        phase.tool.clients_ms += millis(clients);
+        phase.tool.control_plane_ms += millis(control_plane);
+        if let Some((cpu, cost)) = relay {
+            let before = phase.relay.map_or(0.0, |relay| relay.cpu_ms);
+            let cpu_ms = before + millis(cpu);
+            phase.relay = Some(RelayCost { cpu_ms, ..cost });
+        }
+        if span >= SECOND_LEAST || second.deliveries > 0 {
+            phase.series.push(second.clone());
+        }
+        Ok(second)
+    }
+
+    pub(super) fn count(&mut self, name: &str, amount: f64) {
+        let phase = self.open.as_mut().map(|open| &mut open.phase.counters);
+        for counters in phase.into_iter().chain([&mut self.record.counters]) {
+            *counters.entry(name.to_owned()).or_default() += amount;
+        }
+    }
+
+    pub(super) fn closed(&self, now: Instant) -> Option<Phase> {
+        let open = self.open.as_ref()?;
+        let mut phase = open.phase.clone();
+        phase.length_ms = millis(now.saturating_duration_since(open.began));
+        if let Some(relay) = &mut phase.relay {
+            relay.idle_ms = self.idle * phase.length_ms;
+        }
+        phase.figures = phase.figures(self.record.base);
+        Some(phase)
+    }
+
+    pub(super) fn end(&mut self, now: Instant) -> anyhow::Result<()> {
+        self.tick(now)?;
+        self.record.phases.extend(self.closed(now));
+        self.open = None;
+        Ok(())
+    }
+}
+
+/// What a relay that still lives spent since the last look, and what it has.
+fn spent(relay: &mut Meter) -> anyhow::Result<(Duration, RelayCost)> {
+    let [cpu] = relay.spent([""])?;
+    let cost = RelayCost {
+        resident_bytes: relay.process().resident_bytes()?,
+        peak_bytes: relay.process().peak_bytes()?,
+        ..RelayCost::default()
+    };
+    Ok((cpu, cost))
+}
+
+const fn counted(tally: &Tally) -> [(&'static str, u64); 7] {
+    [
+        (counter::RESPONSES, tally.responses),
+        (counter::ACKNOWLEDGEMENTS, tally.acknowledgements),
+        (counter::RESOURCES, tally.resources),
+        (counter::BYTES, tally.bytes),
+        (counter::REPEATED, tally.repeated),
+        (counter::DELIVERIES, tally.delivered),
+        (counter::COALESCED, tally.coalesced),
+    ]
+}
+
+pub(super) fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
