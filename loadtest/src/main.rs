@@ -43,6 +43,11 @@ use arguments::Arguments;
 use outcome::Outcome;
 use record::{Record, Recorder};
 
+/// The relay's: this program may have to be one.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == relay::ENTRY) {
