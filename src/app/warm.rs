@@ -11,7 +11,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::plan;
 use crate::cache::{Kept, Scopes, View};
-use crate::config::Config;
+use crate::config::{Config, Source};
 use crate::snapshot::{Folder, Identity, SnapshotError, read};
 use crate::telemetry::{Health, Metrics, Status};
 use crate::xds::Types;
@@ -21,8 +21,8 @@ pub(super) struct Warm {
     folder: Arc<Folder>,
     interval: Duration,
     types: Types,
-    /// What logs and metrics call each server, and so snapshots.
-    servers: Vec<String>,
+    /// What logs and metrics call each server, and so snapshots. Files are there at the next start anyway.
+    servers: Vec<Option<String>>,
     /// Those that answer for names of old style.
     top: BTreeSet<String>,
     scopes: Arc<Scopes>,
@@ -44,15 +44,19 @@ impl Warm {
     pub(super) fn new(config: &Config, scopes: &Arc<Scopes>, metrics: &Arc<Metrics>) -> Option<Arc<Self>> {
         let snapshot = config.snapshot.as_ref()?;
         let folder = Folder::new(snapshot.dir.clone(), snapshot.include_secrets, config.limits.views);
-        let servers: Vec<String> = (0..config.upstream.servers.len())
-            .map(|at| config.upstream.name(at))
+        let servers = config.upstream.servers.iter().enumerate();
+        let servers: Vec<Option<String>> = servers
+            .map(|(at, server)| match server.source {
+                Source::Grpc(_) | Source::Rest(_) => Some(config.upstream.name(at)),
+                Source::Files(_) => None,
+            })
             .collect();
-        let top = config.upstream.top.iter().filter_map(|at| servers.get(*at));
+        let top = config.upstream.top.iter().filter_map(|at| servers.get(*at)?.clone());
         Some(Arc::new(Self {
             folder: Arc::new(folder),
             interval: snapshot.interval,
             types: plan::types(config),
-            top: top.cloned().collect(),
+            top: top.collect(),
             servers,
             scopes: scopes.clone(),
             metrics: metrics.clone(),
@@ -190,7 +194,7 @@ impl Warm {
 
     fn identity(&self, view: &View) -> Option<Identity> {
         Some(Identity {
-            server: self.servers.get(view.server())?.clone(),
+            server: self.servers.get(view.server())?.clone()?,
             class: plan::class(&self.scopes, view.class()),
         })
     }

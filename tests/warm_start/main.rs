@@ -177,6 +177,29 @@ async fn stale(relay: &Relay, types: usize) {
     eventually("a gauge", || relay.admin("/metrics").contains(&line).then_some(())).await;
 }
 
+/// Files are there at the next start anyway: what comes from them is not written down again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_are_not_written_down() {
+    let dir = directory("files");
+    let file = dir.join("clusters.yaml");
+    std::fs::write(&file, format!("- '@type': {CDS}\n  name: a\n")).unwrap();
+    let mut relay = Relay::run(
+        "files",
+        &format!(
+            "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nsnapshot: {{dir: '{}'}}\n",
+            file.display(),
+            dir.display()
+        ),
+    );
+    let client = Client::connect(relay.address).await;
+    let mut delta: Delta = client.open(&fresh()).await;
+    assert_eq!(delta.next().await.versions.len(), 1);
+    drop((delta, client));
+    // At its end a relay writes whatever has changed.
+    relay.terminate();
+    assert_eq!(find(&dir), None);
+}
+
 /// A snapshot that is torn is refused with its name, and the relay starts with nothing and says nothing (G-20).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_torn_snapshot_is_not_served() {

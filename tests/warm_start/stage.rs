@@ -121,11 +121,12 @@ impl Relay {
             snapshots.display(),
             interval.as_millis()
         );
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
-            "warm-{}-{}.yaml",
-            upstream.port(),
-            interval.as_millis()
-        ));
+        Self::run(&format!("{}-{}", upstream.port(), interval.as_millis()), &text)
+    }
+
+    /// With this configuration, which has listeners and an admin address of any port.
+    pub(crate) fn run(name: &str, text: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("warm-{name}.yaml"));
         std::fs::write(&path, text).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_distributary"))
             .args(["serve", "--log-format", "json", "--config"])
@@ -139,9 +140,10 @@ impl Relay {
         let log = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = sync_channel(10_000);
         std::thread::spawn(move || log.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let anywhere = SocketAddr::from(([0; 4], 0));
         let mut relay = Self {
-            address: upstream,
-            admin: upstream,
+            address: anywhere,
+            admin: anywhere,
             child,
             log: Mutex::new((lines, Vec::new())),
         };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_saphyr::{Location, Spanned};
 
-use super::Check;
+use super::{Check, Scalar};
 use crate::config::bootstrap::{CallCreds, ChannelCreds, TlsConfig, XdsServer};
 use crate::config::uri::Located;
 use crate::config::{Credentials, Grpc, Identity, Rest, Server, Source, Tls, Transport};
@@ -58,6 +58,14 @@ impl Check {
             Located::Rest { tls, .. } => Some(*tls),
             Located::Files(_) => None,
         };
+        self.useless(key, entry, &located);
+        if let Located::Files(path) = located {
+            return Some(Server {
+                uri: uri.value.clone(),
+                source: Source::Files(path),
+                features: ServerFeatures::default(),
+            });
+        }
         let credentials = self.credentials(&format!("{key}.channel_creds"), &entry.channel_creds, tls)?;
         let token = self.token(&format!("{key}.call_creds"), &entry.call_creds, &credentials)?;
         let source = match located {
@@ -80,6 +88,31 @@ impl Check {
             source,
             features,
         })
+    }
+
+    /// What is said of a server and means nothing for one of its kind: files are opened, and polls have one dialect.
+    fn useless(&mut self, key: &str, entry: &XdsServer, located: &Located) {
+        let (files, rest) = match located {
+            Located::Files(_) => (true, false),
+            Located::Rest { .. } => (false, true),
+            Located::Grpc { .. } => return,
+        };
+        let first = |list: &[Scalar]| list.first().map(|one| one.referenced);
+        let channel = entry.channel_creds.first().map(|one| one.referenced);
+        let call = entry.call_creds.first().map(|one| one.referenced);
+        let transport = entry.transport.as_ref().map(|one| one.referenced);
+        for (name, place) in [
+            ("channel_creds", channel.filter(|_| files)),
+            ("call_creds", call.filter(|_| files)),
+            ("server_features", first(&entry.server_features).filter(|_| files)),
+            ("transport", transport.filter(|_| files || rest)),
+        ] {
+            if let Some(place) = place {
+                let what = if files { "files" } else { "a server that is polled" };
+                let message = format!("{name} has no use with {what}; remove it");
+                self.foreign(Some(place), &format!("{key}.{name}"), message);
+            }
+        }
     }
 
     fn features(&mut self, key: &str, entry: &XdsServer) -> ServerFeatures {
@@ -169,7 +202,7 @@ impl Check {
     }
 
     fn tls(&mut self, key: &str, config: &TlsConfig) -> Option<Tls> {
-        let path = |file: &super::Scalar| PathBuf::from(&file.value);
+        let path = |file: &Scalar| PathBuf::from(&file.value);
         let identity = match (&config.certificate_file, &config.private_key_file) {
             (Some(certificate), Some(key)) => Some(Identity {
                 certificate_file: path(certificate),
