@@ -73,6 +73,8 @@ pub struct Server {
     pub since: Option<Instant>,
     /// What went wrong last, until it answers.
     pub last_error: Option<String>,
+    /// When it last answered; a control plane that streams only does so when there is news.
+    pub last_success: Option<Instant>,
     /// When it is tried again.
     pub next_attempt: Option<Instant>,
     /// How many streams to it are open.
@@ -197,6 +199,7 @@ impl Server {
             ("since", time(self.since)),
             ("last_error", self.last_error.clone()),
             ("next_attempt", time(self.next_attempt)),
+            ("last_success", time(self.last_success)),
             ("streams", Some(self.streams.to_string())),
             ("sessions", Some(self.sessions.to_string())),
             ("watching", Some(self.watching.to_string())),
@@ -226,6 +229,7 @@ impl Server {
             "since": time(self.since),
             "last_error": self.last_error,
             "next_attempt": time(self.next_attempt),
+            "last_success": time(self.last_success),
             "streams": self.streams,
             "sessions": self.sessions,
             "watching": self.watching,
@@ -306,6 +310,7 @@ mod tests {
             since: Some(now - Duration::from_secs(60)),
             last_error: Some("connection refused".to_owned()),
             next_attempt: Some(now + Duration::from_secs(3)),
+            last_success: Some(now - Duration::from_secs(61)),
             streams: 0,
             sessions: 14,
             watching: 1,
@@ -340,6 +345,7 @@ mod tests {
 #old::cp-1:18000::since::2026-11-20T12:03:07Z
 #old::cp-1:18000::last_error::connection refused
 #old::cp-1:18000::next_attempt::2026-11-20T12:04:10Z
+#old::cp-1:18000::last_success::2026-11-20T12:03:06Z
 #old::cp-1:18000::streams::0
 #old::cp-1:18000::sessions::14
 #old::cp-1:18000::watching::1
@@ -373,6 +379,7 @@ mod tests {
                 "since": "2026-11-20T12:03:07Z",
                 "last_error": null,
                 "next_attempt": "2026-11-20T12:04:10Z",
+                "last_success": "2026-11-20T12:03:06Z",
                 "streams": 0,
                 "sessions": 14,
                 "watching": 0,

@@ -105,6 +105,7 @@ impl Overview {
             state,
             since,
             last_error: used.iter().find_map(|status| status.error.clone()),
+            last_success: streams.iter().filter_map(|status| status.last_success).max(),
             next_attempt: used.iter().filter_map(|status| status.next_attempt).min(),
             streams: used.iter().filter(open).count(),
             sessions,

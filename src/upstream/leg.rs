@@ -145,6 +145,7 @@ impl Leg {
             self.board.enter(Phase::Answering, dialect);
             tracing::info!(server = self.target.uri(), leg = ?self.which, ?dialect, "control plane answers");
         }
+        self.board.heard();
         changes.extend(new);
         Ok(())
     }

@@ -23,6 +23,8 @@ pub struct Status {
     pub failing_since: Option<Instant>,
     /// When the next attempt is made, if one is waited for.
     pub next_attempt: Option<Instant>,
+    /// When it last answered.
+    pub last_success: Option<Instant>,
 }
 
 /// What a stream is doing.
@@ -53,6 +55,7 @@ impl Board {
             error: None,
             failing_since: None,
             next_attempt: None,
+            last_success: None,
         })))
     }
 
@@ -85,6 +88,27 @@ impl Board {
         if error.is_some() {
             status.error = error;
         }
+    }
+
+    /// The server answered.
+    pub(super) fn heard(&self) {
+        self.lock().last_success = Some(now());
+    }
+
+    /// Something is wanted of it, or nothing any more: what it was doing beyond that stays.
+    pub(super) fn wanted(&self, wanted: bool, dialect: Dialect) {
+        let idle = self.lock().phase == Phase::Idle;
+        match (idle, wanted) {
+            (true, true) => self.enter(Phase::Connecting, dialect),
+            (false, false) => self.enter(Phase::Idle, dialect),
+            (true, false) | (false, true) => {}
+        }
+    }
+
+    /// What is wrong while the server answers, and when that is tried again.
+    pub(super) fn note(&self, wrong: Option<(String, Instant)>) {
+        let mut status = self.lock();
+        (status.error, status.next_attempt) = wrong.unzip();
     }
 
     fn lock(&self) -> MutexGuard<'_, Status> {

@@ -14,6 +14,7 @@ mod identity;
 mod plane;
 mod polling;
 mod reaching;
+mod shown;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;

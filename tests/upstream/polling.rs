@@ -10,7 +10,7 @@ use distributary::json::Schemas;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{Polling, RestServer, Writer};
+use distributary::upstream::{Polling, RestServer, Status, Writer};
 use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, Standing, Target as Wanted, TypeUrl, Types, Want};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -22,21 +22,21 @@ use crate::plane::soon;
 use crate::{CDS, EDS};
 
 /// A listener that hands every poll to the test.
-struct Site {
-    address: SocketAddr,
+pub(crate) struct Site {
+    pub(crate) address: SocketAddr,
     polls: mpsc::Receiver<Poll>,
     task: JoinHandle<()>,
 }
 
 /// One poll, whose connection waits for the answer.
-struct Poll {
-    path: String,
+pub(crate) struct Poll {
+    pub(crate) path: String,
     asked: Value,
     answer: mpsc::Sender<Vec<u8>>,
 }
 
 impl Site {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, polls) = mpsc::channel(16);
@@ -51,7 +51,7 @@ impl Site {
         Self { address, polls, task }
     }
 
-    async fn poll(&mut self) -> Poll {
+    pub(crate) async fn poll(&mut self) -> Poll {
         soon("a poll", self.polls.recv()).await.unwrap()
     }
 }
@@ -112,7 +112,7 @@ impl Poll {
             .unwrap_or_default()
     }
 
-    async fn status(self, status: &str, body: &str) {
+    pub(crate) async fn status(self, status: &str, body: &str) {
         let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
         let head = if status.starts_with("304") {
             "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned()
@@ -124,7 +124,7 @@ impl Poll {
     }
 
     /// Clusters, or endpoints, of these names.
-    async fn say(self, version: &str, names: &[&str]) {
+    pub(crate) async fn say(self, version: &str, names: &[&str]) {
         let kind = if self.path.ends_with(":endpoints") {
             (EDS, "cluster_name")
         } else {
@@ -140,15 +140,16 @@ impl Poll {
 }
 
 /// A view that is fed by polling.
-struct Relay {
+pub(crate) struct Relay {
     view: Arc<View>,
     seat: Seat,
     metrics: Arc<UpstreamMetrics>,
+    pub(crate) statuses: Box<dyn Fn() -> Vec<Status>>,
     task: JoinHandle<()>,
 }
 
 impl Relay {
-    fn of(address: SocketAddr, prefix: &str, wanted: &[(&str, &str)]) -> Self {
+    pub(crate) fn of(address: SocketAddr, prefix: &str, wanted: &[(&str, &str)]) -> Self {
         let rest = Rest {
             endpoint: Endpoint::Tcp {
                 host: address.ip().to_string(),
@@ -187,19 +188,21 @@ impl Relay {
             ..Default::default()
         };
         let writer = Writer::polling(view.clone(), &node, &server, &Arc::new(polling));
+        let statuses = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "a test runs both sides")]
         let task = tokio::spawn(writer.run());
         let relay = Self {
             view,
             seat,
             metrics,
+            statuses,
             task,
         };
         wanted.iter().for_each(|(type_url, name)| relay.want(type_url, name));
         relay
     }
 
-    fn want(&self, type_url: &str, name: &str) {
+    pub(crate) fn want(&self, type_url: &str, name: &str) {
         let target = match name {
             "*" => Wanted::Wildcard,
             name => Wanted::Name(Name::from(name)),
@@ -224,7 +227,7 @@ impl Relay {
         soon(what, seen).await;
     }
 
-    async fn knows(&self, names: &[&str]) {
+    pub(crate) async fn knows(&self, names: &[&str]) {
         let cds = TypeUrl::new(CDS);
         let all = |cut: &Cut| {
             let state = cut.slot(&cds)?.wildcard.clone().filter(|state| state.complete())?;

@@ -125,6 +125,7 @@ impl PollLeg {
                     self.board.enter(Phase::Answering, Dialect::Sotw);
                     tracing::info!(server = self.server.uri, "control plane answers");
                 }
+                self.board.heard();
                 self.failing = false;
                 if !self.client.connected() {
                     // Another poll failed in the meantime: this answer is to a question that is not open any more.
@@ -144,18 +145,19 @@ impl PollLeg {
                 }
             }
             Err(failure) => {
-                let wait = topic.failed(now);
-                self.board.wait(now + wait, Some(failure.to_string()));
+                let wait = topic.failed(&failure, now);
                 self.server.metrics.failures.inc();
                 tracing::warn!(
                     server = self.server.uri, error = %failure, retry_in = ?wait, "a poll failed; what is known stays"
                 );
                 // A server that does not have one type may well have the others.
                 if !matches!(failure, Failure::Refused { status: 400..=499, .. }) {
+                    self.board.wait(now + wait, None);
                     self.fail(changes);
                 }
             }
         }
+        self.board.note(self.topics.values().find_map(Topic::trouble));
     }
 
     /// H-07: what was good stays; what is waited for is not waited for while nobody is there to answer.
@@ -213,6 +215,7 @@ impl Talk for PollLeg {
         if !topic.is_wanted() {
             self.topics.remove(&want.type_url);
         }
+        self.board.wanted(!self.topics.is_empty(), Dialect::Sotw);
         self.client.handle_want(want)
     }
 

@@ -29,7 +29,8 @@ pub(super) struct Topic {
     pub(super) under_way: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     pub(super) link: Option<Link>,
     backoff: Backoff,
-    failed: bool,
+    /// What was wrong with the last poll.
+    trouble: Option<String>,
 }
 
 /// Polls of many relays, and of many types, do not come together.
@@ -47,7 +48,7 @@ impl Topic {
             under_way: None,
             link: None,
             backoff: Backoff::default(),
-            failed: false,
+            trouble: None,
         }
     }
 
@@ -62,7 +63,7 @@ impl Topic {
             self.changed = true;
             self.under_way = None;
             // What failed is not asked more often because more is wanted of it.
-            if !self.failed {
+            if self.trouble.is_none() {
                 self.due = now;
             }
         }
@@ -82,15 +83,20 @@ impl Topic {
 
     pub(super) fn answered(&mut self, interval: Duration, now: Instant) {
         self.backoff = Backoff::default();
-        self.failed = false;
+        self.trouble = None;
         self.due = now + interval.mul_f64(1.0 + SPREAD * (2.0 * dice() - 1.0));
     }
 
-    /// When it is tried again.
-    pub(super) fn failed(&mut self, now: Instant) -> Duration {
-        self.failed = true;
+    /// How long until it is tried again.
+    pub(super) fn failed(&mut self, failure: &Failure, now: Instant) -> Duration {
+        self.trouble = Some(failure.to_string());
         let wait = self.backoff.handle_failure(dice());
         self.due = now + wait;
         wait
+    }
+
+    /// What was wrong with the last poll, and when the next one is made.
+    pub(super) fn trouble(&self) -> Option<(String, Instant)> {
+        Some((self.trouble.clone()?, self.due))
     }
 }

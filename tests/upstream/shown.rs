@@ -1,0 +1,69 @@
+//! What an operator is shown of a control plane that is polled.
+
+use distributary::upstream::Phase;
+
+use crate::plane::soon;
+use crate::polling::{Relay, Site};
+use crate::{CDS, EDS};
+
+/// G-15, H-07: what an operator is shown of a server that is polled: what it does and since when, when it answered last, and what
+/// is wrong until it is right again, also where only one of its types fails.
+#[tokio::test]
+async fn how_it_stands_is_shown() {
+    let mut site = Site::start().await;
+    let relay = Relay::of(site.address, "", &[]);
+    let status = || (relay.statuses)().remove(0);
+    assert_eq!((status().phase, status().last_success), (Phase::Idle, None));
+    relay.want(CDS, "*");
+    let poll = site.poll().await;
+    assert_eq!((status().phase, status().error), (Phase::Connecting, None));
+    poll.say("1", &["a"]).await;
+    relay.knows(&["a"]).await;
+    let first = status();
+    assert_eq!(
+        (first.phase, &first.error, first.next_attempt),
+        (Phase::Answering, &None, None)
+    );
+    assert!(first.last_success >= Some(first.since));
+    relay.want(EDS, "e");
+    let refused = async {
+        while status().error.is_none() {
+            let poll = site.poll().await;
+            if poll.path == "/v3/discovery:endpoints" {
+                poll.status("404 Not Found", "no endpoints here").await;
+            } else {
+                poll.status("304 Not Modified", "").await;
+            }
+        }
+    };
+    soon("one type fails", refused).await;
+    let one = status();
+    assert_eq!(
+        (one.phase, one.failing_since, one.since),
+        (Phase::Answering, None, first.since)
+    );
+    assert!(one.error.unwrap().contains("no endpoints here"));
+    assert!(one.next_attempt.is_some() && one.last_success >= first.last_success);
+    let right = async {
+        while status().error.is_some() {
+            let poll = site.poll().await;
+            if poll.path == "/v3/discovery:endpoints" {
+                poll.say("1", &["e"]).await;
+            } else {
+                poll.status("304 Not Modified", "").await;
+            }
+        }
+    };
+    soon("all is well", right).await;
+    assert_eq!((status().phase, status().next_attempt), (Phase::Answering, None));
+    let lost = async {
+        while status().phase == Phase::Answering {
+            site.poll().await.status("500 Internal Server Error", "on fire").await;
+        }
+    };
+    soon("the server fails", lost).await;
+    let lost = status();
+    assert_eq!(lost.phase, Phase::Waiting);
+    assert!(lost.error.unwrap().contains("on fire") && lost.failing_since.is_some());
+    assert!(lost.next_attempt.is_some() && lost.last_success > first.last_success);
+}
