@@ -4,6 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use distributary::upstream::Format;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::*;
 
@@ -44,29 +45,50 @@ fn what_is_no_file() {
     }
 }
 
-/// Without permission what was there stays.
+/// Without permission what was there stays: of a file, of a directory that cannot be listed, of one that cannot be entered.
 #[test]
 fn what_may_not_be_read() {
-    if rustix_is_root() {
-        return;
-    }
     let folder = Folder::new();
-    folder.write("a.yaml", &clusters(&["a"]));
-    let mut shelf = shelf(&folder.0);
-    look(&mut shelf);
-    let mode = |mode| std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(mode)).unwrap();
-    mode(0o000);
-    let (there, found) = look(&mut shelf);
-    mode(0o755);
-    assert_eq!((there, found.new_faults.len()), (vec!["a/x".to_owned()], 1));
+    let file = folder.write("a.yaml", &clusters(&["a"]));
+    let (mut all, mut one) = (shelf(&folder.0), shelf(&file));
+    look(&mut all);
+    look(&mut one);
+    let mode = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    for (path, bits, usual) in [
+        (&file, 0o000, 0o644),
+        (&folder.0, 0o000, 0o755),
+        (&folder.0, 0o600, 0o755),
+    ] {
+        mode(path, bits);
+        let found = unprivileged(|| [look(&mut all), look(&mut one)]);
+        mode(path, usual);
+        for (there, found) in found {
+            assert_eq!(there, ["a/x"], "{bits:o}");
+            assert_eq!(found.new_faults.len(), 1, "{bits:o}: {found:?}");
+            assert!(found.new_faults[0].contains("Permission denied"), "{bits:o}: {found:?}");
+        }
+        let found = unprivileged(|| [look(&mut all), look(&mut one)]);
+        assert!(
+            found.iter().all(|(_, found)| found.new_faults.is_empty()),
+            "{bits:o}: {found:?}"
+        );
+        assert_eq!((all.faults().len(), one.faults().len()), (0, 0), "{bits:o}");
+    }
 }
 
-/// Who may do everything is not kept from reading.
-fn rustix_is_root() -> bool {
-    let folder = Folder::new();
-    let file = folder.write("x", "");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
-    std::fs::read(file).is_ok()
+/// Does something as who may read only what permissions say: tests run as root in many places.
+fn unprivileged<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
+    let thread = || {
+        set_capabilities(None, sets).unwrap();
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(thread).join().unwrap())
 }
 
 /// A file or a directory that is too large says which limit it exceeds, and is not read.
@@ -128,6 +150,54 @@ fn many_files() {
     assert!(found.changed && there.contains(&"c7/new".to_owned()));
     folder.remove("8.yaml");
     assert_eq!(look(&mut shelf).0.len(), FILES - 1);
+    // A fault is told once, however many there are.
+    for at in 0..FILES {
+        folder.write(&format!("{at}.yaml"), "broken: [");
+    }
+    let found = shelf.look(now());
+    assert_eq!((found.new_faults.len(), found.changed), (FILES, false));
+    assert_eq!(shelf.look(now()).new_faults.len(), 0);
+}
+
+/// How long a directory of 100,000 files takes: at first, when nothing changes, and when one file does.
+#[test]
+#[ignore = "half a minute; prints times and memory"]
+fn a_hundred_thousand_files() {
+    const FILES: usize = 100_000;
+    let folder = Folder::new();
+    for at in 0..FILES {
+        folder.write(&format!("{at}.yaml"), &clusters(&[&format!("c{at}")]));
+    }
+    // Stamps of just now are not trusted; those of a directory that lies there are.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let mut shelf = Shelf::new(&folder.0, 64 * MIB, dictionary());
+    let before = resident();
+    let mut look = |what: &str, changes: bool| {
+        let begun = now();
+        let found = shelf.look(begun);
+        println!("{what}: {:?}", begun.elapsed());
+        assert_eq!(
+            (found.changed, shelf.faults().len(), shelf.files()),
+            (changes, 0, FILES)
+        );
+        (shelf.content().len(), begun.elapsed())
+    };
+    assert_eq!(look("all are read", true).0, FILES);
+    println!("memory: {} bytes for each", (resident() - before) / FILES);
+    let (_, quiet) = look("nothing has changed", false);
+    folder.place("7.yaml", &clusters(&["c7/new", "more"]));
+    let (there, one) = look("one has changed", true);
+    assert_eq!(there, FILES + 1);
+    assert!(quiet < LOOK && one < LOOK, "{quiet:?} {one:?}");
+}
+
+/// So long may a look at many files take that were read before, also where nothing is optimised.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(20);
+
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
 /// Two writers that race leave one of their contents, whichever moment is looked at.
@@ -163,4 +233,41 @@ fn two_writers_race() {
     writers.into_iter().for_each(|writer| writer.join().unwrap());
     let (there, _) = look(&mut shelf);
     assert!(there[1].starts_with("b299/"), "{there:?}");
+}
+
+/// I-05: of a file that is written anew in place, over and over, each look gets one content as a whole, or says that it changes.
+#[test]
+fn what_changes_while_it_is_read() {
+    let folder = shared(Folder::new());
+    // No part of it is good JSON, and reading it takes a while.
+    let content = |word: &str| {
+        let names: Vec<String> = (0..2000).map(|at| format!("{{\"@type\":\"type.googleapis.com/envoy.config.cluster.v3.Cluster\",\"name\":\"c{at}\",\"altStatName\":\"{word}\"}}")).collect();
+        format!("[{}]", names.join(","))
+    };
+    let contents = ["one", "two"].map(content);
+    let path = folder.write("c.json", &contents[0]);
+    let mut shelf = shelf(&path);
+    assert_eq!(look(&mut shelf).0.len(), 2000);
+    let writer = std::thread::spawn({
+        let (path, contents) = (path.clone(), contents.clone());
+        move || {
+            for at in 0..200 {
+                std::fs::write(&path, &contents[at % 2]).unwrap();
+            }
+        }
+    });
+    while !writer.is_finished() {
+        let (there, _) = look(&mut shelf);
+        let words: std::collections::BTreeSet<&str> =
+            there.iter().filter_map(|one| Some(one.split_once('/')?.1)).collect();
+        assert_eq!((there.len(), words.len()), (2000, 1), "{words:?}");
+    }
+    writer.join().unwrap();
+    let (there, _) = look(&mut shelf);
+    assert_eq!(
+        (there[0].as_str(), shelf.faults().len()),
+        ("c0/two", 0),
+        "{:?}",
+        shelf.faults()
+    );
 }

@@ -4,6 +4,7 @@
 
 mod asked;
 mod hostile;
+mod lives;
 mod sheets;
 mod shelves;
 mod watching;

@@ -123,6 +123,17 @@ async fn moves_and_writes() {
     assert_eq!(source.files.status().faulty, 0);
 }
 
+/// E-11: an end comes by itself, without a sign from the file system.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_to_live_ends() {
+    let folder = Folder::new();
+    let text = "- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  ttl: 1.5s\n  resource: { '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a }\n";
+    let source = Source::start(&folder.write("c.yaml", text));
+    source.until(&["a"]).await;
+    let took = source.until(&[]).await;
+    assert!(took < Duration::from_secs(5), "{took:?} is the poll");
+}
+
 /// A write that takes its time is seen as a whole: neither the empty file nor its half counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_writer() {

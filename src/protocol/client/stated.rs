@@ -3,7 +3,7 @@
 //! Owns nothing of its own: names and faults are those of responses. Refuses to know where it stands.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prost::Message as _;
 
@@ -14,11 +14,11 @@ use crate::proto::google::protobuf::Any;
 use crate::xds::resource::WRAPPER_URL;
 use crate::xds::{Name, Resource, TypeUrl, Types};
 
-/// The resource that an `Any` states, in the wrapper or without. What stays there for as long as it is true has no time to live.
+/// The resource that an `Any` states, in the wrapper or without, and how long it lives (E-11).
 ///
 /// # Errors
 /// When it has no type, no name or no body.
-pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Resource>), String> {
+pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Resource>, Option<Duration>), String> {
     let mut url = any.type_url.clone();
     if any.type_url == WRAPPER_URL {
         let wrapper = Wrapper::decode(any.value.clone()).map_err(|error| format!("is not readable: {error}"))?;
@@ -37,5 +37,5 @@ pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Res
     }
     let name = Name::from(entry.name.as_str());
     let resource = build(&type_url, &name, &entry, body, 0, now).resource;
-    Ok((type_url, resource))
+    Ok((type_url, resource, entry.ttl))
 }

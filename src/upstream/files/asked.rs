@@ -3,9 +3,10 @@
 //! Owns that a name which is not there does not exist, once all is known. Refuses to know files and when they change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::content::Content;
-use crate::xds::{Changes, Cut, Known, Name, Reason, Slot, State, Target, TypeUrl, Update, Want};
+use crate::xds::{Changes, Cut, Known, Name, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
 
 /// What is wanted in a view.
 #[derive(Debug, Default)]
@@ -87,13 +88,18 @@ impl Wanted {
             return None;
         }
         let state = slot.and_then(|slot| slot.wildcard.as_deref());
-        let held = |name: &Name| state.and_then(|state| state.entries().get(name));
+        let held = |resource: &Arc<Resource>, expiry| {
+            let known =
+                state.and_then(|state| Some((state.entries().get(resource.name())?, state.expiry(resource.name()))));
+            known == Some((&Known::Present(resource.clone()), expiry))
+        };
         let mut there = BTreeSet::new();
         let mut updates = Vec::new();
         for resource in content.covered(type_url) {
             there.insert(resource.name());
-            if held(resource.name()) != Some(&Known::Present(resource.clone())) {
-                updates.push(Update::Put(resource.clone(), None));
+            let expiry = content.expiry(type_url, resource.name());
+            if !held(resource, expiry) {
+                updates.push(Update::Put(resource.clone(), expiry));
             }
         }
         let gone = state
@@ -135,7 +141,7 @@ fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Upd
     let members = name.is_collection().then(|| content.members(type_url, name));
     for resource in found.chain(members.into_iter().flatten()) {
         there.insert(resource.name().clone());
-        updates.push(Update::Put(resource.clone(), None));
+        updates.push(Update::Put(resource.clone(), content.expiry(type_url, resource.name())));
     }
     if !content.whole() {
         return;
@@ -144,7 +150,12 @@ fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Upd
     if name.is_collection() {
         updates.push(Update::Whole(name.clone()));
     } else if there.len() == before && content.resource(type_url, name).is_none() {
-        updates.push(Update::Absent(name.clone(), Reason::Said));
+        let reason = if content.is_over(type_url, name) {
+            Reason::Expired
+        } else {
+            Reason::Said
+        };
+        updates.push(Update::Absent(name.clone(), reason));
     }
 }
 

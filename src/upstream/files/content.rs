@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::json::Place;
-use crate::xds::{Name, Resource, TypeUrl};
+use crate::xds::{Expiry, Name, Resource, TypeUrl};
 
 use super::sheet::Stated;
 
@@ -17,12 +18,18 @@ pub struct Content {
     types: BTreeMap<TypeUrl, Names>,
     /// Whether a name that is not there surely does not exist.
     whole: bool,
+    /// When the next time to live ends.
+    ends: Option<Instant>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Names {
     resources: BTreeMap<Name, Arc<Resource>>,
     aliases: BTreeMap<Name, Name>,
+    /// Of what has a time to live, its end.
+    expiries: BTreeMap<Name, Expiry>,
+    /// What is written there still, although its time is over.
+    over: BTreeSet<Name>,
 }
 
 /// A name that is there more than once, with different content: nothing changes for it (E-12).
@@ -41,8 +48,8 @@ pub struct Twice {
 }
 
 impl Content {
-    /// Merges what the files say. What is as it was before stays the very same in memory.
-    pub fn merge(files: &mut [&mut [Stated]], before: &Self, whole: bool) -> (Self, Vec<Twice>) {
+    /// Merges what the files say at `now`. What is as it was before stays the very same in memory.
+    pub fn merge(files: &mut [&mut [Stated]], before: &Self, whole: bool, now: Instant) -> (Self, Vec<Twice>) {
         let mut merged = Self::default();
         let mut found: BTreeMap<(TypeUrl, Name), (usize, Option<Place>)> = BTreeMap::new();
         let mut twice = Vec::new();
@@ -50,21 +57,32 @@ impl Content {
         for (file, stated) in files.iter_mut().enumerate() {
             for one in stated.iter_mut() {
                 let name = one.resource.name().clone();
+                // E-11: what has reached its end is gone, whatever is written there.
+                if one.until.is_some_and(|until| until <= now) {
+                    merged.names(&one.type_url).over.insert(name);
+                    continue;
+                }
                 if let Some(old) = before.get(&one.type_url, &name)
                     && old.same_content(&one.resource)
                 {
                     one.resource = old.clone();
                 }
-                let key = (one.type_url.clone(), name);
+                let key = (one.type_url.clone(), name.clone());
                 let Some((first, first_place)) = found.get(&key) else {
                     merged.put(&one.type_url, one.resource.clone());
+                    merged.lives(&one.type_url, &name, one.until, before);
                     found.insert(key, (file, one.place));
                     continue;
                 };
                 let same = merged
                     .get(&key.0, &key.1)
                     .is_some_and(|other| other.same_content(&one.resource));
-                if !same {
+                if same {
+                    let first = merged.expiry(&key.0, &key.1).map(|expiry| expiry.at);
+                    // What is said twice lives as long as anybody says.
+                    let until = first.zip(one.until).map(|(first, until)| first.max(until));
+                    merged.lives(&key.0, &key.1, until, before);
+                } else {
                     twice.push(Twice {
                         file,
                         place: one.place,
@@ -79,11 +97,18 @@ impl Content {
         let mut known = true;
         for (type_url, name) in disputed {
             merged.remove(&type_url, &name);
+            let until = before.expiry(&type_url, &name).map(|expiry| expiry.at);
             match before.get(&type_url, &name) {
-                Some(old) => merged.put(&type_url, old.clone()),
+                Some(_) if until.is_some_and(|until| until <= now) => {}
+                Some(old) => {
+                    merged.put(&type_url, old.clone());
+                    merged.lives(&type_url, &name, until, before);
+                }
                 None => known = false,
             }
         }
+        let expiries = merged.types.values().flat_map(|names| names.expiries.values());
+        merged.ends = expiries.map(|expiry| expiry.at).min();
         // A first state that lacks something is not all there is; after that, what was never good does not exist.
         merged.whole = before.whole || whole && known;
         (merged, twice)
@@ -93,6 +118,24 @@ impl Content {
     #[must_use]
     pub const fn whole(&self) -> bool {
         self.whole
+    }
+
+    /// When the next time to live ends.
+    #[must_use]
+    pub const fn ends(&self) -> Option<Instant> {
+        self.ends
+    }
+
+    /// How long the resource of this canonical name still lives, if that has an end (K-17).
+    #[must_use]
+    pub fn expiry(&self, type_url: &TypeUrl, name: &Name) -> Option<Expiry> {
+        self.types.get(type_url)?.expiries.get(name).copied()
+    }
+
+    /// Whether there was a resource of this name, and its time is over.
+    #[must_use]
+    pub fn is_over(&self, type_url: &TypeUrl, name: &Name) -> bool {
+        self.types.get(type_url).is_some_and(|names| names.over.contains(name))
     }
 
     /// How many resources there are.
@@ -140,8 +183,26 @@ impl Content {
         self.types.get(type_url)?.resources.get(name)
     }
 
+    fn names(&mut self, type_url: &TypeUrl) -> &mut Names {
+        self.types.entry(type_url.clone()).or_default()
+    }
+
+    /// Says until when a resource lives. Another end is another heartbeat.
+    fn lives(&mut self, type_url: &TypeUrl, name: &Name, until: Option<Instant>, before: &Self) {
+        let old = before.expiry(type_url, name);
+        let expiries = &mut self.names(type_url).expiries;
+        match (until, old) {
+            (None, _) => drop(expiries.remove(name)),
+            (Some(at), Some(old)) if old.at == at => drop(expiries.insert(name.clone(), old)),
+            (Some(at), old) => {
+                let beat = old.map_or(0, |old| old.beat.wrapping_add(1));
+                expiries.insert(name.clone(), Expiry { at, beat });
+            }
+        }
+    }
+
     fn put(&mut self, type_url: &TypeUrl, resource: Arc<Resource>) {
-        let names = self.types.entry(type_url.clone()).or_default();
+        let names = self.names(type_url);
         let name = resource.name().clone();
         let aliases = resource.aliases().iter();
         names.aliases.extend(aliases.map(|alias| (alias.clone(), name.clone())));
@@ -151,6 +212,7 @@ impl Content {
     fn remove(&mut self, type_url: &TypeUrl, name: &Name) {
         if let Some(names) = self.types.get_mut(type_url) {
             names.resources.remove(name);
+            names.expiries.remove(name);
             names.aliases.retain(|_, canonical| canonical != name);
         }
     }

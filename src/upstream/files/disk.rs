@@ -2,10 +2,11 @@
 //!
 //! Owns how a file is opened, and what tells one content from another. Refuses to know what is in a file.
 
+use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
@@ -22,6 +23,9 @@ pub(super) struct Stamp {
     modified: (i64, i64),
     changed: (i64, i64),
 }
+
+/// A file by its name, and its stamp if it may be looked at.
+pub(super) type Listed = (OsString, Result<Stamp, String>);
 
 /// Two writes within this time may leave the same stamp.
 const COARSE: Duration = Duration::from_secs(2);
@@ -53,9 +57,10 @@ impl Stamp {
     }
 }
 
-/// Whether something is at this path, be it a symlink that leads nowhere.
-pub(super) fn exists(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok()
+/// Whether something may be at this path, be it a symlink that leads nowhere or what must not be looked at.
+fn exists(path: &Path) -> bool {
+    let gone = |error: std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    !std::fs::symlink_metadata(path).is_err_and(gone)
 }
 
 /// A regular file's content of at most so many bytes, as it was at one moment.
@@ -84,18 +89,23 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<(Stamp, Vec<u8>), String
 }
 
 /// The files of a directory, in the order of their names, of which the ending says that they are for us.
-pub(super) fn list(directory: &Path) -> Result<Vec<PathBuf>, String> {
+pub(super) fn list(directory: &Path) -> Result<Vec<Listed>, String> {
     let entries = std::fs::read_dir(directory).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| error.to_string())?;
-        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") || Format::listed(Path::new(&name)).is_none() {
+            continue;
+        }
         let path = entry.path();
-        if !hidden && Format::listed(&path).is_some() {
-            found.push(path);
+        let stamp = Stamp::of(&path);
+        // What vanished since is not there, what leads nowhere is there and bad.
+        if stamp.is_ok() || exists(&path) {
+            found.push((name, stamp));
         }
     }
-    found.sort_unstable();
+    found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     Ok(found)
 }
 

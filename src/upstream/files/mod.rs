@@ -78,6 +78,7 @@ impl FilesStatus {
             error: self.faults.first().cloned(),
             failing_since: self.since.filter(|_| self.loaded.is_none()),
             next_attempt: None,
+            last_success: self.loaded,
         }
     }
 }
@@ -145,7 +146,8 @@ impl Files {
                 unwatched = fault;
             }
             let took = now().saturating_duration_since(begun);
-            watcher.next((took * PACE).max(Duration::from_millis(20))).await;
+            let pace = (took * PACE).max(Duration::from_millis(20));
+            watcher.next(pace, shelf.ends()).await;
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Stated {
     pub resource: Arc<Resource>,
     /// Where it begins, in a text.
     pub place: Option<Place>,
+    /// When its time to live ends.
+    pub until: Option<Instant>,
 }
 
 /// What is needed to understand files.
@@ -107,6 +109,11 @@ impl Sheet {
             Format::Text => reading.text(content)?,
         }
         Ok(reading.sheet)
+    }
+
+    /// Whether anything in it has a time to live.
+    pub(super) fn ends(&self) -> bool {
+        self.resources.iter().any(|one| one.until.is_some())
     }
 }
 
@@ -269,12 +276,14 @@ impl Reading<'_> {
             let message = format!("is a {type_url}, but `type_url` says {}", full_name(of));
             return Err(at.fault(message));
         }
-        let (type_url, resource) =
+        let (type_url, resource, ttl) =
             stated(any, &self.dictionary.types, self.now).map_err(|message| at.fault(message))?;
         self.sheet.resources.push(Stated {
             type_url,
             resource,
             place: at.place,
+            // E-11, K-17: a time to live runs from the receipt, and what is kept is its end.
+            until: ttl.and_then(|ttl| self.now.checked_add(ttl)),
         });
         Ok(())
     }

@@ -2,16 +2,18 @@
 //!
 //! Owns what a bad, missing or empty file means: never that something good goes. Refuses to know when to look again.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::content::{Content, Twice};
-use super::disk::{self, Stamp};
+use super::disk::{self, Listed, Stamp};
 use super::sheet::{Dictionary, Format, Sheet};
+use crate::upstream::clock;
 
 /// The files, as they were found last.
 #[derive(Debug)]
@@ -20,7 +22,8 @@ pub struct Shelf {
     /// The most bytes of all files together (`limits.upstream_message`).
     limit: usize,
     dictionary: Dictionary,
-    files: BTreeMap<PathBuf, Kept>,
+    /// By name, sorted; the one file of a source that is no directory has none.
+    files: Vec<(OsString, Kept)>,
     content: Arc<Content>,
     /// Whether every file was good when they were merged last.
     sound: bool,
@@ -42,6 +45,9 @@ struct Kept {
     fault: Option<String>,
 }
 
+/// How often a long reading says how far it is.
+const PROGRESS: Duration = Duration::from_secs(5);
+
 /// What one look at the files brought.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -61,7 +67,7 @@ impl Shelf {
             path: path.to_owned(),
             limit,
             dictionary,
-            files: BTreeMap::new(),
+            files: Vec::new(),
             content: Arc::default(),
             sound: false,
             disputes: Vec::new(),
@@ -87,85 +93,121 @@ impl Shelf {
         self.files.len()
     }
 
+    /// When something in them ends by itself: then is the time for a look.
+    #[must_use]
+    pub fn ends(&self) -> Option<Instant> {
+        self.content.ends()
+    }
+
     /// Looks at the files, and reads those that are not as they were.
     pub fn look(&mut self, now: Instant) -> Found {
         let mut found = Found::default();
         let mut faults = Vec::new();
         let mut changed = false;
         match self.list() {
-            Ok(paths) => {
-                let before = self.files.len();
-                // A file that leaves a directory takes its resources with it.
-                self.files.retain(|path, _| paths.binary_search(path).is_ok());
-                changed |= self.files.len() != before;
-                changed |= self.read(&paths, now, &mut found.warnings);
+            Ok(listed) => {
+                let (names, stamps) = listed.into_iter().unzip();
+                changed |= self.arrange(names);
+                changed |= self.read(stamps, now, &mut found.warnings);
             }
             Err(fault) => faults.push(format!("{}: {fault}", self.path.display())),
         }
-        for (path, kept) in &self.files {
-            faults.extend(kept.fault.as_ref().map(|fault| within(path, fault)));
+        for (name, kept) in &self.files {
+            faults.extend(
+                kept.fault
+                    .as_ref()
+                    .map(|fault| within(&called(&self.path, name), fault)),
+            );
         }
         let sound = !self.files.is_empty() && faults.is_empty();
         let becomes_whole = sound && !self.sound && !self.content.whole();
         self.sound = sound;
-        if changed || becomes_whole {
+        let ended = self.content.ends().is_some_and(|at| at <= now);
+        if changed || becomes_whole || ended {
             found.changed = true;
-            self.merge();
+            self.merge(now);
         }
         faults.extend(self.disputes.iter().cloned());
-        found.new_faults = faults
-            .iter()
-            .filter(|fault| !self.faults.contains(fault))
-            .cloned()
-            .collect();
+        let old: BTreeSet<&String> = self.faults.iter().collect();
+        let new = faults.iter().filter(|fault| !old.contains(fault));
+        found.new_faults = new.cloned().collect();
         self.faults = faults;
         found
     }
 
-    /// The files that there are now, sorted.
-    fn list(&self) -> Result<Vec<PathBuf>, String> {
+    /// The files that there are now, sorted by their names.
+    fn list(&self) -> Result<Vec<Listed>, String> {
         let metadata = std::fs::metadata(&self.path);
         if !metadata.map_err(|error| error.to_string())?.is_dir() {
-            return Ok(vec![self.path.clone()]);
+            return Ok(vec![(OsString::new(), Stamp::of(&self.path))]);
         }
-        let mut paths = disk::list(&self.path)?;
-        // What vanished since is not there, what leads nowhere is there and bad.
-        paths.retain(|path| disk::exists(path));
-        if paths.is_empty() {
+        let listed = disk::list(&self.path)?;
+        if listed.is_empty() {
             return Err(
                 "no file in it ends in .yaml, .yml, .json, .pb or .pb_text; what was there before stays".to_owned(),
             );
         }
-        Ok(paths)
+        Ok(listed)
     }
 
-    /// Whether anything good is another than before.
-    fn read(&mut self, paths: &[PathBuf], now: Instant, warnings: &mut Vec<String>) -> bool {
-        let mut left = self.limit;
+    /// Keeps exactly the files of these names. Whether one has gone: a file that leaves a directory takes its resources with it.
+    fn arrange(&mut self, names: Vec<OsString>) -> bool {
+        let mut before = std::mem::take(&mut self.files).into_iter().peekable();
+        let mut gone = false;
+        for name in names {
+            while before.next_if(|(old, _)| *old < name).is_some() {
+                gone = true;
+            }
+            let kept = before.next_if(|(old, _)| *old == name);
+            self.files.push(kept.unwrap_or_else(|| (name, Kept::default())));
+        }
+        gone | before.next().is_some()
+    }
+
+    /// Whether anything good is another than before. What is as it was is not read again.
+    fn read(&mut self, stamps: Vec<Result<Stamp, String>>, now: Instant, warnings: &mut Vec<String>) -> bool {
+        let (mut left, of) = (self.limit, self.files.len());
         let mut changed = false;
-        for path in paths {
-            let kept = self.files.entry(path.clone()).or_default();
-            let stamp = Stamp::of(path);
-            let same = stamp.is_ok() && kept.stamp == stamp.as_ref().ok().copied() && !kept.young;
+        let mut due = clock::now() + PROGRESS;
+        for (at, ((name, kept), stamp)) in self.files.iter_mut().zip(stamps).enumerate() {
+            let same = stamp.is_ok_and(|stamp| kept.stamp == Some(stamp)) && !kept.young;
             if same && kept.len <= left {
                 left -= kept.len;
                 continue;
             }
-            changed |= kept.renew(path, left, &self.dictionary, now, warnings);
+            if clock::now() >= due {
+                due = clock::now() + PROGRESS;
+                tracing::info!(path = %self.path.display(), read = at, of, "reading files");
+            }
+            let path = called(&self.path, name);
+            changed |= kept.renew(&path, left, &self.dictionary, now, warnings);
             left = left.saturating_sub(kept.len);
         }
         changed
     }
 
-    fn merge(&mut self) {
-        let paths: Vec<PathBuf> = self.files.keys().cloned().collect();
+    fn merge(&mut self, now: Instant) {
         let mut sheets: Vec<&mut [_]> = Vec::new();
-        for kept in self.files.values_mut() {
+        for (_, kept) in &mut self.files {
             sheets.push(kept.good.as_mut().map_or(&mut [], |sheet| &mut sheet.resources));
         }
-        let (content, twice) = Content::merge(&mut sheets, &self.content, self.sound);
+        let (content, twice) = Content::merge(&mut sheets, &self.content, self.sound, now);
         self.content = Arc::new(content);
-        self.disputes = twice.iter().map(|twice| said(twice, &paths)).collect();
+        self.disputes = twice.iter().map(|twice| self.said(twice)).collect();
+    }
+
+    fn said(&self, twice: &Twice) -> String {
+        let called = |file: usize, place: Option<crate::json::Place>| {
+            let path = self.files.get(file).map(|(name, _)| called(&self.path, name));
+            let path = path.map(|path| path.display().to_string()).unwrap_or_default();
+            place.map_or(path.clone(), |place| format!("{path}:{place}"))
+        };
+        let first = called(twice.first, twice.first_place);
+        let here = called(twice.file, twice.place);
+        format!(
+            "{here}: {} is already in {first}, with other content; remove one",
+            twice.name
+        )
     }
 }
 
@@ -188,11 +230,13 @@ impl Kept {
                 return false;
             }
         };
-        self.stamp = Some(stamp);
+        let again = self.stamp.replace(stamp) != Some(stamp);
         self.young = stamp.is_young();
         self.len = content.len();
         let hash = Some(xxh3_128(&content));
-        if self.hash == hash {
+        // E-11: what is written again without a change is received again.
+        let renewed = again && self.good.as_ref().is_some_and(Sheet::ends);
+        if self.hash == hash && !renewed {
             return false;
         }
         self.hash = hash;
@@ -223,18 +267,11 @@ fn within(path: &Path, fault: &str) -> String {
     format!("{}:{}{fault}", path.display(), if placed { "" } else { " " })
 }
 
-fn said(twice: &Twice, paths: &[PathBuf]) -> String {
-    let called = |file: usize, place: Option<crate::json::Place>| {
-        let path = paths
-            .get(file)
-            .map(|path| path.display().to_string())
-            .unwrap_or_default();
-        place.map_or(path.clone(), |place| format!("{path}:{place}"))
-    };
-    let first = called(twice.first, twice.first_place);
-    let here = called(twice.file, twice.place);
-    format!(
-        "{here}: {} is already in {first}, with other content; remove one",
-        twice.name
-    )
+/// The path of a file of the source.
+fn called(source: &Path, name: &OsString) -> PathBuf {
+    if name.is_empty() {
+        source.to_owned()
+    } else {
+        source.join(name)
+    }
 }

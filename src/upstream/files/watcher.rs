@@ -68,11 +68,12 @@ impl Watcher {
         self.fault = system.watch(wanted).or(missing);
     }
 
-    /// Waits until the files may have changed; at least for `pace`.
-    pub(super) async fn next(&mut self, pace: Duration) {
+    /// Waits until the files may have changed, or until `ends`; at least for `pace`.
+    pub(super) async fn next(&mut self, pace: Duration, ends: Option<Instant>) {
         let begun = now();
         let poll = if self.fault.is_none() { POLL } else { POLL_ALONE };
         let latest = begun + poll.max(pace);
+        let latest = ends.map_or(latest, |ends| ends.min(latest));
         loop {
             let due = self.due().map_or(latest, |at| at.min(latest)).max(begun + pace);
             if due <= now() {

@@ -30,7 +30,7 @@ fuzz_target!(|content: &[u8]| {
         assert!(one.resource.same_content(&other.resource), "equal texts become equal bytes");
     }
     let count = sheet.resources.len();
-    let (merged, twice) = Content::merge(&mut [&mut sheet.resources], &Content::default(), true);
+    let (merged, twice) = Content::merge(&mut [&mut sheet.resources], &Content::default(), true, now);
     assert!(merged.len() + twice.len() <= count);
     assert_eq!(merged.whole(), twice.is_empty());
 });

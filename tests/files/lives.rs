@@ -1,0 +1,124 @@
+//! What has a time to live in a file.
+
+use std::time::{Duration, Instant};
+
+use distributary::upstream::{Asked, Content};
+use distributary::xds::{Changes, Cut, Expiry, Known, Reason, Target, Want};
+
+use super::*;
+
+/// A cluster in a wrapper; without seconds it lives as long as its file.
+fn wrapped(name: &str, seconds: Option<u32>) -> String {
+    let ttl = seconds.map_or(String::new(), |seconds| format!("  ttl: {seconds}s\n"));
+    format!(
+        "- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  name: {name}\n{ttl}  resource: {{ '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: {name} }}\n"
+    )
+}
+
+fn after(begun: Instant, seconds: u64) -> Instant {
+    begun + Duration::from_secs(seconds)
+}
+
+fn names(shelf: &Shelf) -> Vec<String> {
+    let type_url = cds();
+    let covered = shelf.content().covered(&type_url);
+    covered.map(|resource| resource.name().to_string()).collect()
+}
+
+fn expiry(content: &Content, text: &str) -> Option<Expiry> {
+    content.expiry(&cds(), &name(text))
+}
+
+/// E-11: a time to live runs from the moment in which its file was read, and what is over is gone although it is written
+/// there; what is written again, with or without a change, lives again.
+#[test]
+fn from_each_receipt() {
+    let (folder, begun) = (Folder::new(), now());
+    let text = wrapped("a", Some(10)) + &wrapped("b", None);
+    let path = folder.write("c.yaml", &text);
+    let mut shelf = shelf(&path);
+    assert!(shelf.look(begun).changed);
+    assert_eq!(
+        (names(&shelf), shelf.ends()),
+        (vec!["a".to_owned(), "b".to_owned()], Some(after(begun, 10)))
+    );
+    assert!(
+        !shelf.look(after(begun, 9)).changed,
+        "nothing was written, and nothing is over"
+    );
+    // Moved into place again as it was: a heartbeat.
+    folder.place("c.yaml", &text);
+    assert!(shelf.look(after(begun, 9)).changed);
+    let beat = expiry(shelf.content(), "a").unwrap();
+    assert_eq!((beat.at, beat.beat), (after(begun, 19), 1));
+    assert!(!shelf.look(after(begun, 18)).changed);
+    assert!(shelf.look(after(begun, 19)).changed);
+    assert_eq!((names(&shelf), shelf.ends()), (vec!["b".to_owned()], None));
+    assert!(shelf.content().is_over(&cds(), &name("a")) && shelf.faults().is_empty());
+    assert!(!shelf.look(after(begun, 100)).changed);
+    folder.place("c.yaml", &(wrapped("a", None) + &wrapped("b", Some(0))));
+    shelf.look(after(begun, 101));
+    assert_eq!(
+        (names(&shelf), shelf.ends()),
+        (vec!["a".to_owned()], None),
+        "none, and zero: at once"
+    );
+}
+
+/// E-11, E-12: what two files say alike lives as long as either says.
+#[test]
+fn twice() {
+    let (folder, begun) = (Folder::new(), now());
+    folder.write("1.yaml", &wrapped("a", Some(10)));
+    folder.write("2.yaml", &wrapped("a", Some(20)));
+    let mut shelf = shelf(&folder.0);
+    shelf.look(begun);
+    assert_eq!((shelf.ends(), shelf.faults().len()), (Some(after(begun, 20)), 0));
+    folder.place("2.yaml", &wrapped("a", None));
+    shelf.look(begun);
+    assert_eq!((shelf.ends(), names(&shelf)), (None, vec!["a".to_owned()]));
+}
+
+/// K-17: a view is told the end, each heartbeat, and in the end that it is over.
+#[test]
+fn what_views_are_told() {
+    let (folder, begun) = (Folder::new(), now());
+    let path = folder.write("c.yaml", &wrapped("a", Some(10)));
+    let mut shelf = shelf(&path);
+    shelf.look(begun);
+    let (mut asked, mut cut) = (Asked::default(), Cut::default());
+    let mut all = Vec::new();
+    for target in [Target::Wildcard, Target::Name(name("a"))] {
+        let want = Want {
+            type_url: cds(),
+            target,
+            wanted: true,
+        };
+        all.extend(asked.handle_wants(&[want], shelf.content(), &cut));
+    }
+    let told = |cut: &mut Cut, changes: &[Changes]| {
+        let mut count = 0;
+        for change in changes {
+            let (next, changed) = cut.with(change);
+            *cut = next;
+            count += changed.len();
+        }
+        count
+    };
+    told(&mut cut, &all);
+    let at = |cut: &Cut| cut.slot(&cds()).unwrap().expiry(&name("a")).map(|expiry| expiry.at);
+    assert_eq!(at(&cut), Some(after(begun, 10)));
+    let changes = asked.handle_content(shelf.content(), &cut);
+    assert_eq!(told(&mut cut, &changes), 0);
+    folder.place("c.yaml", &wrapped("a", Some(10)));
+    shelf.look(after(begun, 5));
+    let changes = asked.handle_content(shelf.content(), &cut);
+    assert_eq!(told(&mut cut, &changes), 2, "by name and by the wildcard");
+    assert_eq!(at(&cut), Some(after(begun, 15)));
+    shelf.look(after(begun, 15));
+    let changes = asked.handle_content(shelf.content(), &cut);
+    told(&mut cut, &changes);
+    let slot = cut.slot(&cds()).unwrap();
+    assert_eq!(slot.named.known(&name("a")), Some(&Known::Absent(Reason::Expired)));
+    assert_eq!(slot.wildcard.as_ref().unwrap().present(), 0);
+}
