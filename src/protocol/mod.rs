@@ -8,6 +8,7 @@ mod demand;
 mod end;
 mod fallback;
 mod node;
+mod poll;
 mod server;
 mod settings;
 
@@ -17,5 +18,6 @@ pub use demand::{Demand, Leg};
 pub use end::{Code, End};
 pub use fallback::{Fallback, Look, Step};
 pub use node::{RELAYS, read_node};
+pub use poll::{Answer, Found, Poll};
 pub use server::{Opening, Receipt, ReceiptKind, Response, Server, Status};
 pub use settings::{Limits, Settings, Timers};

@@ -11,6 +11,7 @@ use distributary::xds::{
     TypeUrl, Update,
 };
 
+use crate::folder::Folder;
 use crate::text::{Spec, type_url};
 use crate::wire::Body;
 
@@ -29,6 +30,8 @@ pub(crate) struct Origin {
     errors: BTreeMap<(TypeUrl, String), i32>,
     /// Whether it speaks SotW: it never says that a name does not exist.
     sotw: bool,
+    /// Where its truth stands if it is no server.
+    folder: Option<Folder>,
 }
 
 struct Truth {
@@ -50,7 +53,20 @@ impl Origin {
             open: BTreeSet::new(),
             errors: BTreeMap::new(),
             sotw: false,
+            folder: None,
         }
+    }
+
+    /// An origin whose truth stands in files.
+    pub(crate) fn of(folder: Folder) -> Self {
+        Self {
+            folder: Some(folder),
+            ..Self::new()
+        }
+    }
+
+    pub(crate) fn folder(&mut self) -> &mut Folder {
+        self.folder.as_mut().expect("an origin of files")
     }
 
     pub(crate) const fn cut(&self) -> &Cut {
@@ -61,11 +77,17 @@ impl Origin {
     pub(crate) fn forget(&mut self) {
         self.cut = Cut::default().with_standing(self.cut.standing());
         self.wanted.clear();
+        if let Some(folder) = &mut self.folder {
+            folder.forget();
+        }
     }
 
     /// Somebody wants this.
     pub(crate) fn want(&mut self, type_url: TypeUrl, target: Target, now: Instant) {
-        self.wanted.entry((type_url, target)).or_insert(now);
+        match &mut self.folder {
+            Some(folder) => folder.want(type_url, target),
+            None => drop(self.wanted.entry((type_url, target)).or_insert(now)),
+        }
     }
 
     /// One clause of a line: `put cds a@1`, `drop cds a`, `silent cds`, `speaks`, `open cds`, `complete cds`, `forgets cds`,
@@ -127,11 +149,17 @@ impl Origin {
             .values()
             .filter(|_| self.sotw)
             .map(|since| *since + DOES_NOT_EXIST);
-        expiries.chain(silences).collect()
+        let files = self.folder.as_ref().and_then(Folder::ends);
+        expiries.chain(silences).chain(files).collect()
     }
 
     /// Tells the relay, in one message per type and in one cut, what it wants to know and does not know yet.
     pub(crate) fn tell(&mut self, now: Instant) -> Vec<Changed> {
+        if let Some(folder) = &mut self.folder {
+            let (cut, changed) = folder.tell(&self.cut, now);
+            self.cut = cut;
+            return changed;
+        }
         if !self.cut.standing().reachable() {
             return Vec::new();
         }

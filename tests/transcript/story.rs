@@ -25,6 +25,9 @@
 //! jump 2s | jump back 2s                   # the clock is another one all at once
 //! relay restarts                           # and has forgotten all
 //! relay pace 1s                            # a setting, before the first client
+//! poller polls cds [a] 2s                  # over REST, for 2s (1s): with the version that it took last, or `stale`, another
+//! poller <- cds 200 [a@1], ack             # or 304, 503; taken, or with `nack` refused
+//! files put a.yaml cds a@1                 # a directory as a source of the view `files`, see `folder`
 //! sotw client ...                          # a line for one dialect only
 //! client subscribe eds xdstp://a/EDS/x     # of a name of new style the type may be written short, in capitals
 //! ```
@@ -41,9 +44,11 @@ use distributary::protocol::{self, ClientSettings, Limits, Server, Settings, Tim
 use distributary::xds::{Class, Dialect, ServerFeatures, Types};
 
 use crate::client::{Client, word};
+use crate::folder::Folder;
 use crate::origin::Origin;
-use crate::text::{duration, expected, full, listed, type_url};
-use crate::topic::Raw;
+use crate::poller::Poller;
+use crate::text::{duration, expected, full, type_url};
+use crate::topic::raw;
 
 /// Runs the story in both dialects.
 pub(crate) fn both(text: &str) {
@@ -68,6 +73,7 @@ struct Story {
     chunk: usize,
     origins: BTreeMap<String, Origin>,
     clients: BTreeMap<String, Client>,
+    pollers: BTreeMap<String, Poller>,
     log: Vec<String>,
 }
 
@@ -93,6 +99,7 @@ impl Story {
             chunk: 1 << 20,
             origins: ["origin", "other"].map(|name| (name.to_owned(), Origin::new())).into(),
             clients: BTreeMap::new(),
+            pollers: BTreeMap::new(),
             log: Vec::new(),
         }
     }
@@ -128,6 +135,11 @@ impl Story {
                     let now = self.now;
                     self.origins.get_mut(subject).expect("an origin").clause(&words, now);
                 }
+            }
+            "files" => {
+                let files = self.origins.entry("files".to_owned());
+                let files = files.or_insert_with(|| Origin::of(Folder::new()));
+                files.folder().line(rest);
             }
             "nothing" => self.nothing(rest.strip_prefix("for ").map_or(NOTHING, duration)),
             "wait" => self.wait(duration(rest)),
@@ -170,6 +182,10 @@ impl Story {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (verb, words) = words.split_first().expect("a verb");
         let (now, dialect, chunk) = (self.now, self.dialect, self.chunk);
+        if name.starts_with("poller") {
+            let poller = self.pollers.entry(name.to_owned()).or_default();
+            return poller.line(verb, line, &settings, now);
+        }
         let new = || Client::new(dialect, "origin", chunk);
         let client = self.clients.entry(name.to_owned()).or_insert_with(new);
         if *verb != "ends" {
@@ -233,6 +249,9 @@ impl Story {
         let (rest, then) = rest
             .split_once(',')
             .map_or((rest, None), |(rest, then)| (rest, Some(then.trim())));
+        if let Some(poller) = self.pollers.get_mut(name) {
+            return poller.expect(&type_url(topic), rest, then);
+        }
         let mine = match self.dialect {
             Dialect::Sotw => "sotw ",
             Dialect::Delta => "delta ",
@@ -276,6 +295,7 @@ impl Story {
 
     fn silence(&mut self) {
         self.pump();
+        self.pollers.iter().for_each(|(name, poller)| poller.silent(name));
         for (name, client) in &self.clients {
             if let Some(said) = client.inbox.front() {
                 panic!("but {name} heard {:?} {said}", said.type_url);
@@ -297,7 +317,8 @@ impl Story {
                 .values()
                 .filter_map(|client| client.server.as_ref()?.poll_timeout());
             let events = self.origins.values().flat_map(|origin| origin.events());
-            match timeouts.chain(events).filter(|at| *at > self.now).min() {
+            let polls = self.pollers.values().filter_map(Poller::until);
+            match timeouts.chain(events).chain(polls).filter(|at| *at > self.now).min() {
                 Some(at) if at <= end => self.now = at,
                 Some(_) | None => break,
             }
@@ -314,11 +335,20 @@ impl Story {
                 origin.want(type_url, target, self.now);
             }
         }
+        for poller in self.pollers.values_mut() {
+            let origin = self.origins.get_mut(&poller.view).expect("an origin");
+            for (type_url, target) in poller.take_wants() {
+                origin.want(type_url, target, self.now);
+            }
+        }
         for (name, origin) in &mut self.origins {
             let changed = origin.tell(self.now);
             for client in self.clients.values_mut().filter(|client| client.view == *name) {
                 client.ring(&changed);
             }
+        }
+        for poller in self.pollers.values_mut() {
+            poller.look(self.origins[&poller.view].cut(), self.now);
         }
         for (name, client) in &mut self.clients {
             client.poll(self.origins[&client.view].cut(), self.now);
@@ -397,30 +427,4 @@ fn view(client: &Client) -> &'static str {
     } else {
         "other"
     }
-}
-
-/// A request as a story writes it.
-fn raw(text: &str, client: &Client, topic: &distributary::xds::TypeUrl) -> Raw {
-    let mut raw = Raw::default();
-    let mut text = text.trim();
-    if let Some((list, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
-        raw.names = listed(&format!("[{list}]")).into_iter().map(str::to_owned).collect();
-        text = rest;
-    }
-    for word in text.split_whitespace() {
-        let number = || word[1..].parse().ok();
-        match word.split_at(1) {
-            ("+", name) => raw.subscribe.push(name.to_owned()),
-            ("-", name) => raw.unsubscribe.push(name.to_owned()),
-            ("=", content) => {
-                let name = content.split('@').next().unwrap_or_default().to_owned();
-                raw.initial.insert(name, client.version_of(topic, content));
-            }
-            ("!", "") => raw.error = Some("it is bad".to_owned()),
-            ("v", text) => raw.version = number().map_or_else(|| text.to_owned(), |n| client.quote(topic, n).1.clone()),
-            ("n", text) => raw.nonce = number().map_or_else(|| text.to_owned(), |n| client.quote(topic, n).0.clone()),
-            _ => panic!("`{word}` is no part of a request"),
-        }
-    }
-    raw
 }

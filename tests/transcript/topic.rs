@@ -4,8 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use distributary::xds::Dialect;
+use distributary::xds::{Dialect, TypeUrl};
 
+use crate::client::Client;
+use crate::text::listed;
 use crate::wire::Said;
 
 /// One type on a client.
@@ -86,4 +88,30 @@ impl Topic {
 /// A content as stories and checks name it.
 pub(crate) fn identity(name: &str, label: Option<&str>) -> String {
     format!("{name}@{}", label.unwrap_or("-"))
+}
+
+/// A request as a story writes it.
+pub(crate) fn raw(text: &str, client: &Client, topic: &TypeUrl) -> Raw {
+    let mut raw = Raw::default();
+    let mut text = text.trim();
+    if let Some((list, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        raw.names = listed(&format!("[{list}]")).into_iter().map(str::to_owned).collect();
+        text = rest;
+    }
+    for word in text.split_whitespace() {
+        let number = || word[1..].parse().ok();
+        match word.split_at(1) {
+            ("+", name) => raw.subscribe.push(name.to_owned()),
+            ("-", name) => raw.unsubscribe.push(name.to_owned()),
+            ("=", content) => {
+                let name = content.split('@').next().unwrap_or_default().to_owned();
+                raw.initial.insert(name, client.version_of(topic, content));
+            }
+            ("!", "") => raw.error = Some("it is bad".to_owned()),
+            ("v", text) => raw.version = number().map_or_else(|| text.to_owned(), |n| client.quote(topic, n).1.clone()),
+            ("n", text) => raw.nonce = number().map_or_else(|| text.to_owned(), |n| client.quote(topic, n).0.clone()),
+            _ => panic!("`{word}` is no part of a request"),
+        }
+    }
+    raw
 }

@@ -39,7 +39,8 @@ pub(crate) struct Item {
     pub(crate) wrapped: bool,
 }
 
-/// A body as the origin of a story writes it: like most real ones it has its name in field 1.
+/// A body as the origin of a story writes it: like most real ones it has its name in field 1. Field 28 is free text in
+/// clusters and in listeners, so that files can say it as well.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct Body {
     #[prost(string, tag = "1")]
@@ -47,7 +48,7 @@ pub(crate) struct Body {
     /// What points to a collection of endpoints, as in `ClusterLoadAssignment`.
     #[prost(message, optional, tag = "2")]
     pub(crate) locality: Option<Locality>,
-    #[prost(string, tag = "15")]
+    #[prost(string, tag = "28")]
     pub(crate) label: String,
 }
 

@@ -1,0 +1,160 @@
+//! A client of a story that polls, over REST.
+//!
+//! Owns the client's side: what it took last, and its one poll. Refuses to know stories.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use distributary::protocol::{Answer, Poll, Settings};
+use distributary::xds::{Cut, Resource, Sight, Target, TypeUrl};
+use prost::Message as _;
+
+use crate::text::{duration, expected, listed, said, type_url};
+use crate::wire::Body;
+
+pub(crate) struct Poller {
+    pub(crate) view: String,
+    poll: Option<(Poll, Instant)>,
+    heard: Option<Heard>,
+    /// What it took last, of each type.
+    versions: BTreeMap<TypeUrl, String>,
+}
+
+/// What came back.
+struct Heard {
+    type_url: TypeUrl,
+    /// The status, and what came with it.
+    said: String,
+    version: Option<String>,
+}
+
+/// How long a client lets its poll wait.
+const HOLD: Duration = Duration::from_secs(1);
+
+impl Default for Poller {
+    fn default() -> Self {
+        Self {
+            view: "origin".to_owned(),
+            poll: None,
+            heard: None,
+            versions: BTreeMap::new(),
+        }
+    }
+}
+
+impl Poller {
+    /// `polls cds [a b]`, then perhaps `stale` and how long; `moves other`; `leaves`.
+    pub(crate) fn line(&mut self, verb: &str, line: &str, settings: &Arc<Settings>, now: Instant) {
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        match (verb, words.as_slice()) {
+            ("polls", [topic, ..]) => {
+                assert!(self.poll.is_none(), "it polls already");
+                let type_url = type_url(topic);
+                let (names, rest) = line.split_once(']').expect("names in brackets");
+                let names = format!("[{}]", names.split_once('[').expect("names in brackets").1);
+                let names = listed(&names);
+                let rest: Vec<&str> = rest.split_whitespace().collect();
+                let stale = rest.contains(&"stale");
+                let hold = rest
+                    .iter()
+                    .find(|word| **word != "stale")
+                    .map_or(HOLD, |word| duration(word));
+                self.ask(settings, &type_url, &names, stale, now);
+                let (_, until) = self.poll.as_mut().expect("a poll");
+                *until = now + hold;
+            }
+            ("moves", [view]) => (*view).clone_into(&mut self.view),
+            ("leaves", []) => self.poll = None,
+            other => panic!("a poller does not know {other:?}"),
+        }
+    }
+
+    fn ask(&mut self, settings: &Arc<Settings>, type_url: &TypeUrl, names: &[&str], stale: bool, now: Instant) {
+        let version = self.versions.get(type_url).cloned().unwrap_or_default();
+        let node = Node {
+            id: "poller".to_owned(),
+            ..Default::default()
+        };
+        // H-05: all of it, every time.
+        let asked = DiscoveryRequest {
+            node: Some(node),
+            version_info: if stale { "stale".to_owned() } else { version },
+            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..Default::default()
+        };
+        let shared = distributary::xds::Unshared { chunk: 1 << 20 };
+        let poll = Poll::new(settings.clone(), type_url.clone(), asked, &shared, now);
+        self.poll = Some((poll.unwrap_or_else(|end| panic!("refused: {end}")), now));
+    }
+
+    pub(crate) fn take_wants(&mut self) -> Vec<(TypeUrl, Target)> {
+        let mut wants = Vec::new();
+        while let Some(want) = self.poll.as_mut().and_then(|(poll, _)| poll.poll_want()) {
+            assert!(want.wanted);
+            wants.push((want.type_url, want.target));
+        }
+        wants
+    }
+
+    /// When its time is over.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        Some(self.poll.as_ref()?.1)
+    }
+
+    /// H-04: it is answered when there is something else than it has, and at the end of its time.
+    pub(crate) fn look(&mut self, cut: &Cut, now: Instant) {
+        let Some((poll, until)) = &self.poll else { return };
+        let sight = Sight::from(Arc::new(cut.clone()));
+        let last = *until <= now;
+        let (told, version) = match poll.answer(&sight, last) {
+            Answer::News(found) => {
+                let items = found.resources().map(|resource| item(resource)).collect();
+                let told = format!("200 {}", said(items, Vec::new(), Vec::new()));
+                (told, Some(found.version().to_string()))
+            }
+            Answer::Nothing if last => ("304".to_owned(), None),
+            Answer::Open if last => ("503".to_owned(), None),
+            Answer::Nothing | Answer::Open => return,
+        };
+        self.heard = Some(Heard {
+            type_url: poll.type_url().clone(),
+            said: told,
+            version,
+        });
+        self.poll = None;
+    }
+
+    pub(crate) fn expect(&mut self, type_url: &TypeUrl, rest: &str, then: Option<&str>) {
+        let heard = self
+            .heard
+            .take()
+            .unwrap_or_else(|| panic!("but the poller heard nothing"));
+        let (status, set) = rest.split_once(' ').unwrap_or((rest, ""));
+        let wanted = if set.trim().is_empty() {
+            status.to_owned()
+        } else {
+            format!("{status} {}", expected(set))
+        };
+        assert_eq!((&heard.type_url, heard.said), (type_url, wanted));
+        match (then, heard.version) {
+            (Some("ack"), Some(version)) => drop(self.versions.insert(type_url.clone(), version)),
+            // H-05: who refuses what came says what it had.
+            (Some("nack"), Some(_)) | (None, None) => {}
+            other => panic!("`ack` or `nack` goes with 200: {other:?}"),
+        }
+    }
+
+    pub(crate) fn silent(&self, name: &str) {
+        if let Some(heard) = &self.heard {
+            panic!("but {name} heard {:?} {}", heard.type_url, heard.said);
+        }
+    }
+}
+
+fn item(resource: &Resource) -> String {
+    let body = Body::decode(resource.body()).expect("a body");
+    format!("{}@{}", resource.name(), body.label)
+}

@@ -1,0 +1,208 @@
+//! Clients that poll over REST: what they have, what they ask, and what they are told.
+
+use crate::story::sotw;
+
+/// H-02, H-05: who has another version than the present one, whichever, is told at once; who has the present one is told that
+/// nothing is new when its time is over.
+#[test]
+fn stale_and_current_versions() {
+    sotw(
+        "
+        origin put cds a@1 b@1
+        poller polls cds []
+        poller <- cds 200 [a@1 b@1], ack
+        poller polls cds [] 2s
+        nothing for 1900ms
+        wait 100ms
+        poller <- cds 304
+        poller polls cds [] stale
+        poller <- cds 200 [a@1 b@1], ack
+        origin put cds a@2
+        poller polls cds []
+        poller <- cds 200 [a@2 b@1], ack
+        poller polls cds []
+        wait 1s
+        poller <- cds 304
+        origin put cds a@1
+        poller polls cds []
+        poller <- cds 200 [a@1 b@1], ack          # the content of long ago, under the version of long ago
+        ",
+    );
+}
+
+/// H-05: who refused what came has the version from before it, and is told it again; it may as well ask for something else.
+#[test]
+fn a_refusal_is_an_old_version() {
+    sotw(
+        "
+        origin put cds a@1
+        poller polls cds []
+        poller <- cds 200 [a@1], ack
+        origin put cds a@bad
+        poller polls cds []
+        poller <- cds 200 [a@bad], nack
+        poller polls cds []
+        poller <- cds 200 [a@bad], nack
+        origin put cds a@1
+        poller polls cds []
+        wait 1s
+        poller <- cds 304                          # what it has is good again
+        ",
+    );
+}
+
+/// H-04: a change of what is asked for ends the wait, and nothing else does; what is gone leaves an empty set behind.
+#[test]
+fn a_change_ends_the_wait() {
+    sotw(
+        "
+        origin put eds a@1 b@1
+        poller polls eds [a]
+        poller <- eds 200 [a@1], ack
+        poller polls eds [a] 60s
+        nothing for 10s
+        origin put eds b@2 c@1
+        nothing for 10s
+        origin put eds a@2
+        poller <- eds 200 [a@2], ack
+        poller polls eds [a] 60s
+        origin drop eds a
+        poller <- eds 200 [], ack
+        poller polls eds [a]
+        wait 1s
+        poller <- eds 304
+        poller polls eds [a b] 60s
+        poller <- eds 200 [b@2], ack
+        poller polls eds [a b] 60s
+        origin put eds a@3
+        poller <- eds 200 [a@3 b@2], ack
+        ",
+    );
+}
+
+/// H-06: no names are all names, of every type, as `*` is; each poll says anew what it is about.
+#[test]
+fn no_names_are_all_names() {
+    sotw(
+        "
+        origin put eds a@1 b@1
+        poller polls eds []
+        poller <- eds 200 [a@1 b@1], ack
+        poller polls eds [b]
+        poller <- eds 200 [b@1], ack
+        poller polls eds [*]
+        poller <- eds 200 [a@1 b@1], ack
+        poller polls eds [* b] 60s
+        origin put eds c@1
+        poller <- eds 200 [a@1 b@1 c@1], ack
+        ",
+    );
+}
+
+/// H-02, B-20, K-15: what nobody has answered for is not said to be nothing, whatever the client has; that there is nothing is said.
+#[test]
+fn what_is_not_known_is_not_empty() {
+    sotw(
+        "
+        origin silent cds
+        poller polls cds []
+        wait 1s
+        poller <- cds 503
+        poller polls cds [] stale
+        wait 1s
+        poller <- cds 503
+        poller polls cds [a] 60s
+        nothing for 10s
+        origin speaks
+        poller <- cds 200 [], ack
+        poller polls cds []
+        wait 1s
+        poller <- cds 304                          # nothing by name, nothing at all: one set
+        ",
+    );
+}
+
+/// B-16: at the end of its time, who asks for names of a type without full states is told what is known of them; of the others
+/// all of it or nothing.
+#[test]
+fn a_part_at_the_end() {
+    sotw(
+        "
+        origin talks sotw, put eds a@1, put cds a@1
+        poller polls eds [a b] 10s
+        nothing for 9900ms
+        wait 100ms
+        poller <- eds 200 [a@1], ack
+        poller-2 polls cds [a b] 10s
+        wait 10s
+        poller-2 <- cds 503
+        wait 5s                                    # E-08: nobody waits for b any more
+        poller-2 polls cds [a b]
+        poller-2 <- cds 200 [a@1], ack
+        ",
+    );
+}
+
+/// K-09, G-19: neither the loss of the control plane nor another relay, view or restart with the same content is news.
+#[test]
+fn the_same_content_is_the_same_version() {
+    sotw(
+        "
+        origin put cds a@1 b@1
+        other put cds a@1 b@1
+        poller polls cds []
+        poller <- cds 200 [a@1 b@1], ack
+        poller polls cds [] 60s
+        origin lost
+        nothing for 30s
+        wait 30s
+        poller <- cds 304
+        poller moves other
+        poller polls cds []
+        wait 1s
+        poller <- cds 304
+        poller moves origin
+        origin back
+        relay restarts
+        poller polls cds []
+        wait 1s
+        poller <- cds 304
+        ",
+    );
+}
+
+/// E-11: who polls sees no time to live, but its end.
+#[test]
+fn a_time_to_live() {
+    sotw(
+        "
+        origin put eds a@1:ttl=10s
+        poller polls eds [a]
+        poller <- eds 200 [a@1], ack
+        poller polls eds [a] 60s
+        nothing for 9s
+        wait 1s
+        poller <- eds 200 [], ack
+        ",
+    );
+}
+
+/// I-06: files are polled as anything else is.
+#[test]
+fn of_files() {
+    sotw(
+        "
+        files put a.yaml cds a@1
+        poller moves files
+        poller polls cds []
+        poller <- cds 200 [a@1], ack
+        poller polls cds [] 60s
+        files tear a.yaml
+        nothing for 10s
+        files put a.yaml cds a@2 b@1
+        poller <- cds 200 [a@2 b@1], ack
+        poller polls cds [a c]
+        poller <- cds 200 [a@2], ack
+        ",
+    );
+}
