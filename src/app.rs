@@ -163,6 +163,8 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
             Source::Files(path) => {
                 let files = Files::new(&name, path, metrics.files(&name));
                 let dictionary = plan::dictionary(config, shared.schemas.clone());
+                let shown = files.clone();
+                overview.source(at, move || shown.status().as_stream());
                 spawn(files.clone().run(plan::file_bytes(config), dictionary));
                 Fed::Files(files)
             }
@@ -191,8 +193,6 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
                     spawn(fill(writer, view, warm));
                 }
                 Some(Fed::Files(files)) => {
-                    let source = files.clone();
-                    overview.add(&view, move || vec![source.status().as_stream()]);
                     spawn(FileWriter::new(view, files).run());
                 }
                 None => {}

@@ -27,10 +27,13 @@ pub(super) struct Overview {
     /// The servers of each authority, by priority; the empty one is that of names of old style.
     routes: BTreeMap<String, Vec<usize>>,
     streams: Mutex<Vec<(Weak<View>, Statuses)>>,
+    /// What is read whether or not there is a view of it, by server.
+    sources: Mutex<BTreeMap<usize, Source>>,
     seen: Mutex<BTreeMap<(Class, usize), Seen>>,
 }
 
 type Statuses = Box<dyn Fn() -> Vec<Status> + Send + Sync>;
+type Source = Box<dyn Fn() -> Status + Send + Sync>;
 
 /// A view as it was at the last look.
 #[derive(Clone, Copy, Default)]
@@ -50,6 +53,7 @@ impl Overview {
             names: (0..upstream.servers.len()).map(|at| upstream.name(at)).collect(),
             routes: std::iter::once(top).chain(others).collect(),
             streams: Mutex::default(),
+            sources: Mutex::default(),
             seen: Mutex::default(),
         })
     }
@@ -59,6 +63,11 @@ impl Overview {
         let mut streams = lock(&self.streams);
         streams.retain(|(view, _)| view.strong_count() > 0);
         streams.push((Arc::downgrade(view), Box::new(statuses)));
+    }
+
+    /// A server is read for all views together, and stands so.
+    pub(super) fn source(&self, server: usize, status: impl Fn() -> Status + Send + Sync + 'static) {
+        lock(&self.sources).insert(server, Box::new(status));
     }
 
     /// How it stands now.
@@ -77,17 +86,25 @@ impl Overview {
 
     fn server(&self, at: usize, authority: &str, views: &[Arc<View>]) -> Option<Server> {
         let views: Vec<_> = views.iter().filter(|view| view.server() == at).collect();
-        let streams: Vec<Status> = {
+        let source = lock(&self.sources).get(&at).map(|status| status());
+        let mut streams: Vec<Status> = {
             let all = lock(&self.streams);
             let ours = all.iter().filter(|(of, _)| views.iter().any(|view| is(of, view)));
             ours.flat_map(|(_, statuses)| statuses()).collect()
         };
+        let unseen = source.as_ref().map(|source| match source.phase {
+            Phase::Answering => State::Answering,
+            Phase::Waiting => State::Unreachable,
+            Phase::Idle | Phase::Connecting | Phase::Open => State::Connecting,
+        });
+        streams.extend(source);
         let used: Vec<&Status> = streams.iter().filter(|status| status.phase != Phase::Idle).collect();
         let standings = views.iter().map(|view| view.cut().standing());
         let state = if used.is_empty() {
             State::Unused
         } else {
-            worst(standings)
+            // I-05: what is wrong with files is shown before anybody reads them.
+            unseen.filter(|_| views.is_empty()).unwrap_or_else(|| worst(standings))
         };
         let since = match state {
             State::Unreachable => used.iter().filter_map(|status| status.failing_since).min(),

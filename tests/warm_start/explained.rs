@@ -6,6 +6,58 @@ use crate::plane::Plane;
 use crate::stage::{self, CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node};
 use crate::{first_run, fresh};
 
+/// I-05: what is wrong with files is shown and counted, with its place, before anybody asks for anything, and is gone once it is
+/// right.
+#[test]
+fn files_are_shown_before_anybody_reads_them() {
+    let dir = directory("shown");
+    let write = |file: &str, text: &str| {
+        std::fs::write(dir.join("new"), text).unwrap();
+        std::fs::rename(dir.join("new"), dir.join(file)).unwrap();
+    };
+    let good = format!("- '@type': {CDS}\n  name: a\n");
+    write("1.yaml", &good);
+    write("2.yaml", &format!("- '@type': {CDS}\n  nme: b\n"));
+    write("3.yaml", "- [\n");
+    let relay = Relay::run(
+        "shown",
+        &format!(
+            "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n",
+            dir.display()
+        ),
+    );
+    let until = |what: &str| {
+        let begun = stage::now();
+        loop {
+            let text = relay.admin("/clusters");
+            if text.contains(what) {
+                return text;
+            }
+            assert!(begun.elapsed() < crate::plane::PATIENCE, "{what}: {text}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    let text = until("::state::unreachable\n");
+    assert!(
+        text.contains("/2.yaml:2:3: [0]: envoy.config.cluster.v3.Cluster has no field `nme` (and 1 more)\n"),
+        "{text}"
+    );
+    relay.line("2.yaml:2:3");
+    relay.line("3.yaml:");
+    let metrics = relay.admin("/metrics");
+    let counted = metrics
+        .lines()
+        .any(|line| line.starts_with("distributary_file_errors_total{") && line.ends_with(" 2"));
+    assert!(counted, "{metrics}");
+    write("2.yaml", "[]");
+    write("3.yaml", "[]");
+    let text = until("::state::answering\n");
+    assert!(
+        !text.contains("last_error") && text.contains("::last_success::"),
+        "{text}"
+    );
+}
+
 /// What `/clusters` says for programs.
 fn json(relay: &Relay) -> serde_json::Value {
     let answer = relay.admin("/clusters?format=json");

@@ -50,6 +50,8 @@ struct Loaded {
 pub struct FilesStatus {
     /// When their content changed last, if it was ever good.
     pub loaded: Option<Instant>,
+    /// Whether all of them were good once.
+    pub whole: bool,
     /// How many files there are.
     pub files: usize,
     /// How many resources there are in them.
@@ -63,20 +65,23 @@ pub struct FilesStatus {
 }
 
 impl FilesStatus {
-    /// The same in the words for streams: it answers once something was good.
+    /// The same in the words for streams: it answers once all of it was good.
     #[must_use]
     pub fn as_stream(&self) -> Status {
         let since = self.loaded.or(self.since).unwrap_or_else(now);
         Status {
-            phase: if self.loaded.is_some() {
-                Phase::Answering
-            } else {
-                Phase::Waiting
+            phase: match (self.whole, self.loaded.or(self.since)) {
+                (true, _) => Phase::Answering,
+                (false, Some(_)) => Phase::Waiting,
+                (false, None) => Phase::Connecting,
             },
             since,
             dialect: Dialect::Sotw,
-            error: self.faults.first().cloned(),
-            failing_since: self.since.filter(|_| self.loaded.is_none()),
+            error: self.faults.first().map(|first| match self.faulty {
+                0 | 1 => first.clone(),
+                all => format!("{first} (and {} more)", all - 1),
+            }),
+            failing_since: self.since.filter(|_| !self.whole),
             next_attempt: None,
             last_success: self.loaded,
         }
@@ -176,6 +181,7 @@ impl Files {
             status.faults = shelf.faults().iter().take(FAULTS_NAMED).cloned().collect();
             status.files = shelf.files();
             status.resources = content.len();
+            status.whole |= content.whole();
             if found.changed {
                 status.loaded = Some(now());
             }
