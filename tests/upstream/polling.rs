@@ -280,8 +280,11 @@ async fn polls_and_keeps() {
 /// H-07: whatever fails, what was good stays, and the server is asked for all of it when it is back.
 #[tokio::test]
 async fn a_failure_keeps_what_was_good() {
+    let large = " ".repeat(2 << 20);
     for (status, body) in [
         ("500 Internal Server Error", "no"),
+        ("200 OK", &large),
+        ("200 OK\r\ncontent-encoding: gzip", "{\"resources\":[]}"),
         ("200 OK", "{"),
         ("200 OK", "[]"),
         ("200 OK", "{\"resources\":[{]}"),

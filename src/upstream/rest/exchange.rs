@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -102,6 +102,13 @@ async fn poll(
 
 async fn read(response: Response<Incoming>, polling: &Polling, path: &str) -> Result<Reply, Failure> {
     let (head, mut body) = response.into_parts();
+    let coding = head.headers.get(CONTENT_ENCODING).map(http::HeaderValue::as_bytes);
+    if let Some(coding) = coding.filter(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+        return Err(Failure::Response {
+            path: path.to_owned(),
+            why: format!("it is encoded as `{}`, which was not asked for", coding.escape_ascii()),
+        });
+    }
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame.map_err(Failure::Http)?.into_data() {
