@@ -249,7 +249,6 @@ fn what_changes_while_it_is_read() {
     let mut shelf = shelf(&path);
     assert_eq!(look(&mut shelf).0.len(), 2000);
     let writer = std::thread::spawn({
-        let (path, contents) = (path.clone(), contents.clone());
         move || {
             for at in 0..200 {
                 std::fs::write(&path, &contents[at % 2]).unwrap();

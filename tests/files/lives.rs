@@ -65,7 +65,7 @@ fn from_each_receipt() {
     );
 }
 
-/// E-11, E-12: what two files say alike lives as long as either says.
+/// E-11, E-12: what two files say alike lives as long as either says; of two that differ one counts as soon as the other is over.
 #[test]
 fn twice() {
     let (folder, begun) = (Folder::new(), now());
@@ -73,10 +73,21 @@ fn twice() {
     folder.write("2.yaml", &wrapped("a", Some(20)));
     let mut shelf = shelf(&folder.0);
     shelf.look(begun);
-    assert_eq!((shelf.ends(), shelf.faults().len()), (Some(after(begun, 20)), 0));
+    assert_eq!(
+        (expiry(shelf.content(), "a").unwrap().at, shelf.faults().len()),
+        (after(begun, 20), 0)
+    );
     folder.place("2.yaml", &wrapped("a", None));
     shelf.look(begun);
-    assert_eq!((shelf.ends(), names(&shelf)), (None, vec!["a".to_owned()]));
+    assert_eq!(
+        (expiry(shelf.content(), "a"), names(&shelf)),
+        (None, vec!["a".to_owned()])
+    );
+    folder.place("2.yaml", &clusters(&["a/other"]));
+    shelf.look(begun);
+    assert_eq!((shelf.faults().len(), shelf.ends()), (1, Some(after(begun, 10))));
+    assert!(shelf.look(after(begun, 10)).changed);
+    assert_eq!((shelf.faults().len(), names(&shelf)), (0, vec!["a".to_owned()]));
 }
 
 /// K-17: a view is told the end, each heartbeat, and in the end that it is over.

@@ -1,10 +1,17 @@
 //! Files as a source: what they may say, what becomes of bad ones, and when a change is seen.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
 mod asked;
 mod hostile;
 mod lives;
+mod random;
 mod sheets;
 mod shelves;
 mod watching;

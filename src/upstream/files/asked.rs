@@ -136,26 +136,27 @@ impl Wanted {
 
 /// What is to be said of one name, and which resources it leads to.
 fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Update>, there: &mut BTreeSet<Name>) {
-    let before = there.len();
-    let found = content.resource(type_url, name).into_iter();
+    let found = content.resource(type_url, name);
+    let missing = found.is_none() && !name.is_collection();
     let members = name.is_collection().then(|| content.members(type_url, name));
-    for resource in found.chain(members.into_iter().flatten()) {
+    for resource in found.into_iter().chain(members.into_iter().flatten()) {
         there.insert(resource.name().clone());
         updates.push(Update::Put(resource.clone(), content.expiry(type_url, resource.name())));
     }
-    if !content.whole() {
-        return;
-    }
-    // C-22: all members of a collection are there.
-    if name.is_collection() {
-        updates.push(Update::Whole(name.clone()));
-    } else if there.len() == before && content.resource(type_url, name).is_none() {
-        let reason = if content.is_over(type_url, name) {
-            Reason::Expired
-        } else {
-            Reason::Said
-        };
-        updates.push(Update::Absent(name.clone(), reason));
+    match (content.whole(), missing) {
+        // C-22: all members of a collection are there.
+        (true, false) if name.is_collection() => updates.push(Update::Whole(name.clone())),
+        (true, true) => {
+            let reason = if content.is_over(type_url, name) {
+                Reason::Expired
+            } else {
+                Reason::Said
+            };
+            updates.push(Update::Absent(name.clone(), reason));
+        }
+        // G-20: what has gone from the good files may be in a bad one: it is not there, and it is not said not to exist.
+        (false, true) => updates.push(Update::Forget(name.clone())),
+        (_, false) => {}
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Content {
     types: BTreeMap<TypeUrl, Names>,
     /// Whether a name that is not there surely does not exist.
     whole: bool,
-    /// When the next time to live ends.
+    /// When the next time to live ends, also of what does not count beside another of its name.
     ends: Option<Instant>,
 }
 
@@ -62,6 +62,7 @@ impl Content {
                     merged.names(&one.type_url).over.insert(name);
                     continue;
                 }
+                merged.ends = merged.ends.into_iter().chain(one.until).min();
                 if let Some(old) = before.get(&one.type_url, &name)
                     && old.same_content(&one.resource)
                 {
@@ -103,12 +104,11 @@ impl Content {
                 Some(old) => {
                     merged.put(&type_url, old.clone());
                     merged.lives(&type_url, &name, until, before);
+                    merged.ends = merged.ends.into_iter().chain(until).min();
                 }
                 None => known = false,
             }
         }
-        let expiries = merged.types.values().flat_map(|names| names.expiries.values());
-        merged.ends = expiries.map(|expiry| expiry.at).min();
         // A first state that lacks something is not all there is; after that, what was never good does not exist.
         merged.whole = before.whole || whole && known;
         (merged, twice)
