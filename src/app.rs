@@ -18,12 +18,13 @@ use warm::Warm;
 
 use crate::admin::{self, Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
-use crate::config::{Address, Config, Source};
-use crate::downstream::{self, Shared};
+use crate::config::{self, Address, Config, ListenerTls, Source};
+use crate::downstream::{self, Handshakes, Places, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::protocol::come_through;
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
+use crate::tls::{self, BadFile};
 use crate::upstream::{self, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
 use crate::wire::Listener;
 
@@ -43,6 +44,14 @@ pub enum AppError {
         address: Address,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// A listener has no good certificate.
+    #[error("listeners: tls of {address}: {source}")]
+    Tls {
+        /// As it was configured.
+        address: Address,
+        /// Which file, and what is wrong with it.
+        source: BadFile,
     },
     /// The signals cannot be heard.
     #[error("cannot listen for SIGTERM: {0}")]
@@ -123,7 +132,9 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 /// Binds all listeners before the first client is served.
 fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), AppError> {
     let mut bound = Vec::new();
-    for address in &config.listeners {
+    let places = Places::new(plan::unbounded(config.limits.handshakes));
+    for config::Listener { address, tls } in &config.listeners {
+        let tls = tls.as_ref().map(|tls| secure(address, tls, &places)).transpose()?;
         let listener = match address {
             Address::Socket(socket) => Listener::tcp(*socket),
             Address::Unix(path) => Listener::unix(path),
@@ -135,13 +146,24 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
         let shown = listener
             .tcp_address()
             .map_or_else(|| address.to_string(), |bound| bound.to_string());
-        tracing::info!(address = shown, "listening for clients");
-        bound.push(listener);
+        tracing::info!(address = shown, tls = tls.is_some(), "listening for clients");
+        bound.push((listener, tls));
     }
-    for listener in bound {
-        spawn(downstream::serve(listener, shared.clone(), drain.clone()));
+    for (listener, tls) in bound {
+        spawn(downstream::serve(listener, tls, shared.clone(), drain.clone()));
     }
     Ok(())
+}
+
+fn secure(address: &Address, tls: &ListenerTls, places: &Places) -> Result<Handshakes, AppError> {
+    let offer = tls::listener(tls).map_err(|source| AppError::Tls {
+        address: address.clone(),
+        source,
+    })?;
+    if let Some(warning) = offer.warning {
+        tracing::warn!(%address, "{warning}");
+    }
+    Ok(Handshakes::new(offer.config, places.clone()))
 }
 
 /// Gives every new view its writer.

@@ -20,6 +20,7 @@
 //! - [`json`]: resources as people and polling clients write them.
 //! - [`protocol`]: what is said and when, as pure machines without I/O, clock or randomness.
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
+//! - [`tls`]: certificates and keys.
 //! - [`wire`]: shared bytes on their way into sockets.
 //! - [`downstream`]: clients: sessions and services.
 //! - [`snapshot`]: what is known, on disk, for the next start.
@@ -42,6 +43,7 @@ pub mod protocol;
 pub mod shutdown;
 pub mod snapshot;
 pub mod telemetry;
+pub mod tls;
 pub mod upstream;
 pub mod wire;
 pub mod xds;

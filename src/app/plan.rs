@@ -163,7 +163,7 @@ fn set(duration: Duration) -> Option<Duration> {
 }
 
 /// 0 switches a limit off.
-const fn unbounded(limit: usize) -> usize {
+pub(super) const fn unbounded(limit: usize) -> usize {
     if limit == 0 { usize::MAX } else { limit }
 }
 

@@ -1,11 +1,13 @@
-//! `distributary validate`: says whether a configuration file is good.
+//! `distributary validate`: says whether a configuration file is good, and the certificates and keys that it names.
 
 use std::io::Write;
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::Args;
 
 use crate::config::{Config, Flags};
+use crate::tls;
 
 /// Check a configuration file: prints OK, or every problem with its line and column
 #[derive(Debug, Args)]
@@ -16,8 +18,24 @@ pub(super) struct Validate {
 
 impl Validate {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
-        for warning in Config::load(Some(&self.file), &Flags::of_environment())?.warnings {
+        let config = Config::load(Some(&self.file), &Flags::of_environment())?;
+        for warning in &config.warnings {
             writeln!(notes, "warning: {warning}")?;
+        }
+        let mut problems = Vec::new();
+        for (at, listener) in config.listeners.iter().enumerate() {
+            let key = format!("{}: listeners[{at}].tls", self.file.display());
+            match listener.tls.as_ref().map(tls::listener).transpose() {
+                Ok(offer) => {
+                    if let Some(warning) = offer.and_then(|offer| offer.warning) {
+                        writeln!(notes, "warning: {key}: {warning}")?;
+                    }
+                }
+                Err(error) => problems.push(format!("{key}: {error}")),
+            }
+        }
+        if !problems.is_empty() {
+            bail!("{}", problems.join("\n"));
         }
         writeln!(out, "OK")?;
         Ok(())

@@ -7,6 +7,7 @@ mod bootstrap;
 mod class;
 mod defaults;
 mod document;
+mod listener;
 mod quantity;
 mod server;
 mod shape;
@@ -15,12 +16,11 @@ mod uri;
 mod validate;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use defaults::{Limits, Timers};
+pub use listener::{Address, Listener, ListenerTls};
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 pub use upstream::{Authority, Upstream};
 pub use validate::host_name;
@@ -37,7 +37,7 @@ pub struct Config {
     /// Who the relay says it is to its control planes.
     pub node: Node,
     /// Where clients connect; at least one.
-    pub listeners: Vec<Address>,
+    pub listeners: Vec<Listener>,
     /// Where probes, metrics and people connect.
     pub admin: Address,
     /// The control planes.
@@ -131,36 +131,6 @@ pub struct Snapshot {
     pub interval: Duration,
     /// Whether keys and certificates (SDS) are written too.
     pub include_secrets: bool,
-}
-
-/// Where a listener is bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// A TCP port.
-    Socket(SocketAddr),
-    /// A Unix domain socket.
-    Unix(PathBuf),
-}
-
-impl Address {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("unix:") {
-            Some("") => Err("`unix:` lacks a path; write unix:/run/distributary.sock".to_owned()),
-            Some(path) => Ok(Self::Unix(path.into())),
-            None => text.parse().map(Self::Socket).map_err(|_| {
-                format!("`{text}` is not an address; write ip:port, [v6]:port or unix:/path, with an IP, not a name")
-            }),
-        }
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Socket(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
 }
 
 /// Why there is no configuration.

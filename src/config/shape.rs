@@ -35,6 +35,15 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct Listener {
     pub(super) address: Scalar,
+    pub(super) tls: Option<ListenerTls>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListenerTls {
+    pub(super) certificate: Scalar,
+    pub(super) private_key: Scalar,
+    pub(super) client_ca: Option<Scalar>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,6 +81,7 @@ pub(super) struct Limits {
     pub(super) request: Option<Scalar>,
     pub(super) upstream_message: Option<Scalar>,
     pub(super) requests_per_second: Option<Scalar>,
+    pub(super) handshakes: Option<Scalar>,
     pub(super) views: Option<Scalar>,
     pub(super) names_per_view: Option<Scalar>,
     pub(super) pinned_bytes_per_view: Option<Scalar>,

@@ -17,6 +17,7 @@ use tokio::io::AsyncReadExt as _;
 
 use super::alarm::Alarm;
 use super::clock;
+use super::handshakes::{Fault, Handshakes};
 use super::service::Calls;
 use super::stall::Stall;
 use super::streams::Streams;
@@ -28,12 +29,16 @@ pub(super) struct Connection {
     pub(super) calls: Arc<Calls>,
     pub(super) socket: Socket,
     pub(super) peer: Peer,
+    /// How it begins, where TLS is spoken.
+    pub(super) tls: Option<Arc<Handshakes>>,
     pub(super) drain: Drain,
 }
 
 /// What every HTTP/2 client says first.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long a client may take to say it.
+/// What every TLS client says first.
+const HELLO: u8 = 22;
+/// How long a client may take to say it, and how long for a TLS handshake before.
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client of HTTP/1.1 may take from one request to the next.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
@@ -65,11 +70,28 @@ pub(super) fn start(connection: Connection) {
 
 impl Connection {
     async fn run(mut self) {
+        if let Some(handshakes) = self.tls.take() {
+            // A box, because what a handshake needs would stay with the connection otherwise.
+            match Box::pin(handshakes.shake(self.socket, PREFACE_TIMEOUT)).await {
+                Ok((socket, resumed)) => {
+                    self.calls
+                        .shared
+                        .metrics
+                        .handshake(if resumed { "resumed" } else { "full" });
+                    self.socket = socket;
+                }
+                Err(fault) => return self.calls.not_secure(&self.peer, &fault),
+            }
+        }
         let (begun, http2) = match tokio::time::timeout(PREFACE_TIMEOUT, sniff(&mut self.socket)).await {
             Ok(Ok(sniffed)) => sniffed,
             Ok(Err(error)) => return tracing::debug!(peer = %self.peer, %error, "a connection ended before it began"),
             Err(_) => return tracing::debug!(peer = %self.peer, "a client says nothing"),
         };
+        if begun.first() == Some(&HELLO) {
+            // The answer of HTTP is one that TLS clients have a word for.
+            self.calls.not_secure(&self.peer, &Fault::Plaintext);
+        }
         if http2 {
             self.speak_http2(begun).await;
         } else {

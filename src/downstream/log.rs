@@ -1,6 +1,6 @@
 //! What is written about clients.
 //!
-//! Owns one line for each rejection and each stream that ends with an error, and that a storm of them does not drown the
+//! Owns one line for each rejection, each stream that ends with an error and each connection that does not begin, and that a storm of them does not drown the
 //! log. Refuses to act on them (K-07).
 
 use std::sync::{Mutex, PoisonError};
@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use tonic::{Code, Status};
 
+use super::handshakes::Fault;
+use crate::wire::Peer;
 use crate::xds::{Node, TypeUrl};
 
 /// The lines of one listener's clients.
@@ -15,6 +17,7 @@ use crate::xds::{Node, TypeUrl};
 pub(super) struct Log {
     nacks: Lines,
     ends: Lines,
+    handshakes: Lines,
 }
 
 /// Lines of one kind: at most [`LINES_MAX`] in a second.
@@ -41,6 +44,16 @@ impl Log {
         let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
         let nonce: String = nonce.chars().take(40).collect();
         tracing::warn!(node = %node.id, r#type = %type_url, nonce, suppressed, "a client rejected a response: {message}");
+    }
+
+    /// A TLS connection did not begin.
+    pub(super) fn handshake(&self, peer: &Peer, fault: &Fault, now: Instant) {
+        if !fault.is_news() {
+            return tracing::debug!(%peer, "no TLS connection: {fault}");
+        }
+        if let Some(suppressed) = self.handshakes.admit(now) {
+            tracing::info!(%peer, reason = fault.reason(), suppressed, "no TLS connection: {fault}");
+        }
     }
 
     /// The relay ends a stream.

@@ -10,6 +10,7 @@ mod body;
 mod clock;
 mod connection;
 mod driver;
+mod handshakes;
 mod health;
 mod log;
 mod pace;
@@ -24,6 +25,7 @@ mod settings;
 mod stall;
 mod streams;
 
+pub use handshakes::{Handshakes, Places};
 pub use place::{Place, Rung};
 pub use serve::{Shared, serve};
 pub use settings::{Limits, Settings, Timers};

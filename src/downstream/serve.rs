@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::connection::{self, Connection};
+use super::handshakes::Handshakes;
 use super::service::Calls;
 use super::settings::Settings;
 use crate::cache::{Library, Scopes};
@@ -36,7 +37,8 @@ pub struct Shared {
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves clients until it is time to stop. The connections end by themselves then, each holding a [`Drain`].
-pub async fn serve(listener: Listener, shared: Arc<Shared>, drain: Drain) {
+pub async fn serve(listener: Listener, tls: Option<Handshakes>, shared: Arc<Shared>, drain: Drain) {
+    let tls = tls.map(Arc::new);
     let calls = Arc::new(Calls::new(shared, drain.clone()));
     let mut stop = drain.clone();
     let mut draining = std::pin::pin!(stop.draining());
@@ -50,6 +52,7 @@ pub async fn serve(listener: Listener, shared: Arc<Shared>, drain: Drain) {
                 calls: calls.clone(),
                 socket,
                 peer,
+                tls: tls.clone(),
                 drain: drain.clone(),
             }),
             Err(error) => {

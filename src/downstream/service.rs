@@ -18,6 +18,7 @@ use tower::{ServiceBuilder, ServiceExt as _};
 use super::accounts::Accounts;
 use super::body::{Body, trailers};
 use super::driver::Driver;
+use super::handshakes::Fault;
 use super::health::Checks;
 use super::log::Log;
 use super::pace::Pace;
@@ -29,7 +30,7 @@ use super::streams::Streams;
 use super::{Shared, clock};
 use crate::shutdown::Drain;
 use crate::wire::frame::ACCEPTED;
-use crate::wire::{Deframer, Encoding, timeout};
+use crate::wire::{Deframer, Encoding, Peer, timeout};
 
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
@@ -57,6 +58,12 @@ impl Calls {
                 .concurrency_limit(SMALL_CALLS_MAX)
                 .service(HealthServer::new(checks)),
         }
+    }
+
+    /// A connection did not begin.
+    pub(super) fn not_secure(&self, peer: &Peer, fault: &Fault) {
+        self.shared.metrics.handshake(fault.reason());
+        self.log.handshake(peer, fault, clock::now());
     }
 
     /// One request on an HTTP/2 connection.

@@ -30,6 +30,7 @@ pub(super) struct Families {
     snapshots: Family<Labels<1>, Counter>,
     streams: Family<Labels<1>, Gauge>,
     refused: Family<Labels<1>, Counter>,
+    handshakes: Family<Labels<1>, Counter>,
     requests: Family<Labels<1>, Counter>,
     responses: Family<Labels<1>, Counter>,
     response_bytes: Family<Labels<1>, Counter>,
@@ -85,6 +86,7 @@ impl Families {
             stale_serving: register(own, "stale_serving", "Types of views that serve what a snapshot said, on which the server has not spoken yet", Gauge::default()),
             snapshots: register(own, "snapshots", "Snapshots written and loaded, and those that failed", Family::default()),
             refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),
+            handshakes: register(own, "tls_handshakes", "TLS handshakes with clients, and those that failed", Family::default()),
             upstream_connected: register(own, "upstream_connected", connected, Family::default()),
             upstream_responses: register(own, "upstream_responses", "Responses from the server", Family::default()),
             upstream_nacks: register(own, "upstream_nacks", "Responses that the relay rejected", Family::default()),
@@ -112,6 +114,10 @@ impl Families {
 
     pub(super) fn refused(&self, limit: &str) -> Counter {
         self.refused.get_or_create(&[("limit", limit.to_owned())]).clone()
+    }
+
+    pub(super) fn handshakes(&self, result: &str) -> Counter {
+        self.handshakes.get_or_create(&[("result", result.to_owned())]).clone()
     }
 
     pub(super) fn snapshots(&self, result: &str) -> Counter {

@@ -174,6 +174,17 @@ impl Metrics {
         self.families.refused(limit).inc();
     }
 
+    /// Counts a TLS handshake with a client; `result` is one of few words.
+    pub fn handshake(&self, result: &'static str) {
+        self.families.handshakes(result).inc();
+    }
+
+    /// TLS handshakes that ended so.
+    #[must_use]
+    pub fn handshakes(&self, result: &'static str) -> u64 {
+        self.families.handshakes(result).get()
+    }
+
     /// Shows what is held: the resources of each type in each view, and their bytes.
     pub fn show_cache(&self, held: impl Iterator<Item = (TypeUrl, usize, usize)>) {
         let mut sums: BTreeMap<String, (usize, usize)> = BTreeMap::new();

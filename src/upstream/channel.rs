@@ -23,9 +23,9 @@ use super::connect::{self, Connected};
 use super::failure::Failure;
 use super::pulse::{Pulse, Watched};
 use super::target::{Settings, Target};
-use super::tls::HTTP2;
 use super::token::Token;
 use crate::config::Credentials;
+use crate::tls::HTTP2;
 
 /// A connection on which the server has spoken.
 pub(super) struct Channel {

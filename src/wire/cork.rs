@@ -46,6 +46,8 @@ struct Inner<S> {
     gathering: Option<Gathering>,
     /// What the socket has not taken. While there is any, nothing more is accepted.
     rest: VecDeque<Bytes>,
+    /// Whether the socket has taken something that it has not sent: what it has sealed is its own.
+    unsent: bool,
     /// Bytes that the socket has ever taken.
     sent: u64,
     failed: Option<io::Error>,
@@ -60,6 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
             afloat,
             gathering: None,
             rest: VecDeque::new(),
+            unsent: false,
             sent: 0,
             failed: None,
         }));
@@ -78,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
     #[must_use]
     pub fn stuck_at(&self) -> Option<u64> {
         let shared = lock(&self.0);
-        (!shared.rest.is_empty()).then_some(shared.sent)
+        (shared.unsent || !shared.rest.is_empty()).then_some(shared.sent)
     }
 }
 
@@ -104,6 +107,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 
     /// Sends what the socket did not take earlier.
     fn send_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.rest.is_empty() && !self.unsent {
+            return Poll::Ready(Ok(()));
+        }
         while !self.rest.is_empty() {
             let mut slices = [IoSlice::new(&[]); PARTS_MAX];
             let parts = fill(self.rest.iter().map(|part| &**part), &mut slices);
@@ -117,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         }
         // The memory is given back, not kept for the next time.
         self.rest = VecDeque::new();
-        Poll::Ready(Ok(()))
+        self.flush_socket(cx)
     }
 
     /// Sends what this turn gathered, and keeps what the socket does not take.
@@ -146,7 +152,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             }
         }
         gathering.clear();
-        Poll::Ready(Ok(()))
+        if from == 0 {
+            Poll::Ready(Ok(()))
+        } else {
+            self.flush_socket(cx)
+        }
+    }
+
+    fn flush_socket(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        self.unsent = flushed.is_pending();
+        flushed
     }
 
     /// Makes sure that everything before has been sent or gathered, so that something can be added.
@@ -196,7 +212,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             // The turn's end does it.
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.socket).poll_flush(cx)
+        self.flush_socket(cx)
     }
 
     fn shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

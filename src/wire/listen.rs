@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use socket2::{Domain, SockRef, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_rustls::server::TlsStream;
 
 /// A bound address.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub enum Socket {
     Tcp(TcpStream),
     /// Over a Unix domain socket.
     Unix(UnixStream),
+    /// Over one of these, sealed; the handshake is over.
+    Secure(Box<TlsStream<Self>>),
 }
 
 /// Where a connection comes from.
@@ -143,6 +146,7 @@ impl AsyncRead for Socket {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, into),
+            Self::Secure(stream) => Pin::new(stream).poll_read(cx, into),
         }
     }
 }
@@ -152,6 +156,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Secure(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
@@ -163,6 +168,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Self::Secure(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
         }
     }
 
@@ -174,6 +180,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
             Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Secure(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -181,6 +188,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Secure(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

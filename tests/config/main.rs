@@ -8,6 +8,7 @@
 )]
 
 mod bootstrap;
+mod certificates;
 mod stories;
 
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 use distributary::cache::{Classes, Piece, Rule, Selector};
 use distributary::config::{
-    Address, Config, Credentials, Endpoint, Flags, Grpc, Identity, Limits, Server, Source, Timers, Tls, Transport,
+    Address, Config, Credentials, Endpoint, Flags, Grpc, Identity, Limits, Listener, ListenerTls, Server, Source,
+    Timers, Tls, Transport,
 };
 use distributary::proto::google::protobuf::value::Kind;
 use distributary::xds::NameRule;
@@ -78,7 +80,8 @@ fn every_shipped_file_loads() {
 fn the_reference_states_the_defaults() {
     let reference = Config::load(Some(&folder().join("reference.yaml")), &Flags::default()).unwrap();
     let least = good(SERVER);
-    assert_eq!(reference.listeners, least.listeners);
+    let addresses = |config: &Config| -> Vec<_> { config.listeners.iter().map(|one| one.address.clone()).collect() };
+    assert_eq!(addresses(&reference), addresses(&least));
     assert_eq!(reference.admin, least.admin);
     assert_eq!(reference.limits, least.limits);
     assert_eq!(reference.limits, Limits::default());
@@ -87,7 +90,10 @@ fn the_reference_states_the_defaults() {
     assert_eq!(reference.chunk, least.chunk);
     assert_eq!(reference.transport_v2, least.transport_v2);
     assert_eq!(reference.anonymous, least.anonymous);
-    assert_eq!(least.listeners, [Address::Socket("127.0.0.1:15010".parse().unwrap())]);
+    assert_eq!(
+        least.listeners,
+        [Listener::plain(Address::Socket("127.0.0.1:15010".parse().unwrap()))]
+    );
     assert_eq!(least.admin, Address::Socket("127.0.0.1:9901".parse().unwrap()));
     assert!(!least.node.id.is_empty(), "the host's name");
 }
@@ -259,14 +265,40 @@ fn flags_replace_the_file() {
     assert_eq!(
         config.listeners,
         [
-            Address::Socket("127.0.0.1:3".parse().unwrap()),
-            Address::Unix("/run/x".into())
+            Listener::plain(Address::Socket("127.0.0.1:3".parse().unwrap())),
+            Listener::plain(Address::Unix("/run/x".into()))
         ]
     );
     assert_eq!(top(&config)[0].uri, "https://other");
     assert_eq!(config.admin, Address::Socket("[::1]:4".parse().unwrap()));
     let config = Config::load(None, &flags).unwrap();
     assert_eq!(first(&config).credentials, Credentials::Tls(Tls::default()));
+}
+
+/// TLS is in the file alone, so a listener that a flag replaces must not lose it unnoticed.
+#[test]
+fn listeners_with_tls() {
+    let file =
+        "listeners: [{address: '10.0.0.1:1', tls: {certificate: c.pem, private_key: k.pem, client_ca: ca.pem}}]\n";
+    let config = good(&format!("{file}{SERVER}"));
+    let tls = ListenerTls {
+        identity: Identity {
+            certificate_file: "c.pem".into(),
+            private_key_file: "k.pem".into(),
+        },
+        client_ca: Some("ca.pem".into()),
+    };
+    assert_eq!(config.listeners[0].tls, Some(tls));
+    assert!(config.warnings.is_empty());
+    let flags = Flags {
+        listen: vec!["127.0.0.1:3".to_owned()],
+        ..Flags::default()
+    };
+    let config = Config::parse(&format!("{file}{SERVER}"), "relay.yaml", &flags).unwrap();
+    assert_eq!(config.listeners[0].tls, None);
+    let said =
+        "relay.yaml:1:23: listeners: not in use: --listen replaces the listeners of the file, and is without TLS";
+    assert_eq!(config.warnings, [said]);
 }
 
 #[test]
@@ -314,7 +346,8 @@ fn what_the_parser_says() {
             does_not_exist, unanswered, wildcard_quiet, order_gate, write_stall, keepalive, stream_age, \
             rest_poll, rest_interval, drain, pace"),
         ("listeners: 5\n", "1:12: listeners: expected sequence start"),
-        ("listeners:\n  - tls: x\n", "2:5: listeners[0].tls: unknown field `tls`, expected one of address"),
+        ("listeners:\n  - tlz: x\n", "2:5: listeners[0].tlz: unknown field `tlz`, expected one of address, tls"),
+        ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c}}]\n", "1:42: listeners[0].tls: missing field `private_key`"),
         ("listeners: [{}]\n", "1:13: listeners[0]: missing field `address`"),
         ("chunk: [1]\n", "1:8: chunk: expected string scalar"),
         ("anonymous: yes\n", "1:12: anonymous: invalid boolean (strict mode expects true/false)"),
@@ -343,6 +376,12 @@ fn what_the_check_says() {
             ip:port, [v6]:port or unix:/path, with an IP, not a name"),
         ("listeners:\n- address: 1.1.1.1:1\n- address: 1.1.1.1:1\n", "3:12: listeners[1].address: 1.1.1.1:1 is there \
             twice; remove one"),
+        ("listeners: [{address: 'unix:/x', tls: {certificate: c, private_key: k}}]\n", "1:53: listeners[0].tls: a Unix \
+            socket has no TLS: who may connect is up to its file; remove `tls`"),
+        ("listeners: [{address: '1.1.1.1:1', tls: {certificate: '', private_key: k}}]\n", "1:55: listeners[0].tls.certificate: \
+            the path is empty; write a PEM file"),
+        ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c, private_key: k, client_ca: ''}}]\n", "1:85: \
+            listeners[0].tls.client_ca: the path is empty; write a PEM file"),
         ("admin: {address: '127.0.0.1:15010'}\n", ": admin.address: 127.0.0.1:15010 is also a listener; give the admin \
             its own address"),
         ("classes: [{match: {zone: x}}]\n", "1:26: classes[0].match: `zone` is not a field of a node; write id, cluster, \

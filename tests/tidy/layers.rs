@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name.
-const KNOWS: [(&str, &[&str]); 16] = [
+const KNOWS: [(&str, &[&str]); 17] = [
     ("proto", &[]),
     ("xds", &["proto"]),
     ("json", &["xds", "proto"]),
@@ -16,6 +16,7 @@ const KNOWS: [(&str, &[&str]); 16] = [
     ("shutdown", &[]),
     ("telemetry", &["xds"]),
     ("config", &["xds", "proto", "cache"]),
+    ("tls", &["config"]),
     ("wire", &["xds", "proto", "config"]),
     (
         "upstream",
@@ -27,6 +28,7 @@ const KNOWS: [(&str, &[&str]); 16] = [
             "cache",
             "wire",
             "config",
+            "tls",
             "telemetry",
             "shutdown",
         ],
@@ -57,6 +59,7 @@ const KNOWS: [(&str, &[&str]); 16] = [
             "wire",
             "json",
             "config",
+            "tls",
             "telemetry",
             "shutdown",
             "upstream",
@@ -79,7 +82,10 @@ const KNOWS: [(&str, &[&str]); 16] = [
             "upstream",
         ],
     ),
-    ("cli", &["app", "config", "get", "json", "telemetry", "xds", "proto"]),
+    (
+        "cli",
+        &["app", "config", "get", "json", "telemetry", "tls", "xds", "proto"],
+    ),
 ];
 
 /// What would make the pure parts depend on when, where or in which order they run.

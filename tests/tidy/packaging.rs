@@ -95,7 +95,7 @@ fn the_image_opens_the_default_ports() {
         Address::Socket(address) => address.port(),
         Address::Unix(path) => panic!("{} is no port", path.display()),
     };
-    let ports = [port(&config.listeners[0]), port(&config.admin)];
+    let ports = [port(&config.listeners[0].address), port(&config.admin)];
     assert_eq!(instructions("EXPOSE"), [format!("{} {}", ports[0], ports[1])]);
     let env = format!(
         "DISTRIBUTARY_LISTEN=0.0.0.0:{} DISTRIBUTARY_ADMIN=0.0.0.0:{}",

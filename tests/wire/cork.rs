@@ -8,13 +8,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use distributary::tls::provider;
 use distributary::wire::cork::{COPIED_BYTES_MAX, GATHERED_BYTES_MAX};
 use distributary::wire::{Afloat, Cork, Corked, Progress, Rope};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use rcgen::generate_simple_self_signed;
+use rustls_pki_types::{PrivateKeyDer, ServerName};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
+use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -34,15 +38,15 @@ async fn pair(tiny: bool) -> (TcpStream, TcpStream) {
 }
 
 /// Writes `bytes` the way a transport does: several pieces in a turn, a flush after some, sometimes nothing at all.
-struct Writer {
+struct Writer<S> {
     /// Some of it is on its way as shared bytes, which are then not copied.
     bytes: Bytes,
     at: usize,
-    io: Corked<TcpStream>,
+    io: Corked<S>,
     random: StdRng,
 }
 
-impl Writer {
+impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..self.random.random_range(0..40) {
             let size = match self.random.random_range(0..10) {
@@ -103,7 +107,7 @@ fn parts(bytes: &Bytes, random: &mut StdRng) -> Arc<[Bytes]> {
     Arc::from(parts)
 }
 
-async fn write_all(mut writer: Writer, cork: Cork<TcpStream>, rope: Rope) {
+async fn write_all<S: AsyncRead + AsyncWrite + Unpin>(mut writer: Writer<S>, cork: Cork<S>, rope: Rope) {
     poll_fn(|cx| cork.turn(cx, |cx| writer.poll(cx))).await;
     // The transport has read it; what the socket did not take yet must not depend on it.
     drop(rope);
@@ -123,7 +127,7 @@ async fn write_all(mut writer: Writer, cork: Cork<TcpStream>, rope: Rope) {
         .unwrap();
 }
 
-async fn read_slowly(mut socket: TcpStream, mut random: StdRng) -> Vec<u8> {
+async fn read_slowly(mut socket: impl AsyncRead + Unpin, mut random: StdRng) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
         let mut part = vec![0; random.random_range(1..30_000)];
@@ -137,9 +141,47 @@ async fn read_slowly(mut socket: TcpStream, mut random: StdRng) -> Vec<u8> {
     }
 }
 
+/// The same two ends, with TLS between them; the first one is the server.
+async fn sealed(tiny: bool) -> (server::TlsStream<TcpStream>, client::TlsStream<TcpStream>) {
+    let (server, client) = pair(tiny).await;
+    let own = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(own.cert.der().clone()).unwrap();
+    let offer = rustls::ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .unwrap();
+    let ask = rustls::ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let client = TlsConnector::from(Arc::new(ask)).connect(name, client);
+    let (server, client) = tokio::join!(TlsAcceptor::from(Arc::new(offer)).accept(server), client);
+    (server.unwrap(), client.unwrap())
+}
+
 async fn one(seed: u64) {
+    let tiny = seed.is_multiple_of(2);
+    if seed.is_multiple_of(3) {
+        let (client, server) = sealed(tiny).await;
+        between(seed, client, server).await;
+    } else {
+        let (client, server) = pair(tiny).await;
+        between(seed, client, server).await;
+    }
+}
+
+async fn between<S, R>(seed: u64, client: S, server: R)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+{
     let mut random = StdRng::seed_from_u64(seed);
-    let (client, server) = pair(seed.is_multiple_of(2)).await;
     let count = random.random_range(1..1_500_000);
     let sent = bytes(&mut random, count);
     let afloat = Arc::<Afloat>::default();
@@ -169,7 +211,22 @@ async fn every_byte_arrives_once_and_in_order() {
 
 #[tokio::test]
 async fn a_reader_that_stalls_costs_no_more_than_the_bound() {
-    let (client, mut server) = pair(false).await;
+    let (client, server) = pair(false).await;
+    stalls(client, server).await;
+}
+
+/// What TLS has sealed and not sent counts as unsent: nobody believes that a client that takes nothing is well.
+#[tokio::test]
+async fn a_reader_that_stalls_behind_tls() {
+    let (client, server) = sealed(false).await;
+    stalls(client, server).await;
+}
+
+async fn stalls<S, R>(client: S, mut server: R)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+{
     let (cork, mut io) = Cork::new(client, Bytes::new(), Arc::default());
     let piece = vec![7; 16 * 1024];
     let mut accepted = 0;

@@ -18,3 +18,4 @@ mod memory;
 mod rest;
 mod services;
 mod support;
+mod tls;

@@ -2,6 +2,7 @@
 //! problem rather than the first.
 
 mod bootstrap;
+mod listeners;
 mod node;
 mod server;
 mod sharing;
@@ -30,14 +31,15 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigE
     };
     let listeners = check.listeners(file.listeners, &flags.listen);
     let admin = check.admin(file.admin, flags.admin.as_deref());
-    if listeners.contains(&admin) && !matches!(&admin, Address::Socket(address) if address.port() == 0) {
+    let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address.clone()).collect();
+    if addresses.contains(&admin) && !matches!(&admin, Address::Socket(address) if address.port() == 0) {
         check.at(
             None,
             "admin.address",
             format!("{admin} is also a listener; give the admin its own address"),
         );
     }
-    let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &listeners);
+    let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
     let config = Config {
         node: check.node(file.node, bootstrap_node),
         listeners,
@@ -145,50 +147,6 @@ impl Check {
         parse(text).map_err(|message| self.at(None, flag, message)).ok()
     }
 
-    fn listeners(&mut self, file: Option<Vec<shape::Listener>>, flags: &[String]) -> Vec<Address> {
-        let mut found: Vec<Address> = Vec::new();
-        if !flags.is_empty() {
-            for text in flags {
-                found.extend(self.flag("--listen", text, Address::parse));
-            }
-            return found;
-        }
-        let Some(listeners) = file else {
-            return vec![defaults::LISTENER];
-        };
-        if listeners.is_empty() {
-            self.at(
-                None,
-                "listeners",
-                "the list is empty; add `- address: 0.0.0.0:15010` or leave the key out".into(),
-            );
-        }
-        for (index, listener) in listeners.iter().enumerate() {
-            let key = format!("listeners[{index}].address");
-            let Some(address) = self.read(&key, Some(&listener.address), Address::parse) else {
-                continue;
-            };
-            if found.contains(&address) {
-                self.at(
-                    Some(listener.address.referenced),
-                    key,
-                    format!("{address} is there twice; remove one"),
-                );
-            }
-            found.push(address);
-        }
-        found
-    }
-
-    fn admin(&mut self, file: Option<shape::Admin>, flag: Option<&str>) -> Address {
-        match (flag, file) {
-            (Some(text), _) => self.flag("--admin", text, Address::parse),
-            (None, Some(admin)) => self.read("admin.address", Some(&admin.address), Address::parse),
-            (None, None) => None,
-        }
-        .unwrap_or(defaults::ADMIN)
-    }
-
     fn chunk(&mut self, given: Option<&Scalar>) -> usize {
         match self.read("chunk", given, quantity::size) {
             Some(0) => usize::MAX,
@@ -236,6 +194,7 @@ impl Check {
             &limits.requests_per_second,
             usual.requests_per_second,
         );
+        let handshakes = count("handshakes", &limits.handshakes, usual.handshakes);
         let views = count("views", &limits.views, usual.views);
         let names_per_view = count("names_per_view", &limits.names_per_view, usual.names_per_view);
         let mut size = |name: &str, scalar: &Option<Scalar>, usual: usize| {
@@ -251,6 +210,7 @@ impl Check {
             request: size("request", &limits.request, usual.request),
             upstream_message: size("upstream_message", &limits.upstream_message, usual.upstream_message),
             requests_per_second,
+            handshakes,
             views,
             names_per_view,
             pinned_bytes_per_view: size(

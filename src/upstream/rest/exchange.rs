@@ -14,9 +14,9 @@ use hyper_util::rt::TokioIo;
 use tokio::task::JoinSet;
 
 use super::{Polling, RestServer};
+use crate::tls::HTTP1;
 use crate::upstream::connect::{self, Connected};
 use crate::upstream::failure::Failure;
-use crate::upstream::tls::HTTP1;
 
 /// A connection between two polls.
 pub(super) struct Link {

@@ -1,5 +1,6 @@
 //! A relay on real sockets, without control planes: tests publish straight into its view.
 
+pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod messages;
 pub(crate) mod polls;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::cache::{self, Classes, Library, Scopes, Seat, View};
-use distributary::downstream::{Limits, Settings, Shared, Timers, serve};
+use distributary::downstream::{Handshakes, Limits, Settings, Shared, Timers, serve};
 use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
@@ -52,6 +53,7 @@ pub(crate) struct Plan {
     /// Bytes of answers that are kept because somebody might ask for them again.
     pub(crate) library: u64,
     pub(crate) unix: Option<std::path::PathBuf>,
+    pub(crate) tls: Option<Handshakes>,
 }
 
 impl Relay {
@@ -82,6 +84,7 @@ impl Relay {
             pinned_bytes_per_view: 256 << 20,
             library: 64 << 20,
             unix: None,
+            tls: None,
         };
         plan(&mut planned);
         planned.settings.protocol = Arc::new(planned.protocol);
@@ -109,7 +112,7 @@ impl Relay {
         let (listener, address) = listen(planned.unix);
         let (trigger, draining) = drain();
         let seat = shared.scopes.enter(&Arc::new(Node::default()), None, 0).unwrap();
-        spawn(serve(listener, shared.clone(), draining));
+        spawn(serve(listener, planned.tls, shared.clone(), draining));
         Self {
             address,
             shared,

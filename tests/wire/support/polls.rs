@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -11,9 +11,14 @@ use super::PATIENCE;
 
 /// One connection.
 pub(crate) struct Poller {
-    socket: TcpStream,
+    socket: Box<dyn Duplex>,
     read: Vec<u8>,
 }
+
+/// Bytes in both directions, whatever is under them.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
 
 /// What came back.
 #[derive(Debug)]
@@ -48,8 +53,12 @@ pub(crate) fn request(version: &str, names: &[&str]) -> String {
 
 impl Poller {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self::over(TcpStream::connect(address).await.unwrap())
+    }
+
+    pub(crate) fn over(socket: impl Duplex + 'static) -> Self {
         Self {
-            socket: TcpStream::connect(address).await.unwrap(),
+            socket: Box::new(socket),
             read: Vec::new(),
         }
     }

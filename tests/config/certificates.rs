@@ -1,0 +1,174 @@
+//! The files of a listener's TLS: which keys are read, and what is said of files that cannot be used.
+
+use std::path::{Path, PathBuf};
+
+use distributary::config::{Identity, ListenerTls};
+use distributary::tls;
+use rcgen::{
+    CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize, date_time_ymd,
+};
+
+/// Files of one test, gone when it is over.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("distributary-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn put(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn params() -> CertificateParams {
+    CertificateParams::new(["relay".to_owned()]).unwrap()
+}
+
+fn listener(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Option<String>, String> {
+    let tls = ListenerTls {
+        identity: Identity {
+            certificate_file: certificate.to_owned(),
+            private_key_file: key.to_owned(),
+        },
+        client_ca: client_ca.map(Path::to_owned),
+    };
+    tls::listener(&tls)
+        .map(|offer| offer.warning)
+        .map_err(|error| error.to_string())
+}
+
+/// The part of a PKCS#8 key that is the older form of it, as PEM.
+fn older(key: &KeyPair, label: &str, from: usize) -> String {
+    pem(label, &key.serialize_der()[from..])
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    use base64::Engine as _;
+    let text = base64::prelude::BASE64_STANDARD.encode(der);
+    format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+}
+
+/// PKCS#8, SEC1 and RSA, whatever else is in the file.
+#[test]
+fn every_form_of_key() {
+    let folder = Folder::new("keys");
+    let rsa = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
+    let ec = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let ed = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+    for (key, text) in [
+        (&ec, ec.serialize_pem()),
+        (&rsa, rsa.serialize_pem()),
+        (&ed, ed.serialize_pem()),
+        (
+            &ec,
+            format!(
+                "# made by hand\n{}{}",
+                pem("EC PARAMETERS", &[6, 1, 1]),
+                older(&ec, "EC PRIVATE KEY", 29)
+            ),
+        ),
+        (&rsa, older(&rsa, "RSA PRIVATE KEY", 26)),
+    ] {
+        let certificate = folder.put("relay.pem", &params().self_signed(key).unwrap().pem());
+        let key = folder.put("relay.key", &text);
+        assert_eq!(listener(&certificate, &key, Some(&certificate)), Ok(None), "{text}");
+    }
+}
+
+/// Every error names the file and what is wrong with it.
+#[test]
+fn bad_files() {
+    let folder = Folder::new("bad-files");
+    let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let text = params().self_signed(&key).unwrap().pem();
+    let certificate = folder.put("relay.pem", &text);
+    let private = folder.put("relay.key", &key.serialize_pem());
+    let fits = |path: &Path| listener(path, &private, None).unwrap_err();
+    let opens = |path: &Path| listener(&certificate, path, None).unwrap_err();
+    let admits = |path: &Path| listener(&certificate, &private, Some(path)).unwrap_err();
+
+    let gone = Path::new("/nowhere/x.pem");
+    for said in [fits(gone), opens(gone), admits(gone)] {
+        assert!(
+            said.starts_with("/nowhere/x.pem: cannot be read: No such file"),
+            "{said}"
+        );
+    }
+    let empty = folder.put("empty.pem", "");
+    let cut = folder.put("cut.pem", text.trim_end_matches("-----\n"));
+    let garbled = folder.put("garbled.pem", &text.replace("MII", "M*I"));
+    let hollow = folder.put("hollow.pem", &pem("CERTIFICATE", &[48, 3, 2, 1, 1]));
+    let locked = folder.put("locked.key", &pem("ENCRYPTED PRIVATE KEY", &[48, 0]));
+    let foreign = folder.put("foreign.key", &other.serialize_pem());
+    let nonsense = folder.put("nonsense.key", &pem("PRIVATE KEY", &[48, 0]));
+    for (said, path, words) in [
+        (fits(&empty), &empty, "there is no certificate in it; it must be PEM"),
+        (
+            fits(&private),
+            &private,
+            "there is no certificate in it; it must be PEM",
+        ),
+        (
+            admits(&private),
+            &private,
+            "there is no certificate in it; it must be PEM",
+        ),
+        (fits(&cut), &cut, "section end"),
+        (fits(&garbled), &garbled, "base64"),
+        (fits(&hollow), &hollow, "the first certificate in it is bad"),
+        (admits(&hollow), &hollow, "certificate 1 in it is no authority"),
+        (
+            opens(&empty),
+            &empty,
+            "there is no private key in it (PKCS#8, SEC1 or RSA, in PEM)",
+        ),
+        (opens(&certificate), &certificate, "there is no private key in it"),
+        (opens(&locked), &locked, "the key in it is encrypted"),
+        (opens(&nonsense), &nonsense, "private key"),
+        (
+            opens(&foreign),
+            &foreign,
+            "it is not the key of the first certificate in",
+        ),
+    ] {
+        let expected = format!("{}: ", path.display());
+        let rest = said.strip_prefix(&expected).unwrap_or_else(|| panic!("{said}"));
+        assert!(rest.contains(words), "{said}");
+    }
+}
+
+/// What clients will refuse whomever they trust is a warning: the relay may as well start before its certificate is valid.
+#[test]
+fn certificates_out_of_time() {
+    let folder = Folder::new("out-of-time");
+    let key = KeyPair::generate().unwrap();
+    let private = folder.put("relay.key", &key.serialize_pem());
+    let warning = |from, until| {
+        let mut params = params();
+        (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
+        let certificate = folder.put("relay.pem", &params.self_signed(&key).unwrap().pem());
+        listener(&certificate, &private, None).unwrap()
+    };
+    assert_eq!(warning(2000, 4000), None);
+    let said = warning(2000, 2001).unwrap();
+    assert!(
+        said.contains("relay.pem: clients will refuse it: certificate expired"),
+        "{said}"
+    );
+    let said = warning(3999, 4000).unwrap();
+    assert!(
+        said.contains("relay.pem: clients will refuse it: certificate not valid yet"),
+        "{said}"
+    );
+}

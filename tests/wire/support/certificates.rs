@@ -1,0 +1,132 @@
+//! Authorities, what they sign, and both ends of TLS with it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use distributary::config::{Identity, ListenerTls};
+use distributary::downstream::{Handshakes, Places};
+use distributary::tls;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::{Address, Plan, Relay};
+
+/// Somebody who signs.
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A signed certificate and its key, as PEM.
+#[derive(Clone)]
+pub(crate) struct Signed {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+/// Files of one test, gone when it is over.
+pub(crate) struct Folder(PathBuf);
+
+pub(crate) const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::new([]).unwrap();
+        let name = format!("authority {:08x}", rand::random::<u32>());
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    pub(crate) fn sign(&self, name: &str) -> Signed {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        Signed {
+            certificate: params.signed_by(&key, &self.0).unwrap().pem(),
+            key: key.serialize_pem(),
+        }
+    }
+
+    /// A client that trusts this authority alone, and shows what it has.
+    pub(crate) fn client(
+        &self,
+        shown: Option<&Signed>,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(tls::provider())
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut config = match shown {
+            None => builder.with_no_client_auth(),
+            Some(shown) => {
+                let chain = CertificateDer::pem_slice_iter(shown.certificate.as_bytes()).map(Result::unwrap);
+                let key = PrivateKeyDer::from_pem_slice(shown.key.as_bytes()).unwrap();
+                builder.with_client_auth_cert(chain.collect(), key).unwrap()
+            }
+        };
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        config
+    }
+
+    /// Makes a relay's listener one with TLS that this authority vouches for, and that lets in whom `clients` signed.
+    pub(crate) fn secure(&self, plan: &mut Plan, clients: Option<&Self>, handshakes: usize) {
+        let folder = Folder::new();
+        let own = self.sign("localhost");
+        let tls = ListenerTls {
+            identity: Identity {
+                certificate_file: folder.put("relay.pem", &own.certificate),
+                private_key_file: folder.put("relay.key", &own.key),
+            },
+            client_ca: clients.map(|clients| folder.put("clients.pem", &clients.pem())),
+        };
+        let offer = tls::listener(&tls).unwrap();
+        assert_eq!(offer.warning, None);
+        plan.tls = Some(Handshakes::new(offer.config, Places::new(handshakes)));
+    }
+
+    /// A relay with TLS for everybody.
+    pub(crate) fn relay(&self) -> Relay {
+        Relay::with(|plan| self.secure(plan, None, 256))
+    }
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("distributary-tls-{:016x}", rand::random::<u64>()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    pub(crate) fn put(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Connects, as `localhost`.
+pub(crate) async fn connect(relay: &Relay, config: &Arc<ClientConfig>) -> std::io::Result<TlsStream<TcpStream>> {
+    let Address::Tcp(address) = relay.address else {
+        panic!("no port");
+    };
+    let socket = TcpStream::connect(address).await?;
+    socket.set_nodelay(true)?;
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(config.clone()).connect(name, socket).await
+}

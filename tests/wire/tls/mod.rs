@@ -1,0 +1,179 @@
+//! Clients behind TLS: the same conversations, who is let in, and what a handshake may cost.
+
+mod bad_input;
+mod floods;
+
+use std::sync::Arc;
+
+use distributary::xds::Dialect;
+use rustls::{ClientConfig, HandshakeKind};
+use tokio::io::AsyncReadExt as _;
+
+use crate::support::certificates::{Authority, Signed, VERSIONS, connect};
+use crate::support::client::{Client, Half};
+use crate::support::messages::Subscriber;
+use crate::support::polls::{Poller, request};
+use crate::support::{CDS, PATIENCE, Relay, until};
+
+const BOTH: [Dialect; 2] = [Dialect::Sotw, Dialect::Delta];
+
+const fn path(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sotw => "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+        Dialect::Delta => "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+    }
+}
+
+/// A client of HTTP/2, with room for large answers.
+async fn client(relay: &Relay, config: &Arc<ClientConfig>) -> Client {
+    let stream = connect(relay, config).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let mut builder = h2::client::Builder::new();
+    builder
+        .initial_window_size(16 << 20)
+        .initial_connection_window_size(64 << 20);
+    Client::over(stream, &builder).await.0
+}
+
+/// One subscription that works, with a body of several records of TLS.
+async fn converses(relay: &Relay, client: &Client, dialect: Dialect) {
+    let large = "x".repeat(300_000);
+    relay.put(CDS, &["a"], "first");
+    let mut subscriber = Subscriber::new(client.call(path(dialect)).await, dialect, CDS);
+    subscriber.subscribe(&["a"]);
+    assert_eq!(subscriber.take().await.bodies, ["first"]);
+    relay.put(CDS, &["a"], &large);
+    assert!(subscriber.take().await.bodies == [large], "300 kB");
+    relay.put(CDS, &["a"], "last");
+    assert_eq!(subscriber.take().await.bodies, ["last"]);
+}
+
+/// What is said of a connection that ends before anything was said on it.
+async fn refused(relay: &Relay, config: &Arc<ClientConfig>) -> String {
+    let ended = async {
+        // A client of TLS 1.3 believes that it is in before the relay has looked at its certificate.
+        let mut stream = connect(relay, config).await?;
+        match stream.read(&mut [0]).await? {
+            0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    };
+    let ended: std::io::Result<()> = tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    ended.unwrap_err().to_string()
+}
+
+/// Waits until so many handshakes have ended so.
+async fn counted(relay: &Relay, result: &'static str, count: u64) {
+    let handshakes = || relay.shared.metrics.handshakes(result);
+    until(|| handshakes() >= count, || format!("{result}: {}", handshakes())).await;
+    assert_eq!(handshakes(), count, "{result}");
+}
+
+/// Both dialects over both versions of TLS.
+#[tokio::test]
+async fn discovery_over_tls() {
+    let authority = Authority::new();
+    for version in VERSIONS {
+        let relay = authority.relay();
+        let config = Arc::new(authority.client(None, &[version]));
+        let client = client(&relay, &config).await;
+        for dialect in BOTH {
+            converses(&relay, &client, dialect).await;
+        }
+        counted(&relay, "full", 1).await;
+    }
+}
+
+/// Clients that poll: over HTTP/2 like the others, or over HTTP/1.1, agreed upon (ALPN) or not.
+#[tokio::test]
+async fn polls_over_tls() {
+    let authority = Authority::new();
+    let relay = authority.relay();
+    crate::rest::put(&relay, CDS, &["a"], 1);
+    for protocols in [vec![b"http/1.1".to_vec()], Vec::new()] {
+        let mut config = authority.client(None, &VERSIONS);
+        config.alpn_protocols.clone_from(&protocols);
+        let stream = connect(&relay, &Arc::new(config)).await.unwrap();
+        let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+        assert_eq!(agreed, protocols.first().cloned());
+        let mut poller = Poller::over(stream);
+        for _ in 0..2 {
+            let answer = poller.poll(crate::rest::CLUSTERS, &request("", &["a"])).await;
+            assert_eq!(answer.says().1, ["a"]);
+        }
+    }
+    let client = client(&relay, &Arc::new(authority.client(None, &VERSIONS))).await;
+    let body = Half::Unary(request("", &["a"]).into());
+    let json = [("content-type", "application/json")];
+    let call = client
+        .request("POST", crate::rest::CLUSTERS, &json, body)
+        .await
+        .unwrap();
+    assert_eq!(call.head.status(), 200);
+}
+
+/// `client_ca`: who shows a certificate of these authorities is let in, and nobody else; each refusal is counted with its
+/// reason, and the client is told.
+#[tokio::test]
+async fn only_clients_with_a_certificate() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    for version in VERSIONS {
+        let relay = Relay::with(|plan| authority.secure(plan, Some(&clients), 256));
+        let shows = |shown: Option<&Signed>| Arc::new(authority.client(shown, &[version]));
+        let good = client(&relay, &shows(Some(&clients.sign("edge-1")))).await;
+        converses(&relay, &good, Dialect::Delta).await;
+
+        let said = refused(&relay, &shows(None)).await;
+        assert!(
+            said.contains("CertificateRequired") || said.contains("HandshakeFailure"),
+            "{said}"
+        );
+        counted(&relay, "no_certificate", 1).await;
+        let said = refused(&relay, &shows(Some(&Authority::new().sign("edge-1")))).await;
+        assert!(said.contains("alert"), "{said}");
+        counted(&relay, "bad_certificate", 1).await;
+        converses(&relay, &good, Dialect::Sotw).await;
+    }
+}
+
+/// A client that does not trust the relay says so and goes; the relay counts it.
+#[tokio::test]
+async fn a_client_with_other_authorities() {
+    let authority = Authority::new();
+    let relay = authority.relay();
+    let other = Arc::new(Authority::new().client(None, &VERSIONS));
+    let said = refused(&relay, &other).await;
+    assert!(said.contains("UnknownIssuer"), "{said}");
+    counted(&relay, "refused_by_client", 1).await;
+}
+
+/// Clients come back with what the relay gave them to keep: the second handshake needs no certificates, not even theirs.
+#[tokio::test]
+async fn sessions_resume() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let shown = clients.sign("edge-1");
+    for version in VERSIONS {
+        for mutual in [false, true] {
+            let relay = Relay::with(|plan| authority.secure(plan, mutual.then_some(&clients), 256));
+            let config = Arc::new(authority.client(mutual.then_some(&shown), &[version]));
+            for expected in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
+                let stream = connect(&relay, &config).await.unwrap();
+                assert_eq!(
+                    stream.get_ref().1.handshake_kind(),
+                    Some(expected),
+                    "{version:?}, mutual: {mutual}"
+                );
+                // To have spoken is to have read the ticket, which comes behind the handshake.
+                let (client, _) = Client::over(stream, &h2::client::Builder::new()).await;
+                converses(&relay, &client, Dialect::Delta).await;
+            }
+            counted(&relay, "full", 1).await;
+            counted(&relay, "resumed", 2).await;
+
+            // What another relay gave is no use here, and no harm.
+            let other = Relay::with(|plan| authority.secure(plan, mutual.then_some(&clients), 256));
+            client(&other, &config).await;
+            counted(&other, "full", 1).await;
+        }
+    }
+}
