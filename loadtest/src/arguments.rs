@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
+use crate::report::Outputs;
+
 /// Simulates a fleet of xDS clients, checks every response they get, and measures the server.
 ///
 /// Without arguments: a built-in control plane, a relay in front of it, 300 clients and some changes.
@@ -60,9 +62,8 @@ pub(crate) struct Arguments {
     /// How many threads the clients share.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
-    /// Write the record of the run to this file too.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
 }
 
 /// What happens to the fleet.

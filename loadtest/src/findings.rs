@@ -64,26 +64,4 @@ impl Findings {
         }
         self.failures.iter().for_each(|failure| recorder.fail(failure, None));
     }
-
-    pub(crate) const fn held(&self) -> bool {
-        self.failures.is_empty()
-    }
-}
-
-impl fmt::Display for Findings {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "{}", self.setup)?;
-        for Figure { what, value } in &self.figures {
-            writeln!(out, "  {what}: {value}")?;
-        }
-        for failure in &self.failures {
-            writeln!(out, "  FAILED    {failure}")?;
-        }
-        let verdict = if self.held() {
-            "every check held"
-        } else {
-            "something is wrong, see above"
-        };
-        writeln!(out, "{verdict}")
-    }
 }

@@ -18,7 +18,6 @@ mod ledger;
 mod life;
 mod outcome;
 mod process;
-#[allow(dead_code, unused_imports, reason = "what shows a record to people comes next")]
 mod record;
 mod relay;
 mod report;
@@ -36,12 +35,12 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Context as _;
 use clap::Parser as _;
 
 use arguments::Arguments;
 use outcome::Outcome;
 use record::{Record, Recorder};
+use report::Progress;
 
 /// The relay's: this program may have to be one.
 #[cfg(target_os = "linux")]
@@ -53,9 +52,15 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == relay::ENTRY) {
         return relay::run(words);
     }
-    match measure(&Arguments::parse()) {
-        Ok(record) if record.held() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(NOT_HELD),
+    let arguments = Arguments::parse();
+    let outcome = if arguments.outputs.compare.is_empty() {
+        measure(&arguments).map(|record| record.held())
+    } else {
+        arguments.outputs.compare().map(|()| true)
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(NOT_HELD),
         Err(error) => {
             // Nothing is left to tell when the terminal itself is gone.
             let _ = writeln!(std::io::stderr(), "distributary-load: {error:#}");
@@ -75,12 +80,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<Record> {
     let outcome = play(arguments, &recorder)?;
     outcome.pour(&recorder);
     let record = recorder.finish(now())?;
-    let mut out = std::io::stdout().lock();
-    write!(out, "\n{outcome}")?;
-    if let Some(file) = &arguments.json {
-        let json = serde_json::to_vec_pretty(&record)?;
-        std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
-    }
+    arguments.outputs.tell(&record)?;
     Ok(record)
 }
 
@@ -88,12 +88,11 @@ fn measure(arguments: &Arguments) -> anyhow::Result<Record> {
 fn play(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut say = |text: &str| {
-            let _ = writeln!(std::io::stdout(), "{text}");
-        };
+        let progress = Progress::new();
+        let mut say = |text: &str| progress.say(text);
         tokio::select! {
             outcome = scenario::play(arguments, recorder, &mut say) => outcome,
-            broken = recorder.run(|_| {}) => Err(broken),
+            broken = recorder.run(|live| progress.tell(live)) => Err(broken),
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;
                 anyhow::bail!("interrupted")

@@ -221,13 +221,6 @@ impl Record {
         self.breached == 0 && self.breaches.is_empty() && self.assertions.iter().all(Assertion::held)
     }
 
-    /// Those assertions that belong to a phase, or to the whole run.
-    pub(crate) fn assertions_of(&self, phase: Option<&str>) -> impl Iterator<Item = &Assertion> {
-        self.assertions
-            .iter()
-            .filter(move |assertion| assertion.phase.as_deref() == phase)
-    }
-
     /// Whether it shows how figures grow with the fleet: its phases have fleets of several sizes that all get changes.
     pub(crate) fn grows(&self) -> bool {
         let mut sizes: Vec<_> = self.growth().map(|phase| phase.clients).collect();
@@ -282,12 +275,8 @@ impl Phase {
 }
 
 impl Ratio {
-    /// The one in the middle. Rounds are compared each for itself, because the machine's speed changes from round to round.
-    pub(crate) fn median(&self) -> Option<f64> {
-        self.quantile(0.5)
-    }
-
-    /// Below which this part of the rounds lies, between two rounds in proportion.
+    /// Below which this part of the rounds lies, between two rounds in proportion; a half is the figure that counts. Rounds are
+    /// compared each for itself, because the machine's speed changes from round to round.
     pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
         let mut rounds = self.rounds.clone();
         rounds.sort_unstable_by(f64::total_cmp);

@@ -1,10 +1,106 @@
-//! What a run found: the figures as a table for people and as JSON for programs. It only formats.
+//! The answers: what a record says, as a table, JSON, CSV and a page, live or of two runs side by side. Each of them only formats.
 
-use std::fmt;
+mod charts;
+mod columns;
+mod compare;
+mod csv;
+mod grid;
+mod growth;
+mod live;
+mod page;
+mod plot;
+mod scale;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context as _;
+use clap::Args;
+
+use compare::Comparison;
+pub(crate) use live::Progress;
+
+use crate::record::{FORM, Record};
 use crate::tally::Tally;
 
+/// Where the answers go besides the terminal.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Outputs {
+    /// Write the record of the run to this file: all that was measured, for programs and for `--compare`.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a row for each phase and each second to this file.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a page with plots to this file; it needs no other file and no network.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Run nothing: show the records of two runs side by side (with `--html`, as a page too).
+    #[arg(long, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["json", "csv"])]
+    pub(crate) compare: Vec<PathBuf>,
+}
+
+impl Outputs {
+    /// Tells what a run found, everywhere where it was asked for.
+    pub(crate) fn tell(&self, record: &Record) -> anyhow::Result<()> {
+        // First what would be lost if the terminal were gone.
+        if let Some(file) = &self.json {
+            write(file, &serde_json::to_string_pretty(record)?)?;
+        }
+        if let Some(file) = &self.csv {
+            write(file, &csv::csv(record))?;
+        }
+        if let Some(file) = &self.html {
+            write(file, &page::page(record))?;
+        }
+        write!(std::io::stdout().lock(), "\n{}", table::table(record)).context("cannot write the table")
+    }
+
+    /// Shows two runs side by side.
+    pub(crate) fn compare(&self) -> anyhow::Result<()> {
+        let records = self
+            .compare
+            .iter()
+            .map(|file| read(file))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let [a, b] = records.as_slice() else {
+            anyhow::bail!("--compare takes two records");
+        };
+        let comparison = Comparison::of(a, b);
+        if let Some(file) = &self.html {
+            write(file, &page::compared(&comparison))?;
+        }
+        write!(std::io::stdout().lock(), "{}", comparison.table()).context("cannot write the table")
+    }
+}
+
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// A record that was written by `--json`.
+fn read(file: &Path) -> anyhow::Result<Record> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let record: Record = serde_json::from_str(&text).with_context(|| {
+        format!(
+            "{} is no record of a run; such files are written by --json",
+            file.display()
+        )
+    })?;
+    anyhow::ensure!(
+        record.form == FORM,
+        "{} is of form {}, but this program reads form {FORM}: take both records with one version",
+        file.display(),
+        record.form
+    );
+    Ok(record)
+}
+
+#[allow(dead_code, reason = "the record has them too")]
 /// The figures of one run. Times are in milliseconds unless the name says otherwise; `None` is not measured here.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
@@ -36,6 +132,7 @@ pub(crate) struct Report {
     pub(crate) failures: Vec<String>,
 }
 
+#[allow(dead_code, reason = "the record has them too")]
 /// From publishing to the last byte read, per client and change.
 #[derive(Debug)]
 pub(crate) struct Latency {
@@ -108,96 +205,4 @@ pub(crate) fn millis(duration: Duration) -> f64 {
 
 fn micros_as_millis(micros: u64) -> f64 {
     millis(Duration::from_micros(micros))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / 1024.0 / 1024.0
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "{}", self.setup)?;
-        if let (Some(first), Some(others)) = (self.first_client_ms, self.join_ms) {
-            let count = self.clients.saturating_sub(1);
-            writeln!(
-                out,
-                "  join      first client alone {first:.1} ms, the other {count} in {others:.0} ms"
-            )?;
-        }
-        if self.deliveries_expected > 0 {
-            writeln!(
-                out,
-                "  changes   {} of one resource each, {} of {} deliveries, {} of them along with others",
-                self.changes, self.deliveries, self.deliveries_expected, self.coalesced
-            )?;
-        }
-        if let Some(latency) = &self.latency_ms {
-            writeln!(
-                out,
-                "  latency   p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms, max {:.2} ms",
-                latency.p50, latency.p90, latency.p99, latency.max
-            )?;
-        }
-        if let Some(removal) = self.removal_ms {
-            writeln!(out, "  removal   of one resource and its return: {removal:.0} ms")?;
-        }
-        if let Some(relay) = &self.relay {
-            relay.fmt(out)?;
-        }
-        writeln!(
-            out,
-            "  processor clients {:.0} %, control plane {:.0} %; the tool's share of all {:.0} %",
-            self.clients_cpu_percent, self.control_plane_cpu_percent, self.own_share_percent
-        )?;
-        writeln!(
-            out,
-            "  clients   {} responses, {} resources ({} repeated), {:.1} MiB, {} acknowledgements",
-            self.responses,
-            self.resources_received,
-            self.repeated,
-            mebibytes(self.bytes_received),
-            self.acknowledgements
-        )?;
-        writeln!(
-            out,
-            "  upstream  {} streams, {} responses, {} acknowledgements",
-            self.upstream_streams, self.upstream_responses, self.upstream_acknowledgements
-        )?;
-        for failure in &self.failures {
-            writeln!(out, "  FAILED    {failure}")?;
-        }
-        let verdict = if self.held() {
-            "every check held"
-        } else {
-            "something is wrong, see above"
-        };
-        writeln!(out, "{verdict}")
-    }
-}
-
-impl fmt::Display for RelayFigures {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            out,
-            "  memory    {:.1} KiB per client (RssAnon {:.1} MiB with one, {:.1} MiB with all; peak {:.1} MiB)",
-            self.bytes_per_client / 1024.0,
-            mebibytes(self.base_bytes),
-            mebibytes(self.idle_bytes),
-            mebibytes(self.peak_bytes)
-        )?;
-        writeln!(
-            out,
-            "  relay     {:.1} us processor time per delivered change; join {:.0} ms, idle {:.2} %, changes {:.1} %",
-            self.cpu_micros_per_delivery, self.join_cpu_ms, self.idle_cpu_percent, self.cpu_percent
-        )?;
-        if let (Some(encoded), Some(responses)) = (self.encoded_bodies, self.responses) {
-            writeln!(
-                out,
-                "  encoding  {encoded} bodies encoded for {responses} responses with changes; {} while the others joined",
-                self.encoded_bodies_join.unwrap_or_default()
-            )?;
-        }
-        Ok(())
-    }
 }

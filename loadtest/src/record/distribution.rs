@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize, de, ser};
 
-use super::{Percentiles, float};
+use super::Percentiles;
 
 /// Times in microseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,14 +71,6 @@ impl Distribution {
             p99: self.at(0.99),
             max: self.max(),
         })
-    }
-
-    /// The part that took at most so many microseconds, from 0 to 1.
-    pub(crate) fn part_within(&self, micros: u64) -> f64 {
-        if self.count() == 0 {
-            return 0.0;
-        }
-        float(self.0.count_between(0, micros)) / float(self.count())
     }
 
     fn written(&self) -> Result<Written, String> {

@@ -42,7 +42,7 @@ impl Quantity {
             Unit::Bytes => (value, " B"),
             Unit::Micros if value.abs() >= 1e3 => Self::new(value / 1e3, Unit::Millis).scaled(),
             Unit::Micros => (value, " µs"),
-            Unit::Millis if value.abs() >= 1e4 => (value / 1e3, " s"),
+            Unit::Millis if value.abs() >= 1e3 => (value / 1e3, " s"),
             Unit::Millis => (value, " ms"),
             Unit::Percent => (value, " %"),
             Unit::Times => (value, " ×"),
@@ -54,10 +54,10 @@ impl Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (value, unit) = self.scaled();
-        // Three digits or all before the point: more are noise.
-        let whole = value.fract().abs() < f64::EPSILON && matches!(self.unit, Unit::Count | Unit::Bytes);
+        // Three digits or all before the point: more are noise. What cannot be divided has none behind it.
+        let whole = value.fract().abs() < f64::EPSILON && matches!(unit, "" | " B");
         let digits = match value.abs() {
-            _ if whole => 0,
+            none if whole || none < f64::MIN_POSITIVE => 0,
             large if large >= 100.0 => 0,
             large if large >= 10.0 => 1,
             _ => 2,

@@ -1,0 +1,290 @@
+//! Which plots a record has: times, bytes, processors, memory and clients over the run; how the times of each phase are spread;
+//! how figures grow with the fleet, where several sizes were measured.
+
+use super::columns::number;
+use super::grid::Grid;
+use super::plot::{Band, Line, Plot, STYLES};
+use super::scale::{Axis, Scale};
+use crate::record::{Distribution, Percentiles, Phase, Record, Second, float};
+
+/// One line of a plot over time.
+struct Series {
+    name: &'static str,
+    of: fn(&Record, &Second) -> Option<f64>,
+}
+
+/// One plot over time.
+struct Chart {
+    id: &'static str,
+    title: &'static str,
+    /// Of the y axis, with the unit.
+    label: &'static str,
+    scale: Scale,
+    series: &'static [Series],
+}
+
+const fn series(name: &'static str, of: fn(&Record, &Second) -> Option<f64>) -> Series {
+    Series { name, of }
+}
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+const OVER_TIME: [Chart; 7] = [
+    Chart {
+        id: "propagation",
+        title: "From when a change was due to its last byte at a client",
+        label: "propagation (ms)",
+        scale: Scale::Log,
+        series: &[
+            series("p50", |_, second| percentile(second, |it| it.p50)),
+            series("p90", |_, second| percentile(second, |it| it.p90)),
+            series("p99", |_, second| percentile(second, |it| it.p99)),
+            series("max", |_, second| percentile(second, |it| it.max)),
+        ],
+    },
+    Chart {
+        id: "bytes",
+        title: "Bytes that clients read",
+        label: "MiB per second",
+        scale: Scale::Linear,
+        series: &[series("bytes", |_, second| rate(second, float(second.bytes) / MIB))],
+    },
+    Chart {
+        id: "messages",
+        title: "Responses that clients read",
+        label: "responses per second",
+        scale: Scale::Linear,
+        series: &[series("responses", |_, second| rate(second, float(second.messages)))],
+    },
+    Chart {
+        id: "cpu",
+        title: "Processor time",
+        label: "% of one processor",
+        scale: Scale::Linear,
+        series: &[
+            series("relay", |_, second| whole(second, second.relay_cpu_percent?)),
+            series("this tool", |_, second| whole(second, second.tool_cpu_percent)),
+        ],
+    },
+    Chart {
+        id: "memory",
+        title: "Memory of the relay (RssAnon)",
+        label: "MiB",
+        scale: Scale::Linear,
+        series: &[series("relay", |_, second| Some(float(second.resident_bytes?) / MIB))],
+    },
+    Chart {
+        id: "per-client",
+        title: "Memory of the relay per client beyond the first few",
+        label: "KiB per client",
+        scale: Scale::Linear,
+        series: &[series("relay", per_client)],
+    },
+    Chart {
+        id: "clients",
+        title: "Clients",
+        label: "clients",
+        scale: Scale::Linear,
+        series: &[
+            series("joined", |_, second| Some(float(second.clients))),
+            series("holding all that there is", |_, second| Some(float(second.current?))),
+        ],
+    },
+];
+
+/// All plots of a record that show something.
+pub(super) fn plots(record: &Record) -> Vec<Plot> {
+    let spreads = [
+        spread(record, "spread", "How the times of changes are spread", |phase| {
+            &phase.propagation
+        }),
+        spread(record, "joins", "How the times of joins are spread", |phase| {
+            &phase.join
+        }),
+    ];
+    let mut plots = over_time(record);
+    let behind_the_first = plots.len().min(1);
+    plots.splice(behind_the_first..behind_the_first, spreads);
+    plots.retain(|plot| !plot.is_empty());
+    plots
+}
+
+/// Those over time, empty ones among them, so that they stand in the same order for every record.
+pub(super) fn over_time(record: &Record) -> Vec<Plot> {
+    OVER_TIME.iter().map(|chart| chart.plot(record)).collect()
+}
+
+impl Chart {
+    fn plot(&self, record: &Record) -> Plot {
+        let seconds = || record.phases.iter().flat_map(|phase| &phase.series);
+        let line = |series: &Series| Line {
+            name: series.name.to_owned(),
+            points: seconds()
+                .map(|second| (second.at_ms / 1e3, (series.of)(record, second)))
+                .collect(),
+        };
+        let mut lines: Vec<Line> = self.series.iter().map(line).collect();
+        lines.retain(|line| line.points.iter().any(|(_, value)| value.is_some()));
+        let values = lines
+            .iter()
+            .flat_map(|line| &line.points)
+            .filter_map(|(_, value)| *value);
+        let y = Axis::around(self.label, self.scale, values);
+        let names = lines.iter().map(|line| format!("{} ({})", line.name, self.label));
+        let mut figures = Grid::new(["time (s)".to_owned(), "phase".to_owned()].into_iter().chain(names));
+        let phases = record
+            .phases
+            .iter()
+            .flat_map(|phase| phase.series.iter().map(|_| phase.name.clone()));
+        for (at, (second, phase)) in seconds().zip(phases).enumerate() {
+            let values = lines.iter().map(|line| {
+                let value = line.points.get(at).and_then(|(_, value)| *value);
+                value.map(number).unwrap_or_default()
+            });
+            let row = [number(second.at_ms / 1e3), phase].into_iter().chain(values);
+            figures.rows.push(row.collect());
+        }
+        Plot {
+            id: self.id.to_owned(),
+            title: self.title.to_owned(),
+            about: format!(
+                "{} over the time of the run in seconds. {}",
+                self.label,
+                highest(&lines)
+            ),
+            x: Axis::between("time since the run began (s)", 0.0, end(record)),
+            y,
+            lines,
+            bands: bands(record),
+            figures,
+        }
+    }
+}
+
+/// The highest value of each line, in words.
+fn highest(lines: &[Line]) -> String {
+    let words = lines.iter().map(|line| {
+        let values = line.points.iter().filter_map(|(_, value)| *value);
+        format!("Highest of {}: {}.", line.name, number(values.fold(0.0, f64::max)))
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn bands(record: &Record) -> Vec<Band> {
+    let band = |phase: &Phase| Band {
+        name: phase.name.clone(),
+        from: phase.start_ms / 1e3,
+        to: (phase.start_ms + phase.length_ms) / 1e3,
+    };
+    record.phases.iter().map(band).collect()
+}
+
+fn end(record: &Record) -> f64 {
+    bands(record)
+        .iter()
+        .fold(record.length_ms / 1e3, |end, band| end.max(band.to))
+}
+
+/// The quantiles that a plot of a spread goes through, closer and closer to all.
+fn quantiles() -> impl Iterator<Item = f64> {
+    (0..=60).map(|step| 1.0 - 10_f64.powf(-f64::from(step) / 12.0))
+}
+
+/// Whether there are enough of them to say how they are spread.
+pub(super) fn is_spread(distribution: &Distribution) -> bool {
+    distribution.count() >= 10
+}
+
+/// What part of the times is below what, a line for each phase.
+fn spread(record: &Record, id: &str, title: &str, of: fn(&Phase) -> &Distribution) -> Plot {
+    let phases: Vec<&Phase> = record.phases.iter().filter(|phase| is_spread(of(phase))).collect();
+    let all = phases.len();
+    // Of more phases than lines can be told apart some are left out, never the last.
+    let left = (0..all).filter(|at| all <= STYLES || (at + 1) * STYLES / all > at * STYLES / all);
+    let named: Vec<(String, &Distribution)> = left
+        .filter_map(|at| phases.get(at))
+        .map(|phase| (phase.name.clone(), of(phase)))
+        .collect();
+    match all {
+        _ if all > STYLES => of_distributions(id, &format!("{title}, {STYLES} of {all} phases"), &named),
+        _ => of_distributions(id, title, &named),
+    }
+}
+
+/// What part of the times is below what, a line for each of `named`.
+pub(super) fn of_distributions(id: &str, title: &str, named: &[(String, &Distribution)]) -> Plot {
+    let millis = |micros: u64| float(micros) / 1e3;
+    let lines: Vec<Line> = named
+        .iter()
+        .map(|(name, distribution)| Line {
+            name: format!("{name} ({} times)", distribution.count()),
+            // Beyond the last one of its values a line would only repeat it.
+            points: quantiles()
+                .take_while(|part| (1.0 - part) * float(distribution.count()) >= 0.5)
+                .map(|part| (part, Some(millis(distribution.at(part)))))
+                .collect(),
+        })
+        .collect();
+    let mut figures = Grid::new([
+        "phase",
+        "p50 (ms)",
+        "p90 (ms)",
+        "p99 (ms)",
+        "p99.9 (ms)",
+        "max (ms)",
+        "times",
+    ]);
+    for (name, distribution) in named {
+        let quantiles = [0.5, 0.9, 0.99, 0.999, 1.0].map(|part| number(millis(distribution.at(part))));
+        let cells = quantiles.into_iter().chain([distribution.count().to_string()]);
+        figures.rows.push(std::iter::once(name.clone()).chain(cells).collect());
+    }
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let y = Axis::around("time (ms)", Scale::Log, points().filter_map(|(_, value)| *value));
+    let x = Axis::around(
+        "part that took no longer (%)",
+        Scale::Nines,
+        points().map(|(part, _)| *part),
+    );
+    Plot {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        about: format!(
+            "Time in milliseconds below which each part lies, from half to nearly all. {}",
+            highest(&lines)
+        ),
+        x,
+        y,
+        lines,
+        bands: Vec::new(),
+        figures,
+    }
+}
+
+fn percentile(second: &Second, of: fn(&Percentiles) -> u64) -> Option<f64> {
+    second
+        .propagation_micros
+        .as_ref()
+        .map(of)
+        .map(|micros| float(micros) / 1e3)
+}
+
+/// What is measured by time, unless the time was too short for it: the end of a phase may be a moment.
+fn whole(second: &Second, value: f64) -> Option<f64> {
+    (second.span_ms >= SPAN_MS_LEAST).then_some(value)
+}
+
+const SPAN_MS_LEAST: f64 = 200.0;
+
+fn rate(second: &Second, amount: f64) -> Option<f64> {
+    whole(second, amount * 1e3 / second.span_ms)
+}
+
+fn per_client(record: &Record, second: &Second) -> Option<f64> {
+    let base = record.base?;
+    let clients = second
+        .clients
+        .checked_sub(base.clients)
+        .filter(|clients| *clients > 0)?;
+    Some((float(second.resident_bytes?) - float(base.resident_bytes)) / 1024.0 / float(clients))
+}

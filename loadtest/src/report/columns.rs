@@ -1,0 +1,115 @@
+//! The figures of a phase, each once: what it is called, how it is written, where it comes from. Tables, CSV, comparisons and
+//! plots of growth all show these.
+
+use crate::record::{Distribution, Phase, Quantity, Unit, counter, float};
+
+/// One figure that a phase may have.
+pub(super) struct Column {
+    /// In CSV; it names the unit.
+    pub(super) key: &'static str,
+    /// In tables for people.
+    pub(super) title: &'static str,
+    pub(super) unit: Unit,
+    pub(super) of: fn(&Phase) -> Option<f64>,
+}
+
+impl Column {
+    pub(super) fn quantity(&self, phase: &Phase) -> Option<Quantity> {
+        Some(Quantity::new((self.of)(phase)?, self.unit))
+    }
+
+    /// For people; nothing if there is none.
+    pub(super) fn text(&self, phase: &Phase) -> String {
+        self.quantity(phase)
+            .map(|quantity| quantity.to_string())
+            .unwrap_or_default()
+    }
+
+    /// The bare number for programs.
+    pub(super) fn number(&self, phase: &Phase) -> String {
+        (self.of)(phase).map(number).unwrap_or_default()
+    }
+}
+
+/// At most three digits behind the point, and none that say nothing.
+pub(super) fn number(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+const fn column(key: &'static str, title: &'static str, unit: Unit, of: fn(&Phase) -> Option<f64>) -> Column {
+    Column { key, title, unit, of }
+}
+
+/// What happened in a phase.
+pub(super) const EXTENT: [Column; 4] = [
+    column("length_ms", "length", Unit::Millis, |phase| Some(phase.length_ms)),
+    column("clients", "clients", Unit::Count, |phase| Some(float(phase.clients))),
+    column("bytes", "bytes", Unit::Bytes, |phase| said(phase, counter::BYTES)),
+    column("messages", "messages", Unit::Count, |phase| {
+        said(phase, counter::RESPONSES)
+    }),
+];
+
+/// How long things took.
+pub(super) const TIMES: [Column; 8] = [
+    column("deliveries", "deliveries", Unit::Count, |phase| {
+        some(phase.propagation.count())
+    }),
+    column("propagation_p50_us", "p50", Unit::Micros, |phase| {
+        at(&phase.propagation, 0.5)
+    }),
+    column("propagation_p90_us", "p90", Unit::Micros, |phase| {
+        at(&phase.propagation, 0.9)
+    }),
+    column("propagation_p99_us", "p99", Unit::Micros, |phase| {
+        at(&phase.propagation, 0.99)
+    }),
+    column("propagation_max_us", "max", Unit::Micros, |phase| {
+        at(&phase.propagation, 1.0)
+    }),
+    column("joins", "joins", Unit::Count, |phase| some(phase.join.count())),
+    column("join_p50_us", "join p50", Unit::Micros, |phase| at(&phase.join, 0.5)),
+    column("join_p99_us", "join p99", Unit::Micros, |phase| at(&phase.join, 0.99)),
+];
+
+/// What it cost.
+pub(super) const COSTS: [Column; 7] = [
+    column("relay_cpu_percent", "relay CPU", Unit::Percent, |phase| {
+        Some(phase.percent(phase.relay?.cpu_ms))
+    }),
+    column("relay_net_cpu_ms", "less idle", Unit::Millis, Phase::net_cpu_ms),
+    column("cpu_us_per_delivery", "per change", Unit::Micros, |phase| {
+        phase.figures.cpu_micros_per_delivery
+    }),
+    column("resident_bytes", "resident", Unit::Bytes, |phase| {
+        Some(float(phase.relay?.resident_bytes))
+    }),
+    column("bytes_per_client", "per client", Unit::Bytes, |phase| {
+        phase.figures.bytes_per_client
+    }),
+    column("tool_cpu_percent", "tool CPU", Unit::Percent, |phase| {
+        Some(phase.percent(phase.tool.cpu_ms))
+    }),
+    column("tool_share_percent", "tool's share", Unit::Percent, |phase| {
+        Some(phase.figures.tool_share? * 100.0)
+    }),
+];
+
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static Column> {
+    EXTENT.iter().chain(&TIMES).chain(&COSTS)
+}
+
+/// Nothing of nothing.
+fn at(distribution: &Distribution, quantile: f64) -> Option<f64> {
+    (distribution.count() > 0).then(|| float(distribution.at(quantile)))
+}
+
+fn some(count: u64) -> Option<f64> {
+    (count > 0).then(|| float(count))
+}
+
+fn said(phase: &Phase, name: &str) -> Option<f64> {
+    Some(phase.counter(name)).filter(|count| *count > 0.0)
+}

@@ -1,0 +1,150 @@
+//! Two runs side by side: their figures phase by phase, with the second as a multiple of the first, and their plots over the same
+//! axes. It judges nothing: which difference matters is for people to say.
+
+use std::fmt::Write as _;
+
+use super::columns::Column;
+use super::grid::Grid;
+use super::plot::Plot;
+use super::{charts, table};
+use crate::record::{Distribution, Phase, Quantity, Record, Unit};
+
+/// Two records and which of their phases belong together.
+pub(crate) struct Comparison<'a> {
+    pub(super) records: [&'a Record; 2],
+    /// By name, in order; a phase that one of them has not stands alone.
+    phases: Vec<[Option<&'a Phase>; 2]>,
+}
+
+impl<'a> Comparison<'a> {
+    pub(crate) fn of(a: &'a Record, b: &'a Record) -> Self {
+        // Of several phases with one name the first belongs to the first.
+        let mut rest: Vec<&Phase> = b.phases.iter().collect();
+        let mut phases = Vec::new();
+        for phase in &a.phases {
+            let other = rest.iter().position(|other| other.name == phase.name);
+            phases.push([Some(phase), other.map(|at| rest.remove(at))]);
+        }
+        phases.extend(rest.into_iter().map(|phase| [None, Some(phase)]));
+        Self {
+            records: [a, b],
+            phases,
+        }
+    }
+
+    /// As lines of text.
+    pub(crate) fn table(&self) -> String {
+        let mut out = String::new();
+        for (name, record) in ["A", "B"].into_iter().zip(self.records) {
+            let _ = writeln!(out, "{name}  {}: {}", record.scenario, record.setup);
+            let _ = writeln!(out, "   {}", table::surroundings(record));
+            let _ = writeln!(out, "   {}", table::conclusion(record));
+        }
+        for (what, grid) in self.grids() {
+            let _ = write!(out, "\n{what}\n");
+            for line in grid.to_string().lines() {
+                let _ = writeln!(out, "  {line}");
+            }
+        }
+        out
+    }
+
+    /// The figures: a table for each phase, and one for the counters.
+    pub(super) fn grids(&self) -> Vec<(String, Grid)> {
+        let phases = self.phases.iter().map(|pair| {
+            let name = pair.iter().flatten().next().map_or("", |phase| phase.name.as_str());
+            (format!("phase: {name}"), figures(pair))
+        });
+        let mut grids: Vec<(String, Grid)> = phases.collect();
+        grids.push(("counted".to_owned(), self.counters()));
+        grids.retain(|(_, grid)| !grid.rows.is_empty());
+        grids
+    }
+
+    fn counters(&self) -> Grid {
+        let [a, b] = self.records;
+        let mut names: Vec<&String> = a.counters.keys().chain(b.counters.keys()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut grid = Grid::new(HEADINGS);
+        for name in names {
+            let amounts = self.records.map(|record| record.counters.get(name).copied());
+            let unit = if name.ends_with("bytes") {
+                Unit::Bytes
+            } else {
+                Unit::Count
+            };
+            grid.rows.push(row(name, amounts, unit));
+        }
+        grid
+    }
+
+    /// How times are spread in each phase that has any: one plot with a line for each run.
+    pub(super) fn spreads(&self) -> Vec<Plot> {
+        let mut plots = Vec::new();
+        for (at, pair) in self.phases.iter().enumerate() {
+            for (what, of) in SPREADS {
+                let named = ["A", "B"].into_iter().zip(pair);
+                let lines: Vec<(String, &Distribution)> = named
+                    .filter_map(|(name, phase)| Some((name.to_owned(), of(phase.as_ref()?))))
+                    .filter(|(_, distribution)| charts::is_spread(distribution))
+                    .collect();
+                let Some(phase) = pair.iter().flatten().next().filter(|_| !lines.is_empty()) else {
+                    continue;
+                };
+                let title = format!("{}: {what}", phase.name);
+                plots.push(charts::of_distributions(&format!("both-{what}-{at}"), &title, &lines));
+            }
+        }
+        plots
+    }
+
+    /// The plots of one of them over time, with room for the values of the other.
+    pub(super) fn plots(&self, which: usize) -> Vec<Plot> {
+        let [mut a, mut b] = self.records.map(|record| charts::over_time(record));
+        for plot in &mut a {
+            plot.id.insert_str(0, "a-");
+        }
+        for plot in &mut b {
+            plot.id.insert_str(0, "b-");
+        }
+        for (a, b) in a.iter_mut().zip(&mut b) {
+            a.y.widen(&b.y);
+            a.x.widen(&b.x);
+            b.y.widen(&a.y);
+            b.x.widen(&a.x);
+        }
+        let mut plots = if which == 0 { a } else { b };
+        plots.retain(|plot| !plot.is_empty());
+        plots
+    }
+}
+
+const HEADINGS: [&str; 4] = ["figure", "A", "B", "B / A"];
+
+type Spread = (&'static str, fn(&Phase) -> &Distribution);
+
+const SPREADS: [Spread; 2] = [("changes", |phase| &phase.propagation), ("joins", |phase| &phase.join)];
+
+fn figures(pair: &[Option<&Phase>; 2]) -> Grid {
+    let mut grid = Grid::new(HEADINGS);
+    for (_, columns) in table::GROUPS {
+        for Column { title, unit, of, .. } in columns {
+            let amounts = pair.map(|phase| phase.and_then(of));
+            if amounts.iter().any(Option::is_some) {
+                grid.rows.push(row(title, amounts, *unit));
+            }
+        }
+    }
+    grid
+}
+
+fn row(what: &str, amounts: [Option<f64>; 2], unit: Unit) -> Vec<String> {
+    let text = |amount: Option<f64>| amount.map_or_else(|| "-".to_owned(), |it| Quantity::new(it, unit).to_string());
+    let times = match amounts {
+        [Some(a), Some(b)] if a.abs() > 0.0 => Quantity::new(b / a, Unit::Times).to_string(),
+        _ => String::new(),
+    };
+    let [a, b] = amounts.map(text);
+    vec![what.to_owned(), a, b, times]
+}

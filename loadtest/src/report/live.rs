@@ -1,0 +1,93 @@
+//! The answer while the run lasts: on a terminal one line that is always new, elsewhere a plain line now and then.
+
+use std::cell::Cell;
+use std::io::{IsTerminal as _, Write as _};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::record::{Live, Quantity, Unit, float};
+
+/// Tells how far the run is.
+pub(crate) struct Progress {
+    /// On a terminal.
+    line: Option<ProgressBar>,
+    /// Elsewhere: when the last line was written, in milliseconds since the run began.
+    told_ms: Cell<f64>,
+}
+
+/// Where nobody may be looking.
+const PLAIN_EVERY_MS: f64 = 10_000.0;
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        let line = std::io::stderr().is_terminal().then(|| {
+            let line = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+                line.set_style(style);
+            }
+            line
+        });
+        Self {
+            line,
+            told_ms: Cell::new(0.0),
+        }
+    }
+
+    /// What is being done now.
+    pub(crate) fn say(&self, text: &str) {
+        match &self.line {
+            Some(line) => line.println(text),
+            // Nobody is left to tell when the output is gone; the run goes on for its files.
+            None => drop(writeln!(std::io::stdout(), "{text}")),
+        }
+    }
+
+    /// The news of a second.
+    pub(crate) fn tell(&self, live: &Live) {
+        match &self.line {
+            Some(line) => {
+                line.set_message(sentence(live));
+                line.tick();
+            }
+            None if live.second.at_ms - self.told_ms.get() >= PLAIN_EVERY_MS => {
+                self.told_ms.set(live.second.at_ms);
+                let _ = writeln!(std::io::stdout(), "  {}", sentence(live));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(line) = &self.line {
+            line.finish_and_clear();
+        }
+    }
+}
+
+/// All that is known of a second, in one line.
+pub(super) fn sentence(live: &Live) -> String {
+    let second = &live.second;
+    let text = |value, unit| Quantity::new(value, unit).to_string();
+    let mut words = vec![
+        live.phase.clone().unwrap_or_else(|| "between phases".to_owned()),
+        text(second.at_ms, Unit::Millis),
+        match second.current {
+            Some(current) => format!("{current} of {} clients current", second.clients),
+            None => format!("{} clients", second.clients),
+        },
+    ];
+    if let Some(times) = second.propagation_micros {
+        let [p50, p99] = [times.p50, times.p99].map(|micros| text(float(micros), Unit::Micros));
+        words.push(format!("{} deliveries, p50 {p50}, p99 {p99}", second.deliveries));
+    }
+    let per_second = float(second.bytes) * 1e3 / second.span_ms.max(f64::MIN_POSITIVE);
+    words.push(format!("{}/s", text(per_second, Unit::Bytes)));
+    if let (Some(cpu), Some(resident)) = (second.relay_cpu_percent, second.resident_bytes) {
+        let [cpu, resident] = [text(cpu, Unit::Percent), text(float(resident), Unit::Bytes)];
+        words.push(format!("relay {cpu}, {resident}"));
+    }
+    words.push(format!("tool {}", text(second.tool_cpu_percent, Unit::Percent)));
+    words.join(" | ")
+}

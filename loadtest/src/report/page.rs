@@ -1,0 +1,150 @@
+//! The answer as one page of HTML: nothing in it comes from elsewhere, and no program runs in it. What held and what did not
+//! stands on top, then the figures, then the plots, each with its figures as a table.
+
+use std::fmt::Write as _;
+
+use super::compare::Comparison;
+use super::grid::{Grid, escaped};
+use super::plot::Plot;
+use super::{charts, growth, table};
+use crate::record::Record;
+
+const STYLE: &str = include_str!("page.css");
+
+/// The page of one run.
+pub(crate) fn page(record: &Record) -> String {
+    let mut body = heading(&record.scenario, record);
+    body.push_str(&section(
+        "Assertions",
+        &table::verdicts(record),
+        "What must hold, and whether it did",
+    ));
+    body.push_str(&breaches(record));
+    body.push_str(&section("Phases", &figures(record), "Figures of each phase"));
+    body.push_str(&section(
+        "Ratios to the floor",
+        &table::ratios(record),
+        "Figures as multiples of the floor's",
+    ));
+    let growth = growth::plots(record);
+    if !growth.is_empty() {
+        let _ = write!(body, "<h2>Growth</h2>\n<div class=\"plots\">{}</div>\n", drawn(&growth));
+    }
+    let plots = charts::plots(record);
+    if !plots.is_empty() {
+        let _ = write!(body, "<h2>Plots</h2>\n<div class=\"plots\">{}</div>\n", drawn(&plots));
+    }
+    body.push_str(&section(
+        "Counted",
+        &table::counters(record),
+        "Counters of the whole run",
+    ));
+    body.push_str(&section("Besides", &table::notes(record), "Notes"));
+    document(&record.scenario, &body)
+}
+
+/// The page of two runs side by side.
+pub(crate) fn compared(comparison: &Comparison<'_>) -> String {
+    let [a, b] = comparison.records;
+    let title = format!("{} and {}", a.scenario, b.scenario);
+    let mut body = format!("<h1>{}</h1>\n<div class=\"pair\">\n", escaped(&title));
+    for (name, record) in [("A", a), ("B", b)] {
+        let heading = heading(name, record).replace("h1>", "h2>");
+        let verdicts = section(
+            "Assertions",
+            &table::verdicts(record),
+            "What must hold, and whether it did",
+        );
+        let _ = write!(body, "<div>{heading}{}</div>\n", verdicts.replace("h2>", "h3>"));
+    }
+    body.push_str("</div>\n");
+    body.push_str("<h2>Figures</h2>\n<div class=\"tables\">\n");
+    for (what, grid) in comparison.grids() {
+        let _ = write!(body, "<div>{}</div>\n", grid.html(&what));
+    }
+    body.push_str("</div>\n");
+    let spreads = comparison.spreads();
+    if !spreads.is_empty() {
+        let _ = write!(
+            body,
+            "<h2>How times are spread</h2>\n<div class=\"plots\">{}</div>\n",
+            drawn(&spreads)
+        );
+    }
+    body.push_str("<h2>Over time</h2>\n<div class=\"pair\">\n");
+    for (name, plots) in [("A", 0), ("B", 1)].map(|(name, at)| (name, comparison.plots(at))) {
+        let _ = write!(body, "<div><h3>{name}</h3>{}</div>\n", drawn(&plots));
+    }
+    body.push_str("</div>\n");
+    document(&title, &body)
+}
+
+fn document(title: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n<title>{} - distributary-load</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
+        escaped(title)
+    )
+}
+
+fn heading(title: &str, record: &Record) -> String {
+    let class = if record.held() { "held" } else { "failed" };
+    format!(
+        "<h1>{}</h1>\n<p class=\"verdict {class}\">{}</p>\n<p>{}</p>\n<p class=\"quiet\">{}</p>\n\
+         <p class=\"quiet\"><code>{}</code></p>\n",
+        escaped(title),
+        escaped(&table::conclusion(record)),
+        escaped(&record.setup),
+        escaped(&table::surroundings(record)),
+        escaped(&record.command.join(" "))
+    )
+}
+
+/// A table under a title; nothing if it has no rows.
+fn section(title: &str, grid: &Grid, caption: &str) -> String {
+    if grid.rows.is_empty() {
+        return String::new();
+    }
+    format!("<h2>{}</h2>\n{}", escaped(title), grid.html(caption))
+}
+
+/// All columns of all phases, in as many tables as there are groups of them.
+fn figures(record: &Record) -> Grid {
+    let grids = table::GROUPS.map(|(_, columns)| table::phases(record, columns));
+    let mut all = Grid::default();
+    for grid in grids {
+        let skip = usize::from(!all.headings.is_empty());
+        all.headings.extend(grid.headings.into_iter().skip(skip));
+        all.rows.resize(grid.rows.len(), Vec::new());
+        for (row, more) in all.rows.iter_mut().zip(grid.rows) {
+            row.extend(more.into_iter().skip(skip));
+        }
+    }
+    all.without_empty_columns()
+}
+
+fn breaches(record: &Record) -> String {
+    if record.breached == 0 && record.breaches.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("<h2>Breaches of the protocol: {}</h2>\n", record.breached);
+    for breach in &record.breaches {
+        let phase = breach.phase.as_deref().unwrap_or("no phase");
+        let lines = breach.transcript.iter().map(|line| escaped(line)).collect::<Vec<_>>();
+        let _ = write!(
+            out,
+            "<details><summary>client {} ({}): {}</summary><pre>{}</pre></details>\n",
+            breach.client,
+            escaped(phase),
+            escaped(&breach.what),
+            lines.join("\n")
+        );
+    }
+    out
+}
+
+fn drawn(plots: &[Plot]) -> String {
+    plots.iter().map(Plot::html).collect()
+}

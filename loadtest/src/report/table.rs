@@ -1,0 +1,215 @@
+//! The answer on a terminal: what was run, the figures of each phase, what held and what did not.
+
+use std::fmt::Write as _;
+
+use super::columns::{self, Column};
+use super::grid::Grid;
+use crate::record::{Assertion, Quantity, Ratio, Record, Unit, float};
+
+/// All of it, as lines of text.
+pub(crate) fn table(record: &Record) -> String {
+    let mut out = format!("{}: {}\n{}\n", record.scenario, record.setup, surroundings(record));
+    for (what, columns) in GROUPS {
+        let grid = phases(record, columns).without_empty_columns();
+        if grid.headings.len() > 1 {
+            let _ = write!(out, "\n{what}\n{}", indented(&grid.to_string()));
+        }
+    }
+    for (title, lines) in [
+        ("ratios to the floor", ratios(record)),
+        ("counted", counters(record)),
+        ("besides", notes(record)),
+    ] {
+        if !lines.rows.is_empty() {
+            let _ = write!(out, "\n{title}\n{}", indented(&without_headings(&lines)));
+        }
+    }
+    let verdicts = verdicts(record);
+    if !verdicts.rows.is_empty() {
+        let _ = write!(out, "\nassertions\n{}", indented(&verdicts.to_string()));
+    }
+    out.push_str(&breaches(record));
+    let _ = writeln!(out, "\n{}", conclusion(record));
+    out
+}
+
+/// The tables of figures, each with what it is about.
+pub(super) const GROUPS: [(&str, &[Column]); 3] = [
+    ("phases", &columns::EXTENT),
+    (
+        "times: from when a change was due to its last byte; joins: from letting in to the last resource",
+        &columns::TIMES,
+    ),
+    (
+        "costs: per change as processor time beyond that of an idle relay",
+        &columns::COSTS,
+    ),
+];
+
+/// A row for each phase.
+pub(super) fn phases(record: &Record, columns: &[Column]) -> Grid {
+    let titles = columns.iter().map(|column| column.title);
+    let mut grid = Grid::new(std::iter::once("phase").chain(titles));
+    for phase in &record.phases {
+        let cells = columns.iter().map(|column| column.text(phase));
+        grid.rows
+            .push(std::iter::once(phase.name.clone()).chain(cells).collect());
+    }
+    grid
+}
+
+/// Commit, machine, time.
+pub(super) fn surroundings(record: &Record) -> String {
+    let machine = &record.machine;
+    let memory = Quantity::new(float(machine.memory_bytes), Unit::Bytes);
+    let length = Quantity::new(record.length_ms, Unit::Millis);
+    let commit = record.commit.as_deref().unwrap_or("commit unknown");
+    format!(
+        "{commit}; {} cores, {}, {memory}, Linux {}; {}, {length}",
+        machine.cores,
+        machine.processor,
+        machine.kernel,
+        date(record.start_unix)
+    )
+}
+
+/// A point in time as people in UTC write it.
+pub(super) fn date(unix: u64) -> String {
+    let (days, seconds) = (unix / 86_400, unix % 86_400);
+    // Years begin in March here, so that the leap day is the last of one.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let in_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * in_year + 2) / 153;
+    let (day, month) = (
+        in_year - (153 * month + 2) / 5 + 1,
+        if month < 10 { month + 3 } else { month - 9 },
+    );
+    let year = 400 * era + year + u64::from(month <= 2);
+    format!(
+        "{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// A row for each assertion.
+pub(super) fn verdicts(record: &Record) -> Grid {
+    let mut grid = Grid::new(["verdict", "phase", "what", "must be", "is", "why"]);
+    for assertion in &record.assertions {
+        let (bound, measured) = amounts(assertion);
+        grid.rows.push(vec![
+            assertion.verdict.word().to_owned(),
+            assertion.phase.clone().unwrap_or_else(|| "whole run".to_owned()),
+            assertion.text.clone(),
+            bound,
+            measured,
+            assertion.why.clone().unwrap_or_default(),
+        ]);
+    }
+    grid.without_empty_columns()
+}
+
+/// What must be, and what is.
+fn amounts(assertion: &Assertion) -> (String, String) {
+    let sign = assertion.relation.sign();
+    let bound = assertion.bound.map(|bound| format!("{sign} {bound}"));
+    let measured = match (assertion.measured, assertion.bound) {
+        (Some(measured), _) => measured.to_string(),
+        (None, Some(_)) => "not measured".to_owned(),
+        (None, None) => String::new(),
+    };
+    (bound.unwrap_or_default(), measured)
+}
+
+/// A row for each figure that was taken as a multiple of the floor's.
+pub(super) fn ratios(record: &Record) -> Grid {
+    let mut grid = Grid::new(["phase", "figure", "median", "middle half", "rounds"]);
+    for phase in &record.phases {
+        for ratio in &phase.ratios {
+            let text = |part| times(ratio, part);
+            grid.rows.push(vec![
+                phase.name.clone(),
+                ratio.what.clone(),
+                text(0.5),
+                format!("{} to {}", text(0.25), text(0.75)),
+                format!("{} rounds", ratio.rounds.len()),
+            ]);
+        }
+    }
+    grid
+}
+
+fn times(ratio: &Ratio, part: f64) -> String {
+    ratio.quantile(part).map_or_else(
+        || "none".to_owned(),
+        |times| Quantity::new(times, Unit::Times).to_string(),
+    )
+}
+
+/// A row for each counter of the run.
+pub(super) fn counters(record: &Record) -> Grid {
+    let mut grid = Grid::new(["what", "in the whole run"]);
+    for (name, amount) in &record.counters {
+        let unit = if name.ends_with("bytes") {
+            Unit::Bytes
+        } else {
+            Unit::Count
+        };
+        grid.rows
+            .push(vec![name.clone(), Quantity::new(*amount, unit).to_string()]);
+    }
+    grid
+}
+
+/// A row for each note.
+pub(super) fn notes(record: &Record) -> Grid {
+    let mut grid = Grid::new(["what", "value", "phase"]);
+    for note in &record.notes {
+        let phase = note.phase.clone().unwrap_or_default();
+        grid.rows.push(vec![note.what.clone(), note.value.clone(), phase]);
+    }
+    grid.without_empty_columns()
+}
+
+fn breaches(record: &Record) -> String {
+    let mut out = String::new();
+    for breach in &record.breaches {
+        let phase = breach.phase.as_deref().unwrap_or("no phase");
+        let _ = writeln!(out, "\nclient {} ({phase}): {}", breach.client, breach.what);
+        for line in &breach.transcript {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
+    let told = u64::try_from(record.breaches.len()).unwrap_or(u64::MAX);
+    if record.breached > told {
+        let _ = writeln!(out, "and {} more", record.breached - told);
+    }
+    out
+}
+
+/// One sentence.
+pub(super) fn conclusion(record: &Record) -> String {
+    let not_held = record.assertions.iter().filter(|it| !it.held()).count();
+    let all = record.assertions.len();
+    match (not_held, record.breached) {
+        (0, 0) if all == 0 => "nothing was asserted; no client saw a breach of the protocol".to_owned(),
+        (0, 0) => format!("{all} of {all} assertions held; no client saw a breach of the protocol"),
+        (failed, 0) => format!("{failed} of {all} assertions did not hold"),
+        (failed, breached) => {
+            format!("{failed} of {all} assertions did not hold; breaches of the protocol: {breached}")
+        }
+    }
+}
+
+/// A grid whose rows say themselves what they are.
+fn without_headings(grid: &Grid) -> String {
+    let text = grid.to_string();
+    text.split_once('\n').map_or("", |(_, rows)| rows).to_owned()
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}

@@ -1,0 +1,211 @@
+//! That the answers say what the record says: a small record, and what becomes of it.
+
+mod markup;
+mod sample;
+
+use super::compare::Comparison;
+use super::scale::{Axis, Scale};
+use super::{charts, csv, growth, live, page, table};
+use crate::record::{Live, Record, Second, Verdict};
+use sample::{growing, small};
+
+/// A difference is either a fault or a new form of the answer; the second goes into the file.
+fn same(answer: &str, golden: &str, file: &str) {
+    for (at, (is, was)) in answer.lines().zip(golden.lines()).enumerate() {
+        assert_eq!(is, was, "line {} of {file}; all of it is now:\n{answer}", at + 1);
+    }
+    assert_eq!(answer.lines().count(), golden.lines().count(), "{file}:\n{answer}");
+}
+
+#[test]
+fn a_small_record_as_a_table() {
+    same(&table::table(&small()), include_str!("tests/small.txt"), "small.txt");
+}
+
+#[test]
+fn a_small_record_as_csv() {
+    let text = csv::csv(&small());
+    same(&text, include_str!("tests/small.csv"), "small.csv");
+    let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+    assert!(columns.iter().all(|count| *count == columns[0]), "{columns:?}");
+}
+
+#[test]
+fn two_records_side_by_side() {
+    let (a, mut b) = (small(), small());
+    let changes = &mut b.phases[2];
+    changes.counters.insert("bytes".to_owned(), 2_048_000.0);
+    changes.figures.cpu_micros_per_delivery = Some(31.5);
+    b.phases[1].name = "storm".to_owned();
+    let comparison = Comparison::of(&a, &b);
+    same(&comparison.table(), include_str!("tests/two.txt"), "two.txt");
+    let html = page::compared(&comparison);
+    markup::check(&html);
+    assert!(html.contains("id=\"a-propagation\"") && html.contains("id=\"b-propagation\""));
+    for (a, b) in comparison.plots(0).iter().zip(comparison.plots(1)) {
+        assert_eq!((&a.x, &a.y), (&b.x, &b.y), "the same axes on both sides");
+    }
+}
+
+#[test]
+fn a_page_is_well_formed_and_needs_nothing_else() {
+    for record in [small(), growing()] {
+        let html = page::page(&record);
+        markup::check(&html);
+        let foreign = [
+            "<script",
+            "<link",
+            "src=",
+            "href=",
+            "url(",
+            "@import",
+            "@font-face",
+            "http:",
+            "https:",
+        ];
+        for word in foreign {
+            assert!(!html.contains(word), "{word} leads out of the page");
+        }
+    }
+}
+
+#[test]
+fn every_plot_can_be_read_without_seeing_it() {
+    let html = page::page(&small());
+    let plots = charts::plots(&small());
+    let titles: Vec<_> = plots.iter().map(|plot| plot.id.as_str()).collect();
+    let wanted = [
+        "propagation",
+        "spread",
+        "joins",
+        "bytes",
+        "messages",
+        "cpu",
+        "memory",
+        "per-client",
+        "clients",
+    ];
+    assert_eq!(titles, wanted);
+    for plot in &plots {
+        let labelled = format!("role=\"img\" aria-labelledby=\"{id}-t {id}-d\"", id = plot.id);
+        assert!(html.contains(&labelled), "{labelled}");
+        assert!(html.contains(&format!(
+            "<desc id=\"{}-d\">{}",
+            plot.id,
+            super::grid::escaped(&plot.about)
+        )));
+        assert!(!plot.figures.rows.is_empty(), "{} has no figures beside it", plot.id);
+    }
+}
+
+#[test]
+fn what_failed_stands_before_every_figure() {
+    let html = page::page(&small());
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(at("2 of 4 assertions did not hold") < at("<h2>Assertions</h2>"));
+    assert!(at("VOID") < at("<h2>Phases</h2>"));
+    assert!(at("client 17 (changes)") < at("<h2>Phases</h2>"));
+    assert!(at("&lt;- cds [a@1 &amp; b@1] nonce &quot;3&quot;") < at("<h2>Phases</h2>"));
+}
+
+#[test]
+fn a_record_holds_when_all_of_it_does() {
+    let mut record = small();
+    assert!(!record.held());
+    record.assertions.retain(|assertion| assertion.verdict == Verdict::Held);
+    assert!(!record.held(), "a client saw a breach");
+    record.breaches.clear();
+    record.breached = 0;
+    assert!(record.held());
+    record.assertions = small().assertions;
+    record
+        .assertions
+        .retain(|assertion| assertion.verdict != Verdict::Failed);
+    assert!(!record.held(), "what is void did not hold");
+}
+
+#[test]
+fn growth_is_shown_from_the_smallest_to_the_largest_fleet() {
+    assert!(growth::plots(&small()).is_empty());
+    let plots = growth::plots(&growing());
+    let ids: Vec<_> = plots.iter().map(|plot| plot.id.as_str()).collect();
+    let wanted = [
+        "growth-propagation",
+        "growth-join",
+        "growth-cpu",
+        "growth-memory",
+        "growth-resident",
+        "growth-upstream-streams",
+    ];
+    assert_eq!(ids, wanted);
+    for plot in &plots {
+        assert_eq!((plot.x.scale, plot.x.low, plot.x.high), (Scale::Log, 100.0, 50_000.0));
+        let clients: Vec<f64> = plot.lines[0].points.iter().map(|(clients, _)| *clients).collect();
+        assert_eq!(
+            clients,
+            [100.0, 400.0, 1600.0, 6400.0, 25_600.0, 40_000.0],
+            "{}",
+            plot.id
+        );
+        assert!(
+            plot.lines
+                .iter()
+                .all(|line| line.points.iter().all(|(_, value)| value.is_some()))
+        );
+    }
+}
+
+#[test]
+fn axes_have_room_and_round_ticks() {
+    let ticks = |axis: &Axis| {
+        let ticks = axis.ticks();
+        assert!(ticks.iter().all(|tick| (0.0..=1.0).contains(&tick.place)), "{ticks:?}");
+        assert!(ticks.windows(2).all(|pair| pair[0].place < pair[1].place), "{ticks:?}");
+        ticks.into_iter().map(|tick| tick.text).collect::<Vec<_>>()
+    };
+    let linear = Axis::around("", Scale::Linear, [3.0, 87.0].into_iter());
+    assert_eq!((linear.low, linear.high), (0.0, 100.0));
+    assert_eq!(ticks(&linear), ["0", "20", "40", "60", "80", "100"]);
+    let log = Axis::around("", Scale::Log, [0.7, 0.0, 42.0].into_iter());
+    assert_eq!((log.low, log.high), (0.5, 50.0));
+    assert_eq!(ticks(&log), ["0.5", "1", "2", "5", "10", "20", "50"]);
+    let wide = Axis::around("", Scale::Log, [1.0, 40_000.0].into_iter());
+    assert_eq!(ticks(&wide), ["1", "10", "100", "1,000", "10,000"]);
+    let nines = Axis::around("", Scale::Nines, [0.5, 0.9995].into_iter());
+    assert_eq!(ticks(&nines), ["0", "50", "90", "99", "99.9"]);
+    assert!(nines.place(0.9) < nines.place(0.99));
+    let nothing = Axis::around("", Scale::Linear, std::iter::empty());
+    assert!(nothing.high > nothing.low);
+    let zero = Axis::around("", Scale::Linear, [0.0].into_iter());
+    assert!(!ticks(&zero).is_empty());
+}
+
+#[test]
+fn a_second_is_one_line() {
+    let second = small().phases[2].series[0].clone();
+    let phase = Some("changes".to_owned());
+    let line = live::sentence(&Live { phase, second });
+    let wanted = "changes | 8.00 s | 97 of 100 clients current | 400 deliveries, p50 4.00 ms, p99 9.00 ms | 400 KiB/s | relay 10.0 %, 5.00 MiB | tool 15.0 %";
+    assert_eq!(line, wanted);
+    let second = Second::default();
+    assert_eq!(
+        live::sentence(&Live { phase: None, second }),
+        "between phases | 0 ms | 0 clients | 0 B/s | tool 0 %"
+    );
+}
+
+#[test]
+fn dates_are_those_of_the_calendar() {
+    assert_eq!(table::date(0), "1970-01-01 00:00:00 UTC");
+    assert_eq!(table::date(951_827_696), "2000-02-29 12:34:56 UTC");
+    assert_eq!(table::date(1_795_189_616), "2026-11-20 15:46:56 UTC");
+}
+
+#[test]
+fn a_record_survives_its_file() {
+    let record = small();
+    let text = serde_json::to_string_pretty(&record).unwrap();
+    let back: Record = serde_json::from_str(&text).unwrap();
+    assert_eq!(table::table(&back), table::table(&record));
+    assert_eq!(page::page(&back), page::page(&record));
+}
