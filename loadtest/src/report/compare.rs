@@ -41,7 +41,7 @@ impl<'a> Comparison<'a> {
             let _ = writeln!(out, "   {}", table::conclusion(record));
         }
         for (what, grid) in self.grids() {
-            let _ = write!(out, "\n{what}\n");
+            let _ = writeln!(out, "\n{what}");
             for line in grid.to_string().lines() {
                 let _ = writeln!(out, "  {line}");
             }
@@ -101,7 +101,7 @@ impl<'a> Comparison<'a> {
 
     /// The plots of one of them over time, with room for the values of the other.
     pub(super) fn plots(&self, which: usize) -> Vec<Plot> {
-        let [mut a, mut b] = self.records.map(|record| charts::over_time(record));
+        let [mut a, mut b] = self.records.map(charts::over_time);
         for plot in &mut a {
             plot.id.insert_str(0, "a-");
         }

@@ -28,11 +28,11 @@ pub(crate) fn page(record: &Record) -> String {
     ));
     let growth = growth::plots(record);
     if !growth.is_empty() {
-        let _ = write!(body, "<h2>Growth</h2>\n<div class=\"plots\">{}</div>\n", drawn(&growth));
+        let _ = writeln!(body, "<h2>Growth</h2>\n<div class=\"plots\">{}</div>", drawn(&growth));
     }
     let plots = charts::plots(record);
     if !plots.is_empty() {
-        let _ = write!(body, "<h2>Plots</h2>\n<div class=\"plots\">{}</div>\n", drawn(&plots));
+        let _ = writeln!(body, "<h2>Plots</h2>\n<div class=\"plots\">{}</div>", drawn(&plots));
     }
     body.push_str(&section(
         "Counted",
@@ -55,25 +55,25 @@ pub(crate) fn compared(comparison: &Comparison<'_>) -> String {
             &table::verdicts(record),
             "What must hold, and whether it did",
         );
-        let _ = write!(body, "<div>{heading}{}</div>\n", verdicts.replace("h2>", "h3>"));
+        let _ = writeln!(body, "<div>{heading}{}</div>", verdicts.replace("h2>", "h3>"));
     }
     body.push_str("</div>\n");
     body.push_str("<h2>Figures</h2>\n<div class=\"tables\">\n");
     for (what, grid) in comparison.grids() {
-        let _ = write!(body, "<div>{}</div>\n", grid.html(&what));
+        let _ = writeln!(body, "<div>{}</div>", grid.html(&what));
     }
     body.push_str("</div>\n");
     let spreads = comparison.spreads();
     if !spreads.is_empty() {
-        let _ = write!(
+        let _ = writeln!(
             body,
-            "<h2>How times are spread</h2>\n<div class=\"plots\">{}</div>\n",
+            "<h2>How times are spread</h2>\n<div class=\"plots\">{}</div>",
             drawn(&spreads)
         );
     }
     body.push_str("<h2>Over time</h2>\n<div class=\"pair\">\n");
     for (name, plots) in [("A", 0), ("B", 1)].map(|(name, at)| (name, comparison.plots(at))) {
-        let _ = write!(body, "<div><h3>{name}</h3>{}</div>\n", drawn(&plots));
+        let _ = writeln!(body, "<div><h3>{name}</h3>{}</div>", drawn(&plots));
     }
     body.push_str("</div>\n");
     document(&title, &body)
@@ -133,9 +133,9 @@ fn breaches(record: &Record) -> String {
     for breach in &record.breaches {
         let phase = breach.phase.as_deref().unwrap_or("no phase");
         let lines = breach.transcript.iter().map(|line| escaped(line)).collect::<Vec<_>>();
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<details><summary>client {} ({}): {}</summary><pre>{}</pre></details>\n",
+            "<details><summary>client {} ({}): {}</summary><pre>{}</pre></details>",
             breach.client,
             escaped(phase),
             escaped(&breach.what),

@@ -79,9 +79,9 @@ impl Plot {
             out.push_str("</ul>\n");
         }
         out.push_str(&self.svg());
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<details><summary>Figures of this plot</summary>{}</details>\n</figure>\n",
+            "<details><summary>Figures of this plot</summary>{}</details>\n</figure>",
             self.figures.html(&self.title)
         );
         out
@@ -175,9 +175,9 @@ impl Plot {
     fn draw_axes(&self, out: &mut String, frame: &Frame) {
         for tick in self.y.ticks() {
             let y = frame.y(tick.place);
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<path class=\"rule\" d=\"M{LEFT} {y:.1}h{}\"/><text class=\"y\" x=\"{}\" y=\"{:.1}\">{}</text>\n",
+                "<path class=\"rule\" d=\"M{LEFT} {y:.1}h{}\"/><text class=\"y\" x=\"{}\" y=\"{:.1}\">{}</text>",
                 frame.width,
                 LEFT - 6.0,
                 y + 4.0,
@@ -186,20 +186,20 @@ impl Plot {
         }
         for tick in self.x.ticks() {
             let x = frame.x(tick.place);
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<path class=\"axis\" d=\"M{x:.1} {:.1}v4\"/><text class=\"x\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>\n",
+                "<path class=\"axis\" d=\"M{x:.1} {:.1}v4\"/><text class=\"x\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
                 frame.base,
                 frame.base + 17.0,
                 escaped(&tick.text)
             );
         }
         let (middle, height) = (LEFT + frame.width / 2.0, (frame.top + frame.base) / 2.0);
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<path class=\"axis\" d=\"M{LEFT} {:.1}V{:.1}h{}\"/>\
              <text class=\"x\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\
-             <text class=\"x\" transform=\"translate(13 {height:.1}) rotate(-90)\">{}</text>\n",
+             <text class=\"x\" transform=\"translate(13 {height:.1}) rotate(-90)\">{}</text>",
             frame.top,
             frame.base,
             frame.width,
