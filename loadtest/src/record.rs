@@ -241,6 +241,24 @@ impl Record {
 const GROWTH_SIZES_MIN: usize = 3;
 
 impl Phase {
+    /// One in which nothing has happened yet.
+    pub(crate) fn blank(name: &str, start_ms: f64, empty: &Distribution) -> Self {
+        Self {
+            name: name.to_owned(),
+            start_ms,
+            length_ms: 0.0,
+            clients: 0,
+            propagation: empty.clone(),
+            join: empty.clone(),
+            series: Vec::new(),
+            counters: BTreeMap::new(),
+            relay: None,
+            tool: ToolCost::default(),
+            figures: Figures::default(),
+            ratios: Vec::new(),
+        }
+    }
+
     pub(crate) fn counter(&self, name: &str) -> f64 {
         self.counters.get(name).copied().unwrap_or_default()
     }

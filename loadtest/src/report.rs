@@ -31,16 +31,16 @@ use crate::tally::Tally;
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Outputs {
     /// Write the record of the run to this file: all that was measured, for programs and for `--compare`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write a row for each phase and each second to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Write a page with plots to this file; it needs no other file and no network.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Run nothing: show the records of two runs side by side (with `--html`, as a page too).
-    #[arg(long, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["json", "csv"])]
+    #[arg(long, global = true, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["json", "csv"])]
     pub(crate) compare: Vec<PathBuf>,
 }
 

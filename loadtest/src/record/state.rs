@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Distribution, Figures, Fleets, Phase, Record, RelayCost, Second, ToolCost, counter, float};
+use super::{Distribution, Fleets, Phase, Record, RelayCost, Second, counter, float};
 use crate::process::Meter;
 use crate::tally::{Feed, Tally};
 
@@ -41,20 +41,8 @@ impl State {
     }
 
     pub(super) fn blank(&self, name: &str, now: Instant) -> Phase {
-        Phase {
-            name: name.to_owned(),
-            start_ms: millis(now.saturating_duration_since(self.began)),
-            length_ms: 0.0,
-            clients: 0,
-            propagation: self.empty.clone(),
-            join: self.empty.clone(),
-            series: Vec::new(),
-            counters: [].into(),
-            relay: None,
-            tool: ToolCost::default(),
-            figures: Figures::default(),
-            ratios: Vec::new(),
-        }
+        let start_ms = millis(now.saturating_duration_since(self.began));
+        Phase::blank(name, start_ms, &self.empty)
     }
 
     /// Fetches what came since the last time, and credits it to the phase that lasts.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::record::{
-    Assertion, Base, Breach, Distribution, FORM, Figures, Machine, Note, Percentiles, Phase, Quantity, Ratio, Record,
-    Relation, RelayCost, Second, ToolCost, Unit, Verdict, float,
+    Assertion, Base, Breach, Distribution, FORM, Machine, Note, Percentiles, Phase, Quantity, Ratio, Record, Relation,
+    RelayCost, Second, ToolCost, Unit, Verdict, float,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -19,18 +19,9 @@ fn millis(values: impl IntoIterator<Item = u64>) -> Distribution {
 
 fn phase(name: &str, start_ms: f64, length_ms: f64, clients: u64) -> Phase {
     Phase {
-        name: name.to_owned(),
-        start_ms,
         length_ms,
         clients,
-        propagation: millis([]),
-        join: millis([]),
-        series: Vec::new(),
-        counters: [].into(),
-        relay: None,
-        tool: ToolCost::default(),
-        figures: Figures::default(),
-        ratios: Vec::new(),
+        ..Phase::blank(name, start_ms, &millis([]))
     }
 }
 
