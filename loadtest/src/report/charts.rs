@@ -130,7 +130,7 @@ impl Chart {
             .flat_map(|line| &line.points)
             .filter_map(|(_, value)| *value);
         let y = Axis::around(self.label, self.scale, values);
-        let names = lines.iter().map(|line| format!("{} ({})", line.name, self.label));
+        let names = lines.iter().map(|line| format!("{}, {}", line.name, self.label));
         let mut figures = Grid::new(["time (s)".to_owned(), "phase".to_owned()].into_iter().chain(names));
         let phases = record
             .phases

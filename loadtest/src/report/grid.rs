@@ -65,7 +65,7 @@ impl Grid {
             format!("<{tag}{scope}{}>{}</{tag}>", class(at, text), escaped(text))
         };
         let mut out = format!(
-            "<div class=\"scroll\"><table><caption>{}</caption><thead><tr>",
+            "<div class=\"scroll\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>",
             escaped(caption)
         );
         let headings = self.headings.iter().enumerate();
