@@ -130,11 +130,11 @@ impl Get {
     }
 
     fn question(self) -> anyhow::Result<Question> {
-        let (endpoint, secure) = Endpoint::parse(&self.server)
+        let (endpoint, scheme) = Endpoint::parse(&self.server)
             .map_err(anyhow::Error::msg)
             .context("--server")?;
         let tls = self.tls || self.ca.is_some() || self.cert.is_some();
-        if tls && self.server.starts_with("http://") {
+        if tls && scheme == Some(false) {
             bail!(
                 "--server: `{}` says that there is no TLS, and another flag says that there is",
                 self.server
@@ -147,7 +147,7 @@ impl Get {
                 certificate_file,
                 private_key_file,
             });
-        let credentials = if tls || secure {
+        let credentials = if tls || scheme == Some(true) {
             Credentials::Tls(Tls {
                 ca_certificate_file: self.ca,
                 identity,

@@ -106,10 +106,10 @@ pub enum Transport {
 }
 
 impl Endpoint {
-    /// Where a server that streams is, and whether TLS is needed there.
-    pub fn parse(uri: &str) -> Result<(Self, bool), String> {
+    /// Where a server that streams is, and whether its scheme decides for or against TLS.
+    pub fn parse(uri: &str) -> Result<(Self, Option<bool>), String> {
         match Located::parse(uri)? {
-            Located::Grpc { endpoint, tls } => Ok((endpoint, tls.unwrap_or_default())),
+            Located::Grpc { endpoint, tls } => Ok((endpoint, tls)),
             Located::Rest { .. } | Located::Files(_) => Err(format!(
                 "`{uri}` is no gRPC server; write host:port, http(s)://host:port or unix:/path"
             )),

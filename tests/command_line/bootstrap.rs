@@ -136,6 +136,60 @@ fn the_bootstrap_for_envoy_is_yaml() {
     assert_eq!(cluster["transport_socket"]["typed_config"]["sni"], "relay");
 }
 
+/// The relay's configuration says whether its listener speaks TLS, and asks clients for a certificate.
+#[test]
+fn the_transport_follows_the_listener() {
+    let config = file(
+        "secure-listeners.yaml",
+        "listeners:
+  - address: 0.0.0.0:1
+  - {address: '0.0.0.0:2', tls: {certificate: c.pem, private_key: k.pem}}
+  - {address: '0.0.0.0:3', tls: {certificate: c.pem, private_key: k.pem, client_ca: ca.pem}}
+upstream: {xds_servers: [{server_uri: cp:1}]}
+",
+    );
+    let print = |kind: &str, more: &[&str]| {
+        let args = [&["bootstrap", kind, "--config", config.to_str().unwrap()], more].concat();
+        let (code, printed, error) = output(&args);
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{args:?}");
+        serde_saphyr::from_str::<serde_json::Value>(&printed).unwrap()
+    };
+    let creds = |more: &[&str]| print("grpc", more)["xds_servers"][0]["channel_creds"][0].clone();
+    let insecure = serde_json::json!({"type": "insecure"});
+    assert_eq!(creds(&["--relay", "relay:1"]), insecure);
+    assert_eq!(creds(&["--relay", "http://relay:2"]), insecure, "the scheme says more");
+    assert_eq!(creds(&["--relay", "relay:2"]), serde_json::json!({"type": "tls"}));
+    let shown = ["--relay", "relay:3", "--ca", "a", "--cert", "b", "--key", "c"];
+    let files = serde_json::json!({"ca_certificate_file": "a", "certificate_file": "b", "private_key_file": "c"});
+    assert_eq!(creds(&shown), serde_json::json!({"type": "tls", "config": files}));
+
+    let socket = |more: &[&str]| print("envoy", more)["static_resources"]["clusters"][0]["transport_socket"].clone();
+    assert!(socket(&["--relay", "relay:1"]).is_null());
+    let context = &socket(&shown)["typed_config"]["common_tls_context"];
+    let files = serde_json::json!([{"certificate_chain": {"filename": "b"}, "private_key": {"filename": "c"}}]);
+    assert_eq!(context["tls_certificates"], files);
+    assert_eq!(context["validation_context"]["trusted_ca"]["filename"], "a");
+    assert!(
+        socket(&["--relay", "relay:2"])["typed_config"]["common_tls_context"]
+            .get("tls_certificates")
+            .is_none()
+    );
+
+    let (code, _, error) = output(&[
+        "bootstrap",
+        "grpc",
+        "--config",
+        config.to_str().unwrap(),
+        "--relay",
+        "relay:3",
+    ]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("`relay:3` asks clients for a certificate (client_ca); add --cert and --key"),
+        "{error}"
+    );
+}
+
 /// What clients could not use is refused in words.
 #[test]
 #[rustfmt::skip]
@@ -145,6 +199,7 @@ fn bad_bootstraps_are_not_printed() {
         (&["grpc", "--relay", "file:///x"], "--relay: `file:///x` is no gRPC server"),
         (&["grpc", "--relay", "a:1", "--relay", "https://b"], "must all be https or none"),
         (&["grpc", "--relay", "a:1", "--ca", "x"], "--ca has no use without TLS"),
+        (&["grpc", "--relay", "a:1", "--cert", "x", "--key", "y"], "--cert has no use without TLS"),
         (&["envoy", "--relay", "a:1", "--relay", "unix:/x"], "cannot mix names of hosts and unix:"),
         (&["envoy", "--relay", "https://a", "--relay", "https://b"], "expects one name of all relays"),
         (&["grpc", "--relay", "a:1", "--config", "/nowhere/x"], "/nowhere/x: cannot be read"),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use anyhow::bail;
 
-use super::{Dialect, Plan};
+use super::{Dialect, Plan, Trust};
 use crate::config::Endpoint;
 
 pub(super) fn text(plan: &Plan, dialect: Dialect, admin_port: u16) -> anyhow::Result<String> {
@@ -106,8 +106,8 @@ static_resources:
             "          - priority: {priority}\n            lb_endpoints:\n              - endpoint: {{ address: {{ {address} }} }}\n"
         )?;
     }
-    if let Some(authorities) = &plan.tls {
-        text += &tls(&plan.relays, authorities.as_deref())?;
+    if let Some(trust) = &plan.tls {
+        text += &tls(&plan.relays, trust)?;
     }
     Ok(text)
 }
@@ -124,7 +124,7 @@ fn discovery(relays: &[Endpoint]) -> anyhow::Result<&'static str> {
 }
 
 /// Envoy asks all endpoints of a cluster for one name.
-fn tls(relays: &[Endpoint], authorities: Option<&str>) -> anyhow::Result<String> {
+fn tls(relays: &[Endpoint], trust: &Trust) -> anyhow::Result<String> {
     let mut hosts = Vec::new();
     for relay in relays {
         match relay {
@@ -136,9 +136,20 @@ fn tls(relays: &[Endpoint], authorities: Option<&str>) -> anyhow::Result<String>
     let [name] = hosts[..] else {
         bail!("--relay: Envoy expects one name of all relays with TLS; give them one name in DNS");
     };
-    let trusted = match authorities {
+    let trusted = match &trust.authorities {
         Some(file) => format!("trusted_ca: {{ filename: {} }}", quoted(file)?),
         None => "system_root_certs: {}".to_owned(),
+    };
+    let shown = match &trust.identity {
+        Some((certificate, key)) => format!(
+            "
+            tls_certificates:
+              - certificate_chain: {{ filename: {} }}
+                private_key: {{ filename: {} }}",
+            quoted(certificate)?,
+            quoted(key)?
+        ),
+        None => String::new(),
     };
     let kind = if name.parse::<IpAddr>().is_ok() {
         "IP_ADDRESS"
@@ -153,7 +164,7 @@ fn tls(relays: &[Endpoint], authorities: Option<&str>) -> anyhow::Result<String>
           \"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
           sni: {name}
           common_tls_context:
-            alpn_protocols: [h2]
+            alpn_protocols: [h2]{shown}
             validation_context:
               {trusted}
               match_typed_subject_alt_names:

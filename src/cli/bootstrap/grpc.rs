@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Plan;
+use super::{Plan, Trust};
 
 pub(super) fn text(plan: &Plan) -> anyhow::Result<String> {
     let servers = servers(plan);
@@ -41,14 +41,26 @@ pub(super) fn text(plan: &Plan) -> anyhow::Result<String> {
 }
 
 fn servers(plan: &Plan) -> Value {
-    let creds = match &plan.tls {
-        None => json!({"type": "insecure"}),
-        Some(None) => json!({"type": "tls"}),
-        Some(Some(file)) => json!({"type": "tls", "config": {"ca_certificate_file": file}}),
-    };
+    let creds = plan.tls.as_ref().map_or_else(|| json!({"type": "insecure"}), tls);
     plan.relays
         .iter()
         // Clients of the first years speak v3 only to servers that say so.
         .map(|relay| json!({"server_uri": relay.to_string(), "channel_creds": [creds], "server_features": ["xds_v3"]}))
         .collect()
+}
+
+fn tls(trust: &Trust) -> Value {
+    let mut config = Map::new();
+    let mut put = |key: &str, file: &str| config.insert(key.to_owned(), json!(file));
+    if let Some(file) = &trust.authorities {
+        put("ca_certificate_file", file);
+    }
+    if let Some((certificate, key)) = &trust.identity {
+        put("certificate_file", certificate);
+        put("private_key_file", key);
+    }
+    if config.is_empty() {
+        return json!({"type": "tls"});
+    }
+    json!({"type": "tls", "config": config})
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::config::{Authority, Config, Endpoint, Flags, host_name};
+use crate::config::{Address, Authority, Config, Endpoint, Flags, Listener, host_name};
 
 /// Print a bootstrap for clients of the relay
 #[derive(Debug, Args)]
@@ -44,12 +44,18 @@ struct Common {
     /// Where clients reach the relay: host:port, http(s)://host:port or unix:/path; repeat in order of priority
     #[arg(long, value_name = "ADDRESS", required = true)]
     relay: Vec<String>,
-    /// The relay's configuration, for its authorities and its names of listeners
+    /// The relay's configuration, for its authorities, its names of listeners and whether its listeners speak TLS
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// PEM file of the authorities that an https relay is trusted by [default: the system's]
+    /// PEM file of the authorities that a relay with TLS is trusted by, as the client finds it [default: the system's]
     #[arg(long, value_name = "FILE")]
     ca: Option<String>,
+    /// PEM file of the certificate that the client shows, as the client finds it
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<String>,
+    /// PEM file of its key
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<String>,
     /// The client's id [default: the name of this host]
     #[arg(long, value_name = "ID")]
     node_id: Option<String>,
@@ -69,11 +75,17 @@ struct Plan {
     node_id: String,
     node_cluster: String,
     relays: Vec<Endpoint>,
-    /// TLS, with these authorities.
-    tls: Option<Option<String>>,
+    tls: Option<Trust>,
     authorities: BTreeMap<String, Authority>,
     client_template: Option<String>,
     server_template: Option<String>,
+}
+
+/// TLS, with files of the client.
+struct Trust {
+    authorities: Option<String>,
+    /// The certificate that it shows, and its key.
+    identity: Option<(String, String)>,
 }
 
 impl Bootstrap {
@@ -93,33 +105,69 @@ impl Bootstrap {
 
 impl Common {
     fn plan(self) -> anyhow::Result<Plan> {
+        let config = match &self.config {
+            Some(file) => Some(Config::load(Some(file), &Flags::of_environment())?),
+            None => None,
+        };
+        let listeners = config.as_ref().map_or(&[][..], |config| &config.listeners);
         let mut relays = Vec::new();
         let mut tls: Option<bool> = None;
         for text in &self.relay {
-            let (endpoint, secure) = Endpoint::parse(text)
+            let (endpoint, scheme) = Endpoint::parse(text)
                 .map_err(anyhow::Error::msg)
                 .with_context(|| "--relay".to_owned())?;
+            let behind = behind(&endpoint, listeners);
+            let secure = scheme.unwrap_or_else(|| behind.iter().any(|listener| listener.tls.is_some()));
             if *tls.get_or_insert(secure) != secure {
                 bail!("--relay: `{text}` and the ones before it must all be https or none of them");
             }
+            let asks = |listener: &&Listener| listener.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+            if secure && self.cert.is_none() && behind.iter().any(asks) {
+                bail!("--relay: `{text}` asks clients for a certificate (client_ca); add --cert and --key");
+            }
             relays.push(endpoint);
         }
-        let tls = tls.unwrap_or_default();
-        if self.ca.is_some() && !tls {
-            bail!("--ca has no use without TLS; write --relay https://host:port");
+        let secure = tls.unwrap_or_default();
+        for (flag, given) in [("--ca", &self.ca), ("--cert", &self.cert)] {
+            if given.is_some() && !secure {
+                bail!("{flag} has no use without TLS; write --relay https://host:port");
+            }
         }
-        let upstream = match &self.config {
-            Some(file) => Config::load(Some(file), &Flags::of_environment())?.upstream,
-            None => crate::config::Upstream::default(),
+        let trust = Trust {
+            authorities: self.ca,
+            identity: self.cert.zip(self.key),
         };
+        let upstream = config.map(|config| config.upstream).unwrap_or_default();
         Ok(Plan {
             node_id: self.node_id.unwrap_or_else(host_name),
             node_cluster: self.node_cluster,
             relays,
-            tls: tls.then_some(self.ca),
+            tls: secure.then_some(trust),
             authorities: upstream.authorities,
             client_template: upstream.client_default_listener_resource_name_template,
             server_template: upstream.server_listener_resource_name_template,
         })
+    }
+}
+
+/// The listeners that may be meant: those with the same port, or all where a port is mapped.
+fn behind<'a>(relay: &Endpoint, listeners: &'a [Listener]) -> Vec<&'a Listener> {
+    let Endpoint::Tcp { port, .. } = relay else {
+        return Vec::new();
+    };
+    let ports = listeners.iter().filter_map(|listener| match &listener.address {
+        Address::Socket(address) => Some((address.port(), listener)),
+        Address::Unix(_) => None,
+    });
+    let all: Vec<_> = ports.collect();
+    let same: Vec<_> = all
+        .iter()
+        .filter(|(bound, _)| bound == port)
+        .map(|(_, listener)| *listener)
+        .collect();
+    if same.is_empty() {
+        all.into_iter().map(|(_, listener)| listener).collect()
+    } else {
+        same
     }
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"time"
 )
 
@@ -17,10 +18,10 @@ type issued struct {
 	Key         string `json:"key"`
 }
 
-// certificate makes a self-signed server certificate, valid for a day.
+// certificate makes a self-signed certificate for a server or a client, valid for a day.
 func certificate(names []string) error {
 	if len(names) != 1 {
-		return fmt.Errorf("certificate takes one DNS name")
+		return fmt.Errorf("certificate takes one DNS name or IP address")
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -29,11 +30,15 @@ func certificate(names []string) error {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
 		Subject:      pkix.Name{CommonName: names[0]},
-		DNSNames:     names,
 		NotBefore:    time.Now().Add(-time.Hour),
 		NotAfter:     time.Now().Add(24 * time.Hour),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	if address := net.ParseIP(names[0]); address != nil {
+		template.IPAddresses = []net.IP{address}
+	} else {
+		template.DNSNames = names
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -1,7 +1,9 @@
-"""Clients start with what `distributary bootstrap` prints."""
+"""Clients start with what `distributary bootstrap` prints, in the clear and over TLS."""
 
 from peers import resources as make
+from peers.control_plane import certificate
 from peers.envoy import AGGREGATED
+from peers.process import Failed, eventually, free_port
 from scenario import scenario
 from scenarios.envoy_http import single_cluster
 from scenarios.grpc_traffic import service
@@ -49,3 +51,69 @@ def grpc_with_the_printed_bootstrap(world):
     for start, text in ((world.grpc_go, plain), (world.grpc_python, more)):
         client = start("xds:///shop", text=text)
         world.watch(client.records["xds:///shop"]).reaches("a")
+
+
+def secured(world):
+    """A relay that lets in clients with a certificate alone, and what `bootstrap` must be told of such a client."""
+    files = {}
+    for name, of in (("relay", "127.0.0.1"), ("client", "client.test"), ("stranger", "stranger.test")):
+        pair = certificate(world.programs.go, of)
+        for kind, text in pair.items():
+            files[name, kind] = world.logs / f"{name}.{kind}"
+            files[name, kind].write_text(text)
+    address = f"127.0.0.1:{free_port()}"
+    tls = f"certificate: '{files['relay', 'certificate']}', private_key: '{files['relay', 'key']}', client_ca: '{files['client', 'certificate']}'"
+    text = (
+        f"listeners: [{{ address: '{address}', tls: {{ {tls} }} }}]\n"
+        f"upstream: {{ xds_servers: [{{ server_uri: 'http://{world.control_plane.address}' }}] }}\n"
+    )
+    world.start_relay(None, address=address, text=text)
+
+    def shows(name):
+        return ["--config", world.relay.config, "--ca", files["relay", "certificate"],
+                "--cert", files[name, "certificate"], "--key", files[name, "key"]]
+
+    return shows
+
+
+def handshakes(world, result):
+    """How many ended so."""
+    wanted = f'distributary_tls_handshakes_total{{result="{result}"}} '
+    found = [line for line in world.relay.page("/metrics").splitlines() if line.startswith(wanted)]
+    return int(found[0].removeprefix(wanted)) if found else 0
+
+
+@scenario("A-01", AGGREGATED, caches=("linear",), relay_only=RELAY)
+def envoy_over_tls(world, dialect):
+    """Both sides show certificates; who shows one of somebody else is not let in, and nobody else notices."""
+    world.control_plane.apply(put=single_cluster(world, dialect, "a"))
+    shows = secured(world)
+    word = dialect.name.removeprefix("ads-")
+
+    def printed(name):
+        return world.relay.bootstrap("envoy", "--dialect", word, "--node-id", name, "--admin-port", "0", *shows(name))
+
+    world.envoy(dialect, node="client", text=printed("client")).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    world.envoy(dialect, node="stranger", text=printed("stranger"))
+    eventually("the stranger is refused", lambda: handshakes(world, "bad_certificate") > 0)
+    world.control_plane.apply(put=[make.endpoints("x", world.backends.http["b"])])
+    traffic.reaches("b")
+    if not handshakes(world, "full"):
+        raise Failed("no handshake was counted")
+
+
+@scenario("A-01", caches=("linear",), relay_only=RELAY)
+def grpc_over_tls(world):
+    """The same for grpc-go and grpcio; they read the printed files themselves."""
+    world.control_plane.apply(put=service("shop", world.backends.grpc["a"]))
+    shows = secured(world)
+    records = []
+    for start, name in ((world.grpc_go, "go"), (world.grpc_python, "python")):
+        client = start("xds:///shop", text=world.relay.bootstrap("grpc", "--node-id", name, *shows("client")))
+        records.append(world.watch(client.records["xds:///shop"]))
+        records[-1].reaches("a")
+    world.control_plane.apply(put=service("shop", world.backends.grpc["b"]))
+    for record in records:
+        record.reaches("b")
