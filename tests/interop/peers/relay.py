@@ -11,11 +11,14 @@ class Relay(Process):
     """`distributary serve` between the control plane and everybody else."""
 
     def __init__(
-        self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, text=None, polls=False
+        self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, text=None, polls=False,
+        listens=False,
     ):
         self.address = address or f"127.0.0.1:{free_port()}"
         self.admin = f"127.0.0.1:{free_port()}"
-        command = [program, "serve", "--listen", self.address, "--admin", self.admin]
+        command = [program, "serve", "--admin", self.admin]
+        if not listens:  # Otherwise the text says where.
+            command += ["--listen", self.address]
         # Without a file where that is enough: so should it be for everybody.
         if polls:
             text = f"upstream: {{ xds_servers: [{{ server_uri: 'rest+http://{upstream}' }}] }}\ntimers: {{ rest_interval: 100ms }}\n"

@@ -67,7 +67,7 @@ def secured(world):
         f"listeners: [{{ address: '{address}', tls: {{ {tls} }} }}]\n"
         f"upstream: {{ xds_servers: [{{ server_uri: 'http://{world.control_plane.address}' }}] }}\n"
     )
-    world.start_relay(None, address=address, text=text)
+    world.start_relay(None, address=address, text=text, listens=True)
 
     def shows(name):
         return ["--config", world.relay.config, "--ca", files["relay", "certificate"],
@@ -83,7 +83,7 @@ def handshakes(world, result):
     return int(found[0].removeprefix(wanted)) if found else 0
 
 
-@scenario("A-01", AGGREGATED, caches=("linear",), relay_only=RELAY)
+@scenario("F-11", AGGREGATED, caches=("linear",), relay_only=RELAY)
 def envoy_over_tls(world, dialect):
     """Both sides show certificates; who shows one of somebody else is not let in, and nobody else notices."""
     world.control_plane.apply(put=single_cluster(world, dialect, "a"))
@@ -104,7 +104,7 @@ def envoy_over_tls(world, dialect):
         raise Failed("no handshake was counted")
 
 
-@scenario("A-01", caches=("linear",), relay_only=RELAY)
+@scenario("F-11", caches=("linear",), relay_only=RELAY)
 def grpc_over_tls(world):
     """The same for grpc-go and grpcio; they read the printed files themselves."""
     world.control_plane.apply(put=service("shop", world.backends.grpc["a"]))
