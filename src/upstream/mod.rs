@@ -22,11 +22,12 @@ mod writer;
 
 pub use failure::Failure;
 pub use files::{
-    Asked, Content, Dictionary, FileWriter, Files, FilesStatus, Format, Found, Sheet, Shelf, Stated, Twice,
+    Asked, Content, Dictionary, FileWriter, Files, FilesStatus, Format, Found, Listed, Sheet, Shelf, Stamp, Stated,
+    Twice,
 };
 pub use frames::Farewell;
 pub use leg::Leg;
-pub use rest::{PollLeg, Polling, RestServer};
+pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
 pub use target::{Settings, Target, reach};
 pub use writer::{Talk, Writer};

@@ -200,6 +200,7 @@ impl World {
     pub(crate) fn sweep(&mut self) {
         let now = self.instant();
         self.scopes.sweep(now);
+        self.sweep_above();
         self.see_ends();
         if !self.calm {
             let pause = self.rng.millis(1000, 10_000);
@@ -221,7 +222,8 @@ impl World {
     pub(crate) fn forget_views(&mut self) {
         let routes = self.lists.as_ref().map(|lists| lists.routes.clone());
         self.scopes = scopes(&self.rules, routes.unwrap_or_default(), self.views);
-        self.zones.iter_mut().for_each(super::feed::Zone::detach);
+        let ours = self.zones.iter_mut().filter(|zone| zone.below.is_none());
+        ours.for_each(super::feed::Zone::detach);
     }
 
     /// When everybody reads the first servers the views of the others end.
@@ -239,7 +241,10 @@ impl World {
         self.sweep();
         self.now += LINGER;
         self.sweep();
+        self.now += LINGER;
+        self.sweep();
         match self.scopes.all().first() {
+            None if self.views_above() > 0 => Err(Broken::new(Rule::Empty, "a view of a relay above is left")),
             Some(view) => Err(Broken::new(
                 Rule::Empty,
                 format!("the view of {:?} is left", view.class()),

@@ -15,6 +15,7 @@ use distributary::xds::{
 
 use super::body::{Content, Type};
 use super::classes::nobody;
+use super::lists::{Source, Upper};
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
 use super::truth::{Step, Truth};
@@ -31,6 +32,12 @@ pub(crate) struct Zone {
     pub(crate) book: Book,
     /// The way through the protocol; without it what changes is published by itself.
     pub(crate) wire: Option<Wire>,
+    /// The way that is no stream.
+    pub(crate) source: Option<Source>,
+    /// A relay in between.
+    pub(crate) upper: Option<Box<Upper>>,
+    /// The zone whose relay in between it feeds.
+    pub(crate) below: Option<usize>,
     pub(crate) wanted: BTreeSet<(Type, Target)>,
     /// What the control plane is about to say.
     news: VecDeque<News>,
@@ -61,6 +68,9 @@ impl Zone {
             attached: false,
             book: Book::new(first..first + 1_000_000),
             wire: way(rng).map(|habits| Wire::new(habits, Node::default())),
+            source: None,
+            upper: None,
+            below: None,
             wanted: BTreeSet::new(),
             news: VecDeque::new(),
             connected: true,
@@ -75,7 +85,10 @@ impl Zone {
         let alone = !std::mem::replace(&mut self.attached, true);
         self.view = view;
         self.book = Book::new(self.book.range());
-        self.wire = self.wire.take().map(|wire| Wire::new(wire.habits, node));
+        self.wire = self.wire.take().map(|wire| wire.anew(node.clone()));
+        if let Some(source) = &mut self.source {
+            source.attach(node);
+        }
         self.wanted.clear();
         self.news.clear();
         self.timer = None;
@@ -243,7 +256,7 @@ impl World {
         if changed.is_empty() {
             return;
         }
-        if here.wire.is_some() {
+        if here.wire.is_some() || here.source.is_some() {
             self.log(|| format!("origin {zone}: {step:?}"));
             let delay = self.delay();
             self.after(delay, Event::Utter(zone, false));
@@ -259,10 +272,13 @@ impl World {
     }
 
     /// The relay's upstream task runs.
-    pub(crate) fn upstream(&mut self, zone: usize) {
+    pub(crate) fn upstream(&mut self, zone: usize) -> Result<(), Broken> {
+        if self.zones[zone].source.is_some() {
+            return self.read_source(zone);
+        }
         if self.zones[zone].wire.is_some() {
             self.write(zone, Vec::new());
-            return;
+            return Ok(());
         }
         let now = self.instant();
         let here = &self.zones[zone];
@@ -277,6 +293,12 @@ impl World {
             self.want(zone, &want);
         }
         self.hear(zone);
+        self.set_lease(zone);
+        Ok(())
+    }
+
+    /// The writer comes again when what nobody wants any more has lingered long enough.
+    pub(crate) fn set_lease(&mut self, zone: usize) {
         let due = self.zones[zone].view.poll_timeout().map(|due| self.time(due));
         let here = &mut self.zones[zone];
         if let Some(due) = due.filter(|due| here.timer.is_none_or(|timer| *due < timer || timer <= self.now)) {

@@ -111,7 +111,13 @@ impl World {
                 return Err(Broken::new(Rule::K04, what));
             }
         }
+        if let Some(node) = node.as_ref().filter(|_| self.lists.is_some()) {
+            self.check_marks(at, node)?;
+        }
         self.check_versions(at, &request)?;
+        if self.zones[at.zone].upper.is_some() {
+            return self.ask_upper(at, &request);
+        }
         let here = &mut self.zones[at.zone];
         let leg = here.wire.as_mut().and_then(|wire| wire.leg(at));
         if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
@@ -131,6 +137,9 @@ impl World {
             let pause = self.rng.millis(2000, 8000);
             self.after(pause, Event::Utter(zone, true));
         }
+        if self.zones[zone].source.is_some() && !beat {
+            self.rewrite(zone);
+        }
         for leg in 0..2 {
             let here = &mut self.zones[zone];
             let Some(link) = here.wire.as_mut().and_then(|wire| wire.legs[leg].link.as_mut()) else {
@@ -145,7 +154,7 @@ impl World {
         }
     }
 
-    fn reply(&mut self, at: At, replies: Vec<Reply>) {
+    pub(crate) fn reply(&mut self, at: At, replies: Vec<Reply>) {
         for reply in replies {
             let dialect = self.zones[at.zone]
                 .wire

@@ -94,6 +94,7 @@ impl World {
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         streams.into_iter().for_each(|id| self.end_at_relay(id));
         self.forget_views();
+        self.forget_sources();
     }
 
     /// The control plane of a zone is gone.

@@ -16,6 +16,8 @@
 //! Seeds from a thousand million on are worlds with lists (`lists/`): two to four servers, a list of some of them for names of
 //! old style and for each of two authorities, with and without `fallback_on_reachability_only`; replicas that lag behind each
 //! other or differ. Servers die, refuse, hang, end streams at once or after one answer, and come back with whatever content.
+//! Some are files, or directories of files, that are torn, emptied, spoiled, moved and removed; some are polled and look at
+//! versions alone; some are relays with a control plane of their own, restart, and now and then are this very relay.
 //! A follower beside each client stream knows whose word it may hear; in a lull in which nothing but the outages goes on, and
 //! when all has healed, clients are compared with the views that they read, and at last with their first servers.
 //!

@@ -185,7 +185,7 @@ impl World {
                     self.after(delay, second);
                 }
             }
-            7 | 8 if self.lists.is_some() => {}
+            7 | 8 if self.lists.is_some() => return self.fault_above(),
             7 | 8 => {
                 let zone = self.rng.below(self.zones.len());
                 if self.zones[zone].connected {

@@ -11,6 +11,7 @@ use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource, State, Targ
 use super::body::{Content, Type};
 use super::client::{Mux, Persona};
 use super::feed::Zone;
+use super::lists::Source;
 use super::tally::{Broken, Rule, Tally};
 use super::truth::{Key, Step};
 use super::world::{Event, World};
@@ -43,9 +44,11 @@ impl World {
 
     /// All must be as it should.
     pub(crate) fn judge(&mut self) -> Result<(), Broken> {
+        self.see_origins();
         for zone in &mut self.zones {
             zone.check(&mut self.tally)?;
         }
+        self.compare_chains()?;
         for (id, stream) in self.streams.iter().filter(|_| self.lists.is_none()) {
             let zone = &self.zones[stream.zone];
             let cut = zone.view.cut();
@@ -171,14 +174,27 @@ impl Zone {
             .wire
             .as_ref()
             .is_some_and(|wire| wire.habits.dialect == Dialect::Sotw);
-        !sotw || kind.full_state()
+        let polled = matches!(self.source, Some(Source::Polled(_)));
+        let above = self.upper.as_ref().is_none_or(|upper| upper.says_gone(kind));
+        !(sotw || polled) && above || kind.full_state()
+    }
+
+    /// H-03: whether its control plane can say nothing of a type.
+    pub(crate) fn cannot_say(&self, kind: Type) -> bool {
+        matches!(self.source, Some(Source::Polled(_))) && kind.type_url().path().is_none()
+    }
+
+    /// Whether a wildcard covers a content; all that a file has it does (I-06).
+    pub(crate) fn covers(&self, content: &Content) -> bool {
+        let files = matches!(self.source, Some(Source::Folder(_)));
+        content.covered || files && !content.name.starts_with("xdstp:")
     }
 
     /// Whether what a wildcard no longer covers goes on to hide what has this name, because nobody can say that it left.
     pub(crate) fn hides(&self, kind: Type, name: &str) -> bool {
         let cut = self.view.cut();
         let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
-        let covered = self.truth.find(kind, name).is_some_and(|content| content.covered);
+        let covered = self.truth.find(kind, name).is_some_and(|content| self.covers(content));
         let stale = |state: &State| state.resource(&Name::from(name)).is_some();
         (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
     }
@@ -208,7 +224,7 @@ impl Zone {
         let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
         for (kind, target) in wanted {
             let hidden = matches!(target, Target::Name(name) if self.hides(*kind, name.as_str()));
-            if self.withholds(*kind, *target == Target::Wildcard) || hidden {
+            if self.withholds(*kind, *target == Target::Wildcard) || hidden || self.cannot_say(*kind) {
                 continue;
             }
             let slot = cut.slot(kind.type_url());
@@ -227,7 +243,7 @@ impl Zone {
                     }
                     self.truth
                         .of(*kind)
-                        .filter(|content| content.covered)
+                        .filter(|content| self.covers(content))
                         .map(truth)
                         .collect()
                 }
@@ -251,7 +267,9 @@ impl Zone {
 
     /// K-23: what is asked of the control plane is what is wanted and not covered, once.
     fn check_asked(&self, cut: &Cut) -> Result<(), Broken> {
-        let Some(wire) = &self.wire else { return Ok(()) };
+        let Some(wire) = self.wire.as_ref().filter(|_| self.upper.is_none()) else {
+            return Ok(());
+        };
         let mut asked: BTreeSet<(Type, Target)> = BTreeSet::new();
         for (kind, served) in wire
             .legs

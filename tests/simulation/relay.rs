@@ -51,7 +51,7 @@ impl Stream {
 }
 
 /// A type is dealt with when it has a response, or needs none and waits for no acknowledgement.
-fn is_dealt_with(server: &Server, response: Option<&Response>, type_url: &TypeUrl) -> bool {
+pub(crate) fn is_dealt_with(server: &Server, response: Option<&Response>, type_url: &TypeUrl) -> bool {
     match response {
         Some(response) => response.type_url == *type_url,
         None => !server
@@ -179,7 +179,7 @@ impl World {
     /// The stream's task runs: what rang, what is wanted, what can be said.
     pub(crate) fn turn(&mut self, id: u64) -> Result<(), Broken> {
         let Some(mut stream) = self.streams.remove(&id) else {
-            return Ok(());
+            return self.turn_ahead(id);
         };
         let spoken = if stream.at_relay {
             self.speak(id, &mut stream)

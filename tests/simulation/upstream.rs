@@ -12,6 +12,7 @@ use distributary::xds::{Changes, Standing, Target, Update, Want};
 
 use super::body::{Type, read};
 use super::feed::Zone;
+use super::lists::Ahead;
 use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
 use super::wire::Up;
@@ -25,6 +26,8 @@ pub(crate) struct Wire {
     /// What the view has asked for.
     pub(crate) wanted: BTreeSet<(Type, Target)>,
     timer: Option<Duration>,
+    /// The relay whose it is.
+    relay: String,
 }
 
 /// One of the two streams.
@@ -55,6 +58,8 @@ pub(crate) enum Stage {
 pub(crate) struct Link {
     pub(crate) id: u64,
     pub(crate) session: Session,
+    /// Where the control plane is a relay: that one's half.
+    pub(crate) ahead: Option<Box<Ahead>>,
     pub(crate) up: Pipe<Request>,
     pub(crate) down: Pipe<Reply>,
     pub(crate) answered: bool,
@@ -93,9 +98,14 @@ const IDLE: Duration = Duration::from_secs(10);
 
 impl Wire {
     pub(crate) fn new(habits: Habits, node: Node) -> Self {
+        Self::above(habits, node, "relay")
+    }
+
+    /// The writer of a view of this relay.
+    pub(crate) fn above(habits: Habits, node: Node, relay: &str) -> Self {
         let settings = Arc::new(ClientSettings {
             types: Default::default(),
-            relay_id: "relay".to_owned(),
+            relay_id: relay.to_owned(),
             does_not_exist: Duration::from_secs(15),
             wildcard_quiet: Duration::from_millis(250),
             features: Default::default(),
@@ -115,8 +125,14 @@ impl Wire {
             legs: [leg(), leg()],
             wanted: BTreeSet::new(),
             timer: None,
+            relay: relay.to_owned(),
             habits,
         }
+    }
+
+    /// The same for a view that begins.
+    pub(crate) fn anew(self, node: Node) -> Self {
+        Self::above(self.habits, node, &self.relay)
     }
 
     fn tell(&mut self, told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
@@ -274,6 +290,7 @@ impl World {
             leg.link = Some(Link {
                 id,
                 session,
+                ahead: None,
                 up: Pipe::default(),
                 down: Pipe::default(),
                 answered: false,

@@ -15,7 +15,7 @@ use super::body::Type;
 use super::classes::{self, Profile};
 use super::client::{Act, Client};
 use super::feed::Zone;
-use super::lists::Lists;
+use super::lists::{Lists, Pass};
 use super::relay::Stream;
 use super::rng::Rng;
 use super::tally::{Broken, Rule, Tally};
@@ -59,6 +59,17 @@ pub(crate) enum Event {
     Sway(usize),
     /// A server takes over what another one has.
     Adopt,
+    /// The relay looks at the files of a server.
+    Look(usize),
+    /// Something happens between the relay and a server that it polls.
+    Poll(Pass),
+}
+
+impl Event {
+    /// What goes on for ever, whether anything happens or not.
+    const fn is_routine(&self) -> bool {
+        matches!(self, Self::Poll(_))
+    }
 }
 
 /// Messages on their way in one direction of one stream.
@@ -166,6 +177,9 @@ pub(crate) struct World {
     pub(crate) now: Duration,
     queue: BTreeMap<(Duration, u64), Event>,
     order: u64,
+    /// How many events in the queue are no routine, and when the last such happened.
+    lively: usize,
+    stirred: Duration,
     pub(crate) rng: Rng,
     pub(crate) tally: Tally,
     lines: VecDeque<String>,
@@ -191,6 +205,8 @@ pub(crate) struct World {
     pub(crate) slowness: usize,
 }
 
+/// Longer than any back-off of polls.
+const ROUTINE: Duration = Duration::from_secs(200);
 /// A world that does not come to rest within so many steps never will.
 const RESTLESS: u64 = 60_000;
 
@@ -232,6 +248,8 @@ impl World {
             now: Duration::ZERO,
             queue: BTreeMap::new(),
             order: 0,
+            lively: 0,
+            stirred: Duration::ZERO,
             rng,
             tally: Tally::default(),
             lines: VecDeque::new(),
@@ -264,6 +282,7 @@ impl World {
 
     pub(crate) fn at(&mut self, time: Duration, event: Event) {
         self.order += 1;
+        self.lively += usize::from(!event.is_routine());
         self.queue.insert((time.max(self.now), self.order), event);
     }
 
@@ -303,10 +322,10 @@ impl World {
         Ok(())
     }
 
-    /// Runs until nothing is left to happen.
+    /// Runs until nothing is left to happen but routine, and that has long brought nothing.
     pub(crate) fn rest(&mut self) -> Result<(), Broken> {
         let end = self.tally.steps + RESTLESS;
-        while self.step()? {
+        while (self.lively > 0 || self.now < self.stirred + ROUTINE) && self.step()? {
             if self.tally.steps > end {
                 return Err(Broken::new(Rule::Held, "the world does not come to rest"));
             }
@@ -330,6 +349,10 @@ impl World {
         };
         self.now = time;
         self.tally.steps += 1;
+        if !event.is_routine() {
+            self.lively -= 1;
+            self.stirred = time;
+        }
         self.happen(event)?;
         self.see_views();
         let woken = std::mem::take(&mut *self.woken.0.lock().expect("one thread"));
@@ -344,7 +367,7 @@ impl World {
         match event {
             Event::Plan(zone) => self.plan(zone),
             Event::Step(zone, step) => self.change(zone, &step),
-            Event::Upstream(zone) => self.upstream(zone),
+            Event::Upstream(zone) => return self.upstream(zone),
             Event::Hop(hop) => return self.hop(hop),
             Event::Utter(zone, beat) => self.utter(zone, beat),
             Event::ToRelay(stream) => return self.arrive_at_relay(stream),
@@ -362,6 +385,8 @@ impl World {
             Event::Silence(zone, kind, name) => self.silence(zone, kind, name),
             Event::Sway(server) => return self.sway(server),
             Event::Adopt => self.adopt(),
+            Event::Look(server) => return self.look(server),
+            Event::Poll(pass) => return self.pass_on(pass),
         }
         Ok(())
     }

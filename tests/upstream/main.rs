@@ -12,6 +12,7 @@ mod dialects;
 mod endings;
 mod identity;
 mod plane;
+mod pollers;
 mod polling;
 mod reaching;
 mod shown;

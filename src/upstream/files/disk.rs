@@ -14,9 +14,9 @@ use rustix::fs::OFlags;
 use super::sheet::Format;
 use crate::upstream::clock::unix;
 
-/// What changes with a file's content, as far as the file system tells (I-07).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+/// What changes with a file's content, as far as the file system tells (I-07). By default that of an old file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
     device: u64,
     inode: u64,
     len: u64,
@@ -25,7 +25,7 @@ pub(super) struct Stamp {
 }
 
 /// A file by its name, and its stamp if it may be looked at.
-pub(super) type Listed = (OsString, Result<Stamp, String>);
+pub type Listed = (OsString, Result<Stamp, String>);
 
 /// Two writes within this time may leave the same stamp.
 const COARSE: Duration = Duration::from_secs(2);

@@ -24,6 +24,7 @@ use crate::telemetry::FileMetrics;
 use crate::xds::{Dialect, Standing};
 pub use asked::Asked;
 pub use content::{Content, Twice};
+pub use disk::{Listed, Stamp};
 pub use sheet::{Dictionary, Format, Sheet, Stated};
 pub use shelf::{Found, Shelf};
 use watcher::Watcher;

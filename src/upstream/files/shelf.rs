@@ -101,14 +101,26 @@ impl Shelf {
 
     /// Looks at the files, and reads those that are not as they were.
     pub fn look(&mut self, now: Instant) -> Found {
+        let listed = self.list();
+        self.handle_look(listed, disk::read, now)
+    }
+
+    /// The same for files that need not be on a disk: which there are, sorted by their names, or why that cannot be told; and how
+    /// one is read, up to so many bytes.
+    pub fn handle_look(
+        &mut self,
+        listed: Result<Vec<Listed>, String>,
+        read: impl Fn(&Path, usize) -> Result<(Stamp, Vec<u8>), String>,
+        now: Instant,
+    ) -> Found {
         let mut found = Found::default();
         let mut faults = Vec::new();
         let mut changed = false;
-        match self.list() {
+        match listed {
             Ok(listed) => {
                 let (names, stamps) = listed.into_iter().unzip();
                 changed |= self.arrange(names);
-                changed |= self.read(stamps, now, &mut found.warnings);
+                changed |= self.read(stamps, read, now, &mut found.warnings);
             }
             Err(fault) => faults.push(format!("{}: {fault}", self.path.display())),
         }
@@ -165,7 +177,13 @@ impl Shelf {
     }
 
     /// Whether anything good is another than before. What is as it was is not read again.
-    fn read(&mut self, stamps: Vec<Result<Stamp, String>>, now: Instant, warnings: &mut Vec<String>) -> bool {
+    fn read(
+        &mut self,
+        stamps: Vec<Result<Stamp, String>>,
+        read: impl Fn(&Path, usize) -> Result<(Stamp, Vec<u8>), String>,
+        now: Instant,
+        warnings: &mut Vec<String>,
+    ) -> bool {
         let (mut left, of) = (self.limit, self.files.len());
         let mut changed = false;
         let mut due = clock::now() + PROGRESS;
@@ -180,7 +198,7 @@ impl Shelf {
                 tracing::info!(path = %self.path.display(), read = at, of, "reading files");
             }
             let path = called(&self.path, name);
-            changed |= kept.renew(&path, left, &self.dictionary, now, warnings);
+            changed |= kept.renew(&path, read(&path, left), &self.dictionary, now, warnings);
             left = left.saturating_sub(kept.len);
         }
         changed
@@ -216,12 +234,12 @@ impl Kept {
     fn renew(
         &mut self,
         path: &Path,
-        limit: usize,
+        read: Result<(Stamp, Vec<u8>), String>,
         dictionary: &Dictionary,
         now: Instant,
         warnings: &mut Vec<String>,
     ) -> bool {
-        let (stamp, content) = match disk::read(path, limit) {
+        let (stamp, content) = match read {
             Ok(read) => read,
             Err(fault) => {
                 self.stamp = None;

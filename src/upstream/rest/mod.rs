@@ -5,12 +5,14 @@
 
 mod exchange;
 mod leg;
+mod poller;
 mod topic;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use leg::PollLeg;
+pub use poller::{Poller, Question};
 
 use super::clock::{dice, now};
 use super::token::Token;

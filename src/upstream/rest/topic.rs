@@ -4,18 +4,13 @@
 //! know what answers say.
 
 use std::collections::BTreeSet;
-use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use super::exchange::{Link, Reply};
 use crate::proto::google::rpc;
 use crate::protocol::Backoff;
-use crate::upstream::clock::dice;
-use crate::upstream::failure::Failure;
 use crate::xds::{Name, Target, Want};
 
-pub(super) type Outcome = (Result<Reply, Failure>, Option<Link>);
-
+#[derive(Debug)]
 pub(super) struct Topic {
     wildcard: bool,
     names: BTreeSet<Name>,
@@ -25,9 +20,11 @@ pub(super) struct Topic {
     pub(super) fault: Option<rpc::Status>,
     /// What is wanted has changed since the last answer: many servers look at the version alone.
     pub(super) changed: bool,
+    /// Whether it had changed before the last answer.
+    pub(super) answers_change: bool,
     pub(super) due: Instant,
-    pub(super) under_way: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
-    pub(super) link: Option<Link>,
+    /// Whether an answer is waited for.
+    pub(super) asked: bool,
     backoff: Backoff,
     /// What was wrong with the last poll.
     trouble: Option<String>,
@@ -44,9 +41,9 @@ impl Topic {
             version: String::new(),
             fault: None,
             changed: true,
+            answers_change: false,
             due: now,
-            under_way: None,
-            link: None,
+            asked: false,
             backoff: Backoff::default(),
             trouble: None,
         }
@@ -61,7 +58,7 @@ impl Topic {
         }
         if want.wanted {
             self.changed = true;
-            self.under_way = None;
+            self.asked = false;
             // What failed is not asked more often because more is wanted of it.
             if self.trouble.is_none() {
                 self.due = now;
@@ -81,16 +78,18 @@ impl Topic {
         self.names.iter().map(Name::to_string).collect()
     }
 
-    pub(super) fn answered(&mut self, interval: Duration, now: Instant) {
+    pub(super) fn answered(&mut self, interval: Duration, dice: f64, now: Instant) {
+        self.asked = false;
         self.backoff = Backoff::default();
         self.trouble = None;
-        self.due = now + interval.mul_f64(1.0 + SPREAD * (2.0 * dice() - 1.0));
+        self.due = now + interval.mul_f64(1.0 + SPREAD * (2.0 * dice - 1.0));
     }
 
     /// How long until it is tried again.
-    pub(super) fn failed(&mut self, failure: &Failure, now: Instant) -> Duration {
-        self.trouble = Some(failure.to_string());
-        let wait = self.backoff.handle_failure(dice());
+    pub(super) fn failed(&mut self, trouble: String, dice: f64, now: Instant) -> Duration {
+        self.asked = false;
+        self.trouble = Some(trouble);
+        let wait = self.backoff.handle_failure(dice);
         self.due = now + wait;
         wait
     }

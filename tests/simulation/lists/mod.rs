@@ -2,11 +2,17 @@
 //!
 //! Owns the lists, the servers' moods, and the writers of views as they come and go. Refuses to know what a session makes of it.
 
+mod folder;
 mod follower;
 mod moves;
+mod polled;
+mod upper;
 mod verdict;
 
+pub(crate) use folder::Folder;
 pub(crate) use follower::Follower;
+pub(crate) use polled::{Pass, Polled};
+pub(crate) use upper::{Ahead, Upper};
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -48,6 +54,12 @@ enum Mood {
     AnswersOnce,
 }
 
+/// A server that is not asked over a stream.
+pub(crate) enum Source {
+    Folder(Box<Folder>),
+    Polled(Box<Polled>),
+}
+
 /// Authorities that somebody serves.
 const SERVED: &[&str] = &["a", "b"];
 /// What clients ask for: also what nobody serves (F-15).
@@ -70,6 +82,38 @@ impl Lists {
     /// The servers of an authority, by priority.
     fn servers(&self, authority: Option<&str>) -> &[usize] {
         self.routes.route(authority).map_or(&[], |route| &route.servers)
+    }
+}
+
+impl Source {
+    fn some(rng: &mut Rng) -> Option<Self> {
+        match rng.below(10) {
+            0 | 1 => Some(Self::Folder(Box::new(Folder::new(rng)))),
+            2 | 3 => Some(Self::Polled(Box::new(Polled::new(rng)))),
+            _ => None,
+        }
+    }
+
+    fn folder(&mut self) -> Option<&mut Folder> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Polled(_) => None,
+        }
+    }
+
+    fn polled(&mut self) -> Option<&mut Polled> {
+        match self {
+            Self::Polled(polled) => Some(polled),
+            Self::Folder(_) => None,
+        }
+    }
+
+    /// A view begins, in which nothing is known.
+    pub(crate) fn attach(&mut self, node: Node) {
+        match self {
+            Self::Folder(folder) => folder.attach(),
+            Self::Polled(polled) => polled.attach(node),
+        }
     }
 }
 
@@ -98,7 +142,9 @@ impl World {
                     _ if rng.chance(75) => original.replica(first(server)),
                     _ => Truth::under(SERVED, first(server), rng),
                 };
-                zone.wire = Some(Wire::new(Habits::of_server(server, rng), Node::default()));
+                zone.source = Source::some(rng);
+                let habits = Habits::of_server(server, rng);
+                zone.wire = zone.source.is_none().then(|| Wire::new(habits, Node::default()));
                 zone
             })
             .collect();
@@ -110,7 +156,8 @@ impl World {
         let routes = Routes::new(top, authorities);
         self.rules = Classes::default();
         self.views = 0;
-        self.profiles = vec![ANYBODY; servers];
+        self.with_uppers();
+        self.profiles = vec![ANYBODY; self.zones.len()];
         self.scopes = classes::scopes(&self.rules, routes.clone(), self.views);
         self.lists = Some(Box::new(Lists {
             routes,
@@ -126,6 +173,14 @@ impl World {
         for server in 0..servers {
             let pause = self.rng.millis(500, 30_000);
             self.after(pause, Event::Sway(server));
+            let kind = match &self.zones[server].source {
+                Some(Source::Folder(_)) => "files",
+                Some(Source::Polled(_)) => "polled",
+                None if self.zones[server].upper.is_some() => "a relay",
+                None => "streams",
+            };
+            self.log(|| format!("server {server}: {kind}"));
+            self.write_files(server, Mood::Fine);
         }
         self.after(Duration::from_secs(5), Event::Adopt);
     }
@@ -154,6 +209,7 @@ impl World {
         }
         self.log(|| format!("origin {server}: {mood:?}"));
         self.zones[server].connected = mood != Mood::Refuses;
+        self.write_files(server, mood);
         if mood == Mood::Fine {
             return Ok(());
         }
@@ -174,10 +230,38 @@ impl World {
     fn copy(&mut self) {
         let (to, from) = (self.rng.below(self.zones.len()), self.rng.below(self.zones.len()));
         self.log(|| format!("origin {to}: takes over what {from} has"));
-        let other = self.zones[from].truth.clone();
+        let other = self.zones[self.origin(from)].truth.clone();
+        let to = self.origin(to);
         self.zones[to].truth.adopt(&other);
         let delay = self.delay();
         self.after(delay, Event::Utter(to, false));
+    }
+
+    /// A server that is no stream has changed its mind.
+    pub(crate) fn rewrite(&mut self, server: usize) {
+        if let Some(mood) = self.lists.as_ref().map(|lists| lists.moods[server]) {
+            self.write_files(server, mood);
+        }
+    }
+
+    /// The turn of whoever writes the view of a server that is no stream.
+    pub(crate) fn read_source(&mut self, server: usize) -> Result<(), Broken> {
+        match &self.zones[server].source {
+            Some(Source::Folder(_)) => self.read_files(server),
+            Some(Source::Polled(_)) => self.write_polls(server, Vec::new()),
+            None => Ok(()),
+        }
+    }
+
+    /// The relay begins anew, and looks at the files once more.
+    pub(crate) fn forget_sources(&mut self) {
+        for server in 0..self.zones.len() {
+            if let Some(folder) = self.zones[server].source.as_mut().and_then(Source::folder) {
+                folder.forget();
+                let delay = self.rng.millis(0, 200);
+                self.after(delay, Event::Look(server));
+            }
+        }
     }
 
     /// Whether a connection comes to nothing, slowly.
@@ -185,7 +269,7 @@ impl World {
         let hangs = self
             .lists
             .as_ref()
-            .is_some_and(|lists| lists.moods[at.zone] == Mood::Hangs);
+            .is_some_and(|lists| lists.moods.get(at.zone) == Some(&Mood::Hangs));
         if hangs {
             self.after(CONNECT, Event::Hop(Hop::TimedOut(at)));
         }
@@ -194,7 +278,7 @@ impl World {
 
     /// What a server says in its present mood.
     pub(crate) fn cut_short(&self, zone: usize, replies: Vec<Reply>) -> Vec<Reply> {
-        match self.lists.as_ref().map(|lists| lists.moods[zone]) {
+        match self.lists.as_ref().and_then(|lists| lists.moods.get(zone)).copied() {
             Some(Mood::Closes) => vec![Reply::Close],
             Some(Mood::AnswersOnce) if !replies.is_empty() => {
                 replies.into_iter().take(1).chain([Reply::Close]).collect()
@@ -214,8 +298,15 @@ impl World {
         };
         let declared: Vec<&&String> = declared.iter().filter(|version| !version.is_empty()).collect();
         self.tally.hit(Rule::G12);
-        let mark = format!(".s{}", at.zone);
-        if let Some(version) = declared.iter().find(|version| !version.ends_with(&mark)) {
+        let (mark, relay) = (format!(".s{}", at.zone), self.zones[at.zone].upper.is_some());
+        let foreign = |version: &str| {
+            if relay {
+                version.contains('.')
+            } else {
+                !version.ends_with(&mark)
+            }
+        };
+        if let Some(version) = declared.iter().find(|version| foreign(version)) {
             let what = format!("server {} is told of the version {version}", at.zone);
             return Err(Broken::new(Rule::G12, what));
         }
@@ -258,7 +349,7 @@ impl World {
     /// Everybody behaves, but servers that cannot be reached stay so.
     pub(crate) fn lull(&mut self) -> Result<(), Broken> {
         let Some(lists) = &self.lists else { return Ok(()) };
-        let restless: Vec<usize> = (0..self.zones.len())
+        let restless: Vec<usize> = (0..lists.moods.len())
             .filter(|server| lists.moods[*server] == Mood::AnswersOnce)
             .collect();
         for server in restless {
@@ -280,6 +371,7 @@ impl World {
         if self.lists.is_none() {
             return Ok(());
         }
+        self.mend_loops();
         for _ in 0..self.rng.below(4) {
             self.copy();
         }
@@ -292,7 +384,9 @@ impl World {
             }
             let delay = self.delay();
             self.after(delay, Event::Utter(server, false));
-            self.turn_to(server, Mood::Fine)?;
+            if self.zones[server].below.is_none() {
+                self.turn_to(server, Mood::Fine)?;
+            }
         }
         Ok(())
     }

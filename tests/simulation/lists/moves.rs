@@ -7,9 +7,21 @@ use std::collections::BTreeMap;
 use distributary::xds::Standing;
 
 use super::follower::{Follower, Reading};
+use crate::feed::Zone;
 use crate::relay::Stream;
 use crate::tally::{Broken, Rule};
 use crate::world::World;
+
+impl Zone {
+    /// G-12: another server stands in for this one.
+    fn stand_in(&mut self) {
+        let legs = self.wire.iter_mut().flat_map(|wire| &mut wire.legs);
+        legs.for_each(|leg| leg.stood_in = leg.stood_in.or(Some(false)));
+        if let Some(polled) = self.source.as_mut().and_then(super::Source::polled) {
+            polled.stand_in();
+        }
+    }
+}
 
 impl World {
     /// What the session says, having settled where it reads.
@@ -124,8 +136,7 @@ impl World {
                 return Err(Broken::new(Rule::G03, what));
             }
             for server in servers.iter().take(to) {
-                let legs = self.zones[*server].wire.iter_mut().flat_map(|wire| &mut wire.legs);
-                legs.for_each(|leg| leg.stood_in = leg.stood_in.or(Some(false)));
+                self.zones[*server].stand_in();
             }
         }
         Ok(())
@@ -144,7 +155,8 @@ impl World {
                 .count()
         };
         let expected: usize = sessions.map(authorities).sum();
-        let views = self.zones.iter().enumerate().filter(|(_, zone)| zone.attached);
+        let zones = self.zones.iter().enumerate().filter(|(_, zone)| zone.below.is_none());
+        let views = zones.filter(|(_, zone)| zone.attached);
         let readers: BTreeMap<usize, usize> = views.map(|(at, zone)| (at, zone.view.readers().0)).collect();
         if readers.values().sum::<usize>() != expected {
             let what = format!("{expected} authorities of sessions are read at {readers:?}");

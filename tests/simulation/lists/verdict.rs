@@ -139,7 +139,7 @@ impl World {
                     rules.push(Rule::Held);
                     let hides = home
                         .get(&authority(name))
-                        .is_some_and(|at| self.zones[*at].hides(*kind, name));
+                        .is_some_and(|at| self.zones[*at].hides(*kind, name) || self.zones[*at].cannot_say(*kind));
                     if held(name) != Some(*revision) && !hides {
                         let what = format!("client {id} on stream {stream}: {kind:?} {name} is @{revision}");
                         return Err(Broken::new(
@@ -168,12 +168,12 @@ impl World {
     fn expected_of(&self, kind: Type, mux: &Mux, home: &BTreeMap<Option<String>, usize>) -> BTreeMap<String, u64> {
         let mut expected = BTreeMap::new();
         for (authority, server) in home {
-            let truth = &self.zones[*server].truth;
+            let (zone, truth) = (&self.zones[*server], &self.zones[*server].truth);
             let ours = |name: &&String| self::authority(name) == *authority;
             let names = mux.names.iter().filter(ours).filter_map(|name| truth.find(kind, name));
             let covered = truth
                 .of(kind)
-                .filter(|it| mux.wildcard && authority.is_none() && it.covered);
+                .filter(|it| mux.wildcard && authority.is_none() && zone.covers(it));
             expected.extend(names.chain(covered).map(|it| (it.name.clone(), it.revision)));
         }
         expected

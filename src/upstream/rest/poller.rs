@@ -1,0 +1,257 @@
+//! What a view asks a polled server for, and what its answers change.
+//!
+//! Owns the machine of one way to the server, and when each type is polled. For the machine it is one stream: it begins with the
+//! first poll and ends with the first failure, after which everything is asked for anew. Refuses to know HTTP, JSON and clocks.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::topic::Topic;
+use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use crate::protocol::{Client, Received, Request};
+use crate::xds::{Changes, Slot, Standing, Target, TypeUrl, Want};
+
+/// Polls one server for one view, without touching it.
+///
+/// Inputs are `handle_*`; [`poll_question`](Self::poll_question) and [`poll_timeout`](Self::poll_timeout) are due after each.
+#[derive(Debug)]
+pub struct Poller {
+    client: Client,
+    interval: Duration,
+    topics: BTreeMap<TypeUrl, Topic>,
+    /// Whether the server answered after its last failure.
+    answers: bool,
+    failing: bool,
+    nonce: u64,
+}
+
+/// One poll.
+#[derive(Debug)]
+pub struct Question {
+    /// Of which type; there is at most one of each on its way.
+    pub type_url: TypeUrl,
+    /// Where to ask.
+    pub path: String,
+    /// What to ask.
+    pub request: DiscoveryRequest,
+}
+
+impl Poller {
+    /// One that asks for nothing yet; `interval` is the time from an answer to the next poll.
+    #[must_use]
+    pub const fn new(client: Client, interval: Duration) -> Self {
+        Self {
+            client,
+            interval,
+            topics: BTreeMap::new(),
+            answers: false,
+            failing: false,
+            nonce: 0,
+        }
+    }
+
+    /// Whether the server answered after its last failure.
+    #[must_use]
+    pub const fn answers(&self) -> bool {
+        self.answers
+    }
+
+    /// Whether every poll of late came to nothing.
+    #[must_use]
+    pub const fn failing(&self) -> bool {
+        self.failing
+    }
+
+    /// Whether the answer to the last question about this type is waited for. It is not when more is wanted than it asked for.
+    #[must_use]
+    pub fn awaits(&self, type_url: &TypeUrl) -> bool {
+        self.topics.get(type_url).is_some_and(|topic| topic.asked)
+    }
+
+    /// Whether anything of this type is asked for.
+    #[must_use]
+    pub fn asks(&self, type_url: &TypeUrl) -> bool {
+        self.topics.contains_key(type_url)
+    }
+
+    /// Whether anything is asked for.
+    #[must_use]
+    pub fn asks_anything(&self) -> bool {
+        !self.topics.is_empty()
+    }
+
+    /// What is wrong with one of the types, and when that is asked for again.
+    #[must_use]
+    pub fn trouble(&self) -> Option<(String, Instant)> {
+        self.topics.values().find_map(Topic::trouble)
+    }
+
+    /// G-08: what failed has to answer before it counts again. `None`: nothing is wanted.
+    #[must_use]
+    pub fn standing(&self) -> Option<Standing> {
+        let standing = match (self.failing, self.answers) {
+            (true, _) => Standing::Failing,
+            (false, true) => Standing::Up,
+            (false, false) => Standing::Trying,
+        };
+        self.client.wanted().then_some(standing)
+    }
+
+    /// Something is wanted, or no more.
+    pub fn handle_want(&mut self, want: &Want, now: Instant) -> Vec<Changes> {
+        let topic = self.topics.entry(want.type_url.clone());
+        let topic = topic.or_insert_with(|| Topic::new(now));
+        topic.want(want, now);
+        if !topic.is_wanted() {
+            self.topics.remove(&want.type_url);
+        }
+        self.client.handle_want(want)
+    }
+
+    /// Something is wanted of which an earlier run of the relay knew this.
+    pub fn handle_restored(&mut self, type_url: &TypeUrl, target: &Target, slot: &Slot) -> Option<Changes> {
+        self.client.handle_restored(type_url, target, slot)
+    }
+
+    /// G-12: another server stands in. This one is not told what it said before.
+    pub fn handle_superseded(&mut self) {
+        self.topics.values_mut().for_each(|topic| topic.changed = true);
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
+        let changes = self.client.handle_timeout(now);
+        let due = self.topics.values().any(|topic| topic.due <= now);
+        if due && self.client.wanted() && !self.client.connected() {
+            // After a failure everything is asked for anew.
+            self.client.handle_superseded();
+            self.client.handle_connected(Duration::ZERO);
+        }
+        changes
+    }
+
+    /// What the server found wrong with its last answers is told with the next poll: the type, and what was wrong.
+    pub fn poll_refusal(&mut self, now: Instant) -> Option<(String, String)> {
+        while let Some(request) = self.client.poll_request(now) {
+            let Request::Sotw(request) = request else { continue };
+            let Some(topic) = self.topics.get_mut(&TypeUrl::new(&request.type_url)) else {
+                continue;
+            };
+            topic.version = request.version_info;
+            topic.fault = request.error_detail;
+            if let Some(fault) = &topic.fault {
+                // The version that counts then is good for what was asked before alone.
+                topic.changed |= topic.answers_change;
+                return Some((request.type_url, fault.message.clone()));
+            }
+        }
+        None
+    }
+
+    /// The next poll that is due. After all refusals.
+    pub fn poll_question(&mut self, now: Instant) -> Option<Question> {
+        if !self.client.connected() {
+            return None;
+        }
+        for (type_url, topic) in &mut self.topics {
+            // H-03: a type without a path cannot be polled.
+            let Some(path) = type_url.path().filter(|_| !topic.asked && topic.due <= now) else {
+                continue;
+            };
+            topic.asked = true;
+            let version_info = if topic.changed {
+                String::new()
+            } else {
+                topic.version.clone()
+            };
+            let request = DiscoveryRequest {
+                version_info,
+                node: Some(self.client.node().clone()),
+                resource_names: topic.names(),
+                type_url: type_url.url().to_owned(),
+                error_detail: topic.fault.clone(),
+                ..Default::default()
+            };
+            let type_url = type_url.clone();
+            return Some(Question {
+                type_url,
+                path,
+                request,
+            });
+        }
+        None
+    }
+
+    /// The server has answered; without a response, what it said last still holds. `dice` is evenly spread over 0 to 1.
+    pub fn handle_answer(
+        &mut self,
+        type_url: &TypeUrl,
+        response: Option<DiscoveryResponse>,
+        dice: f64,
+        now: Instant,
+    ) -> Vec<Changes> {
+        let Some(topic) = self.topics.get_mut(type_url) else {
+            return Vec::new();
+        };
+        topic.answered(self.interval, dice, now);
+        (self.answers, self.failing) = (true, false);
+        if !self.client.connected() {
+            // Another poll failed in the meantime: this answer is to a question that is not open any more.
+            topic.due = now;
+            return Vec::new();
+        }
+        let Some(response) = response else {
+            return Vec::new();
+        };
+        topic.answers_change = std::mem::take(&mut topic.changed);
+        self.nonce += 1;
+        let response = DiscoveryResponse {
+            type_url: type_url.url().to_owned(),
+            nonce: self.nonce.to_string(),
+            ..response
+        };
+        self.client.handle_sotw(response, now)
+    }
+
+    /// What was in the last response, if nobody has asked yet.
+    pub const fn take_received(&mut self) -> Option<Received> {
+        self.client.take_received()
+    }
+
+    /// A poll failed, for this reason: of this type `alone`, or as any other would have. How long to wait, and what that
+    /// changes. `dice` is evenly spread over 0 to 1.
+    pub fn handle_failure(
+        &mut self,
+        type_url: &TypeUrl,
+        why: String,
+        alone: bool,
+        dice: f64,
+        now: Instant,
+    ) -> (Duration, Vec<Changes>) {
+        let Some(topic) = self.topics.get_mut(type_url) else {
+            return (Duration::ZERO, Vec::new());
+        };
+        let wait = topic.failed(why, dice, now);
+        if alone {
+            return (wait, Vec::new());
+        }
+        // H-07: what was good stays; what is waited for is not waited for while nobody is there to answer.
+        (self.answers, self.failing) = (false, true);
+        for topic in self.topics.values_mut() {
+            topic.changed = true;
+        }
+        let lost = match self.client.connected() {
+            true => self.client.handle_disconnected(),
+            false => Vec::new(),
+        };
+        (wait, lost)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let idle = self.topics.iter().filter(|(_, topic)| !topic.asked);
+        let due = idle.filter(|(type_url, _)| type_url.path().is_some());
+        due.map(|(_, topic)| topic.due).chain(self.client.poll_timeout()).min()
+    }
+}

@@ -1,0 +1,404 @@
+//! A server of a list that is polled over REST (H-07).
+//!
+//! Owns the polls on their way, and the server that looks at versions alone. Refuses to know HTTP and JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use distributary::protocol::{Client, ClientSettings, Demand, Leg, Request};
+use distributary::upstream::{Poller, Question};
+use distributary::xds::{Changes, Dialect, Standing, Target, Want};
+
+use super::Mood;
+use crate::body::Type;
+use crate::rng::Rng;
+use crate::served::{entry, spoil};
+use crate::tally::{Broken, Rule};
+use crate::truth::Truth;
+use crate::world::{Event, World};
+
+/// The two ways to a server that is polled.
+pub(crate) struct Polled {
+    demand: Demand,
+    ways: [Way; 2],
+    /// How many answers in a hundred have something wrong in them.
+    noise: usize,
+    timer: Option<Duration>,
+    superseded: bool,
+}
+
+struct Way {
+    poller: Poller,
+    /// The polls whose answers are waited for.
+    asked: BTreeMap<Type, u64>,
+    /// L-20: types that must be asked for without a version.
+    clean: BTreeSet<Type>,
+}
+
+/// One poll.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Poll {
+    server: usize,
+    way: usize,
+    kind: Type,
+    id: u64,
+}
+
+/// Something that happens on the way.
+#[derive(Debug)]
+pub(crate) enum Pass {
+    /// It may be time for the next polls.
+    Due(usize),
+    Asked(Poll, Box<DiscoveryRequest>),
+    Answered(Poll, Box<Outcome>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    News(DiscoveryResponse),
+    Same,
+    /// The poll failed: alone, or because nobody is there.
+    Failed(bool),
+}
+
+const INTERVAL: Duration = Duration::from_secs(20);
+/// How long the relay waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Polled {
+    pub(super) fn new(rng: &mut Rng) -> Self {
+        Self {
+            noise: if rng.chance(30) { 10 } else { 0 },
+            ..Self::with(Node::default())
+        }
+    }
+
+    fn with(node: Node) -> Self {
+        let settings = Arc::new(ClientSettings {
+            types: Default::default(),
+            relay_id: "relay".to_owned(),
+            does_not_exist: Duration::from_secs(15),
+            wildcard_quiet: Duration::from_millis(250),
+            features: Default::default(),
+        });
+        let way = || Way {
+            poller: Poller::new(Client::new(settings.clone(), Dialect::Sotw, node.clone()), INTERVAL),
+            asked: BTreeMap::new(),
+            clean: BTreeSet::new(),
+        };
+        Self {
+            demand: Demand::default(),
+            ways: [way(), way()],
+            noise: 0,
+            timer: None,
+            superseded: false,
+        }
+    }
+
+    /// A view begins: it wants nothing yet.
+    pub(crate) fn attach(&mut self, node: Node) {
+        *self = Self {
+            noise: self.noise,
+            ..Self::with(node)
+        };
+    }
+
+    /// Another server stands in: what was said before is not told when this one is asked again (L-20).
+    pub(super) fn stand_in(&mut self) {
+        self.superseded = true;
+    }
+
+    fn tell(&mut self, told: Vec<(Leg, Want)>, now: std::time::Instant) -> Vec<Changes> {
+        let mut changes = Vec::new();
+        for (which, want) in told {
+            let way = &mut self.ways[usize::from(which == Leg::Aside)];
+            changes.extend(way.poller.handle_want(&want, now));
+            let poller = &way.poller;
+            way.asked.retain(|kind, _| poller.awaits(kind.type_url()));
+            way.clean.retain(|kind| poller.asks(kind.type_url()));
+        }
+        changes
+    }
+
+    /// What is wanted of both ways counts, and of two the worse.
+    fn standing(&self, otherwise: Standing) -> Standing {
+        let ways = self.ways.each_ref().map(|way| way.poller.standing());
+        let order = [Standing::Failing, Standing::Trying, Standing::Open, Standing::Up];
+        let worst = order.into_iter().find(|standing| ways.contains(&Some(*standing)));
+        worst.unwrap_or(otherwise)
+    }
+}
+
+/// Many servers look at the version alone, whatever is asked for.
+fn version(kind: Type, truth: &Truth, server: usize) -> String {
+    let all = truth.of(kind).map(|content| (&content.name, content.revision));
+    let sum = all.fold(17_u64, |sum, (name, revision)| {
+        let name = name
+            .bytes()
+            .fold(revision, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        sum.wrapping_mul(1_000_003).wrapping_add(name)
+    });
+    format!("{sum:x}.s{server}")
+}
+
+fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize) -> Outcome {
+    let version_info = version(kind, truth, server);
+    if request.version_info == version_info {
+        return Outcome::Same;
+    }
+    let names = &request.resource_names;
+    // H-06: an empty list is everything.
+    let asked = truth.of(kind).filter(|content| match names.is_empty() {
+        true => content.covered,
+        false => names.contains(&content.name) || content.aliases.iter().any(|alias| names.contains(alias)),
+    });
+    Outcome::News(DiscoveryResponse {
+        version_info,
+        resources: asked
+            .map(|content| entry(kind, content, &format!(".s{server}")))
+            .collect(),
+        ..DiscoveryResponse::default()
+    })
+}
+
+impl World {
+    fn polled(&mut self, server: usize) -> Option<&mut Polled> {
+        self.zones[server].source.as_mut().and_then(super::Source::polled)
+    }
+
+    /// The writer's turn, as that of its shell.
+    pub(super) fn write_polls(&mut self, server: usize, mut changes: Vec<Changes>) -> Result<(), Broken> {
+        let now = self.instant();
+        if !self.zones[server].attached {
+            return Ok(());
+        }
+        let superseded = self.zones[server].view.take_superseded();
+        let wants = self.zones[server].view.take_wants(now);
+        let Some(polled) = self.polled(server) else {
+            return Ok(());
+        };
+        if superseded {
+            polled.ways.iter_mut().for_each(|way| way.poller.handle_superseded());
+        }
+        if std::mem::take(&mut polled.superseded) {
+            for way in &mut polled.ways {
+                let asks = |kind: &&Type| way.poller.asks(kind.type_url());
+                way.clean = Type::ALL.iter().filter(asks).copied().collect();
+            }
+        }
+        for want in wants {
+            self.log(|| format!("upstream {server}: {want:?}"));
+            let here = &mut self.zones[server];
+            let cut = here.view.cut();
+            if let Some(kind) = Type::of(want.type_url.url()) {
+                let target = (kind, want.target.clone());
+                let _ = if want.wanted {
+                    here.wanted.insert(target)
+                } else {
+                    here.wanted.remove(&target)
+                };
+            }
+            let Some(polled) = self.polled(server) else {
+                return Ok(());
+            };
+            let told = polled.demand.handle_want(&want, &cut);
+            changes.extend(polled.tell(told, now));
+        }
+        loop {
+            (0..2).try_for_each(|way| self.turn_way(server, way, &mut changes))?;
+            let view = self.zones[server].view.clone();
+            let before = view.cut().standing();
+            let Some(polled) = self.polled(server) else {
+                return Ok(());
+            };
+            if changes.is_empty() {
+                let standing = polled.standing(before);
+                view.publish_standing(standing);
+                if before != standing {
+                    self.log(|| format!("upstream {server}: {before:?} -> {standing:?}"));
+                }
+                break;
+            }
+            let heard = std::mem::take(&mut changes);
+            self.log(|| format!("upstream {server}: heard {heard:?}"));
+            self.zones[server].publish(&heard);
+            let Some(polled) = self.polled(server) else {
+                return Ok(());
+            };
+            let told = polled.demand.handle_cut(&view.cut());
+            changes = polled.tell(told, now);
+        }
+        self.set_polls(server);
+        Ok(())
+    }
+
+    fn set_polls(&mut self, server: usize) {
+        self.set_lease(server);
+        let Some(polled) = self.polled(server) else { return };
+        let timer = polled.timer;
+        let Some(due) = polled.ways.iter().filter_map(|way| way.poller.poll_timeout()).min() else {
+            return;
+        };
+        let due = self.time(due).max(self.now);
+        if timer.is_none_or(|timer| due < timer || timer <= self.now) {
+            self.at(due, Event::Poll(Pass::Due(server)));
+            if let Some(polled) = self.polled(server) {
+                polled.timer = Some(due);
+            }
+        }
+    }
+
+    fn turn_way(&mut self, server: usize, way: usize, changes: &mut Vec<Changes>) -> Result<(), Broken> {
+        let now = self.instant();
+        let Some(polled) = self.polled(server) else {
+            return Ok(());
+        };
+        let here = &mut polled.ways[way];
+        changes.extend(here.poller.handle_timeout(now));
+        while here.poller.poll_refusal(now).is_some() {}
+        let mut questions = Vec::new();
+        while let Some(question) = here.poller.poll_question(now) {
+            questions.push(question);
+        }
+        for Question { type_url, request, .. } in questions {
+            let Some(kind) = Type::of(type_url.url()) else { continue };
+            self.check_question(server, way, kind, &request)?;
+            self.last_stream += 1;
+            let id = self.last_stream;
+            let Some(polled) = self.polled(server) else {
+                return Ok(());
+            };
+            polled.ways[way].asked.insert(kind, id);
+            let names = &request.resource_names;
+            let line = format!(
+                "upstream {server}/{way}: polls {kind:?} {names:?} v={}",
+                request.version_info
+            );
+            self.log(|| line);
+            let poll = Poll { server, way, kind, id };
+            let delay = self.delay();
+            self.after(delay, Event::Poll(Pass::Asked(poll, Box::new(request))));
+        }
+        Ok(())
+    }
+
+    /// K-23, G-12, L-20: what is polled is what is wanted, with versions that count.
+    fn check_question(
+        &mut self,
+        server: usize,
+        way: usize,
+        kind: Type,
+        request: &DiscoveryRequest,
+    ) -> Result<(), Broken> {
+        let at = crate::upstream::At {
+            zone: server,
+            leg: way,
+            id: 0,
+        };
+        self.check_versions(at, &Request::Sotw(request.clone()))?;
+        let wanted = &self.zones[server].wanted;
+        let target = |name: &String| (kind, Target::Name(name.as_str().into()));
+        let odd = request
+            .resource_names
+            .iter()
+            .find(|name| !wanted.contains(&target(name)));
+        let everything = request.resource_names.is_empty() && !wanted.contains(&(kind, Target::Wildcard));
+        if odd.is_some() || everything {
+            let what = format!(
+                "server {server} is asked for {kind:?} {:?}, which nobody wants",
+                request.resource_names
+            );
+            return Err(Broken::new(Rule::K23, what));
+        }
+        let Some(polled) = self.polled(server) else {
+            return Ok(());
+        };
+        let clean = polled.ways[way].clean.remove(&kind);
+        if clean {
+            self.tally.hit(Rule::L20);
+            if !request.version_info.is_empty() {
+                let what = format!(
+                    "server {server} is told of {} after another one stood in",
+                    request.version_info
+                );
+                return Err(Broken::new(Rule::L20, what));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn pass_on(&mut self, pass: Pass) -> Result<(), Broken> {
+        match pass {
+            Pass::Due(server) => self.write_polls(server, Vec::new()),
+            Pass::Asked(poll, request) => {
+                self.answer_poll(poll, &request);
+                Ok(())
+            }
+            Pass::Answered(poll, outcome) => self.take_answer(poll, *outcome),
+        }
+    }
+
+    /// What the server makes of a poll in its present mood.
+    fn answer_poll(&mut self, poll: Poll, request: &DiscoveryRequest) {
+        let mood = self.lists.as_ref().map_or(Mood::Fine, |lists| lists.moods[poll.server]);
+        let restless = !self.calm;
+        let mut outcome = match mood {
+            Mood::Refuses | Mood::Closes | Mood::Hangs => Outcome::Failed(false),
+            Mood::AnswersOnce if self.rng.chance(50) => Outcome::Failed(false),
+            Mood::Fine | Mood::AnswersOnce if restless && self.rng.chance(3) => Outcome::Failed(true),
+            Mood::Fine | Mood::AnswersOnce => answer(poll.kind, request, &self.zones[poll.server].truth, poll.server),
+        };
+        let noise = self.polled(poll.server).map_or(0, |polled| polled.noise);
+        if let Outcome::News(response) = &mut outcome
+            && restless
+            && self.rng.chance(noise)
+        {
+            spoil(&mut response.resources, poll.kind, &mut self.rng);
+        }
+        let delay = if mood == Mood::Hangs { PATIENCE } else { self.delay() };
+        self.after(delay, Event::Poll(Pass::Answered(poll, Box::new(outcome))));
+    }
+
+    fn take_answer(&mut self, poll: Poll, outcome: Outcome) -> Result<(), Broken> {
+        let (now, dice) = (self.instant(), self.rng.range(0, 100) as f64 / 100.0);
+        let Some(way) = self.polled(poll.server).map(|polled| &mut polled.ways[poll.way]) else {
+            return Ok(());
+        };
+        if way.asked.get(&poll.kind) != Some(&poll.id) {
+            return Ok(());
+        }
+        way.asked.remove(&poll.kind);
+        let line = match &outcome {
+            Outcome::News(response) => format!("{} resources, {}", response.resources.len(), response.version_info),
+            Outcome::Same => "nothing new".to_owned(),
+            Outcome::Failed(alone) => format!("failed, alone: {alone}"),
+        };
+        let (type_url, failed) = (poll.kind.type_url(), matches!(outcome, Outcome::Failed(_)));
+        let changes = match outcome {
+            Outcome::News(response) => {
+                // Whatever it was asked before, now it has answered.
+                way.clean.remove(&poll.kind);
+                way.poller.handle_answer(type_url, Some(response), dice, now)
+            }
+            Outcome::Same => way.poller.handle_answer(type_url, None, dice, now),
+            Outcome::Failed(alone) => {
+                way.poller
+                    .handle_failure(type_url, "nobody".to_owned(), alone, dice, now)
+                    .1
+            }
+        };
+        self.log(|| format!("origin {}/{}: {:?}: {line}", poll.server, poll.way, poll.kind));
+        if failed {
+            // H-07: what was good stays.
+            self.tally.hit(Rule::H07);
+            let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
+            if !changes.iter().all(quiet) {
+                return Err(Broken::new(Rule::H07, format!("a failed poll changed {changes:?}")));
+            }
+        }
+        self.write_polls(poll.server, changes)
+    }
+}

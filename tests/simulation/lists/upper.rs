@@ -1,0 +1,393 @@
+//! A server of a list that is a relay itself, with a control plane of its own.
+//!
+//! Owns the relay above: its views, and its half of the streams from the relay below. Refuses to know who is below that.
+
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use distributary::cache::{Classes, Route, Routes, Scopes};
+use distributary::downstream::Place;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::protocol::{Opening, Request, Server, Settings, come_through, read_node};
+use distributary::xds::{Dialect, Resource};
+
+use crate::body::Type;
+use crate::classes::{self, relay_node};
+use crate::feed::Zone;
+use crate::origin::{Habits, Reply};
+use crate::tally::{Broken, Rule};
+use crate::upstream::{At, Stage, Wire};
+use crate::wire::encode;
+use crate::world::{Event, Ringer, World};
+
+/// The relay above.
+pub(crate) struct Upper {
+    /// The zone that is its control plane.
+    pub(super) origin: usize,
+    scopes: Scopes,
+    settings: Arc<Settings>,
+    /// Whether all that its control plane says of a type can be unsaid.
+    full: bool,
+}
+
+/// Its half of one stream from the relay below.
+pub(crate) struct Ahead {
+    server: Server,
+    place: Option<Place>,
+    waker: Waker,
+    timer: Option<Duration>,
+    /// The time for which the timer has gone off.
+    fired: Option<Instant>,
+}
+
+impl Upper {
+    /// Whether it can say of something of this type that it has ceased to be.
+    pub(crate) const fn says_gone(&self, kind: Type) -> bool {
+        self.full || kind.full_state()
+    }
+
+    fn forget(&mut self) {
+        self.scopes = scopes();
+    }
+}
+
+fn scopes() -> Scopes {
+    let served = super::SERVED.iter().map(|name| (Arc::from(*name), Route::default()));
+    classes::scopes(&Classes::default(), Routes::new(Route::default(), served.collect()), 0)
+}
+
+impl World {
+    /// Some servers are relays; their control planes are zones that are in no list.
+    pub(super) fn with_uppers(&mut self) {
+        for server in 0..self.zones.len() {
+            let here = &self.zones[server];
+            if here.wire.is_none() || !self.rng.chance(30) {
+                continue;
+            }
+            let origin = self.zones.len();
+            let truth = here.truth.clone();
+            let habits = Habits::of_server(origin, &mut self.rng);
+            // Now and then it is this very relay (K-25).
+            let relay_id = if self.rng.chance(10) {
+                "relay".to_owned()
+            } else {
+                format!("upper-{server}")
+            };
+            let settings = Settings {
+                relay_id: relay_id.clone(),
+                ..(*self.settings).clone()
+            };
+            self.zones[server].upper = Some(Box::new(Upper {
+                origin,
+                scopes: scopes(),
+                settings: Arc::new(settings),
+                full: habits.dialect == Dialect::Delta,
+            }));
+            let mut zone = Zone::new(origin, &mut self.rng);
+            zone.truth = truth;
+            zone.wire = Some(Wire::above(habits, Node::default(), &relay_id));
+            zone.below = Some(server);
+            self.zones.push(zone);
+        }
+    }
+
+    /// No server is this very relay any more.
+    pub(super) fn mend_loops(&mut self) {
+        for server in 0..self.zones.len() {
+            let origin = self.origin(server);
+            let Some(upper) = &mut self.zones[server].upper else {
+                continue;
+            };
+            if upper.settings.relay_id == "relay" {
+                let relay_id = format!("upper-{server}");
+                upper.settings = Arc::new(Settings {
+                    relay_id: relay_id.clone(),
+                    ..(*upper.settings).clone()
+                });
+                let old = self.zones[origin].wire.take();
+                self.zones[origin].wire = old.map(|wire| Wire::above(wire.habits, Node::default(), &relay_id));
+            }
+        }
+    }
+
+    /// The zone that says what a server has.
+    pub(super) fn origin(&self, server: usize) -> usize {
+        self.zones[server].upper.as_ref().map_or(server, |upper| upper.origin)
+    }
+
+    /// What a server has is what its control plane has.
+    pub(crate) fn see_origins(&mut self) {
+        for server in 0..self.zones.len() {
+            let truth = self.zones[self.origin(server)].truth.clone();
+            self.zones[server].truth = truth;
+        }
+    }
+
+    /// A request of the relay below arrives.
+    pub(crate) fn ask_upper(&mut self, at: At, request: &Request) -> Result<(), Broken> {
+        let now = self.instant();
+        let here = &mut self.zones[at.zone];
+        let Some(settings) = here.upper.as_ref().map(|upper| upper.settings.clone()) else {
+            return Ok(());
+        };
+        let dialect = here.wire.as_ref().map_or(Dialect::Delta, |wire| wire.habits.dialect);
+        let leg = here.wire.as_mut().and_then(|wire| wire.leg(at));
+        let Some(leg) = leg.filter(|leg| leg.stage == Stage::Live) else {
+            return Ok(());
+        };
+        let Some(link) = leg.link.as_mut() else { return Ok(()) };
+        let mut ahead = link.ahead.take().unwrap_or_else(|| {
+            let opening = Opening {
+                dialect,
+                service: None,
+                nonce_prefix: at.id as u32,
+            };
+            let ringer = Ringer {
+                stream: at.id,
+                woken: self.woken.clone(),
+            };
+            Box::new(Ahead {
+                server: Server::new(settings.clone(), opening),
+                place: None,
+                waker: Waker::from(Arc::new(ringer)),
+                timer: None,
+                fired: None,
+            })
+        });
+        ahead.fired = None;
+        let receipt = match request {
+            Request::Sotw(request) => ahead.server.handle_sotw(request, &self.answers, now),
+            Request::Delta(request) => ahead.server.handle_delta(request, &self.answers, now),
+        };
+        if let Err(end) = receipt {
+            self.log(|| format!("upper {}/{}: ends stream {}: {end}", at.zone, at.leg, at.id));
+            self.reply(at, vec![Reply::Close]);
+            return Ok(());
+        }
+        if settings.relay_id == "relay" {
+            return Err(Broken::new(Rule::K25, "a relay talks to itself"));
+        }
+        if let (None, Some(node)) = (&ahead.place, ahead.server.node())
+            && let Some(upper) = &self.zones[at.zone].upper
+        {
+            let place = Place::enter(&upper.scopes, node, self.settings.timers.unanswered);
+            ahead.place = Some(place.map_err(|full| Broken::new(Rule::Views, full.to_string()))?);
+        }
+        self.turn_upper(at, ahead)
+    }
+
+    /// A stream's task of some relay above runs, if this is one.
+    pub(crate) fn turn_ahead(&mut self, id: u64) -> Result<(), Broken> {
+        for zone in 0..self.zones.len() {
+            for leg in 0..2 {
+                let at = At { zone, leg, id };
+                let found = self.zones[zone].wire.as_mut().and_then(|wire| wire.leg(at));
+                let ahead = found.and_then(|leg| leg.link.as_mut()?.ahead.take());
+                if let Some(ahead) = ahead {
+                    return self.turn_upper(at, ahead);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn turn_upper(&mut self, at: At, mut ahead: Box<Ahead>) -> Result<(), Broken> {
+        let now = self.instant();
+        ahead.timer.take_if(|timer| *timer <= self.now);
+        let (replies, wanted) = match &self.zones[at.zone].upper {
+            Some(upper) => ahead.speak(&upper.scopes, &self.answers, now)?,
+            None => return Ok(()),
+        };
+        self.see_above(at.zone);
+        if wanted {
+            let (delay, origin) = (self.rng.millis(0, 5), self.origin(at.zone));
+            self.after(delay, Event::Upstream(origin));
+        }
+        if let Some(due) = ahead.due().filter(|due| ahead.fired != Some(*due)) {
+            let time = self.time(due).max(self.now);
+            if ahead.timer.is_none_or(|timer| time < timer) {
+                ahead.timer = Some(time);
+                self.at(time, Event::Turn(at.id));
+            }
+        }
+        let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
+        if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
+            link.ahead = Some(ahead);
+        }
+        let replies = self.cut_short(at.zone, replies);
+        self.reply(at, replies);
+        Ok(())
+    }
+
+    /// New views of the relay above get their writer.
+    fn see_above(&mut self, server: usize) {
+        let Some(upper) = &self.zones[server].upper else { return };
+        let (origin, created) = (upper.origin, upper.scopes.take_created());
+        for view in created {
+            let Some(upper) = &self.zones[server].upper else { return };
+            let node = upper.scopes.presented(view.class()).over(&relay_node());
+            let node = come_through(node, upper.scopes.relays(&view));
+            self.log(|| format!("upstream {origin}: a view of the relay above begins"));
+            self.zones[origin].attach(view, node);
+        }
+    }
+
+    /// Views of relays above at which nobody has been for long end.
+    pub(crate) fn sweep_above(&self) {
+        let now = self.instant();
+        for upper in self.zones.iter().filter_map(|zone| zone.upper.as_ref()) {
+            upper.scopes.sweep(now);
+        }
+    }
+
+    /// How many views the relays above have.
+    pub(crate) fn views_above(&self) -> usize {
+        let uppers = self.zones.iter().filter_map(|zone| zone.upper.as_ref());
+        uppers.map(|upper| upper.scopes.all().len()).sum()
+    }
+
+    /// A relay above begins anew, or loses its control plane.
+    pub(crate) fn fault_above(&mut self) -> Result<(), Broken> {
+        let uppers: Vec<usize> = (0..self.zones.len())
+            .filter(|at| self.zones[*at].upper.is_some())
+            .collect();
+        let Some(server) = self.rng.pick(&uppers).copied() else {
+            return Ok(());
+        };
+        let origin = self.origin(server);
+        if self.rng.chance(50) {
+            let pause = self.rng.millis(50, 15_000);
+            self.after(pause, Event::Reach(origin));
+            return self.lose(origin);
+        }
+        self.log(|| format!("the relay that is server {server} restarts"));
+        let legs = self.zones[server].wire.iter_mut().flat_map(|wire| &mut wire.legs);
+        legs.filter_map(|leg| leg.link.as_mut())
+            .for_each(|link| link.ahead = None);
+        if let Some(upper) = &mut self.zones[server].upper {
+            upper.forget();
+        }
+        self.zones[origin].detach();
+        self.sever(server)
+    }
+
+    /// K-25: each relay on the way has left its mark, once.
+    pub(crate) fn check_marks(&mut self, at: At, node: &Node) -> Result<(), Broken> {
+        self.tally.hit(Rule::K25);
+        let mut expected = vec!["relay".to_owned()];
+        let above = self.zones[at.zone]
+            .below
+            .and_then(|server| self.zones[server].upper.as_ref());
+        expected.extend(above.map(|upper| upper.settings.relay_id.clone()));
+        let relays = read_node(node).relays;
+        if relays != expected {
+            let what = format!("server {} is asked by way of {relays:?}, not {expected:?}", at.zone);
+            return Err(Broken::new(Rule::K25, what));
+        }
+        Ok(())
+    }
+
+    /// In quiet both relays call equal content by equal versions.
+    pub(crate) fn compare_chains(&mut self) -> Result<(), Broken> {
+        for server in 0..self.zones.len() {
+            let (below, above) = (&self.zones[server], &self.zones[self.origin(server)]);
+            if below.upper.is_none() || !below.attached || !above.attached {
+                continue;
+            }
+            let mut compared = 0;
+            let (lower, upper) = (below.view.cut(), above.view.cut());
+            for (type_url, slot) in lower.slots() {
+                let other = upper.slot(type_url);
+                let unsays = Type::of(type_url.url()).is_some_and(|kind| below.says_gone(kind));
+                let state = slot.wildcard.as_ref().filter(|state| state.complete());
+                let theirs = other.and_then(|slot| slot.wildcard.as_ref());
+                if let (Some(ours), Some(theirs)) = (state, theirs)
+                    && unsays
+                    && ours.sum() != theirs.sum()
+                {
+                    let what = format!(
+                        "server {server}: {type_url:?} is {} here, and {} there",
+                        ours.sum(),
+                        theirs.sum()
+                    );
+                    return Err(Broken::new(Rule::Chain, what));
+                }
+                for resource in slot
+                    .named
+                    .resources()
+                    .chain(state.into_iter().flat_map(|state| state.resources()))
+                {
+                    let theirs = other.and_then(|slot| slot.resource(resource.name()));
+                    if theirs.is_none() && !unsays {
+                        continue;
+                    }
+                    compared += 1;
+                    if theirs.map(|theirs| theirs.version()) != Some(resource.version()) {
+                        let what = format!(
+                            "server {server}: {} is {} here, and {:?} there",
+                            resource.name(),
+                            resource.version(),
+                            theirs.map(|theirs| Resource::version(theirs).to_string())
+                        );
+                        return Err(Broken::new(Rule::Chain, what));
+                    }
+                }
+            }
+            (0..compared).for_each(|_| self.tally.hit(Rule::Chain));
+        }
+        Ok(())
+    }
+}
+
+impl Ahead {
+    /// When it must be looked after, if nothing happens before.
+    fn due(&self) -> Option<Instant> {
+        let settles = self.place.as_ref().and_then(Place::poll_timeout);
+        self.server.poll_timeout().into_iter().chain(settles).min()
+    }
+
+    /// What the relay above says now, and whether it wants anything new.
+    fn speak(
+        &mut self,
+        scopes: &Scopes,
+        answers: &crate::world::Store,
+        now: Instant,
+    ) -> Result<(Vec<Reply>, bool), Broken> {
+        let Some(place) = &mut self.place else {
+            return Ok((Vec::new(), false));
+        };
+        for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(&self.waker)).dirty {
+            self.fired = None;
+            self.server.handle_dirty(&type_url, dirty);
+        }
+        if place.settle(scopes, &self.server, now) {
+            self.server.handle_moved();
+        }
+        let mut wanted = false;
+        while let Some(want) = self.server.poll_want() {
+            wanted = true;
+            let said = place.want(scopes, &want);
+            said.map_err(|full| Broken::new(Rule::K21, full.to_string()))?;
+        }
+        let sight = place.sight(scopes);
+        let mut replies = Vec::new();
+        if let Some(due) = self
+            .server
+            .poll_timeout()
+            .filter(|due| *due <= now && self.fired != Some(*due))
+        {
+            self.fired = Some(due);
+            if self.server.handle_timeout(&sight, now).is_some() {
+                return Ok((vec![Reply::Close], wanted));
+            }
+        }
+        loop {
+            let response = self.server.poll_response(&sight, answers, now);
+            place.looked(|type_url| crate::relay::is_dealt_with(&self.server, response.as_ref(), type_url));
+            let Some(response) = response else { break };
+            replies.push(Reply::Message(encode(&response)));
+        }
+        Ok((replies, wanted))
+    }
+}

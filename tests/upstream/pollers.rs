@@ -1,0 +1,78 @@
+//! The machine of a polled server, without a server.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::proto::envoy::config::cluster::v3::Cluster;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::DiscoveryResponse;
+use distributary::proto::google::protobuf::Any;
+use distributary::protocol::{Client, ClientSettings};
+use distributary::upstream::Poller;
+use distributary::xds::{Dialect, Name, Target, TypeUrl, Want};
+use prost::Message;
+
+const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+
+fn want(poller: &mut Poller, name: &str, now: Instant) {
+    let want = Want {
+        type_url: TypeUrl::new(CDS),
+        target: Target::Name(Name::from(name)),
+        wanted: true,
+    };
+    poller.handle_want(&want, now);
+}
+
+fn answer(poller: &mut Poller, names: &[&str], now: Instant) {
+    let cluster = |name: &&str| Any {
+        type_url: CDS.to_owned(),
+        value: Cluster {
+            name: (*name).to_owned(),
+            ..Cluster::default()
+        }
+        .encode_to_vec()
+        .into(),
+    };
+    let response = DiscoveryResponse {
+        version_info: "1".to_owned(),
+        resources: names.iter().map(cluster).collect(),
+        ..DiscoveryResponse::default()
+    };
+    poller.handle_answer(&TypeUrl::new(CDS), Some(response), 0.5, now);
+}
+
+/// The version that the next poll carries.
+fn asked(poller: &mut Poller, now: Instant) -> Option<String> {
+    poller.handle_timeout(now);
+    while poller.poll_refusal(now).is_some() {}
+    poller.poll_question(now).map(|question| question.request.version_info)
+}
+
+/// H-07: a version counts for what was asked when it came. Where what is asked has changed since and the answer to that was
+/// refused, a server that looks at the version alone would have nothing to say.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
+fn a_refused_answer_leaves_no_version() {
+    let settings = ClientSettings {
+        types: Default::default(),
+        relay_id: "relay".to_owned(),
+        does_not_exist: Duration::from_secs(15),
+        wildcard_quiet: Duration::from_millis(250),
+        features: Default::default(),
+    };
+    let client = Client::new(Arc::new(settings), Dialect::Sotw, Node::default());
+    let (interval, mut now) = (Duration::from_secs(10), Instant::now());
+    let mut poller = Poller::new(client, interval);
+    want(&mut poller, "a", now);
+    assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
+    answer(&mut poller, &["a"], now);
+    want(&mut poller, "b", now);
+    assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
+    // E-12: what is there twice is refused.
+    answer(&mut poller, &["a", "b", "b"], now);
+    now += interval * 2;
+    assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
+    answer(&mut poller, &["a", "b"], now);
+    now += interval * 2;
+    assert_eq!(asked(&mut poller, now).as_deref(), Some("1"));
+}
