@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::progress::Breach;
 use crate::record::Recorder;
 use crate::report::millis;
 
@@ -50,6 +51,17 @@ impl Findings {
         }
         self.note(what, format_args!("{found}, not {wanted}"));
         self.fail(format!("{what}: {found}, not {wanted}"));
+    }
+
+    /// What a client saw that must not be, and what was said before.
+    pub(crate) fn breach(&mut self, breach: Breach) {
+        let Breach {
+            client,
+            what,
+            transcript,
+        } = breach;
+        let lines = transcript.into_iter().map(|line| format!("\n      {line}"));
+        self.fail(format!("client {client}: {what}{}", lines.collect::<String>()));
     }
 
     pub(crate) fn fail(&mut self, failure: String) {

@@ -1,140 +1,162 @@
-//! The fleet: a few threads, each with its share of the clients. It lets clients in, counts who is complete and gathers
-//! what went wrong; it knows nothing of scenarios.
+//! The fleet: a few threads, each with its share of the connections. It lets clients in and gathers what went wrong; it knows
+//! nothing of scenarios.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::LocalSet;
 
-use crate::arguments::{Dialect, Kind};
-use crate::checker::Answer;
-use crate::checker::Checker;
-use crate::client::Wish;
+use crate::client::Client;
+use crate::client::profile::{Interest, Profile};
+use crate::connection::{Shared, Target};
+use crate::kind::Kind;
 use crate::ledger::Ledger;
-use crate::life::Life;
+use crate::life::{Desk, Life};
+use crate::progress::Progress;
 use crate::tally::{Feed, Tally};
-use crate::violation::Violation;
-use crate::want::Want;
+use crate::world::World;
 
-/// What every client of the fleet has in common.
+/// What a fleet is made of.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    pub(crate) server: SocketAddr,
+    pub(crate) target: Target,
     pub(crate) clients: u32,
-    pub(crate) names: u32,
-    pub(crate) dialect: Dialect,
+    /// So many clients share a connection.
+    pub(crate) per_connection: u32,
+    pub(crate) world: Arc<World>,
+    pub(crate) crew: Crew,
+}
+
+/// Groups of clients by their weights: who is like what.
+#[derive(Clone, Debug)]
+pub(crate) struct Crew(Vec<(u32, Arc<Profile>)>);
+
+/// What clients are told to do besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Wish(Wish),
+    /// Those whose number is a multiple of `every` leave, and come back after the pause.
+    Leave {
+        every: u32,
+        pause: Duration,
+    },
+}
+
+/// What some clients are told to ask for besides: those whose number is a multiple of `every`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub(crate) every: u32,
     pub(crate) kind: Kind,
-    pub(crate) ledger: Arc<Ledger>,
-    /// Whether a client whose stream ends comes back with what it holds; else that is a violation.
-    pub(crate) returns: bool,
+    pub(crate) index: u32,
+}
+
+impl Crew {
+    /// All alike.
+    pub(crate) fn of(profile: Profile) -> Self {
+        Self(vec![(1, Arc::new(profile))])
+    }
+
+    pub(crate) fn new(groups: Vec<(u32, Profile)>) -> Self {
+        let groups = groups.into_iter().filter(|(weight, _)| *weight > 0);
+        Self(groups.map(|(weight, profile)| (weight, Arc::new(profile))).collect())
+    }
+
+    /// The same, of whom each comes back when its stream ends.
+    pub(crate) fn returning(mut self) -> Self {
+        for (_, profile) in &mut self.0 {
+            Arc::make_mut(profile).behaviour.returns = true;
+        }
+        self
+    }
+
+    /// How the answers of a bare server are spread over what a client of the first group says: after its first request to
+    /// each type that it asks for at once, and after those that follow.
+    pub(crate) fn first_requests(&self, world: &World) -> Vec<(u32, Kind)> {
+        let Some((_, profile)) = self.0.first() else {
+            return Vec::new();
+        };
+        let there = |kind: &Kind| world.ledger(*kind).is_some();
+        let interests = profile.interests.iter().filter(|(kind, _)| there(kind));
+        let of = |follows: bool| {
+            let of = interests
+                .clone()
+                .filter(move |(_, interest)| (*interest == Interest::Follow) == follows);
+            of.map(|(kind, _)| *kind).collect::<Vec<_>>()
+        };
+        let (mut script, mut said) = (Vec::new(), 0);
+        let first = of(false);
+        for kind in &first {
+            said += 1;
+            script.push((said, *kind));
+        }
+        for kind in first {
+            // An acknowledgement, and what follows.
+            said += 1;
+            let next = world
+                .ledger(kind)
+                .and_then(|ledger| ledger.refers(0))
+                .map(|(next, _)| next);
+            if let Some(next) = next.filter(|next| of(true).contains(next)) {
+                said += 1;
+                script.push((said, next));
+            }
+        }
+        script
+    }
+
+    /// What client `number` is like: the groups take turns, so that each part of the fleet is a mixture.
+    pub(crate) fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
+        let sum: u32 = self.0.iter().map(|(weight, _)| *weight).sum();
+        // Weights that share a factor with the stride would leave out numbers; those of one turn are permuted instead.
+        let mut place = number % sum.max(1);
+        self.0.iter().find_map(|(weight, profile)| {
+            let found = place < *weight;
+            place = place.saturating_sub(*weight);
+            found.then_some(profile)
+        })
+    }
 }
 
 impl Plan {
-    pub(crate) fn want(&self, number: u32) -> Want {
-        if self.kind.wildcard() {
-            return Want::All;
-        }
-        Want::named(number, self.names, self.ledger.len())
+    /// The only type, or the first.
+    pub(crate) fn ledger(&self) -> anyhow::Result<&Arc<Ledger>> {
+        self.world.ledgers().first().context("there are no resources")
     }
 
-    /// How many clients want this resource.
+    /// How many clients want this resource of the only type.
     pub(crate) fn wanting(&self, index: u32) -> u32 {
         self.wanting_among(index, 1)
     }
 
     /// How many of the clients whose number is a multiple of `every` want this resource.
     pub(crate) fn wanting_among(&self, index: u32, every: u32) -> u32 {
-        let (resources, every) = (self.ledger.len(), usize::try_from(every).unwrap_or(1));
-        let wanting = (0..self.clients)
-            .step_by(every.max(1))
-            .filter(|number| self.want(*number).contains(index, resources));
-        u32::try_from(wanting.count()).unwrap_or(u32::MAX)
-    }
-}
-
-/// How far the fleet is. The scenario waits on it.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    complete: AtomicU32,
-    messages: AtomicU64,
-    named: AtomicU64,
-    returned: AtomicU64,
-    /// How many complete clients are worth a ring.
-    awaited: AtomicU32,
-    violations: Mutex<Vec<(u32, String)>>,
-    violated: AtomicU32,
-    /// Rings when as many clients are complete as somebody waits for, and at every violation.
-    pub(crate) changed: Notify,
-}
-
-/// How many violations are told in full; all are counted.
-const VIOLATIONS_TOLD_MAX: usize = 10;
-
-impl Progress {
-    pub(crate) fn complete(&self) -> u32 {
-        self.complete.load(Ordering::Acquire)
+        let every = usize::try_from(every.max(1)).unwrap_or(1);
+        let kind = self.world.ledgers().first().map(|ledger| ledger.kind());
+        let demand = kind.map_or_else(Vec::new, |kind| self.demand(kind, every));
+        let wanting = usize::try_from(index).ok().and_then(|index| demand.get(index));
+        wanting.copied().unwrap_or_default()
     }
 
-    /// The responses that all clients got so far.
-    pub(crate) fn messages(&self) -> u64 {
-        self.messages.load(Ordering::Acquire)
+    /// How many clients want each resource of a type and are awaited, of those whose number is a multiple of `every`.
+    pub(crate) fn demand(&self, kind: Kind, every: usize) -> Vec<u32> {
+        let members = (0..self.clients).step_by(every);
+        let members = members.filter_map(|number| Some((number, self.crew.profile(number)?)));
+        crate::client::profile::demand(members, kind, &self.world)
     }
 
-    /// The resources in them, those that are gone among them.
-    pub(crate) fn named(&self) -> u64 {
-        self.named.load(Ordering::Acquire)
+    /// How many of the first so many clients come to have everything: those that come and go may be away.
+    pub(crate) fn complete_of(&self, clients: u32) -> u32 {
+        let numbers = (0..clients.min(self.clients)).filter_map(|number| self.crew.profile(number));
+        u32::try_from(numbers.filter(|it| it.behaviour.flaps.is_none()).count()).unwrap_or(u32::MAX)
     }
 
-    /// How often clients came back with what they hold.
-    pub(crate) fn returned(&self) -> u64 {
-        self.returned.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn come_back(&self) {
-        self.returned.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn violated(&self) -> u32 {
-        self.violated.load(Ordering::Acquire)
-    }
-
-    /// The first of them, each with its client.
-    pub(crate) fn violations(&self) -> Vec<(u32, String)> {
-        self.violations.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Asks for a ring as soon as `clients` are complete.
-    pub(crate) fn expect(&self, clients: u32) {
-        self.awaited.store(clients, Ordering::Release);
-    }
-
-    pub(crate) fn answered(&self, answer: &Answer) {
-        self.messages.fetch_add(1, Ordering::AcqRel);
-        self.named.fetch_add(u64::from(answer.named), Ordering::AcqRel);
-        if !answer.completed {
-            return;
-        }
-        let complete = self.complete.fetch_add(1, Ordering::AcqRel) + 1;
-        if complete == self.awaited.load(Ordering::Acquire) {
-            self.changed.notify_waiters();
-        }
-    }
-
-    pub(crate) fn note(&self, number: u32, violation: &Violation) {
-        {
-            let mut told = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.len() < VIOLATIONS_TOLD_MAX {
-                told.push((number, violation.to_string()));
-            }
-        }
-        self.violated.fetch_add(1, Ordering::AcqRel);
-        self.changed.notify_waiters();
+    pub(crate) fn connections(&self) -> u32 {
+        self.clients.div_ceil(self.per_connection.max(1))
     }
 }
 
@@ -142,7 +164,7 @@ impl Progress {
 pub(crate) struct Fleet {
     /// Clients with a smaller number may connect.
     admitted: watch::Sender<u32>,
-    wishes: watch::Sender<Option<Wish>>,
+    orders: watch::Sender<Vec<Order>>,
     threads: Vec<JoinHandle<anyhow::Result<()>>>,
     /// One for each thread.
     pub(crate) feeds: Vec<Feed>,
@@ -156,18 +178,20 @@ impl Fleet {
     pub(crate) fn start(plan: &Plan, threads: u32) -> anyhow::Result<Self> {
         let progress = Arc::<Progress>::default();
         let admitted = watch::Sender::new(0);
-        let wishes = watch::Sender::new(None);
+        let orders = watch::Sender::new(Vec::new());
         let feeds = (0..threads).map(|_| Feed::new()).collect::<anyhow::Result<Vec<_>>>()?;
         let threads = (0..threads)
             .zip(&feeds)
             .map(|(thread, feed)| {
                 let share = Share {
                     plan: plan.clone(),
-                    numbers: (thread..plan.clients).step_by(usize::try_from(threads)?).collect(),
+                    connections: (thread..plan.connections())
+                        .step_by(usize::try_from(threads)?)
+                        .collect(),
                     progress: Arc::clone(&progress),
                     feed: feed.clone(),
                     admitted: admitted.subscribe(),
-                    wishes: wishes.subscribe(),
+                    orders: orders.subscribe(),
                 };
                 std::thread::Builder::new()
                     .name(format!("clients-{thread}"))
@@ -177,7 +201,7 @@ impl Fleet {
             .collect::<anyhow::Result<_>>()?;
         Ok(Self {
             admitted,
-            wishes,
+            orders,
             threads,
             feeds,
             progress,
@@ -189,9 +213,9 @@ impl Fleet {
         self.admitted.send_replace(number);
     }
 
-    /// Has some clients ask for something besides.
-    pub(crate) fn wish(&self, wish: Wish) {
-        self.wishes.send_replace(Some(wish));
+    /// Has some clients do something besides.
+    pub(crate) fn order(&self, order: Order) {
+        self.orders.send_modify(|orders| orders.push(order));
     }
 
     /// Disconnects everybody, after a last look at what each one holds.
@@ -210,23 +234,22 @@ impl Fleet {
     }
 }
 
-/// A client's number and what checks it.
-type Member = (u32, Rc<RefCell<Checker>>);
-
 /// The clients of one thread.
 struct Share {
     plan: Plan,
-    numbers: Vec<u32>,
+    connections: Vec<u32>,
     progress: Arc<Progress>,
     feed: Feed,
     admitted: watch::Receiver<u32>,
-    wishes: watch::Receiver<Option<Wish>>,
+    orders: watch::Receiver<Vec<Order>>,
 }
+
+type Members = RefCell<Vec<Rc<RefCell<Client>>>>;
 
 impl Share {
     fn run(self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let clients = RefCell::new(Vec::with_capacity(self.numbers.len()));
+        let clients = Members::default();
         let local = LocalSet::new();
         runtime.block_on(local.run_until(self.serve(&clients)));
         // The tasks end here, and with them the connections.
@@ -234,38 +257,72 @@ impl Share {
         drop(runtime);
         // A client that broke off lacks things without further fault of anybody.
         let sound = self.progress.violated() == 0;
-        for (number, checker) in clients.into_inner().into_iter().filter(|_| sound) {
-            if let Err(violation) = checker.borrow().check_final() {
-                self.progress.note(number, &violation);
+        for client in clients.into_inner().into_iter().filter(|_| sound) {
+            let client = client.borrow();
+            if !client.profile.behaviour.is_steady() {
+                continue;
+            }
+            if let Err(violation) = client.check_final() {
+                self.progress.note(client.number, &violation, client.transcript(now()));
             }
         }
         Ok(())
     }
 
-    /// Starts the clients as they are admitted, and returns when the fleet stops.
-    async fn serve(&self, clients: &RefCell<Vec<Member>>) {
-        let mut admitted = self.admitted.clone();
+    /// Starts the clients as they are admitted, passes on what they are told, and returns when the fleet stops.
+    async fn serve(&self, clients: &Members) {
+        let (mut admitted, mut orders) = (self.admitted.clone(), self.orders.clone());
         let connecting = Rc::new(Semaphore::new(CONNECTING_MAX));
-        for number in self.numbers.iter().copied() {
-            if admitted.wait_for(|admitted| number < *admitted).await.is_err() {
-                return;
+        let shared = Shared::new(self.feed.clone());
+        let mut desks: Vec<Rc<Desk>> = Vec::new();
+        let (mut waiting, mut obeyed) = (self.connections.iter().copied().peekable(), 0);
+        loop {
+            let limit = *admitted.borrow_and_update();
+            let first = |number: u32| number.saturating_mul(self.plan.per_connection);
+            while let Some(number) = waiting.next_if(|number| first(*number) < limit) {
+                let life = self.life(number, &connecting, &shared);
+                clients.borrow_mut().extend(life.clients.iter().cloned());
+                desks.push(Rc::clone(&life.desk));
+                tokio::task::spawn_local(life.live());
             }
-            let want = self.plan.want(number);
-            let checker = Checker::new(self.plan.dialect, Arc::clone(&self.plan.ledger), want);
-            let checker = Rc::new(RefCell::new(checker));
-            clients.borrow_mut().push((number, Rc::clone(&checker)));
-            let life = Life {
-                number,
-                plan: self.plan.clone(),
-                names: want.names(&self.plan.ledger),
-                checker,
-                feed: self.feed.clone(),
-                connecting: Rc::clone(&connecting),
-                progress: Arc::clone(&self.progress),
-                wishes: self.wishes.clone(),
-            };
-            tokio::task::spawn_local(life.live());
+            tokio::select! {
+                changed = admitted.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                Ok(()) = orders.changed() => {
+                    let all = orders.borrow_and_update().clone();
+                    for order in all.get(obeyed..).unwrap_or_default() {
+                        desks.iter().for_each(|desk| desk.put(*order));
+                    }
+                    obeyed = all.len();
+                }
+            }
         }
-        while admitted.changed().await.is_ok() {}
     }
+
+    fn life(&self, number: u32, connecting: &Rc<Semaphore>, shared: &Rc<Shared>) -> Life {
+        let first = number.saturating_mul(self.plan.per_connection);
+        let end = first.saturating_add(self.plan.per_connection).min(self.plan.clients);
+        let clients = (first..end).filter_map(|number| {
+            let profile = Arc::clone(self.plan.crew.profile(number)?);
+            let client = Client::new(number, profile, Arc::clone(&self.plan.world));
+            Some(Rc::new(RefCell::new(client)))
+        });
+        Life {
+            number,
+            clients: clients.collect(),
+            plan: self.plan.clone(),
+            shared: Rc::clone(shared),
+            connecting: Rc::clone(connecting),
+            progress: Arc::clone(&self.progress),
+            desk: Rc::default(),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what happened is told by how long ago it was")]
+fn now() -> Instant {
+    Instant::now()
 }

@@ -19,4 +19,9 @@ impl Held {
     pub(crate) const fn is_present(self) -> bool {
         self.0 & 1 == 1
     }
+
+    /// The same moment, without the resource: a client that began anew may not be sent what is older either.
+    pub(crate) const fn absent(self) -> Self {
+        Self(self.0 & !1)
+    }
 }

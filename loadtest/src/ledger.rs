@@ -7,9 +7,11 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::{Notify, watch};
-use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
+use xxhash_rust::xxh3::xxh3_128;
 
-use crate::arguments::Kind;
+use crate::kind::Kind;
+use crate::shape::Body;
+use crate::world;
 
 /// All resources, with their history.
 #[derive(Debug)]
@@ -21,11 +23,48 @@ pub(crate) struct Ledger {
     /// How many of the resources anybody asks for from the beginning.
     len: u32,
     slots: Vec<RwLock<Slot>>,
+    /// How many resources there are of each type, for references.
+    counts: [(Kind, u32); 5],
     /// Which resource changed, in order. A generation is a position in it.
     log: Mutex<Vec<u32>>,
-    generation: watch::Sender<usize>,
+    bell: Arc<Bell>,
+}
+
+/// What ledgers ring, one for all of a world.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    /// Counts announcements.
+    changes: watch::Sender<u64>,
     /// Rings when the last client that lacked some content got it.
     pub(crate) delivered: Notify,
+}
+
+impl Default for Bell {
+    fn default() -> Self {
+        Self {
+            changes: watch::Sender::new(0),
+            delivered: Notify::new(),
+        }
+    }
+}
+
+impl Bell {
+    /// Notices new announcements.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
+
+/// What a ledger begins with.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) kind: Kind,
+    pub(crate) resources: u32,
+    /// So many beyond those that clients ask for from the beginning.
+    pub(crate) extras: u32,
+    pub(crate) bytes: usize,
+    /// Names of this authority, or of old style.
+    pub(crate) authority: Option<&'static str>,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +78,8 @@ struct Slot {
 pub(crate) struct Content {
     /// Its position in the resource's history.
     pub(crate) serial: u32,
+    /// What its body was made from: that of an earlier content, if it is the same again.
+    seed: u32,
     /// The hash of the body's bytes; none where the resource was removed.
     pub(crate) hash: Option<u128>,
     /// When it was handed to the control plane's streams, before anything was encoded; or when it was due to be, if there was a
@@ -65,40 +106,63 @@ impl Content {
 }
 
 impl Ledger {
+    #[cfg(test)]
     pub(crate) fn new(kind: Kind, resources: u32, bytes: usize, now: Instant) -> Self {
-        Self::under(None, kind, resources, 0, bytes, now)
+        Self::alone(
+            Spec {
+                kind,
+                resources,
+                extras: 0,
+                bytes,
+                authority: None,
+            },
+            now,
+        )
     }
 
-    /// With names of this authority, or of old style, and so many `extras` beyond what clients ask for from the beginning.
-    pub(crate) fn under(
-        authority: Option<&str>,
-        kind: Kind,
-        resources: u32,
-        extras: u32,
-        bytes: usize,
-        now: Instant,
-    ) -> Self {
-        let prefix = authority.map_or_else(
-            || NAME_PREFIX.to_owned(),
+    /// A type that refers to no other.
+    pub(crate) fn alone(spec: Spec, now: Instant) -> Self {
+        let counts = Kind::ALL.map(|kind| (kind, 0));
+        Self::of(&spec, counts, Arc::default(), now)
+    }
+
+    /// One of several types, of which there are `counts` resources.
+    pub(crate) fn of(spec: &Spec, counts: [(Kind, u32); 5], bell: Arc<Bell>, now: Instant) -> Self {
+        let (kind, all) = (spec.kind, spec.resources + spec.extras);
+        let prefix = spec.authority.map_or_else(
+            || kind.prefix().to_owned(),
             |authority| {
                 let message = kind.type_url().rsplit('/').next().unwrap_or_default();
-                format!("xdstp://{authority}/{message}/{NAME_PREFIX}")
+                format!("xdstp://{authority}/{message}/{}", kind.prefix())
             },
         );
         let ledger = Self {
             kind,
-            bytes,
+            bytes: spec.bytes,
             prefix,
-            len: resources,
-            slots: (0..resources + extras).map(|_| RwLock::default()).collect(),
+            len: spec.resources,
+            slots: (0..all).map(|_| RwLock::default()).collect(),
+            counts,
             log: Mutex::default(),
-            generation: watch::Sender::new(0),
-            delivered: Notify::new(),
+            bell,
         };
-        for index in 0..resources + extras {
-            let _ = ledger.write(index, true, 0, false, now);
+        for index in 0..all {
+            let _ = ledger.write(index, What::New, 0, false, now);
         }
         ledger
+    }
+
+    pub(crate) const fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The resources of another type to which this one refers.
+    pub(crate) fn refers(&self, index: u32) -> Option<(Kind, std::ops::Range<u32>)> {
+        world::refers(self.kind, index, self.counts)
     }
 
     pub(crate) const fn kind(&self) -> Kind {
@@ -133,46 +197,56 @@ impl Ledger {
 
     /// Gives a resource new content, which `awaiting` clients are to get, and wakes the control plane's streams.
     pub(crate) fn change(&self, index: u32, awaiting: u32, measured: bool, now: Instant) -> Option<Arc<Content>> {
-        self.publish(index, true, awaiting, measured, now)
+        let content = self.write(index, What::New, awaiting, measured, now);
+        self.announce(&[index]);
+        content
     }
 
     /// Removes a resource.
     pub(crate) fn remove(&self, index: u32, awaiting: u32, now: Instant) -> Option<Arc<Content>> {
-        self.publish(index, false, awaiting, false, now)
+        let content = self.write(index, What::Nothing, awaiting, false, now);
+        self.announce(&[index]);
+        content
     }
 
     /// Writes what only control planes say that are started from now on, or that are asked anew.
     pub(crate) fn foretell(&self, index: u32, present: bool, awaiting: u32, now: Instant) -> Option<Arc<Content>> {
-        self.write(index, present, awaiting, false, now)
+        let what = if present { What::New } else { What::Nothing };
+        self.write(index, what, awaiting, false, now)
     }
 
-    fn publish(&self, index: u32, present: bool, awaiting: u32, measured: bool, now: Instant) -> Option<Arc<Content>> {
-        let content = self.write(index, present, awaiting, measured, now);
-        self.announce(index);
-        content
-    }
-
-    /// Has every control plane say what is written of a resource.
-    pub(crate) fn announce(&self, index: u32) {
+    /// Has every control plane say what is written of these resources.
+    pub(crate) fn announce(&self, indexes: &[u32]) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.push(index);
-        self.generation.send_replace(log.len());
+        log.extend_from_slice(indexes);
+        self.bell.changes.send_modify(|announcements| *announcements += 1);
     }
 
-    fn write(&self, index: u32, present: bool, awaiting: u32, measured: bool, now: Instant) -> Option<Arc<Content>> {
+    /// Writes a content without saying so yet.
+    pub(crate) fn write(
+        &self,
+        index: u32,
+        what: What,
+        awaiting: u32,
+        measured: bool,
+        now: Instant,
+    ) -> Option<Arc<Content>> {
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
         let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
         let serial = u32::try_from(slot.history.len()).ok()?;
-        slot.current = present.then(|| {
-            body(
-                self.kind,
-                &self.name(index),
-                u64::from(index) << 32 | u64::from(serial),
-                self.bytes,
-            )
-        });
+        let seed = match what {
+            What::New => Some(serial),
+            What::Former => slot
+                .history
+                .last()
+                .and_then(|last| last.seed.checked_sub(1))
+                .or(Some(serial)),
+            What::Nothing => None,
+        };
+        slot.current = seed.map(|seed| self.body(index, seed));
         let content = Arc::new(Content {
             serial,
+            seed: seed.unwrap_or(serial),
             hash: slot.current.as_ref().map(|body| xxh3_128(body)),
             published: now,
             measured,
@@ -181,6 +255,20 @@ impl Ledger {
         });
         slot.history.push(Arc::clone(&content));
         Some(content)
+    }
+
+    fn body(&self, index: u32, seed: u32) -> Bytes {
+        let refers: Vec<String> = self.refers(index).map_or_else(Vec::new, |(kind, range)| {
+            range.map(|index| format!("{}{index:07}", kind.prefix())).collect()
+        });
+        Body {
+            kind: self.kind,
+            name: &self.name(index),
+            refers: &refers,
+            seed: u64::from(index) << 32 | u64::from(seed),
+            bytes: self.bytes,
+        }
+        .encode()
     }
 
     /// The resource's bytes now and which content that is; no bytes where it is removed.
@@ -197,9 +285,9 @@ impl Ledger {
         Some(look(&slot.history))
     }
 
-    /// Notices new generations.
-    pub(crate) fn watch(&self) -> watch::Receiver<usize> {
-        self.generation.subscribe()
+    /// How many announcements there were.
+    pub(crate) fn generation(&self) -> usize {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// The resources that changed after generation `since`, each once, and the generation that this leads to.
@@ -214,57 +302,18 @@ impl Ledger {
     /// Says that one more client has `content`.
     pub(crate) fn deliver(&self, content: &Content) {
         if content.awaited.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.delivered.notify_waiters();
+            self.bell.delivered.notify_waiters();
         }
     }
 }
 
-const NAME_PREFIX: &str = "cluster-";
-
-/// A valid message of the kind with the wanted size (or the least possible), different for every seed.
-fn body(kind: Kind, name: &str, seed: u64, bytes: usize) -> Bytes {
-    let mut padding = bytes;
-    loop {
-        let body = filled(kind, name, &text(seed, padding));
-        let excess = body.len().saturating_sub(bytes);
-        if excess == 0 || padding <= LEAST_PADDING {
-            return Bytes::from(body);
-        }
-        padding = padding.saturating_sub(excess).max(LEAST_PADDING);
-    }
-}
-
-/// Enough text to make every content differ.
-const LEAST_PADDING: usize = 16;
-
-fn filled(kind: Kind, name: &str, padding: &[u8]) -> Vec<u8> {
-    let mut out = delimited(1, name.as_bytes());
-    match kind {
-        // Cluster.alt_stat_name
-        Kind::Cds => out.extend(delimited(28, padding)),
-        // ClusterLoadAssignment.endpoints.locality.sub_zone
-        Kind::Eds => out.extend(delimited(2, &delimited(1, &delimited(3, padding)))),
-    }
-    out
-}
-
-fn delimited(number: u32, payload: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(payload.len() + 8);
-    prost::encoding::encode_key(number, prost::encoding::WireType::LengthDelimited, &mut out);
-    prost::encoding::encode_varint(u64::try_from(payload.len()).unwrap_or(u64::MAX), &mut out);
-    out.extend_from_slice(payload);
-    out
-}
-
-fn text(seed: u64, length: usize) -> Vec<u8> {
-    const ALPHABET: &[u8; 16] = b"abcdefghijklmnop";
-    let mut out = Vec::with_capacity(length + 16);
-    let mut block = 0_u64;
-    while out.len() < length {
-        let random = xxh3_64_with_seed(&block.to_le_bytes(), seed);
-        out.extend((0..16).filter_map(|digit| ALPHABET.get(usize::try_from(random >> (4 * digit) & 15).ok()?)));
-        block += 1;
-    }
-    out.truncate(length);
-    out
+/// What a resource becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Something that it never was.
+    New,
+    /// What it was before.
+    Former,
+    /// Removed.
+    Nothing,
 }

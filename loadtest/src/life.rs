@@ -1,80 +1,164 @@
-//! One client's life: from stream to stream, where clients come back, and what it says of itself on the way.
+//! The life of a connection and of the clients on it: from stream to stream, where clients come back, and what they say of
+//! themselves on the way.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, watch};
-use tokio::time::sleep;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{sleep, sleep_until};
 
-use crate::checker::Checker;
-use crate::client::{Asking, Client, Wish};
-use crate::fleet::{Plan, Progress};
-use crate::tally::Feed;
+use crate::client::profile::Delay;
+use crate::client::{Client, Outcome};
+use crate::connection::{Connection, Fault, Shared, deadline};
+use crate::fleet::{Order, Plan};
+use crate::progress::Progress;
 use crate::violation::Violation;
 
-/// One client, from stream to stream.
+/// One connection, from stream to stream.
 pub(crate) struct Life {
     pub(crate) number: u32,
     pub(crate) plan: Plan,
-    pub(crate) names: Vec<String>,
-    pub(crate) checker: Rc<RefCell<Checker>>,
-    pub(crate) feed: Feed,
+    pub(crate) clients: Vec<Rc<RefCell<Client>>>,
+    pub(crate) shared: Rc<Shared>,
     pub(crate) connecting: Rc<Semaphore>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) wishes: watch::Receiver<Option<Wish>>,
+    pub(crate) desk: Rc<Desk>,
+}
+
+/// Where a connection finds what it is told to do besides.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    orders: RefCell<VecDeque<Order>>,
+    bell: Notify,
+}
+
+/// What ended a connection.
+enum End {
+    Fault(Fault),
+    /// It left, to come back after this time.
+    Left(Duration),
 }
 
 /// What a client waits before it comes back.
 const RETURN_AFTER: Duration = Duration::from_millis(200);
 
+impl Desk {
+    pub(crate) fn put(&self, order: Order) {
+        self.orders.borrow_mut().push_back(order);
+        self.bell.notify_one();
+    }
+}
+
 impl Life {
-    /// Connects, and reads until the stream ends; again and again, if that is the plan.
+    /// Connects, and reads until the connection ends; again and again, if that is how its clients are.
     pub(crate) async fn live(mut self) {
+        let mut turns = 0;
         loop {
-            let Err(violation) = self.stream().await else {
-                continue;
+            turns += 1;
+            let pause = match self.stream(turns).await {
+                End::Left(pause) => pause,
+                End::Fault((at, violation)) => {
+                    let lost = matches!(violation, Violation::Ended(_) | Violation::Connection(_));
+                    let client = self.clients.get(at).map(|client| client.borrow());
+                    let Some(client) = client else { return };
+                    if !(client.profile.behaviour.returns && lost) {
+                        self.progress.note(client.number, &violation, client.transcript(now()));
+                        return;
+                    }
+                    RETURN_AFTER
+                }
             };
-            let lost = matches!(violation, Violation::Ended(_) | Violation::Connection(_));
-            if !(self.plan.returns && lost) {
-                self.progress.note(self.number, &violation);
-                return;
+            for client in &self.clients {
+                let mut client = client.borrow_mut();
+                let anew = !client.profile.behaviour.remembers;
+                if anew && std::mem::take(&mut client.complete) {
+                    self.progress.begin_anew();
+                }
             }
-            sleep(RETURN_AFTER).await;
+            sleep(pause).await;
         }
     }
 
-    /// One stream, which ends with what ended it.
-    async fn stream(&mut self) -> Result<(), Violation> {
+    /// One connection, until something ends it.
+    async fn stream(&mut self, turns: u64) -> End {
         let begun = now();
-        let asking = {
-            let mut checker = self.checker.borrow_mut();
-            Asking {
-                number: self.number,
-                dialect: self.plan.dialect,
-                kind: self.plan.kind,
-                held: checker.begin(),
-                names: self.names.iter().cloned().chain(checker.also()).collect(),
+        let mut connection = {
+            let _permit = self.connecting.acquire().await;
+            match Connection::open(&self.plan.target, self.number, Rc::clone(&self.shared)).await {
+                Ok(connection) => connection,
+                Err(violation) => return End::Fault((0, violation)),
             }
         };
-        let returns = !asking.held.is_empty();
-        let mut client = {
-            let _permit = self.connecting.acquire().await;
-            Client::connect(self.plan.server, asking).await?
-        };
-        if returns {
-            self.progress.come_back();
+        for client in &self.clients {
+            client.borrow_mut().begin(begun);
         }
-        let (progress, feed) = (&self.progress, &self.feed);
-        client
-            .run(&self.checker, &self.feed, &mut self.wishes, |answer| {
-                progress.answered(answer);
-                if answer.completed {
-                    feed.tally().join.record(begun.elapsed());
+        if turns > 1 {
+            self.progress
+                .come_back(u64::try_from(self.clients.len()).unwrap_or_default());
+        }
+        let stay = self.stay(turns).map(|stay| begun + stay);
+        let (progress, shared) = (&self.progress, &self.shared);
+        let joined = RefCell::new(Vec::new());
+        let mut answered = |_: &Client, outcome: Outcome| {
+            progress.answered(outcome);
+            if outcome.completed {
+                joined.borrow_mut().push(begun.elapsed());
+            }
+        };
+        loop {
+            let due = deadline(&self.clients).into_iter().chain(stay).min();
+            tokio::select! {
+                ended = connection.turn(&self.clients, &mut answered) => {
+                    if let Err(fault) = ended {
+                        return End::Fault(fault);
+                    }
                 }
-            })
-            .await
+                () = self.desk.bell.notified() => {
+                    if let Some(pause) = self.obey() {
+                        return End::Left(pause);
+                    }
+                }
+                () = sleep_until(due.unwrap_or(begun).into()), if due.is_some() => {
+                    let now = now();
+                    if stay.is_some_and(|stay| stay <= now) {
+                        return End::Left(RETURN_AFTER);
+                    }
+                    self.clients.iter().for_each(|client| client.borrow_mut().handle_time(now));
+                }
+            }
+            if !joined.borrow().is_empty() {
+                let mut tally = shared.feed.tally();
+                joined.borrow_mut().drain(..).for_each(|taken| tally.join.record(taken));
+            }
+        }
+    }
+
+    /// How long it stays this time, where it does not stay for good.
+    fn stay(&self, turns: u64) -> Option<Duration> {
+        let client = self.clients.first()?.borrow();
+        let mean = client.profile.behaviour.flaps?;
+        Some(Delay::Uniform(mean / 2, mean * 3 / 2).draw(client.number, turns))
+    }
+
+    /// Does what it is told; says how long to stay away, if it is to leave.
+    fn obey(&self) -> Option<Duration> {
+        let mut pause = None;
+        for order in self.desk.orders.borrow_mut().drain(..) {
+            for client in &self.clients {
+                let mut client = client.borrow_mut();
+                match order {
+                    Order::Wish(wish) if client.number.is_multiple_of(wish.every) => {
+                        client.handle_wish(wish.kind, wish.index, now());
+                    }
+                    Order::Leave { every, pause: time } if client.number.is_multiple_of(every) => pause = Some(time),
+                    Order::Wish(_) | Order::Leave { .. } => {}
+                }
+            }
+        }
+        pause
     }
 }
 

@@ -2,42 +2,47 @@
 //! what it said, the clients check against it every byte that the relay makes of it, and the report says what it cost.
 //!
 //! - [`arguments`], [`scenario`], [`report`], [`findings`], [`outcome`]: what is asked for, what is done, what was found
-//! - [`ledger`], [`control_plane`]: what there is to know, and who serves it
-//! - [`fleet`], [`life`], [`client`], [`checker`], [`wire`]: who asks for it, and checks it
+//! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: what there is to know, and who serves it
+//! - [`fleet`], [`life`], [`connection`], [`http2`], [`tls`]: who connects, and how
+//! - [`client`], [`wire`]: who asks for it, and checks it
 //! - [`record`], [`tally`]: what is measured while it is done, to be read by programs too
 //! - [`relay`], [`process`], [`scrape`]: the child under test, and what can be seen of it from outside
 
 mod arguments;
-mod checker;
 mod client;
+mod connection;
 mod control_plane;
 mod findings;
 mod fleet;
+mod floor;
+mod folder;
 mod held;
+mod http2;
+mod kind;
 mod ledger;
 mod life;
 mod outcome;
 mod process;
+mod progress;
 mod record;
 mod relay;
 mod report;
-mod response;
 mod scenario;
 mod scrape;
+mod shape;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod violation;
-mod want;
 mod wire;
+mod world;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser as _;
-
-use arguments::Arguments;
+use arguments::{Arguments, Overrides};
 use outcome::Outcome;
 use record::{Record, Recorder};
 use report::Progress;
@@ -49,12 +54,16 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == relay::ENTRY) {
+    let first = words.next();
+    if first.as_ref().is_some_and(|word| word == relay::ENTRY) {
         return relay::run(words);
     }
-    let arguments = Arguments::parse();
+    if first.is_some_and(|word| word == floor::server::ENTRY) {
+        return floor::server::run(words);
+    }
+    let (arguments, overrides) = Arguments::given();
     let outcome = if arguments.outputs.compare.is_empty() {
-        measure(&arguments).map(|record| record.held())
+        measure(&arguments, &overrides).map(|record| record.held())
     } else {
         arguments.outputs.compare().map(|()| true)
     };
@@ -75,9 +84,9 @@ const NOT_HELD: u8 = 1;
 const NOT_RUN: u8 = 2;
 
 /// Runs the scenario and tells what it found.
-fn measure(arguments: &Arguments) -> anyhow::Result<Record> {
-    let recorder = Recorder::new(arguments.scenario.word(), now())?;
-    let outcome = play(arguments, &recorder)?;
+fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Record> {
+    let recorder = Recorder::new(arguments.scenario().unwrap_or("churn"), now())?;
+    let outcome = play(arguments, overrides, &recorder)?;
     outcome.pour(&recorder);
     let record = recorder.finish(now())?;
     arguments.outputs.tell(&record)?;
@@ -85,13 +94,13 @@ fn measure(arguments: &Arguments) -> anyhow::Result<Record> {
 }
 
 /// Plays the scenario to its end, or to Ctrl-C; either way everything that it started ends with it.
-fn play(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<Outcome> {
+fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let progress = Progress::new();
         let mut say = |text: &str| progress.say(text);
         tokio::select! {
-            outcome = scenario::play(arguments, recorder, &mut say) => outcome,
+            outcome = scenario::play(arguments, overrides, recorder, &mut say) => outcome,
             broken = recorder.run(|live| progress.tell(live)) => Err(broken),
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;

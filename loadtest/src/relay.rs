@@ -42,6 +42,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) program: Option<&'a Path>,
     /// Where it listens; else any free port.
     pub(crate) listen: Option<SocketAddr>,
+    /// Whether its configuration says so already.
+    pub(crate) listens: bool,
     pub(crate) source: Source,
     /// Whether it is to keep its warnings to itself, because things fail on purpose.
     pub(crate) quiet: bool,
@@ -76,10 +78,12 @@ impl Relay {
         };
         command
             .arg("serve")
-            .args(["--listen", &address.to_string()])
             .args(["--admin", &admin.to_string()])
             .args(["--log-level", if launch.quiet { "error" } else { "warn" }])
             .stdin(Stdio::piped());
+        if !launch.listens {
+            command.args(["--listen", &address.to_string()]);
+        }
         match &launch.source {
             Source::Upstream(upstream) => command.args(["--upstream", &format!("http://{upstream}")]),
             Source::Config(_) => command.args(["--config", "/dev/stdin"]),

@@ -29,6 +29,8 @@ pub(crate) enum Violation {
     Older(String),
     #[error("`{0}` was taken away although the control plane has it")]
     Lost(String),
+    #[error("`{0}` came before, or stayed after, what it leads to")]
+    Order(String),
     #[error("at the end `{0}` is not what the control plane has")]
     Behind(String),
     #[error("the server answered with HTTP status {0}")]
@@ -39,8 +41,8 @@ pub(crate) enum Violation {
     Connection(String),
 }
 
-impl From<h2::Error> for Violation {
-    fn from(error: h2::Error) -> Self {
+impl From<crate::http2::Broken> for Violation {
+    fn from(error: crate::http2::Broken) -> Self {
         Self::Connection(error.to_string())
     }
 }
@@ -49,4 +51,9 @@ impl From<std::io::Error> for Violation {
     fn from(error: std::io::Error) -> Self {
         Self::Connection(error.to_string())
     }
+}
+
+/// Bytes of a peer as text for people.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,20 +1,39 @@
-//! gRPC frames and protobuf fields, read while they stream in. A response may be many megabytes and there are
-//! thousands of clients, so no message is ever held as a whole: only the one field that is not complete yet.
+//! gRPC frames and the protobuf of responses, read while they stream in. A response may be many megabytes and there are
+//! thousands of clients, so neither a message nor a body is ever held as a whole: only a name, a version or a head that is
+//! not complete yet.
 //!
 //! It is written apart from the relay's own decoder, so that both cannot be wrong in the same way.
 
-use bytes::{BufMut, Bytes, BytesMut};
-use prost::Message;
+use crate::kind::Dialect;
 
 /// One thing read from the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unit<'a> {
-    /// A length-delimited field of the message.
-    Field(u32, &'a [u8]),
-    /// A numeric field of the message, of no interest to anybody here.
-    Number(u32),
-    /// The message is complete.
-    End,
+    /// A field of the response, the delta resource, or the `Any`.
+    Field(Level, u32, &'a [u8]),
+    /// A piece of the body of a resource.
+    Body(Piece<'a>),
+    /// A resource is complete.
+    Resource,
+    /// The response is complete, and was so long.
+    End(usize),
+}
+
+/// A piece of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Piece<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) first: bool,
+    pub(crate) last: bool,
+}
+
+/// Where a field stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Response,
+    /// A resource of a delta response.
+    Resource,
+    Any,
 }
 
 /// What cannot be read.
@@ -30,25 +49,49 @@ pub(crate) enum Malformed {
     WireType(u64),
 }
 
-/// Reads a stream of gRPC messages. Invariant: `pending` is empty or the beginning of exactly one unit.
-#[derive(Debug, Default)]
+/// Reads a stream of gRPC messages. Invariant: `pending` is empty or the beginning of exactly one head or field; each of
+/// `open` says how much of that message is to come after it.
+#[derive(Debug)]
 pub(crate) struct Reader {
+    dialect: Dialect,
     pending: Vec<u8>,
     needed: usize,
-    /// Bytes left of the message being read; none between two messages.
-    left: Option<usize>,
+    open: Vec<(Level, usize)>,
+    /// What is to come of the body that is being read.
+    body: Option<usize>,
+    begun: bool,
+    length: usize,
 }
 
-/// More than this is not kept between two units.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
 const PREFIX_BYTES: usize = 5;
+/// More than this is not kept between two units.
+const KEPT_BYTES_MAX: usize = 1024;
+/// Longer fields than this do not occur, but for bodies, which are not kept.
+const FIELD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 enum Step<'a> {
-    Unit { used: usize, field: Option<Unit<'a>> },
     Need(usize),
+    /// A message of so many bytes begins.
+    Prefix(usize),
+    Field(u32, &'a [u8], usize),
+    /// A head of so many bytes, and what follows belongs to what is inside.
+    Inside(usize, usize),
+    Skip(usize),
 }
 
 impl Reader {
+    pub(crate) const fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            pending: Vec::new(),
+            needed: 0,
+            open: Vec::new(),
+            body: None,
+            begun: false,
+            length: 0,
+        }
+    }
+
     /// Reads `input` and hands every unit that it completes to `sink`.
     pub(crate) fn feed<E: From<Malformed>>(
         &mut self,
@@ -56,131 +99,172 @@ impl Reader {
         mut sink: impl FnMut(Unit<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         while !input.is_empty() {
-            if self.pending.is_empty() {
-                match step(input, self.left)? {
-                    Step::Unit { used, field } => {
-                        let complete = advance(&mut self.left, input, used);
-                        field.map_or(Ok(()), &mut sink)?;
-                        complete.map_or(Ok(()), &mut sink)?;
+            if let Some(left) = self.body {
+                let (bytes, rest) = input.split_at(left.min(input.len()));
+                input = rest;
+                let last = bytes.len() == left;
+                let first = !std::mem::replace(&mut self.begun, !last);
+                self.body = (!last).then_some(left - bytes.len());
+                sink(Unit::Body(Piece { bytes, first, last }))?;
+                self.close(&mut sink)?;
+            } else if self.pending.is_empty() {
+                let step = self.step(input)?;
+                match self.used(&step) {
+                    Some(used) => {
+                        self.take(step, &mut sink)?;
                         input = input.get(used..).unwrap_or_default();
                     }
-                    Step::Need(total) => {
+                    None => {
                         self.pending.extend_from_slice(input);
-                        self.needed = total;
                         return Ok(());
                     }
                 }
-                continue;
-            }
-            let (taken, rest) = input.split_at(input.len().min(self.needed - self.pending.len()));
-            self.pending.extend_from_slice(taken);
-            input = rest;
-            if self.pending.len() < self.needed {
-                return Ok(());
-            }
-            match step(&self.pending, self.left)? {
-                Step::Unit { used, field } => {
-                    let complete = advance(&mut self.left, &self.pending, used);
-                    field.map_or(Ok(()), &mut sink)?;
-                    complete.map_or(Ok(()), &mut sink)?;
-                    self.pending.clear();
-                    self.pending.shrink_to(KEPT_BYTES_MAX);
+            } else {
+                let (taken, rest) = input.split_at(input.len().min(self.needed - self.pending.len()));
+                self.pending.extend_from_slice(taken);
+                input = rest;
+                if self.pending.len() < self.needed {
+                    return Ok(());
                 }
-                Step::Need(total) => self.needed = total,
+                let mut pending = std::mem::take(&mut self.pending);
+                let step = self.step(&pending)?;
+                if self.used(&step).is_some() {
+                    self.take(step, &mut sink)?;
+                    pending.clear();
+                    pending.shrink_to(KEPT_BYTES_MAX);
+                }
+                self.pending = pending;
             }
         }
         Ok(())
     }
-}
 
-/// Takes `used` bytes off the message; says so when that was its end.
-fn advance(left: &mut Option<usize>, input: &[u8], used: usize) -> Option<Unit<'static>> {
-    let now_left = match *left {
-        None => prefix_length(input).unwrap_or_default(),
-        Some(bytes) => bytes.saturating_sub(used),
-    };
-    *left = (now_left > 0).then_some(now_left);
-    (now_left == 0).then_some(Unit::End)
-}
-
-fn prefix_length(input: &[u8]) -> Option<usize> {
-    let prefix = input.first_chunk::<PREFIX_BYTES>()?;
-    let [_, length @ ..] = *prefix;
-    usize::try_from(u32::from_be_bytes(length)).ok()
-}
-
-fn step(input: &[u8], left: Option<usize>) -> Result<Step<'_>, Malformed> {
-    let Some(left) = left else {
-        return match input.first_chunk::<PREFIX_BYTES>() {
-            None => Ok(Step::Need(PREFIX_BYTES)),
-            Some([0, ..]) => Ok(Step::Unit {
-                used: PREFIX_BYTES,
-                field: None,
-            }),
-            Some(_) => Err(Malformed::Compressed),
-        };
-    };
-    match field(input)? {
-        Some((unit, used)) if used <= left => Ok(Step::Unit {
-            used,
-            field: Some(unit),
-        }),
-        Some(_) => Err(Malformed::Overrun),
-        None => {
-            let needed = field_length(input)?.unwrap_or(input.len() + 1);
-            if needed > left {
-                return Err(Malformed::Overrun);
+    /// How much of the input a step uses; none if it needs more.
+    const fn used(&mut self, step: &Step<'_>) -> Option<usize> {
+        match step {
+            Step::Need(total) => {
+                self.needed = *total;
+                None
             }
-            Ok(Step::Need(needed))
+            Step::Prefix(_) => Some(PREFIX_BYTES),
+            Step::Field(_, _, used) | Step::Inside(used, _) | Step::Skip(used) => Some(*used),
+        }
+    }
+
+    fn take<E: From<Malformed>>(
+        &mut self,
+        step: Step<'_>,
+        sink: &mut impl FnMut(Unit<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let level = self.open.last().map(|(level, _)| *level);
+        match step {
+            Step::Need(_) => return Ok(()),
+            Step::Prefix(length) => {
+                self.length = length;
+                self.open.push((Level::Response, length));
+            }
+            Step::Skip(used) => self.consume(used)?,
+            Step::Field(number, bytes, used) => {
+                self.consume(used)?;
+                if let Some(level) = level {
+                    sink(Unit::Field(level, number, bytes))?;
+                }
+            }
+            Step::Inside(used, length) => {
+                self.consume(used + length)?;
+                match (level, self.dialect) {
+                    (Some(Level::Any), _) if length > 0 => self.body = Some(length),
+                    (Some(Level::Any) | None, _) => {}
+                    (Some(Level::Response), Dialect::Delta) => self.open.push((Level::Resource, length)),
+                    (Some(Level::Response | Level::Resource), _) => self.open.push((Level::Any, length)),
+                }
+            }
+        }
+        self.close(sink)
+    }
+
+    fn consume(&mut self, used: usize) -> Result<(), Malformed> {
+        let (_, left) = self.open.last_mut().ok_or(Malformed::Overrun)?;
+        *left = left.checked_sub(used).ok_or(Malformed::Overrun)?;
+        Ok(())
+    }
+
+    /// Leaves what is complete.
+    fn close<E>(&mut self, sink: &mut impl FnMut(Unit<'_>) -> Result<(), E>) -> Result<(), E> {
+        while self.body.is_none() && matches!(self.open.last(), Some((_, 0))) {
+            match (self.open.pop().map(|(level, _)| level), self.dialect) {
+                (Some(Level::Response), _) => sink(Unit::End(self.length))?,
+                (Some(Level::Resource), _) | (Some(Level::Any), Dialect::Sotw) => sink(Unit::Resource)?,
+                (Some(Level::Any) | None, _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn step<'a>(&self, input: &'a [u8]) -> Result<Step<'a>, Malformed> {
+        let Some((_, left)) = self.open.last() else {
+            return match input.first_chunk::<PREFIX_BYTES>() {
+                None => Ok(Step::Need(PREFIX_BYTES)),
+                Some([0, length @ ..]) => {
+                    let length = u32::from_be_bytes(*length);
+                    Ok(Step::Prefix(usize::try_from(length).map_err(|_| Malformed::Overrun)?))
+                }
+                Some(_) => Err(Malformed::Compressed),
+            };
+        };
+        let Some((number, wire_type, head)) = head(input)? else {
+            return need(input.len() + 1, *left);
+        };
+        let rest = input.get(head..).unwrap_or_default();
+        let numeric = |bytes: usize| match rest.len() >= bytes {
+            true => Ok(Step::Skip(head + bytes)),
+            false => need(head + bytes, *left),
+        };
+        match wire_type {
+            0 => match varint(rest)? {
+                Some((_, bytes)) => numeric(bytes),
+                None => need(input.len() + 1, *left),
+            },
+            1 => numeric(8),
+            5 => numeric(4),
+            2 => {
+                let Some((length, bytes)) = varint(rest)? else {
+                    return need(input.len() + 1, *left);
+                };
+                let length = usize::try_from(length).map_err(|_| Malformed::Overrun)?;
+                let total = (head + bytes).checked_add(length).ok_or(Malformed::Overrun)?;
+                // The resources of a response, the `Any` of a resource, the body of an `Any`: all have this number.
+                if number == 2 {
+                    return Ok(Step::Inside(head + bytes, length));
+                }
+                // Metadata of a resource is of no interest to anybody here.
+                if length > FIELD_BYTES_MAX {
+                    return Err(Malformed::Overrun);
+                }
+                match input.get(head + bytes..total) {
+                    Some(payload) => Ok(Step::Field(number, payload, total)),
+                    None => need(total, *left),
+                }
+            }
+            other => Err(Malformed::WireType(other)),
         }
     }
 }
 
-/// The first field of `input` and its length, or nothing while it is not complete.
-pub(crate) fn field(input: &[u8]) -> Result<Option<(Unit<'_>, usize)>, Malformed> {
-    let Some((tag, tag_bytes)) = varint(input)? else {
+fn need<'a>(total: usize, left: usize) -> Result<Step<'a>, Malformed> {
+    if total > left {
+        return Err(Malformed::Overrun);
+    }
+    Ok(Step::Need(total))
+}
+
+/// The number of a field, its wire type, and how long both are together.
+fn head(input: &[u8]) -> Result<Option<(u32, u64, usize)>, Malformed> {
+    let Some((tag, bytes)) = varint(input)? else {
         return Ok(None);
     };
     let number = u32::try_from(tag >> 3).map_err(|_| Malformed::Varint)?;
-    let rest = input.get(tag_bytes..).unwrap_or_default();
-    let numeric = |bytes: usize| (rest.len() >= bytes).then_some((Unit::Number(number), tag_bytes + bytes));
-    match tag & 7 {
-        0 => Ok(varint(rest)?.and_then(|(_, bytes)| numeric(bytes))),
-        1 => Ok(numeric(8)),
-        5 => Ok(numeric(4)),
-        2 => {
-            let Some((length, length_bytes)) = varint(rest)? else {
-                return Ok(None);
-            };
-            let end = usize::try_from(length)
-                .ok()
-                .and_then(|length| length.checked_add(length_bytes))
-                .ok_or(Malformed::Overrun)?;
-            Ok(rest
-                .get(length_bytes..end)
-                .map(|payload| (Unit::Field(number, payload), tag_bytes + end)))
-        }
-        other => Err(Malformed::WireType(other)),
-    }
-}
-
-/// How long the length-delimited field is with which `input` begins, once that is known.
-fn field_length(input: &[u8]) -> Result<Option<usize>, Malformed> {
-    let Some((tag, tag_bytes)) = varint(input)? else {
-        return Ok(None);
-    };
-    if tag & 7 != 2 {
-        return Ok(None);
-    }
-    let length = varint(input.get(tag_bytes..).unwrap_or_default())?;
-    length
-        .map(|(length, length_bytes)| {
-            usize::try_from(length)
-                .ok()
-                .and_then(|length| length.checked_add(tag_bytes + length_bytes))
-                .ok_or(Malformed::Overrun)
-        })
-        .transpose()
+    Ok(Some((number, tag & 7, bytes)))
 }
 
 fn varint(input: &[u8]) -> Result<Option<(u64, usize)>, Malformed> {
@@ -197,24 +281,12 @@ fn varint(input: &[u8]) -> Result<Option<(u64, usize)>, Malformed> {
     Ok(None)
 }
 
-/// Hands every field of a complete message to `sink`.
-pub(crate) fn fields<'a>(mut input: &'a [u8], mut sink: impl FnMut(Unit<'a>)) -> Result<(), Malformed> {
-    while !input.is_empty() {
-        let (unit, used) = field(input)?.ok_or(Malformed::Overrun)?;
-        sink(unit);
-        input = input.get(used..).unwrap_or_default();
-    }
-    Ok(())
-}
-
-/// `message` as a gRPC frame.
-pub(crate) fn frame(message: &impl Message) -> Bytes {
-    let length = message.encoded_len();
-    let mut out = BytesMut::with_capacity(PREFIX_BYTES + length);
-    out.put_slice(&prefix(length));
-    // The buffer grows as needed, so that encoding cannot fail.
-    let _ = message.encode(&mut out);
-    out.freeze()
+/// The name with which a body begins, for types whose first field that is.
+pub(crate) fn first_field(body: &[u8]) -> Option<&[u8]> {
+    let (1, 2, head) = head(body).ok()?? else { return None };
+    let rest = body.get(head..)?;
+    let (length, bytes) = varint(rest).ok()??;
+    rest.get(bytes..bytes.checked_add(usize::try_from(length).ok()?)?)
 }
 
 /// The five bytes before a message of `length` bytes.

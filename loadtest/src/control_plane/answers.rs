@@ -10,18 +10,21 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse,
 use distributary::proto::google::protobuf::Any;
 use prost::Message;
 
-use crate::arguments::Dialect;
+use crate::kind::{Dialect, Kind};
 use crate::ledger::Ledger;
+use crate::world::World;
 
-/// The ledger, encoded.
+/// The ledgers, encoded.
 pub(crate) struct Answers {
-    pub(crate) ledger: Arc<Ledger>,
-    latest: RefCell<Option<(Step, Rc<[Bytes]>)>>,
+    pub(crate) world: Arc<World>,
+    /// The last answer of each type.
+    latest: RefCell<Vec<(Step, Rc<[Bytes]>)>>,
 }
 
 /// From which generation to which, in which dialect; from none is everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
+    pub(crate) kind: Kind,
     pub(crate) dialect: Dialect,
     pub(crate) since: Option<usize>,
     pub(crate) until: usize,
@@ -31,51 +34,51 @@ pub(crate) struct Step {
 const MESSAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 impl Answers {
-    pub(crate) const fn new(ledger: Arc<Ledger>) -> Self {
+    pub(crate) const fn new(world: Arc<World>) -> Self {
         Self {
-            ledger,
-            latest: RefCell::new(None),
+            world,
+            latest: RefCell::new(Vec::new()),
         }
     }
 
     /// What changed for those who ask for everything.
-    pub(crate) fn wildcard(&self, step: Step) -> Rc<[Bytes]> {
-        if let Some((latest, messages)) = &*self.latest.borrow()
-            && *latest == step
-        {
+    pub(crate) fn wildcard(&self, ledger: &Ledger, step: Step) -> Rc<[Bytes]> {
+        if let Some((_, messages)) = self.latest.borrow().iter().find(|(latest, _)| *latest == step) {
             return Rc::clone(messages);
         }
-        let all = (0..self.ledger.len()).collect();
+        let all = (0..ledger.len()).collect();
         let messages: Rc<[Bytes]> = match (step.dialect, step.since) {
-            (Dialect::Delta, Some(since)) => self.delta(self.ledger.changed_since(since).0, step.until),
-            (Dialect::Delta, None) => self.delta(all, step.until),
-            (Dialect::Sotw, _) => vec![self.sotw(all, &step.until.to_string())],
+            (Dialect::Delta, Some(since)) => Self::delta(ledger, ledger.changed_since(since).0, step.until),
+            (Dialect::Delta, None) => Self::delta(ledger, all, step.until),
+            (Dialect::Sotw, _) => vec![Self::sotw(ledger, all, &step.until.to_string())],
         }
         .into();
-        *self.latest.borrow_mut() = Some((step, Rc::clone(&messages)));
+        let mut latest = self.latest.borrow_mut();
+        latest.retain(|(it, _)| (it.kind, it.dialect) != (step.kind, step.dialect));
+        latest.push((step, Rc::clone(&messages)));
         messages
     }
 
     /// The resources with these indexes as delta messages; at least one, even an empty one.
-    pub(crate) fn delta(&self, indexes: Vec<u32>, generation: usize) -> Vec<Bytes> {
+    pub(crate) fn delta(ledger: &Ledger, indexes: Vec<u32>, generation: usize) -> Vec<Bytes> {
         let mut messages = Vec::new();
         let mut message = DeltaDiscoveryResponse {
             system_version_info: generation.to_string(),
-            type_url: self.ledger.kind().type_url().to_owned(),
+            type_url: ledger.kind().type_url().to_owned(),
             ..DeltaDiscoveryResponse::default()
         };
         let empty = message.clone();
         let mut size = 0;
         for index in indexes {
-            let name = self.ledger.name(index);
-            let Some((Some(body), serial)) = self.ledger.current(index) else {
+            let name = ledger.name(index);
+            let Some((Some(body), serial)) = ledger.current(index) else {
                 message.removed_resources.push(name);
                 continue;
             };
             size += body.len();
             message.resources.push(Resource {
                 version: format!("v{serial}"),
-                resource: Some(self.any(body)),
+                resource: Some(any(ledger, body)),
                 name,
                 ..Resource::default()
             });
@@ -92,21 +95,21 @@ impl Answers {
     }
 
     /// The resources with these indexes as a SotW message.
-    pub(crate) fn sotw(&self, indexes: Vec<u32>, version: &str) -> Bytes {
-        let resources = indexes.into_iter().filter_map(|index| self.ledger.current(index)?.0);
+    pub(crate) fn sotw(ledger: &Ledger, indexes: Vec<u32>, version: &str) -> Bytes {
+        let resources = indexes.into_iter().filter_map(|index| ledger.current(index)?.0);
         let message = DiscoveryResponse {
             version_info: version.to_owned(),
-            resources: resources.map(|body| self.any(body)).collect(),
-            type_url: self.ledger.kind().type_url().to_owned(),
+            resources: resources.map(|body| any(ledger, body)).collect(),
+            type_url: ledger.kind().type_url().to_owned(),
             ..DiscoveryResponse::default()
         };
         Bytes::from(message.encode_to_vec())
     }
+}
 
-    fn any(&self, body: Bytes) -> Any {
-        Any {
-            type_url: self.ledger.kind().type_url().to_owned(),
-            value: body,
-        }
+fn any(ledger: &Ledger, body: Bytes) -> Any {
+    Any {
+        type_url: ledger.kind().type_url().to_owned(),
+        value: body,
     }
 }

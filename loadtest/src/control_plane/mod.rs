@@ -1,5 +1,5 @@
-//! The built-in control plane: an ADS server for one type, delta and SotW, in a thread of its own. What it serves is in
-//! the ledger; it only keeps count of what it was asked and what it said.
+//! The built-in control plane: delta and SotW, aggregated and per type, in a thread of its own. What it serves is in the
+//! ledgers; it only keeps count of what it was asked and what it said.
 
 mod answers;
 mod session;
@@ -16,9 +16,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-use crate::arguments::Dialect;
-use crate::ledger::Ledger;
-use answers::Answers;
+use crate::kind::{Dialect, Kind};
+use crate::world::World;
+pub(crate) use answers::Answers;
 use session::Session;
 
 /// The running control plane. Dropping it ends its thread.
@@ -35,6 +35,7 @@ pub(crate) struct Counts {
     pub(crate) streams: AtomicU64,
     pub(crate) responses: AtomicU64,
     pub(crate) acknowledgements: AtomicU64,
+    pub(crate) bytes: AtomicU64,
     rejections: Mutex<Vec<String>>,
 }
 
@@ -42,6 +43,11 @@ impl Counts {
     /// How many streams there were.
     pub(crate) fn streams(&self) -> u64 {
         self.streams.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of messages it sent.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// What was rejected and why.
@@ -60,7 +66,7 @@ impl Counts {
 const REJECTIONS_TOLD_MAX: usize = 10;
 
 impl ControlPlane {
-    pub(crate) fn start(address: SocketAddr, ledger: Arc<Ledger>) -> anyhow::Result<Self> {
+    pub(crate) fn start(address: SocketAddr, world: Arc<World>) -> anyhow::Result<Self> {
         let socket = std::net::TcpListener::bind(address)
             .with_context(|| format!("the control plane cannot listen on {address}; choose another --control-plane"))?;
         socket.set_nonblocking(true)?;
@@ -73,7 +79,7 @@ impl ControlPlane {
             .name("control-plane".to_owned())
             .spawn(move || {
                 let listening = Listening {
-                    answers: Answers::new(ledger),
+                    answers: Answers::new(world),
                     counts: thread_counts,
                 };
                 runtime.block_on(LocalSet::new().run_until(async move {
@@ -129,13 +135,11 @@ impl Listening {
         };
         while let Some(Ok((request, mut respond))) = connection.accept().await {
             let path = request.uri().path();
-            let dialect = [Dialect::Delta, Dialect::Sotw]
-                .into_iter()
-                .find(|dialect| dialect.path() == path);
+            let method = method(path);
             let head = Response::builder()
                 .status(StatusCode::OK)
                 .header("content-type", "application/grpc");
-            let Some(dialect) = dialect else {
+            let Some((dialect, kind)) = method else {
                 // UNIMPLEMENTED
                 if let Ok(head) = head.header("grpc-status", "12").body(()) {
                     let _ = respond.send_response(head, true);
@@ -151,10 +155,19 @@ impl Listening {
             self.counts.streams.fetch_add(1, Ordering::Relaxed);
             let listening = Rc::clone(&self);
             tokio::task::spawn_local(async move {
-                let mut session = Session::new(dialect, &listening.answers, &listening.counts, stream);
+                let mut session = Session::new(dialect, kind, &listening.answers, &listening.counts, stream);
                 // A stream that breaks is the peer's to report.
                 let _ = session.run(request.into_body()).await;
             });
         }
     }
+}
+
+/// What a path asks for: a dialect, and a type unless it is aggregated.
+fn method(path: &str) -> Option<(Dialect, Option<Kind>)> {
+    let of = |dialect: Dialect| {
+        let one = Kind::ALL.into_iter().find(|kind| kind.path(dialect) == path).map(Some);
+        if dialect.path() == path { Some(None) } else { one }.map(|kind| (dialect, kind))
+    };
+    Dialect::ALL.into_iter().find_map(of)
 }

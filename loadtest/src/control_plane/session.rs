@@ -3,32 +3,40 @@
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use bytes::{Buf, Bytes, BytesMut};
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use distributary::proto::google::rpc::Status;
 use h2::{RecvStream, SendStream};
 use prost::Message;
 
 use super::Counts;
 use super::answers::{Answers, Step};
-use crate::arguments::Dialect;
+use crate::kind::{Dialect, Kind};
+use crate::ledger::Ledger;
 use crate::wire;
 
-/// One stream. Invariant: the peer was sent everything that it asks for as of generation `sent`, but for `owed`.
+/// One stream, with a topic for each type in the order in which changes take effect safely.
 pub(crate) struct Session<'a> {
     dialect: Dialect,
     answers: &'a Answers,
     counts: &'a Counts,
     stream: SendStream<Bytes>,
+    topics: Vec<Topic>,
+    responses: u64,
+}
+
+/// One type. Invariant: the peer was sent everything that it asks for as of generation `sent`, but for `owed`.
+struct Topic {
+    ledger: Arc<Ledger>,
     requested: bool,
     wildcard: bool,
     names: BTreeSet<u32>,
     owed: BTreeSet<u32>,
     sent: Option<usize>,
-    responses: u64,
+    versions: u64,
 }
 
 /// Smaller messages are copied into one frame.
@@ -36,29 +44,29 @@ const COPIED_BYTES_MAX: usize = 16 * 1024;
 const PREFIX_BYTES: usize = 5;
 
 impl<'a> Session<'a> {
-    pub(crate) const fn new(
+    /// For all types, or for one.
+    pub(crate) fn new(
         dialect: Dialect,
+        kind: Option<Kind>,
         answers: &'a Answers,
         counts: &'a Counts,
         stream: SendStream<Bytes>,
     ) -> Self {
+        let ledgers = answers.world.ledgers().iter();
+        let served = ledgers.filter(|ledger| kind.is_none_or(|kind| kind == ledger.kind()));
         Self {
             dialect,
             answers,
             counts,
             stream,
-            requested: false,
-            wildcard: false,
-            names: BTreeSet::new(),
-            owed: BTreeSet::new(),
-            sent: None,
+            topics: served.map(Topic::new).collect(),
             responses: 0,
         }
     }
 
     /// Serves the stream until it ends.
     pub(crate) async fn run(&mut self, mut body: RecvStream) -> anyhow::Result<()> {
-        let mut generation = self.answers.ledger.watch();
+        let mut changes = self.answers.world.bell.watch();
         let mut received = BytesMut::new();
         loop {
             tokio::select! {
@@ -70,11 +78,15 @@ impl<'a> Session<'a> {
                         self.handle(request)?;
                     }
                 }
-                changed = generation.changed() => changed?,
+                changed = changes.changed() => changed?,
             }
-            let until = *generation.borrow_and_update();
-            for message in self.due(until) {
-                self.write(message).await?;
+            changes.borrow_and_update();
+            for at in 0..self.topics.len() {
+                let (dialect, answers) = (self.dialect, self.answers);
+                let due = self.topics.get_mut(at).map(|topic| topic.due(dialect, answers));
+                for message in due.into_iter().flatten() {
+                    self.write(message).await?;
+                }
             }
         }
     }
@@ -83,102 +95,58 @@ impl<'a> Session<'a> {
         match self.dialect {
             Dialect::Delta => {
                 let request = DeltaDiscoveryRequest::decode(request)?;
-                if !self.is_asked(&request.type_url, &request.response_nonce, request.error_detail) {
-                    return Ok(());
-                }
-                let first = !std::mem::replace(&mut self.requested, true);
-                let (added, removed) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
-                // C-05: a first request without any name asks for everything, where the type has that.
-                let legacy = first && self.answers.ledger.kind().wildcard();
-                self.wildcard |= legacy && added.is_empty() && removed.is_empty();
-                self.wildcard |= added.iter().any(|name| name == "*");
-                self.wildcard &= !removed.iter().any(|name| name == "*");
-                // C-11: what is asked for again is sent again.
-                let added = self.indexes(added);
-                self.owed.extend(&added);
-                self.names.extend(added);
-                for index in self.indexes(removed) {
-                    self.names.remove(&index);
-                    self.owed.remove(&index);
+                self.count(
+                    &request.response_nonce,
+                    request.error_detail.map(|status| status.message),
+                );
+                if let Some(topic) = self.topic(&request.type_url) {
+                    topic.handle_delta(&request.resource_names_subscribe, &request.resource_names_unsubscribe);
                 }
             }
             Dialect::Sotw => {
                 let request = DiscoveryRequest::decode(request)?;
-                if !self.is_asked(&request.type_url, &request.response_nonce, request.error_detail) {
-                    return Ok(());
+                self.count(
+                    &request.response_nonce,
+                    request.error_detail.map(|status| status.message),
+                );
+                if let Some(topic) = self.topic(&request.type_url) {
+                    topic.handle_state(&request.resource_names);
                 }
-                let names: BTreeSet<u32> = self.indexes(&request.resource_names).into_iter().collect();
-                self.wildcard = names.is_empty() && self.answers.ledger.kind().wildcard();
-                self.owed.extend(names.difference(&self.names));
-                self.names = names;
-                self.requested = true;
             }
         }
         Ok(())
     }
 
-    /// Counts a request, and says whether it is about the type that is served here.
-    fn is_asked(&self, type_url: &str, nonce: &str, rejection: Option<Status>) -> bool {
+    fn topic(&mut self, type_url: &str) -> Option<&mut Topic> {
+        // on a stream for one type it may be left out.
+        if type_url.is_empty() && self.topics.len() == 1 {
+            return self.topics.first_mut();
+        }
+        self.topics
+            .iter_mut()
+            .find(|topic| topic.ledger.kind().type_url() == type_url)
+    }
+
+    fn count(&self, nonce: &str, rejection: Option<String>) {
         match rejection {
-            Some(status) => self.counts.reject(status.message),
+            Some(message) => self.counts.reject(message),
             None if !nonce.is_empty() => {
                 self.counts.acknowledgements.fetch_add(1, Ordering::Relaxed);
             }
             None => {}
-        }
-        type_url == self.answers.ledger.kind().type_url()
-    }
-
-    fn indexes(&self, names: &[String]) -> Vec<u32> {
-        let ledger = &self.answers.ledger;
-        names.iter().filter_map(|name| ledger.index(name.as_bytes())).collect()
-    }
-
-    /// The messages, but for their nonces, that bring the peer to generation `until`.
-    fn due(&mut self, until: usize) -> Vec<Bytes> {
-        if !self.requested {
-            return Vec::new();
-        }
-        let since = self.sent;
-        if self.wildcard {
-            self.owed.clear();
-            self.sent = Some(until);
-            if since == Some(until) {
-                return Vec::new();
-            }
-            let step = Step {
-                dialect: self.dialect,
-                since,
-                until,
-            };
-            return self.answers.wildcard(step).to_vec();
-        }
-        if let Some(since) = since {
-            let (changed, _) = self.answers.ledger.changed_since(since);
-            self.owed
-                .extend(changed.iter().filter(|index| self.names.contains(index)));
-        }
-        self.sent = Some(until);
-        let owed = std::mem::take(&mut self.owed);
-        if owed.is_empty() {
-            return Vec::new();
-        }
-        match self.dialect {
-            Dialect::Delta => self.answers.delta(owed.into_iter().collect(), until),
-            Dialect::Sotw => {
-                let version = format!("{until}.{}", self.responses);
-                vec![self.answers.sotw(self.names.iter().copied().collect(), &version)]
-            }
         }
     }
 
     /// Sends `message` with a new nonce. It waits for room, so that a slow peer costs no memory.
     async fn write(&mut self, message: Bytes) -> anyhow::Result<()> {
         self.responses += 1;
-        self.counts.responses.fetch_add(1, Ordering::Relaxed);
         let mut tail = Vec::new();
         prost::encoding::string::encode(5, &format!("n{}", self.responses), &mut tail);
-        let prefix = wire::prefix(message.len() + tail.len());
+        let length = message.len() + tail.len();
+        self.counts.responses.fetch_add(1, Ordering::Relaxed);
+        let bytes = u64::try_from(length + PREFIX_BYTES).unwrap_or_default();
+        self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let prefix = wire::prefix(length);
         let parts = if message.len() <= COPIED_BYTES_MAX {
             vec![Bytes::from([&prefix, &*message, &tail].concat())]
         } else {
@@ -193,6 +161,93 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl Topic {
+    fn new(ledger: &Arc<Ledger>) -> Self {
+        Self {
+            ledger: Arc::clone(ledger),
+            requested: false,
+            wildcard: false,
+            names: BTreeSet::new(),
+            owed: BTreeSet::new(),
+            sent: None,
+            versions: 0,
+        }
+    }
+
+    fn handle_delta(&mut self, added: &[String], removed: &[String]) {
+        let first = !std::mem::replace(&mut self.requested, true);
+        // C-05: a first request without any name asks for everything, where the type has that.
+        let legacy = first && self.ledger.kind().wildcard();
+        self.wildcard |= legacy && added.is_empty() && removed.is_empty();
+        self.wildcard |= added.iter().any(|name| name == "*");
+        self.wildcard &= !removed.iter().any(|name| name == "*");
+        // C-11: what is asked for again is sent again.
+        let added = self.indexes(added);
+        self.owed.extend(&added);
+        self.names.extend(added);
+        for index in self.indexes(removed) {
+            self.names.remove(&index);
+            self.owed.remove(&index);
+        }
+    }
+
+    fn handle_state(&mut self, names: &[String]) {
+        let names: BTreeSet<u32> = self.indexes(names).into_iter().collect();
+        self.wildcard = names.is_empty() && self.ledger.kind().wildcard();
+        self.owed.extend(names.difference(&self.names));
+        self.names = names;
+        self.requested = true;
+    }
+
+    fn indexes(&self, names: &[String]) -> Vec<u32> {
+        let ledger = &self.ledger;
+        names.iter().filter_map(|name| ledger.index(name.as_bytes())).collect()
+    }
+
+    /// The messages, but for their nonces, that bring the peer to the present.
+    fn due(&mut self, dialect: Dialect, answers: &Answers) -> Vec<Bytes> {
+        if !self.requested {
+            return Vec::new();
+        }
+        let (since, until) = (self.sent, self.ledger.generation());
+        self.sent = Some(until);
+        if self.wildcard {
+            self.owed.clear();
+            if since == Some(until) {
+                return Vec::new();
+            }
+            let step = Step {
+                kind: self.ledger.kind(),
+                dialect,
+                since,
+                until,
+            };
+            return answers.wildcard(&self.ledger, step).to_vec();
+        }
+        if let Some(since) = since.filter(|since| *since < until) {
+            let (changed, _) = self.ledger.changed_since(since);
+            self.owed
+                .extend(changed.iter().filter(|index| self.names.contains(index)));
+        }
+        let owed = std::mem::take(&mut self.owed);
+        if owed.is_empty() {
+            return Vec::new();
+        }
+        match dialect {
+            Dialect::Delta => Answers::delta(&self.ledger, owed.into_iter().collect(), until),
+            Dialect::Sotw => {
+                self.versions += 1;
+                let version = format!("{until}.{}", self.versions);
+                vec![Answers::sotw(
+                    &self.ledger,
+                    self.names.iter().copied().collect(),
+                    &version,
+                )]
+            }
+        }
     }
 }
 

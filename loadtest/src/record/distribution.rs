@@ -46,6 +46,13 @@ impl Distribution {
         Ok(self.0.add(&other.0)?)
     }
 
+    /// What came after `earlier`, which is an earlier state of this one.
+    pub(crate) fn since(&self, earlier: &Self) -> anyhow::Result<Self> {
+        let mut rest = self.clone();
+        rest.0.subtract(&earlier.0)?;
+        Ok(rest)
+    }
+
     pub(crate) fn reset(&mut self) {
         self.0.reset();
     }

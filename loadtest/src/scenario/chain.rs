@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use tokio::time::sleep_until;
 
 use super::steps::{self, Sent};
-use super::{local, now, prepare};
+use super::{alone, local, now, prepare};
 use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::findings::Findings;
@@ -43,10 +43,11 @@ pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> an
         arguments.resources,
         arguments.bytes
     ));
-    let ledger = Arc::new(Ledger::new(arguments.kind, arguments.resources, arguments.bytes, now()));
-    let control_plane = ControlPlane::start(local(), Arc::clone(&ledger))?;
-    let upper = Hop::start(arguments, "the upper relay", control_plane.address, &ledger).await?;
-    let lower = Hop::start(arguments, "the lower relay", upper.address, &ledger).await?;
+    let world = alone(arguments);
+    let ledger = world.ledgers().first().context("no resources")?;
+    let control_plane = ControlPlane::start(local(), Arc::clone(&world))?;
+    let upper = Hop::start(arguments, "the upper relay", control_plane.address, ledger).await?;
+    let lower = Hop::start(arguments, "the lower relay", upper.address, ledger).await?;
     let mut hops = [upper, lower];
     let outcome = play(arguments, &mut hops, &mut findings, say).await;
     let mut latencies = Vec::new();
@@ -110,7 +111,7 @@ async fn change(arguments: &Arguments, hops: &[Hop; 2], index: u32, measured: bo
     let before = hops.each_ref().map(|hop| Sent::to(&hop.fleet));
     let index = index % arguments.resources;
     let wanting = hops.each_ref().map(|hop| hop.plan.wanting(index));
-    let ledger = &hops[0].plan.ledger;
+    let ledger = hops[0].plan.ledger()?;
     let _ = ledger.change(index, wanting.iter().sum(), measured, now());
     for ((hop, before), wanting) in hops.iter().zip(before).zip(wanting) {
         let done = || before.since(&hop.fleet).named >= u64::from(wanting);
@@ -163,6 +164,7 @@ async fn circle(arguments: &Arguments, findings: &mut Findings) -> anyhow::Resul
     let launch = |listen, upstream| Launch {
         program: arguments.relay_bin.as_deref(),
         listen: Some(listen),
+        listens: false,
         source: Source::Upstream(upstream),
         quiet: true,
     };
@@ -170,10 +172,16 @@ async fn circle(arguments: &Arguments, findings: &mut Findings) -> anyhow::Resul
         Relay::start(&launch(addresses[0], addresses[1])).await?,
         Relay::start(&launch(addresses[1], addresses[0])).await?,
     ];
-    let ledger = Arc::new(Ledger::new(arguments.kind, 1, 0, now()));
-    let mut plan = steps::plan(arguments, addresses[0], &ledger);
+    let one = Arguments {
+        resources: 1,
+        bytes: 0,
+        ..arguments.clone()
+    };
+    let world = alone(&one);
+    let ledger = world.ledgers().first().context("no resources")?;
+    let mut plan = steps::plan(arguments, addresses[0], ledger);
     plan.clients = 1;
-    plan.returns = true;
+    plan.crew = plan.crew.returning();
     let fleet = Fleet::start(&plan, 1)?;
     fleet.admit(1);
     // The first asks the second, which asks the first: there the way ends.
@@ -213,7 +221,7 @@ impl Hop {
     ) -> anyhow::Result<Self> {
         let address = free_address()?;
         let mut plan = steps::plan(arguments, address, ledger);
-        plan.returns = true;
+        plan.crew = plan.crew.returning();
         let mut hop = Self {
             name,
             fleet: Fleet::start(&plan, arguments.threads)?,
@@ -230,6 +238,7 @@ impl Hop {
         Relay::start(&Launch {
             program: arguments.relay_bin.as_deref(),
             listen: Some(self.address),
+            listens: false,
             source: Source::Upstream(self.upstream),
             quiet: true,
         })

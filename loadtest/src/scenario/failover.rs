@@ -9,13 +9,14 @@ use anyhow::Context as _;
 
 use super::steps::{self, Sent};
 use super::{local, now, prepare};
-use crate::arguments::{Arguments, Kind};
-use crate::client::Wish;
+use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::findings::Findings;
-use crate::fleet::{Fleet, Plan};
-use crate::ledger::Ledger;
+use crate::fleet::{Fleet, Order, Plan, Wish};
+use crate::kind::Kind;
+use crate::ledger::{Ledger, Spec};
 use crate::relay::{Launch, Relay, Source};
+use crate::world::World;
 
 /// Where the names stand, and so what makes a session leave a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ struct Failover<'a> {
     arguments: &'a Arguments,
     leaves: Leaves,
     plan: Plan,
+    ledger: Arc<Ledger>,
     fleet: Fleet,
     relay: Relay,
     primary: Option<ControlPlane>,
@@ -69,13 +71,24 @@ impl<'a> Failover<'a> {
     async fn start(arguments: &'a Arguments, leaves: Leaves, findings: Findings) -> anyhow::Result<Self> {
         let authority = (leaves == Leaves::Unreachable).then_some(AUTHORITY);
         // One extra for each of the two outages.
-        let ledger = Ledger::under(authority, Kind::Eds, arguments.resources, 2, arguments.bytes, now());
+        let ledger = Ledger::alone(
+            Spec {
+                kind: Kind::Eds,
+                resources: arguments.resources,
+                extras: 2,
+                bytes: arguments.bytes,
+                authority,
+            },
+            now(),
+        );
         let ledger = Arc::new(ledger);
-        let primary = ControlPlane::start(local(), Arc::clone(&ledger))?;
-        let fallback = ControlPlane::start(local(), Arc::clone(&ledger))?;
+        let plan_world = World::of(Arc::clone(&ledger));
+        let primary = ControlPlane::start(local(), Arc::clone(&plan_world))?;
+        let fallback = ControlPlane::start(local(), plan_world)?;
         let relay = Relay::start(&Launch {
             program: arguments.relay_bin.as_deref(),
             listen: None,
+            listens: false,
             source: Source::Config(config(primary.address, fallback.address)),
             quiet: true,
         })
@@ -86,6 +99,7 @@ impl<'a> Failover<'a> {
             leaves,
             fleet: Fleet::start(&plan, arguments.threads)?,
             plan,
+            ledger,
             relay,
             address: primary.address,
             primary: Some(primary),
@@ -110,9 +124,9 @@ impl<'a> Failover<'a> {
         self.outage(1).await.context("the second outage")?;
         let late = self.change_below().await.context("a change at the fallback")?;
         // What only a control plane says that starts from now on.
-        let index = self.plan.ledger.len() / 2;
+        let index = self.ledger.len() / 2;
         let wanting = self.plan.wanting(index);
-        let _ = self.plan.ledger.foretell(index, true, wanting, now());
+        let _ = self.ledger.foretell(index, true, wanting, now());
         self.revive(1, u64::from(late) + u64::from(wanting))
             .await
             .context("the second return")?;
@@ -146,9 +160,13 @@ impl<'a> Failover<'a> {
     }
 
     async fn ask_for_more(&mut self, turn: u32) -> anyhow::Result<()> {
-        let (before, index) = (Sent::to(&self.fleet), self.plan.ledger.len() + turn);
+        let (before, index) = (Sent::to(&self.fleet), self.ledger.len() + turn);
         let asking = u64::from(self.movers());
-        self.fleet.wish(Wish { every: EVERY, index });
+        self.fleet.order(Order::Wish(Wish {
+            every: EVERY,
+            kind: self.ledger.kind(),
+            index,
+        }));
         let done = || before.since(&self.fleet).named >= asking;
         let what = "those who ask for what only the fallback has";
         let served = steps::until(self.arguments, what, &self.fleet, done).await?;
@@ -169,7 +187,7 @@ impl<'a> Failover<'a> {
             Leaves::Lacking => self.plan.wanting_among(index, EVERY),
         };
         let before = Sent::to(&self.fleet);
-        let _ = self.plan.ledger.change(index, wanting, false, now());
+        let _ = self.ledger.change(index, wanting, false, now());
         let done = || before.since(&self.fleet).named >= u64::from(moved);
         steps::until(self.arguments, "those who moved", &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
@@ -183,12 +201,12 @@ impl<'a> Failover<'a> {
     async fn revive(&mut self, turn: u32, differing: u64) -> anyhow::Result<()> {
         let mut wanted = differing;
         if self.leaves == Leaves::Lacking {
-            let (index, movers) = (self.plan.ledger.len() + turn, self.movers());
-            let _ = self.plan.ledger.foretell(index, false, movers, now());
+            let (index, movers) = (self.ledger.len() + turn, self.movers());
+            let _ = self.ledger.foretell(index, false, movers, now());
             wanted += u64::from(movers);
         }
         let (before, cpu) = (Sent::to(&self.fleet), self.relay.process().cpu("")?);
-        self.primary = Some(ControlPlane::start(self.address, Arc::clone(&self.plan.ledger))?);
+        self.primary = Some(ControlPlane::start(self.address, Arc::clone(&self.plan.world))?);
         let noticed = self.until_connected(self.address, 1.0).await?;
         self.findings.time("  the primary returns, noticed after", noticed);
         let done = || before.since(&self.fleet).named >= wanted;
@@ -204,7 +222,7 @@ impl<'a> Failover<'a> {
         let taken = self.relay.process().cpu("")?.saturating_sub(cpu);
         self.findings.time("  processor time of the relay", taken);
         // The fallback has not got it any more either: nobody is sent it once more when it serves again.
-        self.plan.ledger.announce(self.plan.ledger.len() + turn);
+        self.ledger.announce(&[self.ledger.len() + turn]);
         Ok(())
     }
 
@@ -213,9 +231,9 @@ impl<'a> Failover<'a> {
         if let Some(fallback) = self.fallback.take() {
             steps::rejections(&fallback, &mut self.findings);
         }
-        let index = self.plan.ledger.len() / 4;
+        let index = self.ledger.len() / 4;
         let (before, wanting) = (Sent::to(&self.fleet), self.plan.wanting(index));
-        let _ = self.plan.ledger.change(index, wanting, false, now());
+        let _ = self.ledger.change(index, wanting, false, now());
         let done = || before.since(&self.fleet).named >= u64::from(wanting);
         steps::until(self.arguments, "everybody at the primary", &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;

@@ -1,8 +1,15 @@
 //! The scenarios. The usual one is here: join, rest, change, remove, leave. It moves the parts and takes the figures.
 
+mod cast;
 mod chain;
+mod contender;
+mod expect;
 mod failover;
+pub(crate) mod file;
+mod phase;
 mod phases;
+pub(crate) mod play;
+mod quantities;
 mod steps;
 mod warm_start;
 
@@ -14,18 +21,23 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use tokio::time::timeout;
 
-use crate::arguments::{Arguments, Kind, Scenario as Story};
+use crate::arguments::{Arguments, Overrides};
+use crate::client::profile::Profile;
+use crate::connection::Target;
 use crate::control_plane::ControlPlane;
-use crate::fleet::{Fleet, Plan};
-use crate::ledger::Ledger;
+use crate::fleet::{Crew, Fleet, Plan};
+use crate::ledger::{Ledger, Spec};
 use crate::outcome::Outcome;
 use crate::process;
+use crate::progress::Breach;
 use crate::record::{Claim, Fleets, Quantity, Recorder, Relation, Unit, counter, float};
 use crate::relay::{Launch, Relay, Source};
 use crate::report::{RelayFigures, Report};
+use crate::world::World;
+use file::{Scenario, Story};
 
 /// The running parts. They end in the order of the fields: clients, relay, control plane.
-struct Scenario<'a> {
+struct Measurement<'a> {
     arguments: &'a Arguments,
     plan: Plan,
     fleet: Fleet,
@@ -42,16 +54,25 @@ const FILES_BESIDES: u64 = 200;
 /// Plays what is asked for. `say` is told what is being done.
 pub(crate) async fn play(
     arguments: &Arguments,
+    overrides: &Overrides,
     recorder: &Recorder,
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<Outcome> {
-    match arguments.scenario {
-        Story::Churn => run(arguments, recorder, say)
+    let Some(name) = arguments.scenario() else {
+        return run(arguments, recorder, say)
             .await
-            .map(|report| Outcome::Figures(Box::new(report))),
-        Story::Failover => failover::run(arguments, say).await.map(Outcome::Findings),
-        Story::Chain => chain::run(arguments, say).await.map(Outcome::Findings),
-        Story::WarmStart => warm_start::run(arguments, say).await.map(Outcome::Findings),
+            .map(|report| Outcome::Figures(Box::new(report)));
+    };
+    let mut scenario = Scenario::find(name)?;
+    match scenario.story {
+        Some(Story::Failover) => failover::run(arguments, say).await.map(Outcome::Findings),
+        Some(Story::Chain) => chain::run(arguments, say).await.map(Outcome::Findings),
+        Some(Story::WarmStart) => warm_start::run(arguments, say).await.map(Outcome::Findings),
+        None => {
+            scenario.override_with(overrides);
+            play::run(&scenario, arguments, recorder, say).await?;
+            Ok(Outcome::Played)
+        }
     }
 }
 
@@ -62,7 +83,7 @@ pub(crate) async fn run(
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<Report> {
     prepare(arguments, if arguments.direct { 2 } else { 1 })?;
-    let mut scenario = Scenario::start(arguments, recorder, say).await?;
+    let mut scenario = Measurement::start(arguments, recorder, say).await?;
     match scenario.phases(say).await {
         Ok(()) => {}
         Err(error) => scenario.report.failures.push(format!("{error:#}")),
@@ -70,11 +91,11 @@ pub(crate) async fn run(
     scenario.finish()
 }
 
-impl<'a> Scenario<'a> {
+impl<'a> Measurement<'a> {
     async fn start(arguments: &'a Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<Self> {
-        let ledger = Arc::new(Ledger::new(arguments.kind, arguments.resources, arguments.bytes, now()));
+        let world = alone(arguments);
         let listen = arguments.control_plane.unwrap_or_else(local);
-        let control_plane = ControlPlane::start(listen, Arc::clone(&ledger))?;
+        let control_plane = ControlPlane::start(listen, Arc::clone(&world))?;
         let mut relay = None;
         let (server, what) = match (arguments.server, arguments.direct) {
             (Some(server), _) => (server, format!("through the server at {server}")),
@@ -83,6 +104,7 @@ impl<'a> Scenario<'a> {
                 let started = Relay::start(&Launch {
                     program: arguments.relay_bin.as_deref(),
                     listen: None,
+                    listens: false,
                     source: Source::Upstream(control_plane.address),
                     quiet: false,
                 })
@@ -93,9 +115,11 @@ impl<'a> Scenario<'a> {
                 (server, "through a relay".to_owned())
             }
         };
-        let asking = match arguments.kind {
-            Kind::Cds => "all clusters".to_owned(),
-            Kind::Eds => format!("{} endpoints by name", arguments.names.min(arguments.resources)),
+        let asking = if arguments.kind.wildcard() {
+            format!("all {}", arguments.kind.word())
+        } else {
+            let names = arguments.names.min(arguments.resources);
+            format!("{names} {} by name", arguments.kind.word())
         };
         let setup = format!(
             "{} clients ({} ADS, {asking} of {}, {} bytes each) {what}",
@@ -107,13 +131,11 @@ impl<'a> Scenario<'a> {
         say(&setup);
         recorder.describe(&setup);
         let plan = Plan {
-            server,
+            target: Target { server, tls: None },
             clients: arguments.clients(),
-            names: arguments.names,
-            dialect: arguments.dialect,
-            kind: arguments.kind,
-            ledger,
-            returns: false,
+            per_connection: 1,
+            world,
+            crew: Crew::of(Profile::plain(arguments.dialect, arguments.kind, arguments.names)),
         };
         let fleet = Fleet::start(&plan, arguments.threads)?;
         let progress = Arc::clone(&fleet.progress);
@@ -144,7 +166,7 @@ impl<'a> Scenario<'a> {
         let waiting = async {
             loop {
                 let mut rings = std::pin::pin!(progress.changed.notified());
-                let mut delivered = std::pin::pin!(self.plan.ledger.delivered.notified());
+                let mut delivered = std::pin::pin!(self.plan.world.bell.delivered.notified());
                 // Registered before the look, so that no ring is lost between.
                 rings.as_mut().enable();
                 delivered.as_mut().enable();
@@ -171,9 +193,14 @@ impl<'a> Scenario<'a> {
         let measured = self.relay.is_some() && self.figures.idle_bytes > 0;
         self.report.relay = measured.then_some(self.figures);
         self.report.count(&tally);
-        for (number, violation) in progress.violations() {
-            self.recorder.breach(u64::from(number), violation.clone(), Vec::new());
-            self.report.failures.push(format!("client {number}: {violation}"));
+        for Breach {
+            client,
+            what,
+            transcript,
+        } in progress.violations()
+        {
+            self.report.failures.push(format!("client {client}: {what}"));
+            self.recorder.breach(u64::from(client), what, transcript);
         }
         let rejections = self.control_plane.counts.rejections();
         let rejected = rejections
@@ -205,6 +232,18 @@ impl<'a> Scenario<'a> {
 /// Room for so many connections of every client.
 fn prepare(arguments: &Arguments, connections: u64) -> anyhow::Result<()> {
     process::raise_open_files(u64::from(arguments.clients()) * connections + FILES_BESIDES)
+}
+
+/// A world with the one type that is asked for.
+fn alone(arguments: &Arguments) -> Arc<World> {
+    let spec = Spec {
+        kind: arguments.kind,
+        resources: arguments.resources,
+        extras: 0,
+        bytes: arguments.bytes,
+        authority: None,
+    };
+    World::of(Arc::new(Ledger::alone(spec, now())))
 }
 
 /// Any free port of this machine.

@@ -1,13 +1,14 @@
 //! The phases, in their order, and the figures that each one takes.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::time::{sleep, sleep_until};
 
-use super::{Scenario, now};
-use crate::arguments::{Dialect, Kind};
+use super::{Measurement, now};
+use crate::kind::{Dialect, Kind};
 use crate::ledger::Content;
 use crate::process::Process;
 use crate::record::Schedule;
@@ -19,7 +20,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// Spreads the changes over the resources.
 const STRIDE: u32 = 7919;
 
-impl Scenario<'_> {
+impl Measurement<'_> {
     /// Runs all of them.
     pub(super) async fn phases(&mut self, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
         say("the first client joins");
@@ -102,15 +103,18 @@ impl Scenario<'_> {
             own.cpu("")?,
         );
         let begin = now();
+        let ledger = Arc::clone(self.plan.ledger()?);
+        let demand = self.plan.demand(ledger.kind(), 1);
         let schedule = Schedule::new(begin, self.arguments.rate);
         let mut contents = Vec::new();
         for turn in 0..self.arguments.changes {
             let due = schedule.due(turn);
             sleep_until(due.into()).await;
-            let index = turn.wrapping_mul(STRIDE) % self.plan.ledger.len();
-            let wanting = self.plan.wanting(index);
+            let index = turn.wrapping_mul(STRIDE) % ledger.len();
+            let wanting = usize::try_from(index).ok().and_then(|index| demand.get(index).copied());
+            let wanting = wanting.unwrap_or_default();
             self.report.deliveries_expected += u64::from(wanting);
-            contents.extend(self.plan.ledger.change(index, wanting, true, due));
+            contents.extend(ledger.change(index, wanting, true, due));
         }
         let all = "all changes at all clients";
         self.wait(|| contents.iter().all(|content| is_delivered(content)))
@@ -136,10 +140,11 @@ impl Scenario<'_> {
     async fn remove(&mut self) -> anyhow::Result<()> {
         let begin = now();
         let wanting = self.plan.wanting(0);
-        let gone = self.plan.ledger.remove(0, wanting, begin);
+        let ledger = Arc::clone(self.plan.ledger()?);
+        let gone = ledger.remove(0, wanting, begin);
         let removed = self.wait(|| gone.iter().all(|content| is_delivered(content)));
         removed.await.context("one removal at all clients")?;
-        let back = self.plan.ledger.change(0, wanting, false, now());
+        let back = ledger.change(0, wanting, false, now());
         let returned = self.wait(|| back.iter().all(|content| is_delivered(content)));
         returned.await.context("the removed resource's return at all clients")?;
         self.report.removal_ms = Some(millis(begin.elapsed()));

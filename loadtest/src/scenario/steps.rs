@@ -9,12 +9,16 @@ use tokio::time::sleep;
 
 use super::now;
 use crate::arguments::Arguments;
+use crate::client::profile::Profile;
+use crate::connection::Target;
 use crate::control_plane::ControlPlane;
 use crate::findings::Findings;
-use crate::fleet::{Fleet, Plan};
+use crate::fleet::{Crew, Fleet, Plan};
+use crate::kind::Dialect;
 use crate::ledger::Ledger;
 use crate::relay::Relay;
 use crate::tally::Tally;
+use crate::world::World;
 
 const POLL: Duration = Duration::from_millis(5);
 
@@ -45,13 +49,11 @@ impl Sent {
 /// A plan for a fleet that speaks delta.
 pub(super) fn plan(arguments: &Arguments, server: SocketAddr, ledger: &Arc<Ledger>) -> Plan {
     Plan {
-        server,
+        target: Target { server, tls: None },
         clients: arguments.clients(),
-        names: arguments.names,
-        dialect: crate::arguments::Dialect::Delta,
-        kind: ledger.kind(),
-        ledger: Arc::clone(ledger),
-        returns: false,
+        per_connection: 1,
+        world: World::of(Arc::clone(ledger)),
+        crew: Crew::of(Profile::plain(Dialect::Delta, ledger.kind(), arguments.names)),
     }
 }
 
@@ -149,7 +151,7 @@ pub(super) fn finish(fleet: Fleet, findings: &mut Findings) -> anyhow::Result<Ta
     progress
         .violations()
         .into_iter()
-        .for_each(|(number, violation)| findings.fail(format!("client {number}: {violation}")));
+        .for_each(|breach| findings.breach(breach));
     Ok(tally)
 }
 

@@ -1,41 +1,24 @@
 //! The control plane is away, and the relay is killed and started again: from its snapshot it serves those who come back, who
 //! hold everything already, and those who come for the first time. Then the control plane returns with a difference.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 
 use super::steps::{self, Sent};
-use super::{local, now, prepare};
+use super::{alone, local, now, prepare};
 use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::findings::Findings;
 use crate::fleet::Fleet;
-use crate::ledger::Ledger;
+use crate::folder::Folder;
 use crate::relay::{Launch, Relay, Source, free_address};
+use crate::world::World;
 
 const SNAPSHOTS: &str = "distributary_snapshots_total";
 const WRITTEN: &str = "result=\"written\"";
 const STREAMS: &str = "distributary_streams";
-
-/// A folder for snapshots, which goes when this does.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> anyhow::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("distributary-load-{}", std::process::id()));
-        std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left of it is in the system's folder for such things.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Plays it.
 pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Findings> {
@@ -46,14 +29,14 @@ pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> an
         arguments.resources,
         arguments.bytes
     ));
-    let ledger = Arc::new(Ledger::new(arguments.kind, arguments.resources, arguments.bytes, now()));
+    let world = alone(arguments);
     let address = free_address()?;
-    let mut plan = steps::plan(arguments, address, &ledger);
-    plan.returns = true;
+    let mut plan = steps::plan(arguments, address, world.ledgers().first().context("no resources")?);
+    plan.crew = plan.crew.returning();
     let old = Fleet::start(&plan, arguments.threads)?;
     plan.clients = 1;
     let fresh = Fleet::start(&plan, 1)?;
-    let outcome = play(arguments, [&old, &fresh], &ledger, address, &mut findings, say).await;
+    let outcome = play(arguments, [&old, &fresh], &world, address, &mut findings, say).await;
     for fleet in [old, fresh] {
         steps::finish(fleet, &mut findings)?;
     }
@@ -66,18 +49,20 @@ pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> an
 async fn play(
     arguments: &Arguments,
     [old, fresh]: [&Fleet; 2],
-    ledger: &Arc<Ledger>,
+    world: &Arc<World>,
     address: std::net::SocketAddr,
     findings: &mut Findings,
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<()> {
     let folder = Folder::new()?;
     let clients = arguments.clients();
-    let control_plane = ControlPlane::start(local(), Arc::clone(ledger))?;
+    let ledger = world.ledgers().first().context("no resources")?;
+    let control_plane = ControlPlane::start(local(), Arc::clone(world))?;
     let upstream = control_plane.address;
     let launch = Launch {
         program: arguments.relay_bin.as_deref(),
         listen: Some(address),
+        listens: false,
         source: Source::Config(config(upstream, &folder.0)),
         quiet: true,
     };
@@ -114,7 +99,7 @@ async fn play(
     let everybody = clients + 1;
     let _ = ledger.foretell(0, true, everybody, now());
     let _ = ledger.foretell(1, false, everybody, now());
-    let control_plane = ControlPlane::start(upstream, Arc::clone(ledger))?;
+    let control_plane = ControlPlane::start(upstream, Arc::clone(world))?;
     for ((fleet, before), clients) in [old, fresh].into_iter().zip(before).zip([clients, 1]) {
         let wanted = 2 * u64::from(clients);
         let done = || before.since(fleet).named >= wanted;

@@ -2,28 +2,37 @@
 
 mod record;
 mod runs;
+mod scenarios;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
+use distributary::proto::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryResponse, Resource,
+};
 use distributary::proto::google::protobuf::Any;
 use prost::Message;
 
-use crate::arguments::{Dialect, Kind};
-use crate::checker::{Answer, Checker};
-use crate::ledger::Ledger;
+use crate::client::profile::{Interest, Names, Profile};
+use crate::client::{Client, Outcome, Output};
+use crate::kind::{Dialect, Kind};
+use crate::ledger::{Ledger, Spec};
 use crate::tally::Tally;
 use crate::violation::Violation;
-use crate::want::Want;
 use crate::wire::{self, Malformed, Reader, Unit};
+use crate::world::World;
+
+/// `message` as a gRPC frame.
+fn frame(message: &impl Message) -> Vec<u8> {
+    let bytes = message.encode_to_vec();
+    [&wire::prefix(bytes.len()), bytes.as_slice()].concat()
+}
 
 /// One client of a control plane with four resources, all of which it wants.
 struct Bench {
     ledger: Arc<Ledger>,
-    checker: Checker,
+    client: Client,
     tally: Tally,
-    reader: Reader,
 }
 
 #[expect(clippy::disallowed_methods, reason = "the ledger wants to know when")]
@@ -33,23 +42,25 @@ fn now() -> Instant {
 
 impl Bench {
     fn new(dialect: Dialect, kind: Kind) -> Self {
-        let ledger = Arc::new(Ledger::new(kind, 4, 100, now()));
+        Self::with(Ledger::new(kind, 4, 100, now()), Profile::plain(dialect, kind, 4))
+    }
+
+    fn with(ledger: Ledger, profile: Profile) -> Self {
+        let ledger = Arc::new(ledger);
+        let mut client = Client::new(0, Arc::new(profile), World::of(Arc::clone(&ledger)));
+        client.begin(now());
         Self {
-            checker: Checker::new(dialect, Arc::clone(&ledger), Want::All),
             ledger,
+            client,
             tally: Tally::new().unwrap(),
-            reader: Reader::default(),
         }
     }
 
-    fn feed(&mut self, message: &impl Message) -> Result<Answer, Violation> {
-        let mut answers = Vec::new();
-        self.reader.feed(&wire::frame(message), |unit| {
-            answers.extend(self.checker.handle(&unit, &mut self.tally, now())?);
-            Ok::<(), Violation>(())
-        })?;
-        assert_eq!(answers.len(), 1);
-        Ok(answers.remove(0))
+    fn feed(&mut self, message: &impl Message) -> Result<Outcome, Violation> {
+        let bytes = frame(message);
+        let outcome = self.client.handle_data(0, &bytes, &mut self.tally, now())?;
+        assert_eq!(outcome.messages, 1);
+        Ok(outcome)
     }
 
     /// The resource as it is now.
@@ -100,22 +111,30 @@ fn clusters() -> Bench {
 #[test]
 fn a_stream_reads_the_same_in_pieces_of_any_size() {
     let bench = clusters();
-    let mut stream = wire::frame(&bench.delta("n1", &[0, 1, 2, 3])).to_vec();
-    stream.extend(wire::frame(&DeltaDiscoveryResponse::default()));
-    stream.extend(wire::frame(&bench.delta("n2", &[])));
+    let mut stream = frame(&bench.delta("n1", &[0, 1, 2, 3]));
+    stream.extend(frame(&DeltaDiscoveryResponse::default()));
+    stream.extend(frame(&bench.delta("n2", &[])));
     let read = |size: usize| {
-        let (mut reader, mut units) = (Reader::default(), Vec::new());
+        let (mut reader, mut units, mut body) = (Reader::new(Dialect::Delta), Vec::new(), Vec::new());
         for piece in stream.chunks(size) {
             let read = reader.feed(piece, |unit| {
-                units.push(format!("{unit:?}"));
-                Ok::<(), Malformed>(())
+                let Unit::Body(piece) = unit else {
+                    units.push(format!("{unit:?}"));
+                    return Ok::<(), Malformed>(());
+                };
+                assert_eq!(piece.first, body.is_empty());
+                body.extend_from_slice(piece.bytes);
+                if piece.last {
+                    units.push(format!("{:?}", std::mem::take(&mut body)));
+                }
+                Ok(())
             });
             read.unwrap();
         }
         units
     };
     let whole = read(stream.len());
-    assert_eq!(whole.iter().filter(|unit| *unit == "End").count(), 3);
+    assert_eq!(whole.iter().filter(|unit| unit.starts_with("End")).count(), 3);
     for size in 1..150 {
         assert_eq!(read(size), whole, "pieces of {size}");
     }
@@ -123,7 +142,7 @@ fn a_stream_reads_the_same_in_pieces_of_any_size() {
 
 #[test]
 fn broken_streams_are_told_from_short_ones() {
-    let read = |bytes: &[u8]| Reader::default().feed(bytes, |_: Unit<'_>| Ok::<(), Malformed>(()));
+    let read = |bytes: &[u8]| Reader::new(Dialect::Delta).feed(bytes, |_: Unit<'_>| Ok::<(), Malformed>(()));
     assert_eq!(read(&[1, 0, 0, 0, 1]), Err(Malformed::Compressed));
     assert_eq!(read(&[0, 0, 0, 0, 2, 0x12, 0x05]), Err(Malformed::Overrun));
     assert_eq!(read(&[0, 0, 0, 0, 9, 0x13]), Err(Malformed::WireType(3)));
@@ -135,19 +154,16 @@ fn a_client_is_complete_once() {
     let mut bench = clusters();
     assert!(!bench.feed(&bench.delta("n1", &[0, 1])).unwrap().completed);
     assert!(bench.feed(&bench.delta("n2", &[2, 3])).unwrap().completed);
-    assert_eq!(bench.checker.check_final(), Ok(()));
+    assert_eq!(bench.client.check_final(), Ok(()));
     let content = bench.ledger.change(2, 1, true, now()).unwrap();
-    assert_eq!(
-        bench.checker.check_final(),
-        Err(Violation::Behind(bench.ledger.name(2)))
-    );
+    assert_eq!(bench.client.check_final(), Err(Violation::Behind(bench.ledger.name(2))));
     assert!(!bench.feed(&bench.delta("n3", &[2])).unwrap().completed);
     assert_eq!(content.awaited.load(std::sync::atomic::Ordering::Relaxed), 0);
     assert_eq!(
         (bench.tally.delivered, bench.tally.responses, bench.tally.repeated),
         (1, 3, 0)
     );
-    assert_eq!(bench.checker.check_final(), Ok(()));
+    assert_eq!(bench.client.check_final(), Ok(()));
 }
 
 /// C-19, E-12.
@@ -200,16 +216,12 @@ fn bytes_that_nobody_sent_are_a_fault() {
 
 #[test]
 fn what_was_not_asked_for_is_a_fault() {
-    let mut bench = clusters();
-    bench.checker = Checker::new(
-        Dialect::Delta,
-        Arc::clone(&bench.ledger),
-        Want::Some { first: 3, count: 2 },
-    );
-    assert!(bench.feed(&bench.delta("n1", &[0, 3])).unwrap().completed);
+    // Client 0 asks for the first two.
+    let mut bench = two_of_four();
+    assert!(bench.feed(&bench.delta("n1", &[0, 1])).unwrap().completed);
     assert_eq!(
-        bench.feed(&bench.delta("n2", &[1])),
-        Err(Violation::Unrequested(bench.ledger.name(1)))
+        bench.feed(&bench.delta("n2", &[2])),
+        Err(Violation::Unrequested(bench.ledger.name(2)))
     );
 }
 
@@ -258,7 +270,7 @@ fn a_full_state_takes_away_what_it_lacks() {
     assert!(bench.feed(&bench.sotw("n1", "1", &[0, 1, 2, 3])).unwrap().completed);
     bench.ledger.remove(3, 1, now());
     bench.feed(&bench.sotw("n2", "2", &[0, 1, 2])).unwrap();
-    assert_eq!(bench.checker.check_final(), Ok(()));
+    assert_eq!(bench.client.check_final(), Ok(()));
     assert_eq!(
         bench.feed(&bench.sotw("n3", "3", &[0, 1])),
         Err(Violation::Lost(bench.ledger.name(2)))
@@ -277,7 +289,7 @@ fn a_named_state_takes_nothing_away() {
     let mut bench = Bench::new(Dialect::Sotw, Kind::Eds);
     bench.feed(&bench.sotw("n1", "1", &[0, 1, 2, 3])).unwrap();
     bench.feed(&bench.sotw("n2", "2", &[0])).unwrap();
-    assert_eq!(bench.checker.check_final(), Ok(()));
+    assert_eq!(bench.client.check_final(), Ok(()));
 }
 
 /// C-06: who comes back says which version of what it holds; what goes meanwhile is told like any other removal.
@@ -289,35 +301,64 @@ fn a_client_comes_back_with_what_it_holds() {
     let mut response = bench.delta("n2", &[]);
     response.removed_resources.push(bench.ledger.name(3));
     bench.feed(&response).unwrap();
-    let held = bench.checker.begin();
+    bench.client.begin(now());
     let expected = (0..3).map(|index| (bench.ledger.name(index), "v0".to_owned()));
-    assert_eq!(held, expected.collect());
+    assert_eq!(
+        first_request(&mut bench.client).initial_resource_versions,
+        expected.collect()
+    );
     // B-03: nonces are those of a stream.
     bench.feed(&bench.delta("n1", &[])).unwrap();
-    assert_eq!(bench.checker.check_final(), Ok(()));
+    assert_eq!(bench.client.check_final(), Ok(()));
 }
 
 #[test]
 fn an_extra_is_for_those_who_ask_for_it() {
-    let ledger = Arc::new(Ledger::under(Some("a"), Kind::Eds, 4, 1, 100, now()));
-    let name = ledger.name(4);
+    let mut bench = two_of_four();
+    let name = bench.ledger.name(4);
     assert_eq!(
         name,
         "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/cluster-0000004"
     );
-    assert_eq!(ledger.index(name.as_bytes()), Some(4));
-    let mut bench = clusters();
-    bench.checker = Checker::new(Dialect::Delta, Arc::clone(&ledger), Want::Some { first: 0, count: 2 });
-    bench.ledger = ledger;
+    assert_eq!(bench.ledger.index(name.as_bytes()), Some(4));
     bench.feed(&bench.delta("n1", &[0, 1])).unwrap();
-    bench.checker.want_also(4);
-    assert_eq!(bench.checker.check_final(), Err(Violation::Behind(name)));
+    bench.client.handle_wish(Kind::Eds, 4, now());
+    assert_eq!(bench.client.check_final(), Err(Violation::Behind(name)));
     assert_eq!(bench.feed(&bench.delta("n2", &[4])).unwrap().named, 1);
-    assert_eq!(bench.checker.check_final(), Ok(()));
-    let held = bench.checker.begin();
-    assert_eq!(held.len(), 3);
+    assert_eq!(bench.client.check_final(), Ok(()));
+    bench.client.begin(now());
+    assert_eq!(first_request(&mut bench.client).initial_resource_versions.len(), 3);
     assert_eq!(
         bench.feed(&bench.delta("n3", &[3])),
         Err(Violation::Unrequested(bench.ledger.name(3)))
     );
+}
+
+/// A client that asks for the first two of four endpoints by name; there is a fifth.
+fn two_of_four() -> Bench {
+    let spec = Spec {
+        kind: Kind::Eds,
+        resources: 4,
+        extras: 1,
+        bytes: 100,
+        authority: Some("a"),
+    };
+    let names = Names {
+        count: 2,
+        random: false,
+        sets: None,
+    };
+    let mut profile = Profile::plain(Dialect::Delta, Kind::Eds, 2);
+    profile.interests = vec![(Kind::Eds, Interest::Names(names))];
+    Bench::with(Ledger::alone(spec, now()), profile)
+}
+
+/// What a client says first on the stream that it opens.
+fn first_request(client: &mut Client) -> DeltaDiscoveryRequest {
+    while let Some(output) = client.poll_output() {
+        if let Output::Send(0, bytes) = output {
+            return DeltaDiscoveryRequest::decode(bytes.get(5..).unwrap()).unwrap();
+        }
+    }
+    panic!("it says nothing");
 }

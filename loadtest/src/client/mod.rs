@@ -1,0 +1,356 @@
+//! One simulated client as a machine: bytes of its streams in, streams to open and requests out. It asks, follows what it is
+//! told, acknowledges as its profile says, and checks everything. It refuses to know sockets and clocks.
+//!
+//! - [`profile`]: what a client is like
+//! - [`lane`]: one stream, and the response that is arriving on it
+//! - [`subscription`]: what it asks for and holds of one type
+//! - [`saying`], [`requests`], [`transcript`]: what it says, and what it remembers of that
+
+pub(crate) mod lane;
+pub(crate) mod profile;
+mod requests;
+mod saying;
+pub(crate) mod subscription;
+mod transcript;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::kind::Kind;
+use crate::tally::Tally;
+use crate::violation::Violation;
+use crate::wire::Reader;
+use crate::world::World;
+use lane::{Answer, Lane};
+use profile::{Acks, Interest, Profile};
+use subscription::{Eye, Subscription};
+use transcript::{Transcript, What};
+
+/// One client. Inputs are `handle_*` and `begin`; `poll_output` says what is to be done on its streams, in order.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) number: u32,
+    pub(crate) profile: Arc<Profile>,
+    world: Arc<World>,
+    subscriptions: Vec<Subscription>,
+    lanes: Vec<(Lane, Reader)>,
+    outputs: VecDeque<Output>,
+    late: VecDeque<(Instant, Reply)>,
+    demand: Option<Demand>,
+    pub(crate) complete: bool,
+    draws: u64,
+    began: bool,
+    transcript: Transcript,
+}
+
+/// What is to be done on the client's streams.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Open a stream to this method.
+    Open(usize, &'static str),
+    Send(usize, Bytes),
+}
+
+/// What a client says to a response, now or later.
+#[derive(Clone, Debug)]
+struct Reply {
+    lane: usize,
+    kind: Kind,
+    nonce: String,
+    version: String,
+    rejects: bool,
+}
+
+/// Names that are asked for one after the other.
+#[derive(Debug)]
+struct Demand {
+    kind: Kind,
+    names: Vec<u32>,
+    next: Instant,
+    every: std::time::Duration,
+}
+
+/// What became of some bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) messages: u32,
+    pub(crate) named: u32,
+    /// Whether the client holds everything that it wants for the first time, or for the first time since it began anew.
+    pub(crate) completed: bool,
+}
+
+impl Client {
+    pub(crate) fn new(number: u32, profile: Arc<Profile>, world: Arc<World>) -> Self {
+        let subscriptions = profile.interests.iter().filter_map(|(kind, interest)| {
+            let ledger = Arc::clone(world.ledger(*kind)?);
+            let names = match interest {
+                Interest::All => None,
+                Interest::Names(names) => Some(names.of(number, ledger.len())),
+                Interest::Follow | Interest::Demand(..) => Some(Vec::new()),
+            };
+            Some(Subscription::new(ledger, names))
+        });
+        Self {
+            number,
+            subscriptions: subscriptions.collect(),
+            profile,
+            world,
+            lanes: Vec::new(),
+            outputs: VecDeque::new(),
+            late: VecDeque::new(),
+            demand: None,
+            complete: false,
+            draws: 0,
+            began: false,
+            transcript: Transcript::default(),
+        }
+    }
+
+    /// Begins anew, with streams that are all to be opened.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        let back = std::mem::replace(&mut self.began, true);
+        if back && !self.profile.behaviour.remembers {
+            self.subscriptions.iter_mut().for_each(Subscription::forget);
+        }
+        self.lanes.clear();
+        self.outputs.clear();
+        self.late.clear();
+        self.subscriptions.iter_mut().for_each(Subscription::begin);
+        if self.profile.aggregated {
+            self.open(None, None, now);
+        }
+        for kind in Kind::ALL {
+            let Some(names) = self.subscription(kind).map(|it| it.names().map(<[u32]>::to_vec)) else {
+                continue;
+            };
+            if self.profile.apart == Some(kind) {
+                names
+                    .into_iter()
+                    .flatten()
+                    .for_each(|name| self.open_apart(kind, name, now));
+                continue;
+            }
+            if !self.profile.aggregated {
+                self.open(Some(kind), None, now);
+            }
+            if names.as_ref().is_none_or(|names| !names.is_empty()) {
+                self.ask(kind, &names.unwrap_or_default(), &[], true, now);
+            }
+        }
+        self.demand = self
+            .profile
+            .interests
+            .iter()
+            .find_map(|(kind, interest)| match interest {
+                Interest::Demand(names, every) => Some(Demand {
+                    kind: *kind,
+                    names: names.of(self.number, self.world.ledger(*kind)?.len()),
+                    next: now,
+                    every: *every,
+                }),
+                Interest::All | Interest::Names(_) | Interest::Follow => None,
+            });
+    }
+
+    pub(crate) fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When it has something to do even if nothing arrives.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let late = self.late.front().map(|(due, _)| *due);
+        late.into_iter().chain(self.demand.as_ref().map(|it| it.next)).min()
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_time(&mut self, now: Instant) {
+        while self.late.front().is_some_and(|(due, _)| *due <= now) {
+            if let Some((_, reply)) = self.late.pop_front() {
+                self.reply(&reply, now);
+            }
+        }
+        if let Some(demand) = &mut self.demand
+            && demand.next <= now
+        {
+            let (kind, name) = (demand.kind, demand.names.pop());
+            demand.next += demand.every;
+            match name {
+                Some(name) => self.handle_wish(kind, name, now),
+                None => self.demand = None,
+            }
+        }
+    }
+
+    /// Asks for one more name.
+    pub(crate) fn handle_wish(&mut self, kind: Kind, index: u32, now: Instant) {
+        let new = self
+            .subscription(kind)
+            .map_or_else(Vec::new, |subscription| subscription.ask(&[index]));
+        if !new.is_empty() {
+            self.ask(kind, &new, &[], false, now);
+        }
+    }
+
+    /// Takes bytes of a stream.
+    pub(crate) fn handle_data(
+        &mut self,
+        lane: usize,
+        bytes: &[u8],
+        tally: &mut Tally,
+        now: Instant,
+    ) -> Result<Outcome, Violation> {
+        let mut answers = Vec::new();
+        let mut eye = Eye {
+            now,
+            tally,
+            awaited: self.profile.behaviour.is_steady(),
+        };
+        let Some((stream, reader)) = self.lanes.get_mut(lane) else {
+            return Ok(Outcome::default());
+        };
+        let subscriptions = &mut self.subscriptions;
+        reader.feed(bytes, |unit| {
+            answers.extend(stream.handle(&unit, subscriptions, &mut eye)?);
+            Ok::<(), Violation>(())
+        })?;
+        let mut outcome = Outcome::default();
+        for answer in answers {
+            outcome.messages += 1;
+            outcome.named += answer.named;
+            self.handle_answer(lane, answer, now)?;
+        }
+        if outcome.messages > 0 && !self.complete && self.is_complete() {
+            self.complete = true;
+            outcome.completed = true;
+        }
+        Ok(outcome)
+    }
+
+    fn handle_answer(&mut self, lane: usize, answer: Answer, now: Instant) -> Result<(), Violation> {
+        let kind = answer.kind;
+        let what = What::Got {
+            kind,
+            nonce: answer.nonce.as_str().into(),
+            version: answer.version.as_str().into(),
+            named: answer.named,
+            bytes: answer.bytes,
+        };
+        self.transcript.note(now, lane, what);
+        let (came, went) = match self.subscription(kind) {
+            Some(subscription) => (
+                std::mem::take(&mut subscription.came),
+                std::mem::take(&mut subscription.went),
+            ),
+            None => return Ok(()),
+        };
+        self.check_order(kind, &came, &went)?;
+        self.draws += 1;
+        let rejects = match self.profile.behaviour.acks {
+            Acks::Rejects(every) => self.complete && self.draws.is_multiple_of(u64::from(every.max(1))),
+            Acks::Yes | Acks::Late(_) | Acks::Never => false,
+        };
+        let reply = Reply {
+            lane,
+            kind,
+            nonce: answer.nonce,
+            version: answer.version,
+            rejects,
+        };
+        match self.profile.behaviour.acks {
+            Acks::Yes | Acks::Rejects(_) => self.reply(&reply, now),
+            Acks::Late(delay) => {
+                let mut due = now + delay.draw(self.number, self.draws);
+                // A later answer does not overtake an earlier one.
+                if let Some((last, _)) = self.late.back() {
+                    due = due.max(*last);
+                }
+                self.late.push_back((due, reply));
+            }
+            Acks::Never if self.complete => {}
+            Acks::Never => self.reply(&reply, now),
+        }
+        self.follow(kind, &came, &went, now);
+        Ok(())
+    }
+
+    /// Asks for what the resources that came refer to, and no longer for what those referred to that went.
+    fn follow(&mut self, kind: Kind, came: &[u32], went: &[u32], now: Instant) {
+        let Some(ledger) = self
+            .world
+            .ledger(kind)
+            .filter(|_| !(came.is_empty() && went.is_empty()))
+        else {
+            return;
+        };
+        let Some((to, _)) = ledger.refers(0) else { return };
+        let follows = |(kind, interest): &(Kind, Interest)| *kind == to && *interest == Interest::Follow;
+        if !self.profile.interests.iter().any(follows) {
+            return;
+        }
+        let refers = |parents: &[u32]| -> Vec<u32> {
+            let ranges = parents.iter().filter_map(|parent| ledger.refers(*parent));
+            ranges.flat_map(|(_, range)| range).collect()
+        };
+        let (more, less) = (refers(came), refers(went));
+        let Some(subscription) = self.subscription(to) else {
+            return;
+        };
+        let gone = subscription.drop_names(&less);
+        let new = subscription.ask(&more);
+        if self.profile.apart == Some(to) {
+            new.into_iter().for_each(|name| self.open_apart(to, name, now));
+        } else if !(new.is_empty() && gone.is_empty()) {
+            self.ask(to, &new, &gone, false, now);
+        }
+    }
+
+    /// Make before break, where everything is on one stream: no route before its clusters, no cluster gone before its routes.
+    fn check_order(&self, kind: Kind, came: &[u32], went: &[u32]) -> Result<(), Violation> {
+        let all = |(kind, interest): &(Kind, Interest)| *kind == Kind::Cds && *interest == Interest::All;
+        if !self.profile.aggregated || !self.profile.interests.iter().any(all) {
+            return Ok(());
+        }
+        let find = |kind| self.subscriptions.iter().find(|it| it.kind() == kind);
+        let (Some(clusters), Some(routes)) = (find(Kind::Cds), find(Kind::Rds)) else {
+            return Ok(());
+        };
+        let leads = |route: u32| routes.ledger.refers(route).map_or(0..0, |(_, range)| range);
+        let wrong = match kind {
+            Kind::Rds => came
+                .iter()
+                .find(|route| leads(**route).any(|cluster| !clusters.has(cluster)))
+                .map(|route| routes.ledger.name(*route)),
+            Kind::Cds if !went.is_empty() => routes
+                .present()
+                .find(|route| went.iter().any(|cluster| leads(*route).contains(cluster)))
+                .map(|route| routes.ledger.name(route)),
+            Kind::Cds | Kind::Eds | Kind::Lds | Kind::Vhds => None,
+        };
+        wrong.map_or(Ok(()), |route| Err(Violation::Order(route)))
+    }
+
+    fn subscription(&mut self, kind: Kind) -> Option<&mut Subscription> {
+        self.subscriptions.iter_mut().find(|it| it.kind() == kind)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.demand.is_none() && self.subscriptions.iter().all(Subscription::is_complete)
+    }
+
+    /// Whether it holds the newest content of everything it wants.
+    pub(crate) fn check_final(&self) -> Result<(), Violation> {
+        self.subscriptions.iter().try_for_each(Subscription::check_final)
+    }
+
+    pub(crate) fn handle_end(&mut self, lane: usize, now: Instant) {
+        self.transcript.note(now, lane, What::Ended);
+    }
+
+    /// What it said and was told lately.
+    pub(crate) fn transcript(&self, now: Instant) -> Vec<String> {
+        self.transcript.lines(now)
+    }
+}

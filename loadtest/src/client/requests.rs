@@ -1,0 +1,101 @@
+//! What a client says, as gRPC frames. It is written field by field, because in the state of the world every request
+//! repeats all names, and a thousand of them must not be made into a message first.
+
+use bytes::Bytes;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::google::rpc::Status;
+use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint, string};
+
+use crate::kind::Dialect;
+use crate::wire;
+
+/// One request.
+#[derive(Debug, Default)]
+pub(crate) struct Request<'a> {
+    /// Whose it is, where the stream does not know that yet.
+    pub(crate) node: Option<u32>,
+    pub(crate) type_url: &'a str,
+    pub(crate) nonce: &'a str,
+    /// SotW: what is acknowledged.
+    pub(crate) version: &'a str,
+    /// Delta: what is asked for from now on; SotW: everything that is asked for.
+    pub(crate) names: &'a [String],
+    /// Delta: what is not asked for any longer.
+    pub(crate) dropped: &'a [String],
+    /// Delta, C-06: what the client holds.
+    pub(crate) held: &'a [(String, String)],
+    /// Why the response was rejected.
+    pub(crate) rejection: Option<&'a str>,
+}
+
+impl Request<'_> {
+    pub(crate) fn encode(&self, dialect: Dialect) -> Bytes {
+        let mut out = vec![0; 5];
+        match dialect {
+            Dialect::Delta => self.delta(&mut out),
+            Dialect::Sotw => self.sotw(&mut out),
+        }
+        let prefix = wire::prefix(out.len() - 5);
+        if let Some(head) = out.first_chunk_mut::<5>() {
+            *head = prefix;
+        }
+        out.into()
+    }
+
+    fn delta(&self, out: &mut Vec<u8>) {
+        self.node(1, out);
+        text(2, self.type_url, out);
+        self.names.iter().for_each(|name| string::encode(3, name, out));
+        self.dropped.iter().for_each(|name| string::encode(4, name, out));
+        for (name, version) in self.held {
+            let entry = string::encoded_len(1, name) + string::encoded_len(2, version);
+            encode_key(5, WireType::LengthDelimited, out);
+            encode_varint(u64::try_from(entry).unwrap_or_default(), out);
+            string::encode(1, name, out);
+            string::encode(2, version, out);
+        }
+        text(6, self.nonce, out);
+        self.rejected(7, out);
+    }
+
+    fn sotw(&self, out: &mut Vec<u8>) {
+        text(1, self.version, out);
+        self.node(2, out);
+        self.names.iter().for_each(|name| string::encode(3, name, out));
+        text(4, self.type_url, out);
+        text(5, self.nonce, out);
+        self.rejected(6, out);
+    }
+
+    fn node(&self, field: u32, out: &mut Vec<u8>) {
+        let Some(number) = self.node else { return };
+        let node = Node {
+            // All of one length, so that what one client says is as long as what another says.
+            id: format!("load-{number:07}"),
+            cluster: "load".to_owned(),
+            user_agent_name: "distributary-load".to_owned(),
+            ..Node::default()
+        };
+        prost::encoding::message::encode(field, &node, out);
+    }
+
+    fn rejected(&self, field: u32, out: &mut Vec<u8>) {
+        if let Some(reason) = self.rejection {
+            let status = Status {
+                // INVALID_ARGUMENT
+                code: 3,
+                message: reason.to_owned(),
+                ..Status::default()
+            };
+            debug_assert!(status.encoded_len() > 0);
+            prost::encoding::message::encode(field, &status, out);
+        }
+    }
+}
+
+fn text(field: u32, value: &str, out: &mut Vec<u8>) {
+    if !value.is_empty() {
+        string::encode(field, &value.to_owned(), out);
+    }
+}

@@ -1,0 +1,364 @@
+//! What one client asks for of one type, and what it holds of that. Every resource that it is sent is checked here against
+//! the ledger. It knows the client side of the protocol and nothing of streams; time is an argument.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::held::Held;
+use crate::kind::Kind;
+use crate::ledger::{Content, Ledger};
+use crate::tally::Tally;
+use crate::violation::{Violation, text};
+
+/// One type. Invariant: `held` says which content of each resource the server made the client hold, at the resource's
+/// position, which is its index where everything is asked for, and else that of its index in `names`.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    pub(crate) ledger: Arc<Ledger>,
+    /// None where everything is asked for. Sorted.
+    names: Option<Vec<u32>>,
+    /// Asked for once and no longer: answers may still be on their way.
+    dropped: Vec<u32>,
+    held: Vec<Held>,
+    present: u32,
+    /// One bit for each position that the response named which is being read.
+    named: Vec<u64>,
+    /// How many those are.
+    pub(crate) count: u32,
+    /// What came to be there or went in this response, for who follows it.
+    pub(crate) came: Vec<u32>,
+    pub(crate) went: Vec<u32>,
+    /// Whether the response made the client hold something else than before.
+    changed: bool,
+    /// How many measured changes it brought.
+    delivered: u64,
+}
+
+/// One resource as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) name: &'a [u8],
+    /// Where each resource has one.
+    pub(crate) version: Option<&'a [u8]>,
+    pub(crate) hash: u128,
+}
+
+/// Who looks, when, and where it is counted.
+#[derive(Debug)]
+pub(crate) struct Eye<'a> {
+    pub(crate) now: Instant,
+    pub(crate) tally: &'a mut Tally,
+    /// Whether anybody waits for this client to get what changed.
+    pub(crate) awaited: bool,
+}
+
+impl Subscription {
+    pub(crate) fn new(ledger: Arc<Ledger>, names: Option<Vec<u32>>) -> Self {
+        let all = usize::try_from(ledger.all()).unwrap_or_default();
+        let held = vec![Held::default(); names.as_ref().map_or(all, Vec::len)];
+        let mut subscription = Self {
+            ledger,
+            names: None,
+            dropped: Vec::new(),
+            named: vec![0; held.len().div_ceil(64)],
+            held,
+            present: 0,
+            count: 0,
+            came: Vec::new(),
+            went: Vec::new(),
+            changed: false,
+            delivered: 0,
+        };
+        subscription.names = names.map(|mut names| {
+            names.sort_unstable();
+            names
+        });
+        subscription
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.ledger.kind()
+    }
+
+    /// What is asked for by name; none for everything.
+    pub(crate) fn names(&self) -> Option<&[u32]> {
+        self.names.as_deref()
+    }
+
+    /// Asks for these too; says which of them are new.
+    pub(crate) fn ask(&mut self, more: &[u32]) -> Vec<u32> {
+        let Some(names) = &mut self.names else {
+            return Vec::new();
+        };
+        let mut new: Vec<u32> = more
+            .iter()
+            .copied()
+            .filter(|it| names.binary_search(it).is_err())
+            .collect();
+        new.sort_unstable();
+        new.dedup();
+        if new.is_empty() {
+            return new;
+        }
+        let old = std::mem::take(names).into_iter().zip(std::mem::take(&mut self.held));
+        let mut pairs: Vec<_> = old.chain(new.iter().map(|it| (*it, Held::default()))).collect();
+        pairs.sort_unstable_by_key(|(name, _)| *name);
+        (*names, self.held) = pairs.into_iter().unzip();
+        self.named = vec![0; self.held.len().div_ceil(64)];
+        self.dropped.retain(|it| new.binary_search(it).is_err());
+        new
+    }
+
+    /// Asks for these no longer; says which of them it had asked for.
+    pub(crate) fn drop_names(&mut self, less: &[u32]) -> Vec<u32> {
+        let mut gone = Vec::new();
+        for index in less {
+            let Some(names) = &mut self.names else { break };
+            if let Ok(at) = names.binary_search(index) {
+                names.remove(at);
+                if self.held.remove(at).is_present() {
+                    self.present -= 1;
+                }
+                self.dropped.push(*index);
+                gone.push(*index);
+            }
+        }
+        gone
+    }
+
+    /// A new stream begins, on which nothing was asked for before.
+    pub(crate) fn begin(&mut self) {
+        self.dropped.clear();
+        self.clear();
+    }
+
+    /// Forgets all that it holds.
+    pub(crate) fn forget(&mut self) {
+        self.held.iter_mut().for_each(|held| *held = held.absent());
+        self.present = 0;
+    }
+
+    /// C-06: what the client holds, with the versions.
+    pub(crate) fn versions(&self) -> Vec<(u32, String)> {
+        let held = (0..self.held.len()).filter_map(|at| {
+            let (index, serial) = (
+                self.index_at(at)?,
+                self.held.get(at).filter(|it| it.is_present())?.serial()?,
+            );
+            let serial = usize::try_from(serial).ok()?;
+            let version = self
+                .ledger
+                .inspect(index, |history| history.get(serial)?.version().map(text))??;
+            Some((index, version))
+        });
+        held.collect()
+    }
+
+    /// The resources that are there for the client.
+    pub(crate) fn present(&self) -> impl Iterator<Item = u32> {
+        let held = (0..self.held.len()).filter(|at| self.held.get(*at).is_some_and(|it| it.is_present()));
+        held.filter_map(|at| self.index_at(at))
+    }
+
+    pub(crate) fn has(&self, index: u32) -> bool {
+        self.position(index)
+            .and_then(|at| self.held.get(at))
+            .is_some_and(|held| held.is_present())
+    }
+
+    /// Whether everything that it wants is there.
+    pub(crate) fn is_complete(&self) -> bool {
+        let wanted = self.names.as_ref().map_or_else(
+            || self.ledger.len(),
+            |names| u32::try_from(names.len()).unwrap_or(u32::MAX),
+        );
+        self.present >= wanted
+    }
+
+    fn position(&self, index: u32) -> Option<usize> {
+        match &self.names {
+            None => usize::try_from(index).ok().filter(|at| *at < self.held.len()),
+            Some(names) => names.binary_search(&index).ok(),
+        }
+    }
+
+    fn index_at(&self, at: usize) -> Option<u32> {
+        match &self.names {
+            None => u32::try_from(at).ok(),
+            Some(names) => names.get(at).copied(),
+        }
+    }
+
+    /// Takes one resource.
+    pub(crate) fn handle(&mut self, arrival: Arrival<'_>, eye: &mut Eye<'_>) -> Result<(), Violation> {
+        let Some((index, at)) = self.name_once(arrival.name)? else {
+            return Ok(());
+        };
+        eye.tally.resources += 1;
+        let ledger = Arc::clone(&self.ledger);
+        let outcome = ledger.inspect(index, |history| {
+            let Some(content) = history.iter().rev().find(|content| content.hash == Some(arrival.hash)) else {
+                return Err(Violation::Foreign(text(arrival.name)));
+            };
+            if let Some(version) = arrival.version {
+                check_version(content, version, history, arrival.name)?;
+            }
+            self.move_to((index, at), content, history, eye)
+        });
+        outcome.unwrap_or_else(|| Err(Violation::Unrequested(text(arrival.name))))
+    }
+
+    /// Takes one name that is gone.
+    pub(crate) fn handle_removal(&mut self, name: &[u8], eye: &mut Eye<'_>) -> Result<(), Violation> {
+        match self.name_once(name)? {
+            Some(place) => self.remove(place, eye),
+            None => Ok(()),
+        }
+    }
+
+    /// B-16: a full state takes away what it lacks.
+    pub(crate) fn handle_full(&mut self, eye: &mut Eye<'_>) -> Result<(), Violation> {
+        for at in 0..self.held.len() {
+            let lacks = self.held.get(at).is_some_and(|it| it.is_present()) && !self.has_named(at);
+            if let Some(index) = self.index_at(at).filter(|_| lacks) {
+                self.remove((index, at), eye)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The response is over: whether it changed anything, and how many measured changes it brought.
+    pub(crate) fn finish(&mut self) -> (bool, u64) {
+        let found = (self.changed, self.delivered);
+        self.clear();
+        found
+    }
+
+    fn clear(&mut self) {
+        if self.count > 0 {
+            self.named.fill(0);
+        }
+        self.count = 0;
+        self.changed = false;
+        self.delivered = 0;
+    }
+
+    /// Whether the client holds the newest content of everything it wants, and nothing that is gone.
+    pub(crate) fn check_final(&self) -> Result<(), Violation> {
+        let wanted = usize::try_from(self.ledger.len()).unwrap_or_default();
+        let end = if self.names.is_some() { self.held.len() } else { wanted };
+        for at in 0..end {
+            let (Some(index), Some(held)) = (self.index_at(at), self.held.get(at)) else {
+                continue;
+            };
+            let newest = self
+                .ledger
+                .inspect(index, |history| history.last().map(|it| Held::of(it)));
+            let is_newest = newest
+                .flatten()
+                .is_some_and(|newest| newest == *held || !(newest.is_present() || held.is_present()));
+            if !is_newest {
+                return Err(Violation::Behind(self.ledger.name(index)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The resource with this name, which the client wants and which this response names for the first time; nothing for
+    /// one that it wanted until lately.
+    fn name_once(&mut self, name: &[u8]) -> Result<Option<(u32, usize)>, Violation> {
+        let index = self.ledger.index(name);
+        let Some((index, at)) = index.and_then(|index| Some((index, self.position(index)?))) else {
+            return match index {
+                Some(index) if self.dropped.contains(&index) => Ok(None),
+                Some(_) | None => Err(Violation::Unrequested(text(name))),
+            };
+        };
+        // C-19, E-12: no name twice in one response.
+        match self.named.get_mut(at / 64) {
+            Some(word) if *word & 1 << (at % 64) == 0 => {
+                *word |= 1 << (at % 64);
+                self.count += 1;
+                Ok(Some((index, at)))
+            }
+            Some(_) | None => Err(Violation::Twice(text(name))),
+        }
+    }
+
+    fn has_named(&self, at: usize) -> bool {
+        self.named.get(at / 64).is_some_and(|word| word & 1 << (at % 64) != 0)
+    }
+
+    /// The client is told that a resource is gone: so it must be, after the content that the client holds.
+    fn remove(&mut self, place: (u32, usize), eye: &mut Eye<'_>) -> Result<(), Violation> {
+        let ledger = Arc::clone(&self.ledger);
+        let held = self.held.get(place.1).and_then(|held| held.serial());
+        let outcome = ledger.inspect(place.0, |history| {
+            let newest = history.iter().rev().find(|content| content.hash.is_none());
+            match newest.filter(|content| Some(content.serial) >= held) {
+                Some(content) => self.move_to(place, content, history, eye),
+                None => Err(Violation::Lost(ledger.name(place.0))),
+            }
+        });
+        outcome.unwrap_or(Ok(()))
+    }
+
+    /// The client now holds `content`.
+    fn move_to(
+        &mut self,
+        (index, at): (u32, usize),
+        content: &Content,
+        history: &[Arc<Content>],
+        eye: &mut Eye<'_>,
+    ) -> Result<(), Violation> {
+        let before = self.held.get(at).copied().unwrap_or_default();
+        let after = Held::of(content);
+        if before == after {
+            eye.tally.repeated += 1;
+            return Ok(());
+        }
+        if let Some(serial) = before.serial() {
+            if serial > content.serial {
+                return Err(Violation::Older(self.ledger.name(index)));
+            }
+            // What was skipped is as good as delivered, and as late as what replaced it.
+            let passed = history.iter().rev().skip_while(|it| it.serial > content.serial);
+            for passed in passed.take_while(|it| it.serial > serial).filter(|_| eye.awaited) {
+                if passed.measured {
+                    let taken = eye.now.saturating_duration_since(passed.published);
+                    eye.tally.deliver(taken);
+                    self.delivered += 1;
+                }
+                self.ledger.deliver(passed);
+            }
+        }
+        match (before.is_present(), after.is_present()) {
+            (false, true) => {
+                self.present += 1;
+                self.came.push(index);
+            }
+            (true, false) => {
+                self.present -= 1;
+                self.went.push(index);
+            }
+            (true, true) | (false, false) => {}
+        }
+        if let Some(held) = self.held.get_mut(at) {
+            *held = after;
+        }
+        self.changed = true;
+        Ok(())
+    }
+}
+
+/// C-18: one content has one version for everybody, and another content another version.
+fn check_version(content: &Content, version: &[u8], history: &[Arc<Content>], name: &[u8]) -> Result<(), Violation> {
+    let previous = content
+        .serial
+        .checked_sub(1)
+        .and_then(|serial| history.get(usize::try_from(serial).ok()?));
+    if !content.agrees(version) || previous.and_then(|previous| previous.version()) == Some(version) {
+        return Err(Violation::Version(text(name)));
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! What one client said and was told lately, for the report of a violation. It keeps a handful of short lines.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use crate::kind::Kind;
+
+/// The last things of all that happened.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    lines: VecDeque<Line>,
+    /// How many came before.
+    forgotten: u64,
+}
+
+#[derive(Debug)]
+struct Line {
+    at: Instant,
+    lane: usize,
+    what: What,
+}
+
+/// One thing that happened.
+#[derive(Debug)]
+pub(crate) enum What {
+    Opened,
+    /// Names asked for and dropped, versions told, and the nonce that is answered, rejected or not.
+    Said {
+        kind: Kind,
+        names: usize,
+        dropped: usize,
+        held: usize,
+        nonce: Box<str>,
+        rejected: bool,
+    },
+    Got {
+        kind: Kind,
+        nonce: Box<str>,
+        version: Box<str>,
+        named: u32,
+        bytes: usize,
+    },
+    Ended,
+}
+
+const LINES_MAX: usize = 24;
+
+impl Transcript {
+    pub(crate) fn note(&mut self, at: Instant, lane: usize, what: What) {
+        if self.lines.len() >= LINES_MAX {
+            self.lines.pop_front();
+            self.forgotten += 1;
+        }
+        self.lines.push_back(Line { at, lane, what });
+    }
+
+    /// As text, oldest first, with times before `now`.
+    pub(crate) fn lines(&self, now: Instant) -> Vec<String> {
+        let before = (self.forgotten > 0).then(|| format!("({} lines before)", self.forgotten));
+        let lines = self.lines.iter().map(|Line { at, lane, what }| {
+            let ago = now.saturating_duration_since(*at).as_secs_f64();
+            format!("-{ago:.3}s stream {lane} {}", what.text())
+        });
+        before.into_iter().chain(lines).collect()
+    }
+}
+
+impl What {
+    fn text(&self) -> String {
+        match self {
+            Self::Opened => "opened".to_owned(),
+            Self::Ended => "ended".to_owned(),
+            Self::Said {
+                kind,
+                names,
+                dropped,
+                held,
+                nonce,
+                rejected,
+            } => {
+                let verb = if *rejected { "rejects" } else { "answers" };
+                let kind = kind.word();
+                format!("-> {kind}: asks for {names}, drops {dropped}, holds {held}, {verb} `{nonce}`")
+            }
+            Self::Got {
+                kind,
+                nonce,
+                version,
+                named,
+                bytes,
+            } => {
+                let kind = kind.word();
+                format!("<- {kind}: `{nonce}`, version `{version}`, {named} resources, {bytes} bytes")
+            }
+        }
+    }
+}

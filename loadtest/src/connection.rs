@@ -1,0 +1,272 @@
+//! One connection and the clients that share it: a socket, HTTP/2, and the machines behind it, in one task. It reads into the
+//! thread's one buffer, so that a connection at rest has none. What is right and wrong is the clients'.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::client::TlsStream;
+
+use crate::client::{Client, Outcome, Output};
+use crate::http2::{Event, Http2};
+use crate::tally::Feed;
+use crate::tls::Secure;
+use crate::violation::Violation;
+
+/// A connection that stands.
+pub(crate) struct Connection {
+    io: Io,
+    http2: Http2,
+    authority: String,
+    /// What the streams are, in the order in which they were opened.
+    streams: Vec<(usize, usize)>,
+    written: usize,
+    secure: bool,
+    shared: Rc<Shared>,
+}
+
+/// What the connections of a thread have in common.
+pub(crate) struct Shared {
+    pub(crate) scratch: RefCell<Vec<u8>>,
+    pub(crate) feed: Feed,
+}
+
+/// A socket, or TLS over one.
+pub(crate) enum Io {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Whom a connection is made to.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) server: SocketAddr,
+    pub(crate) tls: Option<Arc<Secure>>,
+}
+
+/// What broke, and which of the clients saw it.
+pub(crate) type Fault = (usize, Violation);
+
+/// So many connections come from one address of this machine: a pair of addresses has no more ports.
+const CONNECTIONS_PER_ADDRESS: u32 = 8000;
+const SCRATCH_BYTES: usize = 256 * 1024;
+
+impl Shared {
+    pub(crate) fn new(feed: Feed) -> Rc<Self> {
+        Rc::new(Self {
+            scratch: RefCell::new(vec![0; SCRATCH_BYTES]),
+            feed,
+        })
+    }
+}
+
+impl Connection {
+    /// Connection number `number`, to the target.
+    pub(crate) async fn open(target: &Target, number: u32, shared: Rc<Shared>) -> Result<Self, Violation> {
+        let socket = connect(target.server, number).await?;
+        socket.set_nodelay(true)?;
+        let io = match &target.tls {
+            None => Io::Plain(socket),
+            Some(secure) => Io::Tls(Box::new(secure.connect(socket).await?)),
+        };
+        Ok(Self {
+            io,
+            http2: Http2::new(),
+            authority: target.server.to_string(),
+            streams: Vec::new(),
+            written: 0,
+            secure: target.tls.is_some(),
+            shared,
+        })
+    }
+
+    /// Reads and writes until a client's deadline changes or something ends. `answered` is told what arrived.
+    pub(crate) async fn turn(
+        &mut self,
+        clients: &[Rc<RefCell<Client>>],
+        answered: &mut impl FnMut(&Client, Outcome),
+    ) -> Result<(), Fault> {
+        let deadline = deadline(clients);
+        poll_fn(|context| self.poll(context, clients, deadline, answered)).await
+    }
+
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        clients: &[Rc<RefCell<Client>>],
+        before: Option<Instant>,
+        answered: &mut impl FnMut(&Client, Outcome),
+    ) -> Poll<Result<(), Fault>> {
+        loop {
+            self.pump(clients);
+            if let Poll::Ready(Err(error)) = self.write(context) {
+                return Poll::Ready(Err((0, error.into())));
+            }
+            if clients.iter().all(|client| is_stalled(&client.borrow())) {
+                return Poll::Pending;
+            }
+            ready!(self.read(context, clients, answered))?;
+            if deadline(clients) != before {
+                self.pump(clients);
+                let _ = self.write(context).map_err(|error| (0, Violation::from(error)))?;
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// Does what the clients ask for.
+    fn pump(&mut self, clients: &[Rc<RefCell<Client>>]) {
+        for (at, client) in clients.iter().enumerate() {
+            let mut client = client.borrow_mut();
+            while let Some(output) = client.poll_output() {
+                match output {
+                    Output::Open(lane, path) => {
+                        self.http2.open(&self.authority, path, self.secure);
+                        self.streams.push((at, lane));
+                    }
+                    Output::Send(lane, bytes) => {
+                        let stream = self.streams.iter().rposition(|it| *it == (at, lane));
+                        if let Some(id) = stream.and_then(|stream| u32::try_from(stream * 2 + 1).ok()) {
+                            self.http2.send(id, bytes);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        while let Some(rest) = self.http2.out.get(self.written..).filter(|rest| !rest.is_empty()) {
+            self.written += ready!(self.io.poll_write(context, rest))?;
+        }
+        if self.written > 0 {
+            self.written = 0;
+            self.http2.out.clear();
+            self.http2.out.shrink_to(OUT_BYTES_KEPT);
+            return self.io.poll_flush(context);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn read(
+        &mut self,
+        context: &mut Context<'_>,
+        clients: &[Rc<RefCell<Client>>],
+        answered: &mut impl FnMut(&Client, Outcome),
+    ) -> Poll<Result<(), Fault>> {
+        let Self {
+            io,
+            http2,
+            streams,
+            shared,
+            ..
+        } = self;
+        let mut scratch = shared.scratch.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut scratch);
+        ready!(io.poll_read(context, &mut buffer)).map_err(|error| (0, error.into()))?;
+        let now = now();
+        if buffer.filled().is_empty() {
+            return Poll::Ready(Err((0, Violation::Connection("the server closed it".to_owned()))));
+        }
+        let mut tally = shared.feed.tally();
+        tally.bytes += u64::try_from(buffer.filled().len()).unwrap_or_default();
+        let mut culprit = 0;
+        let outcome = http2.feed(buffer.filled(), |event| {
+            let (id, what) = match event {
+                Event::Data(id, bytes) => (id, Ok(bytes)),
+                Event::Head(id, head) => {
+                    let fault = match (head.status, head.grpc_status) {
+                        (_, Some(code)) => Some(Violation::Ended(format!("{code} {}", head.grpc_message))),
+                        (Some(status), None) if status != 200 => Some(Violation::Status(status)),
+                        (Some(_) | None, None) => None,
+                    };
+                    let Some(fault) = fault else { return Ok(()) };
+                    (id, Err(fault))
+                }
+                Event::End(id) => (id, Err(Violation::Ended("none".to_owned()))),
+                Event::Reset(id, code) => (id, Err(Violation::Ended(format!("none, but a reset with code {code}")))),
+                Event::GoAway(..) => return Ok(()),
+            };
+            let stream = id.checked_sub(1).and_then(|id| usize::try_from(id / 2).ok());
+            let Some((at, lane)) = stream.and_then(|stream| streams.get(stream)) else {
+                return Ok(());
+            };
+            let Some(client) = clients.get(*at) else { return Ok(()) };
+            culprit = *at;
+            let mut client = client.borrow_mut();
+            let outcome = match what {
+                Ok(bytes) => client.handle_data(*lane, bytes, &mut tally, now)?,
+                Err(violation) => {
+                    client.handle_end(*lane, now);
+                    return Err(violation);
+                }
+            };
+            if outcome.messages > 0 {
+                tally.acknowledgements += u64::from(outcome.messages);
+                answered(&client, outcome);
+            }
+            Ok::<(), Violation>(())
+        });
+        Poll::Ready(outcome.map_err(|violation| (culprit, violation)))
+    }
+}
+
+const OUT_BYTES_KEPT: usize = 512;
+
+/// Whether the client does not read any more.
+fn is_stalled(client: &Client) -> bool {
+    client.complete && client.profile.behaviour.stalls
+}
+
+pub(crate) fn deadline(clients: &[Rc<RefCell<Client>>]) -> Option<Instant> {
+    clients.iter().filter_map(|client| client.borrow().deadline()).min()
+}
+
+/// From one of several addresses of this machine, if that is where the server is.
+async fn connect(server: SocketAddr, number: u32) -> std::io::Result<TcpStream> {
+    let block = u8::try_from(number / CONNECTIONS_PER_ADDRESS).unwrap_or(u8::MAX - 1);
+    if !matches!(server.ip(), IpAddr::V4(address) if address.is_loopback()) || block == 0 {
+        return TcpStream::connect(server).await;
+    }
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((Ipv4Addr::new(127, 0, 0, block + 1), 0).into())?;
+    socket.connect(server).await
+}
+
+impl Io {
+    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        match self {
+            Self::Plain(socket) => Pin::new(socket).poll_read(context, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        match self {
+            Self::Plain(socket) => Pin::new(socket).poll_write(context, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        match self {
+            Self::Plain(_) => Poll::Ready(Ok(())),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge where bytes arrive is where their time is taken"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,270 @@
+//! The floor's own process: a task for each connection that writes the bytes it is given, and counts requests only to know when.
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+use super::{AFTER, PUSH};
+use crate::tls;
+
+/// The hidden first argument: be the floor.
+pub(crate) const ENTRY: &str = "be-the-floor";
+
+/// What is to be written.
+#[derive(Default)]
+struct Script {
+    /// After a request of this number on a stream.
+    after: RwLock<Vec<(u32, Bytes)>>,
+    pushes: RwLock<Vec<Push>>,
+    bell: Notify,
+}
+
+/// One response for everybody: for connections with one stream, with two, and so on.
+type Push = Vec<Bytes>;
+
+/// So many streams may share a connection.
+const STREAMS_MAX: u32 = 16;
+const HEAD_BYTES: usize = 9;
+const PREFACE_BYTES: usize = 24;
+
+/// Runs the floor in this process, which does not outlive the one that started it.
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args: Vec<_> = args.collect();
+    if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
+        return ExitCode::FAILURE;
+    }
+    match serve(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve(args: &[OsString]) -> anyhow::Result<()> {
+    crate::process::raise_open_files(0)?;
+    let address: SocketAddr = args.first().and_then(|it| it.to_str()).context("no address")?.parse()?;
+    let acceptor = match args.get(1).zip(args.get(2)) {
+        None => None,
+        Some((certificate, key)) => Some(tls::acceptor(&PathBuf::from(certificate), &PathBuf::from(key))?),
+    };
+    let script = Arc::<Script>::default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let told = Arc::clone(&script);
+    std::thread::spawn(move || {
+        let _ = listen(&told);
+        // Who told it what to do is gone.
+        std::process::exit(0);
+    });
+    runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener: TcpListener = socket.listen(4096)?;
+        loop {
+            let Ok((socket, _)) = listener.accept().await else {
+                continue;
+            };
+            let (script, acceptor) = (Arc::clone(&script), acceptor.clone());
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a task for each connection is what the floor is"
+            )]
+            tokio::spawn(async move {
+                let _ = socket.set_nodelay(true);
+                let _ = match acceptor {
+                    None => connection(socket, &script).await,
+                    Some(acceptor) => match acceptor.accept(socket).await {
+                        Ok(stream) => connection(stream, &script).await,
+                        Err(_) => Ok(()),
+                    },
+                };
+            });
+        }
+    })
+}
+
+/// Takes what it is told on its input.
+fn listen(script: &Script) -> std::io::Result<()> {
+    let mut input = std::io::stdin().lock();
+    loop {
+        let mut head = [0; 9];
+        input.read_exact(&mut head)?;
+        let [what, a, b, c, d, e, f, g, h] = head;
+        let after = u32::from_be_bytes([a, b, c, d]);
+        let mut bytes = vec![0; usize::try_from(u32::from_be_bytes([e, f, g, h])).unwrap_or_default()];
+        input.read_exact(&mut bytes)?;
+        match what {
+            AFTER => script
+                .after
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((after, bytes.into())),
+            PUSH => {
+                let mut sum = Vec::new();
+                let push = (0..STREAMS_MAX).map(|stream| {
+                    sum.extend(for_stream(&bytes, stream * 2 + 1));
+                    Bytes::from(sum.clone())
+                });
+                // More than one stream is rare, and large bodies are many.
+                let push = if bytes.len() > FOR_ALL_MAX {
+                    push.take(1).collect()
+                } else {
+                    push.collect()
+                };
+                script.pushes.write().unwrap_or_else(PoisonError::into_inner).push(push);
+                script.bell.notify_waiters();
+            }
+            _ => {}
+        }
+    }
+}
+
+const FOR_ALL_MAX: usize = 64 * 1024;
+
+/// The same frames on another stream.
+fn for_stream(frames: &[u8], stream: u32) -> Vec<u8> {
+    let (mut out, mut at) = (frames.to_vec(), 0);
+    while let Some(head) = out.get_mut(at..at + HEAD_BYTES) {
+        let length = frame_length(head);
+        if let Some(id) = head.last_chunk_mut::<4>() {
+            *id = stream.to_be_bytes();
+        }
+        at += HEAD_BYTES + length;
+    }
+    out
+}
+
+fn frame_length(head: &[u8]) -> usize {
+    let [a, b, c] = head.first_chunk::<3>().copied().unwrap_or_default();
+    usize::try_from(u32::from_be_bytes([0, a, b, c])).unwrap_or_default()
+}
+
+async fn connection(mut io: impl AsyncRead + AsyncWrite + Unpin, script: &Script) -> std::io::Result<()> {
+    let mut sent = script.pushes.read().unwrap_or_else(PoisonError::into_inner).len();
+    // Settings that say nothing, and room for all that clients will ever say.
+    io.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 4, 8, 0, 0, 0, 0, 0, 0x3f, 0, 0, 0])
+        .await?;
+    let mut peer = Peer::default();
+    let mut buffer = vec![0; 4096];
+    loop {
+        let mut bell = std::pin::pin!(script.bell.notified());
+        bell.as_mut().enable();
+        loop {
+            let streams = peer.requests.len();
+            let next = {
+                let pushes = script.pushes.read().unwrap_or_else(PoisonError::into_inner);
+                pushes.get(sent).map(|push| push.get(streams.wrapping_sub(1)).cloned())
+            };
+            let Some(next) = next else { break };
+            sent += 1;
+            if let Some(bytes) = next {
+                io.write_all(&bytes).await?;
+            }
+        }
+        tokio::select! {
+            read = io.read(&mut buffer) => {
+                let read = read?;
+                if read == 0 {
+                    return Ok(());
+                }
+                let answers = peer.take(buffer.get(..read).unwrap_or_default(), script);
+                if !answers.is_empty() {
+                    io.write_all(&answers).await?;
+                }
+            }
+            () = bell => {}
+        }
+    }
+}
+
+/// What a client said so far.
+#[derive(Default)]
+struct Peer {
+    greeted: bool,
+    pending: Vec<u8>,
+    /// How many requests came on each stream, and what is to come of the one that is being read.
+    requests: Vec<(u32, usize)>,
+}
+
+impl Peer {
+    /// What to write after these bytes.
+    fn take(&mut self, bytes: &[u8], script: &Script) -> Vec<u8> {
+        self.pending.extend_from_slice(bytes);
+        let mut out = Vec::new();
+        let mut at = if self.greeted { 0 } else { PREFACE_BYTES };
+        if self.pending.len() < at {
+            return out;
+        }
+        self.greeted = true;
+        while let Some(head) = self.pending.get(at..at + HEAD_BYTES) {
+            let (length, kind, flags) = (frame_length(head), head.get(3).copied(), head.get(4).copied());
+            let stream = head.last_chunk::<4>().map_or(0, |id| u32::from_be_bytes(*id));
+            let begin = at + HEAD_BYTES;
+            let Some(payload) = self.pending.get(begin..begin + length) else {
+                break;
+            };
+            match (kind, flags) {
+                (Some(0), _) => answer(&mut self.requests, stream, payload, script, &mut out),
+                (Some(1), _) => {
+                    self.requests.push((0, 0));
+                    out.extend(HEADERS.iter().take(5));
+                    out.extend(stream.to_be_bytes());
+                    out.extend(HEADERS.iter().skip(5));
+                }
+                // Settings are acknowledged, and so are pings.
+                (Some(4), Some(0)) => out.extend([0, 0, 0, 4, 1, 0, 0, 0, 0]),
+                (Some(6), Some(0)) => {
+                    out.extend([0, 0, 8, 6, 1, 0, 0, 0, 0]);
+                    out.extend_from_slice(payload);
+                }
+                _ => {}
+            }
+            at = begin + length;
+        }
+        self.pending.drain(..at.min(self.pending.len()));
+        out
+    }
+}
+
+/// A frame of response headers but for its stream: status 200, content-type application/grpc.
+const HEADERS: [u8; 25] = [
+    0, 0, 20, 1, 4, 0x88, 0x0f, 0x10, 16, b'a', b'p', b'p', b'l', b'i', b'c', b'a', b't', b'i', b'o', b'n', b'/', b'g',
+    b'r', b'p', b'c',
+];
+
+/// Counts the requests in a frame of data, and answers those that are to be answered.
+fn answer(requests: &mut [(u32, usize)], stream: u32, mut payload: &[u8], script: &Script, out: &mut Vec<u8>) {
+    let place = stream.checked_sub(1).and_then(|id| usize::try_from(id / 2).ok());
+    let Some((count, left)) = place.and_then(|place| requests.get_mut(place)) else {
+        return;
+    };
+    while !payload.is_empty() {
+        if *left == 0 {
+            let Some((head, rest)) = payload.split_first_chunk::<5>() else {
+                return;
+            };
+            let [_, length @ ..] = *head;
+            *left = usize::try_from(u32::from_be_bytes(length)).unwrap_or_default();
+            payload = rest;
+        }
+        let taken = payload.len().min(*left);
+        *left -= taken;
+        payload = payload.get(taken..).unwrap_or_default();
+        if *left == 0 {
+            *count += 1;
+            let after = script.after.read().unwrap_or_else(PoisonError::into_inner);
+            for (_, bytes) in after.iter().filter(|(after, _)| after == count) {
+                out.extend(for_stream(bytes, stream));
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! How far a fleet is, as all its threads count it. Scenarios wait on it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::client::Outcome;
+use crate::violation::Violation;
+
+/// Counters that grow, but for those who begin anew.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    complete: AtomicU32,
+    messages: AtomicU64,
+    named: AtomicU64,
+    returned: AtomicU64,
+    /// How many complete clients are worth a ring.
+    awaited: AtomicU32,
+    violations: Mutex<Vec<Breach>>,
+    violated: AtomicU32,
+    /// Rings when as many clients are complete as somebody waits for, and at every violation.
+    pub(crate) changed: Notify,
+}
+
+/// What one client saw that must not be.
+#[derive(Clone, Debug)]
+pub(crate) struct Breach {
+    pub(crate) client: u32,
+    pub(crate) what: String,
+    pub(crate) transcript: Vec<String>,
+}
+
+/// How many violations are told in full; all are counted.
+const VIOLATIONS_TOLD_MAX: usize = 10;
+
+impl Progress {
+    pub(crate) fn complete(&self) -> u32 {
+        self.complete.load(Ordering::Acquire)
+    }
+
+    /// The responses that all clients got so far.
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages.load(Ordering::Acquire)
+    }
+
+    /// The resources in them, those that are gone among them.
+    pub(crate) fn named(&self) -> u64 {
+        self.named.load(Ordering::Acquire)
+    }
+
+    /// How often clients came back.
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn come_back(&self, clients: u64) {
+        self.returned.fetch_add(clients, Ordering::AcqRel);
+    }
+
+    /// A client that had everything has nothing any more.
+    pub(crate) fn begin_anew(&self) {
+        self.complete.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn violated(&self) -> u32 {
+        self.violated.load(Ordering::Acquire)
+    }
+
+    /// The first of them, each with its client.
+    pub(crate) fn violations(&self) -> Vec<Breach> {
+        self.violations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks for a ring as soon as `clients` are complete.
+    pub(crate) fn expect(&self, clients: u32) {
+        self.awaited.store(clients, Ordering::Release);
+    }
+
+    pub(crate) fn answered(&self, outcome: Outcome) {
+        self.messages.fetch_add(u64::from(outcome.messages), Ordering::AcqRel);
+        self.named.fetch_add(u64::from(outcome.named), Ordering::AcqRel);
+        if !outcome.completed {
+            return;
+        }
+        let complete = self.complete.fetch_add(1, Ordering::AcqRel) + 1;
+        if complete == self.awaited.load(Ordering::Acquire) {
+            self.changed.notify_waiters();
+        }
+    }
+
+    pub(crate) fn note(&self, client: u32, violation: &Violation, transcript: Vec<String>) {
+        {
+            let mut told = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.len() < VIOLATIONS_TOLD_MAX {
+                told.push(Breach {
+                    client,
+                    what: violation.to_string(),
+                    transcript,
+                });
+            }
+        }
+        self.violated.fetch_add(1, Ordering::AcqRel);
+        self.changed.notify_waiters();
+    }
+}

@@ -1,0 +1,222 @@
+//! From what a scenario says of its clients to what they are: groups become profiles, and the parts are put on the stage.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+use super::contender::{Contender, Manner, Server, world};
+use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
+use super::{FILES_BESIDES, local};
+use crate::arguments::Arguments;
+use crate::client::profile::{Acks, Behaviour, Delay, Interest, Names, Profile};
+use crate::connection::Target;
+use crate::control_plane::ControlPlane;
+use crate::fleet::{Crew, Plan};
+use crate::floor::Floor;
+use crate::kind::Kind;
+use crate::process;
+use crate::relay::free_address;
+use crate::tls::{Papers, Secure};
+use crate::world::World;
+
+/// Who plays: the server in question, the floor, and the same relay without those who misbehave.
+pub(super) struct Cast {
+    pub(super) main: Contender,
+    pub(super) floor: Option<Contender>,
+    pub(super) calm: Option<Contender>,
+    pub(super) setup: String,
+    /// Files that the others read.
+    _papers: Option<Papers>,
+}
+
+/// What the parts are made from.
+struct Stage<'a> {
+    scenario: &'a Scenario,
+    arguments: &'a Arguments,
+    papers: Option<&'a Papers>,
+    secure: Option<Arc<Secure>>,
+}
+
+impl Cast {
+    pub(super) async fn assemble(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Self> {
+        let shares = 1 + u64::from(scenario.floor) + u64::from(scenario.calm) + u64::from(arguments.direct);
+        let connections = u64::from(scenario.clients.count.div_ceil(scenario.clients.per_connection.max(1)));
+        process::raise_open_files(connections * shares + FILES_BESIDES)?;
+        let papers = scenario.tls.map(|_| Papers::new()).transpose()?;
+        let secure = match (&papers, scenario.tls) {
+            (Some(papers), Some(tls)) => Some(Secure::new(&papers.certificate, Papers::NAME, tls.resumes)?),
+            _ => None,
+        };
+        let stage = Stage {
+            scenario,
+            arguments,
+            papers: papers.as_ref(),
+            secure,
+        };
+        let everybody = stage.crew(|_| true)?;
+        let main_world = world(&scenario.world);
+        let setup = setup(scenario, &main_world, arguments);
+        let main = stage.relay(main_world, everybody.clone(), true).await?;
+        let floor = match scenario.floor {
+            true => Some(stage.floor(everybody).await?),
+            false => None,
+        };
+        let calm = match scenario.calm {
+            true => {
+                let steady = stage.crew(|profile| profile.behaviour.is_steady())?;
+                Some(stage.relay(world(&scenario.world), steady, false).await?)
+            }
+            false => None,
+        };
+        Ok(Self {
+            main,
+            floor,
+            calm,
+            setup,
+            _papers: papers,
+        })
+    }
+}
+
+impl Stage<'_> {
+    /// The groups whose clients are such.
+    fn crew(&self, keep: fn(&Profile) -> bool) -> anyhow::Result<Crew> {
+        let groups = self.scenario.clients.groups.iter();
+        let groups = groups.map(|group| (group.weight, profile(group)));
+        let groups: Vec<_> = groups.filter(|(_, profile)| keep(profile)).collect();
+        if groups.is_empty() {
+            bail!("no group has such clients");
+        }
+        Ok(Crew::new(groups))
+    }
+
+    /// A relay and its control plane, or what is there in its place.
+    async fn relay(&self, world: Arc<World>, crew: Crew, main: bool) -> anyhow::Result<Contender> {
+        let (scenario, arguments) = (self.scenario, self.arguments);
+        let listen = arguments.control_plane.filter(|_| main).unwrap_or_else(local);
+        let control_plane = ControlPlane::start(listen, Arc::clone(&world))?;
+        let mut secure = self.secure.clone();
+        let (address, server) = if let Some(server) = arguments.server.filter(|_| main) {
+            (server, Server::Other)
+        } else if arguments.direct {
+            secure = None;
+            (control_plane.address, Server::Other)
+        } else {
+            let address = free_address()?;
+            let mut manner = Manner {
+                config: scenario.relay.config.clone(),
+                quiet: scenario.relay.quiet,
+                listens: false,
+            };
+            if let Some(papers) = self.papers {
+                manner.config.push_str(&papers.listener(address));
+                manner.listens = true;
+            }
+            let relay = Some(manner.start(arguments, address, control_plane.address).await?);
+            (address, Server::Relay { relay, manner })
+        };
+        let mut plan = self.plan(address, world, crew, secure);
+        if !main {
+            plan.clients = self.steady();
+        }
+        Contender::new(plan, arguments.threads, server, Some(control_plane))
+    }
+
+    async fn floor(&self, crew: Crew) -> anyhow::Result<Contender> {
+        let world = world(&self.scenario.world);
+        let profile = crew.profile(0).cloned().context("there are no clients")?;
+        let script = crew.first_requests(&world);
+        let floor = Floor::start(&world, &profile, script, self.papers).await?;
+        let plan = self.plan(floor.address, world, crew, self.secure.clone());
+        Contender::new(plan, self.arguments.threads, Server::Floor(floor), None)
+    }
+
+    fn plan(&self, server: SocketAddr, world: Arc<World>, crew: Crew, tls: Option<Arc<Secure>>) -> Plan {
+        Plan {
+            target: Target { server, tls },
+            clients: self.scenario.clients.count,
+            per_connection: self.scenario.clients.per_connection.max(1),
+            world,
+            crew,
+        }
+    }
+
+    /// How many clients are steady.
+    fn steady(&self) -> u32 {
+        let weight = |steady: bool| -> u64 {
+            let groups = self.scenario.clients.groups.iter();
+            let groups = groups.filter(|group| !steady || profile(group).behaviour.is_steady());
+            groups.map(|group| u64::from(group.weight)).sum()
+        };
+        let clients = u64::from(self.scenario.clients.count) * weight(true) / weight(false).max(1);
+        u32::try_from(clients).unwrap_or(u32::MAX)
+    }
+}
+
+fn setup(scenario: &Scenario, world: &World, arguments: &Arguments) -> String {
+    let (resources, bytes) = world.size();
+    let through = match (arguments.server, arguments.direct) {
+        (Some(server), _) => format!("at {server}"),
+        (None, true) => "at the control plane itself".to_owned(),
+        (None, false) => "at a relay".to_owned(),
+    };
+    format!(
+        "{} {} clients over {} connections {through}, {resources} resources of {} KiB in all",
+        scenario.description,
+        scenario.clients.count,
+        scenario.clients.count.div_ceil(scenario.clients.per_connection.max(1)),
+        bytes / 1024
+    )
+}
+
+/// What a group of clients is like.
+fn profile(group: &Group) -> Profile {
+    let names = Names {
+        count: group.names.count,
+        random: group.names.random,
+        sets: group.names.sets,
+    };
+    let every = group.every.map_or(Duration::from_millis(100), |every| every.0);
+    let interests = match group.kind {
+        ClientKind::Envoy => vec![
+            (Kind::Cds, Interest::All),
+            (Kind::Eds, Interest::Follow),
+            (Kind::Lds, Interest::All),
+            (Kind::Rds, Interest::Follow),
+        ],
+        ClientKind::Grpc => vec![
+            (Kind::Cds, Interest::Follow),
+            (Kind::Eds, Interest::Follow),
+            (Kind::Lds, Interest::Names(names)),
+            (Kind::Rds, Interest::Follow),
+        ],
+        ClientKind::OnDemand => vec![(Kind::Cds, Interest::Demand(names, every))],
+        ClientKind::Hosts => vec![(Kind::Vhds, Interest::Demand(names, every))],
+        ClientKind::Clusters => vec![(Kind::Cds, Interest::All)],
+        ClientKind::Endpoints => vec![(Kind::Eds, Interest::Names(names))],
+        ClientKind::Names => [Kind::Cds, Kind::Eds, Kind::Lds, Kind::Rds]
+            .map(|kind| (kind, Interest::Names(names)))
+            .to_vec(),
+    };
+    let acks = match group.acks {
+        AcksShape::AtOnce => Acks::Yes,
+        AcksShape::Never => Acks::Never,
+        AcksShape::Late(mean) => Acks::Late(Delay::Exponential(mean.0)),
+        AcksShape::RejectOneIn(every) => Acks::Rejects(every),
+    };
+    Profile {
+        dialect: group.dialect,
+        aggregated: group.streams == Streams::Ads,
+        apart: (group.streams == Streams::PerEndpoint).then_some(Kind::Eds),
+        interests,
+        behaviour: Behaviour {
+            acks,
+            stalls: group.stalls,
+            flaps: group.flaps.map(|flaps| flaps.0),
+            returns: group.returns || group.flaps.is_some(),
+            remembers: group.remembers,
+        },
+    }
+}

@@ -1,0 +1,278 @@
+//! One server under load, with what feeds it and the clients that come to it: a relay behind a control plane, the control plane
+//! itself, a server that runs already, or the floor. Scenarios move several of them side by side.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use tokio::time::timeout;
+
+use super::{local, now};
+use crate::arguments::Arguments;
+use crate::control_plane::ControlPlane;
+use crate::fleet::{Fleet, Plan};
+use crate::floor::Floor;
+use crate::kind::Kind;
+use crate::ledger::{Content, Spec, What};
+use crate::process::Process;
+use crate::record::Distribution;
+use crate::relay::{Launch, Relay, Source};
+use crate::tally::Tally;
+use crate::world::World;
+
+/// The running parts. They end in the order of the fields: clients, server, control plane.
+pub(super) struct Contender {
+    pub(super) fleet: Fleet,
+    pub(super) plan: Plan,
+    pub(super) server: Server,
+    pub(super) control_plane: Option<ControlPlane>,
+    control_plane_address: Option<SocketAddr>,
+    demand: BTreeMap<Kind, Vec<u32>>,
+    total: Tally,
+}
+
+/// What clients connect to.
+pub(super) enum Server {
+    Relay {
+        relay: Option<Relay>,
+        manner: Manner,
+    },
+    Floor(Floor),
+    /// Not started here.
+    Other,
+}
+
+/// One change of some resources, and what it cost.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) taken: Duration,
+    pub(super) cpu: Duration,
+    pub(super) deliveries: u64,
+    pub(super) propagation: Distribution,
+}
+
+/// Acknowledgements are given so long to be read before a round is over.
+const SETTLE: Duration = Duration::from_millis(50);
+
+impl Contender {
+    pub(super) fn new(
+        plan: Plan,
+        threads: u32,
+        server: Server,
+        control_plane: Option<ControlPlane>,
+    ) -> anyhow::Result<Self> {
+        let kinds = plan.world.ledgers().iter().map(|ledger| ledger.kind());
+        let demand = kinds.map(|kind| (kind, plan.demand(kind, 1))).collect();
+        Ok(Self {
+            fleet: Fleet::start(&plan, threads)?,
+            plan,
+            server,
+            control_plane_address: control_plane.as_ref().map(|control_plane| control_plane.address),
+            control_plane,
+            demand,
+            total: Tally::new()?,
+        })
+    }
+
+    pub(super) fn process(&self) -> Option<Process> {
+        match &self.server {
+            Server::Relay { relay, .. } => relay.as_ref().map(Relay::process),
+            Server::Floor(floor) => Some(floor.process()),
+            Server::Other => None,
+        }
+    }
+
+    pub(super) fn world(&self) -> &Arc<World> {
+        &self.plan.world
+    }
+
+    /// How many clients are to get a resource when it changes.
+    pub(super) fn wanting(&self, kind: Kind, index: u32) -> u32 {
+        let of_kind = self.demand.get(&kind);
+        let wanting = usize::try_from(index)
+            .ok()
+            .and_then(|index| of_kind?.get(index).copied());
+        wanting.unwrap_or_default()
+    }
+
+    /// Gives resources new content, and has everybody told.
+    pub(super) fn change(
+        &self,
+        kind: Kind,
+        indexes: &[u32],
+        what: What,
+        measured: bool,
+        due: Instant,
+    ) -> anyhow::Result<Vec<Arc<Content>>> {
+        let ledger = self
+            .plan
+            .world
+            .ledger(kind)
+            .context("the world has no such resources")?;
+        let contents = indexes
+            .iter()
+            .filter_map(|index| ledger.write(*index, what, self.wanting(kind, *index), measured, due))
+            .collect();
+        match &self.server {
+            Server::Floor(floor) => floor.push(ledger, indexes)?,
+            Server::Relay { .. } | Server::Other => ledger.announce(indexes),
+        }
+        Ok(contents)
+    }
+
+    /// Waits until `done`, a violation, or the end of the time.
+    pub(super) async fn wait(&self, limit: Duration, mut done: impl FnMut() -> bool) -> anyhow::Result<()> {
+        let progress = &self.fleet.progress;
+        let waiting = async {
+            loop {
+                let mut rings = std::pin::pin!(progress.changed.notified());
+                let mut delivered = std::pin::pin!(self.plan.world.bell.delivered.notified());
+                // Registered before the look, so that no ring is lost between.
+                rings.as_mut().enable();
+                delivered.as_mut().enable();
+                if done() {
+                    return Ok(());
+                }
+                if progress.violated() > 0 {
+                    bail!("{} clients saw violations", progress.violated());
+                }
+                tokio::select! { () = rings => {}, () = delivered => {}, () = tokio::time::sleep(POLL) => {} }
+            }
+        };
+        timeout(limit, waiting)
+            .await
+            .with_context(|| format!("not within {limit:?}"))?
+    }
+
+    /// Waits until all of these are with everybody.
+    pub(super) async fn delivered(&self, limit: Duration, contents: &[Arc<Content>]) -> anyhow::Result<()> {
+        let mut behind = contents.iter().peekable();
+        let is_delivered = |content: &&Arc<Content>| content.awaited.load(Ordering::Acquire) == 0;
+        self.wait(limit, || {
+            while behind.next_if(is_delivered).is_some() {}
+            behind.peek().is_none()
+        })
+        .await
+    }
+
+    /// Lets clients in until there are so many, and waits until those that are steady have everything.
+    pub(super) async fn join(&self, clients: u32, limit: Duration) -> anyhow::Result<Duration> {
+        let (begin, progress) = (now(), &self.fleet.progress);
+        let all = self.plan.complete_of(clients);
+        progress.expect(all);
+        self.fleet.admit(clients);
+        self.wait(limit, || progress.complete() >= all)
+            .await
+            .with_context(|| format!("{} of {all} clients are complete", progress.complete()))?;
+        Ok(begin.elapsed())
+    }
+
+    /// One measured change, from its writing until everybody has acknowledged it.
+    pub(super) async fn round(
+        &mut self,
+        kind: Kind,
+        indexes: &[u32],
+        what: What,
+        limit: Duration,
+    ) -> anyhow::Result<Round> {
+        let before = self.totals()?;
+        let cpu = || self.process().map_or(Ok(Duration::ZERO), |process| process.cpu(""));
+        let (begin, spent) = (now(), cpu()?);
+        let contents = self.change(kind, indexes, what, true, begin)?;
+        self.delivered(limit, &contents).await?;
+        let taken = begin.elapsed();
+        tokio::time::sleep(SETTLE).await;
+        let cpu = cpu()?.saturating_sub(spent);
+        let after = self.totals()?;
+        Ok(Round {
+            taken,
+            cpu,
+            deliveries: after.delivered - before.delivered,
+            propagation: after.propagation.since(&before.propagation)?,
+        })
+    }
+
+    fn totals(&self) -> anyhow::Result<Tally> {
+        let mut sum = self.total.clone();
+        self.fleet.feeds.iter().try_for_each(|feed| feed.total(&mut sum))?;
+        Ok(sum)
+    }
+
+    /// Ends the relay and starts it at the same address.
+    pub(super) async fn restart_relay(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
+        let address = self.plan.target.server;
+        let upstream = self.control_plane_address;
+        let Server::Relay { relay, manner } = &mut self.server else {
+            bail!("there is no relay to restart");
+        };
+        *relay = None;
+        let upstream = upstream.context("there is no control plane")?;
+        *relay = Some(manner.start(arguments, address, upstream).await?);
+        Ok(())
+    }
+
+    pub(super) fn stop_control_plane(&mut self) {
+        self.control_plane = None;
+    }
+
+    pub(super) fn start_control_plane(&mut self) -> anyhow::Result<()> {
+        let address = self.control_plane_address.unwrap_or_else(local);
+        self.control_plane = Some(ControlPlane::start(address, Arc::clone(&self.plan.world))?);
+        Ok(())
+    }
+}
+
+const POLL: Duration = Duration::from_millis(500);
+
+/// How a relay is started.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    /// Added to its configuration.
+    pub(super) config: String,
+    pub(super) quiet: bool,
+    /// Whether the configuration says where it listens.
+    pub(super) listens: bool,
+}
+
+impl Manner {
+    /// A relay at this address, below this control plane.
+    pub(super) async fn start(
+        &self,
+        arguments: &Arguments,
+        address: SocketAddr,
+        upstream: SocketAddr,
+    ) -> anyhow::Result<Relay> {
+        let source = if self.config.is_empty() {
+            Source::Upstream(upstream)
+        } else {
+            let upstream = format!("upstream:\n  xds_servers: [{{ server_uri: 'http://{upstream}' }}]\n");
+            Source::Config(format!("{upstream}{}\n", self.config))
+        };
+        Relay::start(&Launch {
+            program: arguments.relay_bin.as_deref(),
+            listen: Some(address),
+            listens: self.listens,
+            source,
+            quiet: self.quiet,
+        })
+        .await
+    }
+}
+
+/// A world for one contender.
+pub(super) fn world(resources: &BTreeMap<Kind, super::file::Resources>) -> Arc<World> {
+    let specs: Vec<_> = resources
+        .iter()
+        .map(|(kind, resources)| Spec {
+            kind: *kind,
+            resources: resources.count,
+            extras: 0,
+            bytes: usize::try_from(resources.bytes.0).unwrap_or(usize::MAX),
+            authority: None,
+        })
+        .collect();
+    World::new(&specs, now())
+}

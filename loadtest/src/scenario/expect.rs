@@ -1,0 +1,227 @@
+//! What must hold of a phase, checked against what was measured. It only compares.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::phase::{Expect, Figure};
+use super::play::{Past, Play, Rounds};
+use crate::record::{Claim, Quantity, Recorder, Relation, Unit, Verdict, counter, float};
+
+/// Writes down what rounds cost as multiples of the floor's.
+pub(super) fn ratios(recorder: &Recorder, rounds: &Rounds) {
+    for (others, name) in [(&rounds.floor, "floor"), (&rounds.calm, "calm")] {
+        if others.is_empty() {
+            continue;
+        }
+        let pairs = || rounds.main.iter().zip(others);
+        let cpu = pairs().map(|(main, other)| per_delivery(main) / per_delivery(other));
+        recorder.ratio(&format!("processor time to {name}"), cpu.collect());
+        let taken = pairs().map(|(main, other)| main.taken.as_secs_f64() / other.taken.as_secs_f64());
+        recorder.ratio(&format!("time until all have it to {name}"), taken.collect());
+        let p99 =
+            pairs().map(|(main, other)| float(main.propagation.at(0.99)) / float(other.propagation.at(0.99)).max(1.0));
+        recorder.ratio(&format!("p99 to {name}"), p99.collect());
+    }
+}
+
+fn per_delivery(round: &super::contender::Round) -> f64 {
+    round.cpu.as_secs_f64() / float(round.deliveries.max(1))
+}
+
+/// A claim about a phase; `timed` ones are void when the tool took too much.
+struct Bar<'a> {
+    recorder: &'a Recorder,
+    past: &'a Past,
+    failed: u32,
+}
+
+impl Bar<'_> {
+    fn claim(&mut self, text: &str, measured: (f64, Unit), relation: Relation, bound: f64, timed: bool) {
+        let claim = Claim {
+            text,
+            measured: Quantity::new(measured.0, measured.1),
+            relation,
+            bound,
+            timed,
+        };
+        if self.recorder.claim(&claim) == Verdict::Failed {
+            self.failed += 1;
+        }
+    }
+
+    fn below(&mut self, text: &str, measured: (f64, Unit), bound: Option<f64>, timed: bool) {
+        if let Some(bound) = bound {
+            self.claim(text, measured, Relation::AtMost, bound, timed);
+        }
+    }
+
+    fn ratio(&mut self, name: &str, bound: Option<f64>, timed: bool) {
+        if let Some(bound) = bound {
+            let found = self.past.phase.ratios.iter().find(|ratio| ratio.what == name);
+            let median = found.and_then(|ratio| ratio.quantile(0.5)).unwrap_or(f64::NAN);
+            self.claim(
+                &format!("{name}, median of rounds"),
+                (median, Unit::Times),
+                Relation::AtMost,
+                bound,
+                timed,
+            );
+        }
+    }
+}
+
+/// Claims everything; what does not hold is written down, and the scenario goes on.
+pub(super) fn check(expect: &Expect, past: &Past, play: &Play<'_>) -> anyhow::Result<()> {
+    let mut bar = Bar {
+        recorder: play.recorder,
+        past,
+        failed: 0,
+    };
+    times(expect, past, &mut bar);
+    costs(expect, past, play, &mut bar)?;
+    for compared in &expect.compared {
+        let other = play
+            .past
+            .iter()
+            .find(|past| past.phase.name == compared.to)
+            .context("no such phase")?;
+        let ratio = figure(compared.what, past) / figure(compared.what, other);
+        let text = format!("{:?} as a multiple of phase `{}`", compared.what, compared.to);
+        let timed = matches!(compared.what, Figure::P99);
+        bar.claim(&text, (ratio, Unit::Times), Relation::AtMost, compared.at_most, timed);
+        if let Some(bound) = compared.at_least {
+            bar.claim(&text, (ratio, Unit::Times), Relation::AtLeast, bound, timed);
+        }
+    }
+    Ok(())
+}
+
+fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    let at = |quantile| (float(past.phase.propagation.at(quantile)) / 1e3, Unit::Millis);
+    let bound = |time: Option<super::quantities::Time>| time.map(|time| millis(time.0));
+    bar.below("propagation, p50", at(0.5), bound(expect.p50_below), true);
+    bar.below("propagation, p99", at(0.99), bound(expect.p99_below), true);
+    let join = |quantile| float(past.phase.join.at(quantile)) / 1e3;
+    bar.below(
+        "join of a client, p99",
+        (join(0.99), Unit::Millis),
+        bound(expect.join_p99_below),
+        true,
+    );
+    let spread = (
+        float(past.phase.join.max()) / 1e3 / join(0.5).max(f64::MIN_POSITIVE),
+        Unit::Times,
+    );
+    bar.below("slowest join to the median", spread, expect.join_max_to_median, true);
+    bar.ratio("p99 to floor", expect.p99_to_floor, true);
+    bar.ratio("p99 to calm", expect.p99_to_calm, true);
+    bar.ratio("processor time to floor", expect.cpu_to_floor, false);
+    let name = if past.rounds.main.is_empty() {
+        "time to join"
+    } else {
+        "time until all have it to floor"
+    };
+    bar.ratio(name, expect.time_to_floor, true);
+    if let Some((time, times)) = expect.p99_below_or_to_floor {
+        let median = |rounds: &[super::contender::Round]| {
+            let mut all: Vec<_> = rounds.iter().map(|round| round.propagation.at(0.99)).collect();
+            all.sort_unstable();
+            all.get(all.len() / 2).map_or(f64::NAN, |micros| float(*micros) / 1e3)
+        };
+        let (main, floor) = (median(&past.rounds.main), median(&past.rounds.floor));
+        let bound = millis(time.0).max(times * floor);
+        let text = format!("p99 of a change, median of rounds; the floor's is {floor:.1} ms");
+        bar.claim(&text, (main, Unit::Millis), Relation::AtMost, bound, true);
+    }
+}
+
+fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> anyhow::Result<()> {
+    let size = |size: Option<super::quantities::Size>| size.map(|size| float(size.0));
+    let relay = past.phase.relay.unwrap_or_default();
+    let resident = float(relay.resident_bytes);
+    bar.below(
+        "resident memory",
+        (resident, Unit::Bytes),
+        size(expect.memory_below),
+        false,
+    );
+    bar.below(
+        "peak memory",
+        (float(relay.peak_bytes), Unit::Bytes),
+        size(expect.peak_below),
+        false,
+    );
+    let per_client = past.phase.figures.bytes_per_client.unwrap_or(f64::NAN);
+    bar.below(
+        "memory per client",
+        (per_client, Unit::Bytes),
+        size(expect.memory_per_client_below),
+        false,
+    );
+    if let Some(grown) = &expect.memory_grows_at_most {
+        let before = play
+            .past
+            .iter()
+            .find(|past| past.phase.name == grown.since)
+            .context("no such phase")?;
+        let before = float(before.phase.relay.unwrap_or_default().resident_bytes);
+        let added = (resident - before) / float(past.phase.clients.max(1));
+        let text = format!("memory per client beyond that of phase `{}`", grown.since);
+        bar.claim(
+            &text,
+            (added, Unit::Bytes),
+            Relation::AtMost,
+            float(grown.per_client.0),
+            false,
+        );
+    }
+    let percent = past.phase.percent(relay.cpu_ms);
+    let text = "the relay's part of one processor";
+    bar.below(text, (percent, Unit::Percent), expect.relay_cpu_percent_below, false);
+    let counted = |name| past.phase.counter(name);
+    let sent = (counted(counter::RESPONSES), Unit::Count);
+    bar.below("messages to clients", sent, expect.messages_at_most.map(float), false);
+    let resources = (counted(counter::RESOURCES), Unit::Count);
+    bar.below(
+        "resources to clients",
+        resources,
+        expect.resources_at_most.map(float),
+        false,
+    );
+    bar.below(
+        "bytes to clients",
+        (counted(counter::BYTES), Unit::Bytes),
+        size(expect.bytes_at_most),
+        false,
+    );
+    if let Some(streams) = expect.upstream_streams {
+        let measured = (float(past.upstream_streams), Unit::Count);
+        bar.claim(
+            "streams at the control plane",
+            measured,
+            Relation::Exactly,
+            float(streams),
+            false,
+        );
+    }
+    Ok(())
+}
+
+fn figure(what: Figure, past: &Past) -> f64 {
+    match what {
+        Figure::Bytes => past.phase.counter(counter::BYTES),
+        Figure::CpuPerChange => match past.rounds.main.len() {
+            0 => past.phase.net_cpu_ms().unwrap_or(f64::NAN) / f64::from(past.changes.max(1)),
+            _ => {
+                let mut all: Vec<_> = past.rounds.main.iter().map(|round| round.cpu.as_secs_f64()).collect();
+                all.sort_unstable_by(f64::total_cmp);
+                all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+            }
+        },
+        Figure::P99 => float(past.phase.propagation.at(0.99)),
+        Figure::UpstreamBytes => float(past.upstream_bytes),
+        Figure::UpstreamStreams => float(past.upstream_streams),
+    }
+}

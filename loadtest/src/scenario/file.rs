@@ -1,0 +1,310 @@
+//! A scenario as it is written in YAML: what there is, who asks for it, what happens, and what must hold. It owns the grammar;
+//! unknown keys are errors, and every error has its line and column.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+
+use super::phase::{Act, PhaseShape};
+use super::quantities::{Size, Time};
+use crate::arguments::Overrides;
+use crate::kind::{Dialect, Kind};
+
+/// One scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scenario {
+    pub(crate) description: String,
+    /// One of the built-in stories, which takes its figures from the flags.
+    pub(crate) story: Option<Story>,
+    /// How many resources there are of each type.
+    #[serde(default)]
+    pub(crate) world: BTreeMap<Kind, Resources>,
+    #[serde(default)]
+    pub(crate) relay: RelayShape,
+    #[serde(default)]
+    pub(crate) clients: Clients,
+    /// Whether a bare server of the same bytes runs beside the relay.
+    #[serde(default)]
+    pub(crate) floor: bool,
+    /// Whether the same relay runs once more for the steady clients alone.
+    #[serde(default)]
+    pub(crate) calm: bool,
+    #[serde(default)]
+    pub(crate) tls: Option<TlsShape>,
+    #[serde(default)]
+    pub(crate) phases: Vec<PhaseShape>,
+}
+
+/// A story that is told in code, because what is counted depends on what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Story {
+    Failover,
+    Chain,
+    WarmStart,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resources {
+    pub(crate) count: u32,
+    #[serde(default)]
+    pub(crate) bytes: Size,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RelayShape {
+    /// Added to the relay's configuration.
+    #[serde(default)]
+    pub(crate) config: String,
+    /// Whether it keeps its warnings to itself, because things fail on purpose.
+    #[serde(default)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsShape {
+    #[serde(default = "yes")]
+    pub(crate) resumes: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Clients {
+    pub(crate) count: u32,
+    #[serde(default = "one")]
+    pub(crate) per_connection: u32,
+    #[serde(default)]
+    pub(crate) groups: Vec<Group>,
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self {
+            count: 300,
+            per_connection: 1,
+            groups: Vec::new(),
+        }
+    }
+}
+
+/// Some of the clients.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Group {
+    pub(crate) kind: ClientKind,
+    #[serde(default = "one")]
+    pub(crate) weight: u32,
+    #[serde(default)]
+    pub(crate) dialect: Dialect,
+    #[serde(default)]
+    pub(crate) streams: Streams,
+    #[serde(default)]
+    pub(crate) names: NamesShape,
+    #[serde(default)]
+    pub(crate) acks: AcksShape,
+    /// Whether it stops reading once it has everything.
+    #[serde(default)]
+    pub(crate) stalls: bool,
+    pub(crate) flaps: Option<Time>,
+    #[serde(default)]
+    pub(crate) returns: bool,
+    #[serde(default = "yes")]
+    pub(crate) remembers: bool,
+    /// On demand: how long after one name the next is asked for.
+    pub(crate) every: Option<Time>,
+}
+
+/// Who asks for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ClientKind {
+    /// All listeners and clusters, then the routes and endpoints that those name.
+    Envoy,
+    /// Listeners by name, then what each names.
+    Grpc,
+    /// Clusters, one name after the other.
+    OnDemand,
+    /// Virtual hosts, one name after the other.
+    Hosts,
+    /// All clusters.
+    Clusters,
+    /// Endpoints by name.
+    Endpoints,
+    /// All types by name, each for itself.
+    Names,
+}
+
+/// How what a client asks for is spread over streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Streams {
+    #[default]
+    Ads,
+    /// One for each type.
+    PerType,
+    /// One for each type, and for each endpoint.
+    PerEndpoint,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NamesShape {
+    pub(crate) count: u32,
+    #[serde(default)]
+    pub(crate) random: bool,
+    pub(crate) sets: Option<u32>,
+}
+
+impl Default for NamesShape {
+    fn default() -> Self {
+        Self {
+            count: 100,
+            random: false,
+            sets: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AcksShape {
+    #[default]
+    AtOnce,
+    Never,
+    /// After a time with this mean, exponentially distributed.
+    Late(Time),
+    /// One of so many is rejected.
+    RejectOneIn(u32),
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn yes() -> bool {
+    true
+}
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        /// The scenarios that the program knows by name.
+        pub(crate) const BUILT_IN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../scenarios/", $name, ".yaml")))),*];
+    };
+}
+
+built_in!(
+    "churn",
+    "steady",
+    "one-change",
+    "connect-storm",
+    "relay-restart",
+    "control-plane-restart",
+    "failover",
+    "chain",
+    "warm-start",
+    "slow-clients",
+    "nack-storm",
+    "m-of-n",
+    "growth",
+);
+
+impl Scenario {
+    /// A scenario by its built-in name, or from a file.
+    pub(crate) fn find(name: &str) -> anyhow::Result<Self> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(it, _)| *it == name) {
+            return Self::parse(name, text);
+        }
+        if !Path::new(name).exists() {
+            let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            bail!(
+                "there is no file and no scenario `{name}`; built in are {}",
+                names.join(", ")
+            );
+        }
+        let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
+        Self::parse(name, &text)
+    }
+
+    /// Reads a text; `source` is where it comes from.
+    pub(crate) fn parse(source: &str, text: &str) -> anyhow::Result<Self> {
+        let mut options = serde_saphyr::Options::default();
+        options.with_snippet = false;
+        options.strict_booleans = true;
+        let scenario: Self = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+            let place = error
+                .location()
+                .map_or_else(String::new, |at| format!(":{}:{}", at.line(), at.column()));
+            anyhow::anyhow!("{source}{place}: {error}")
+        })?;
+        scenario.check().with_context(|| source.to_owned())?;
+        Ok(scenario)
+    }
+
+    /// What flags say goes before what is written.
+    pub(crate) fn override_with(&mut self, flags: &Overrides) {
+        if let Some(clients) = flags.clients {
+            self.clients.count = clients;
+        }
+        for resources in self.world.values_mut() {
+            resources.count = flags.resources.unwrap_or(resources.count);
+            if let Some(bytes) = flags.bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
+                resources.bytes = Size(bytes);
+            }
+        }
+        for group in &mut self.clients.groups {
+            group.dialect = flags.dialect.unwrap_or(group.dialect);
+            group.names.count = flags.names.unwrap_or(group.names.count);
+        }
+        for phase in &mut self.phases {
+            match &mut phase.act {
+                Act::Change(change) => {
+                    change.times = flags.changes.unwrap_or(change.times);
+                    change.rate = change.rate.map(|rate| flags.rate.unwrap_or(rate));
+                }
+                Act::Idle(time) | Act::Rest(time) => time.0 = flags.idle.unwrap_or(time.0),
+                Act::Join(_) | Act::Remove(_) | Act::Restart(_) | Act::Stop(_) | Act::Start(_) | Act::Reconnect(_) => {}
+            }
+        }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        if self.story.is_some() {
+            return Ok(());
+        }
+        if self.phases.is_empty() || self.world.is_empty() || self.clients.groups.is_empty() {
+            bail!("a scenario needs `world`, `clients.groups` and `phases`, or a `story`");
+        }
+        for (at, phase) in self.phases.iter().enumerate() {
+            let before = || self.phases.iter().take(at).map(|phase| phase.name.as_str());
+            if before().any(|name| name == phase.name) {
+                bail!("there are two phases `{}`", phase.name);
+            }
+            let named = phase.expect.compared.iter().map(|it| &it.to);
+            for other in named.chain(phase.expect.memory_grows_at_most.iter().map(|it| &it.since)) {
+                if !before().any(|name| name == other) {
+                    bail!(
+                        "phase `{}` is compared to `{other}`, which is no phase before it",
+                        phase.name
+                    );
+                }
+            }
+            if let Act::Change(change) = &phase.act
+                && !self.world.contains_key(&change.kind)
+            {
+                bail!(
+                    "phase `{}` changes {}, of which the world has none",
+                    phase.name,
+                    change.kind.word()
+                );
+            }
+        }
+        Ok(())
+    }
+}

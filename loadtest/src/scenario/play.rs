@@ -1,0 +1,355 @@
+//! Plays a scenario that is written in YAML: phase by phase, each with its limit, and after each what must hold of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::time::{sleep, sleep_until};
+
+use super::cast::Cast;
+use super::contender::{Contender, Round};
+use super::file::Scenario;
+use super::phase::{Act, Change, Part, Pattern, PhaseShape, Reconnect, Remove};
+use super::{expect, now};
+use crate::arguments::Arguments;
+use crate::fleet::Order;
+use crate::ledger::What;
+use crate::record::{Fleets, Phase, Recorder, Schedule, counter, float};
+
+/// A scenario that is being played.
+pub(super) struct Play<'a> {
+    pub(super) arguments: &'a Arguments,
+    pub(super) recorder: &'a Recorder,
+    pub(super) cast: Cast,
+    /// The phases before, for comparisons.
+    pub(super) past: Vec<Past>,
+    /// What was counted at the control plane before this phase.
+    upstream: (u64, u64),
+    /// So many changes have been made.
+    turns: u32,
+    based: bool,
+}
+
+/// A phase that is over.
+pub(super) struct Past {
+    pub(super) phase: Phase,
+    pub(super) rounds: Rounds,
+    pub(super) upstream_streams: u64,
+    pub(super) upstream_bytes: u64,
+    pub(super) changes: u32,
+}
+
+/// What the rounds of a phase cost: the server in question, the floor, and the calm one.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    pub(super) main: Vec<Round>,
+    pub(super) floor: Vec<Round>,
+    pub(super) calm: Vec<Round>,
+}
+
+/// Spreads the changes over the resources.
+const STRIDE: u32 = 7919;
+const LIMIT: Duration = Duration::from_secs(120);
+/// What memory is given to settle in.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// Plays it to its end, or to the first phase that does not come to its own.
+pub(crate) async fn run(
+    scenario: &Scenario,
+    arguments: &Arguments,
+    recorder: &Recorder,
+    say: &mut impl FnMut(&str),
+) -> anyhow::Result<()> {
+    let cast = Cast::assemble(scenario, arguments).await?;
+    say(&cast.setup);
+    recorder.describe(&cast.setup);
+    let progress = Arc::clone(&cast.main.fleet.progress);
+    recorder.attach(cast.main.fleet.feeds.clone(), move || Fleets {
+        clients: u64::from(progress.complete()),
+        current: None,
+    });
+    if let Some(process) = cast.main.process() {
+        recorder.watch(&process)?;
+    }
+    let mut play = Play {
+        arguments,
+        recorder,
+        cast,
+        past: Vec::new(),
+        upstream: (0, 0),
+        turns: 0,
+        based: false,
+    };
+    for phase in &scenario.phases {
+        say(&phase.name);
+        recorder.begin(&phase.name, now())?;
+        if let Err(error) = play.phase(phase).await {
+            recorder.fail(&format!("phase `{}`", phase.name), Some(format!("{error:#}")));
+            break;
+        }
+    }
+    play.finish()
+}
+
+impl Play<'_> {
+    async fn phase(&mut self, shape: &PhaseShape) -> anyhow::Result<()> {
+        let limit = shape.limit.map_or(LIMIT, |limit| limit.0);
+        let turns = self.turns;
+        let sent = self
+            .cast
+            .main
+            .control_plane
+            .as_ref()
+            .map(|it| (it.counts.streams(), it.counts.bytes()));
+        self.upstream = sent.unwrap_or_default();
+        let mut rounds = Rounds::default();
+        match &shape.act {
+            Act::Join(join) => {
+                self.join(join.clients.unwrap_or(self.cast.main.plan.clients), limit)
+                    .await?
+            }
+            Act::Rest(time) => sleep(time.0).await,
+            Act::Idle(time) => {
+                sleep(time.0).await;
+                self.recorder.idle(now())?;
+            }
+            Act::Change(change) => rounds = self.change(*change, limit).await?,
+            Act::Remove(remove) => self.remove(*remove, limit).await?,
+            Act::Restart(Part::Relay) => self.restart(limit).await?,
+            Act::Restart(Part::ControlPlane) => {
+                self.cast.main.stop_control_plane();
+                self.cast.main.start_control_plane()?;
+            }
+            Act::Stop(Part::ControlPlane) => self.cast.main.stop_control_plane(),
+            Act::Start(Part::ControlPlane) => self.cast.main.start_control_plane()?,
+            Act::Stop(Part::Relay) | Act::Start(Part::Relay) => bail!("a relay is restarted, not stopped or started"),
+            Act::Reconnect(reconnect) => self.reconnect(*reconnect, limit).await?,
+        }
+        if self.cast.main.fleet.progress.violated() > 0 {
+            bail!("{} clients saw violations", self.cast.main.fleet.progress.violated());
+        }
+        self.close(shape, rounds, self.turns - turns)
+    }
+
+    fn close(&mut self, shape: &PhaseShape, rounds: Rounds, changes: u32) -> anyhow::Result<()> {
+        let counts = self.cast.main.control_plane.as_ref().map(|it| &it.counts);
+        let (streams, bytes) = counts.map_or((0, 0), |it| (it.streams(), it.bytes()));
+        let (before, upstream_bytes) = (self.upstream, bytes.saturating_sub(self.upstream.1));
+        self.recorder
+            .count(counter::UPSTREAM_STREAMS, float(streams.saturating_sub(before.0)));
+        self.recorder.count(counter::UPSTREAM_BYTES, float(upstream_bytes));
+        expect::ratios(self.recorder, &rounds);
+        let phase = self.recorder.look(now())?.context("no phase lasts")?;
+        let past = Past {
+            phase,
+            rounds,
+            upstream_streams: streams,
+            upstream_bytes,
+            changes,
+        };
+        let held = expect::check(&shape.expect, &past, self);
+        self.past.push(past);
+        held
+    }
+
+    async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<()> {
+        let main = self.cast.main.join(clients, limit).await?;
+        if !self.based {
+            sleep(SETTLE).await;
+            self.recorder
+                .base(u64::from(self.cast.main.plan.complete_of(clients)))?;
+            self.based = true;
+        }
+        self.recorder.note(
+            "everybody has everything after",
+            format_args!("{:.0} ms", main.as_secs_f64() * 1e3),
+        );
+        if let Some(floor) = &self.cast.floor {
+            let taken = floor.join(clients, limit).await.context("the clients of the floor")?;
+            self.recorder.note(
+                "at the floor after",
+                format_args!("{:.0} ms", taken.as_secs_f64() * 1e3),
+            );
+            self.recorder
+                .ratio("time to join", vec![main.as_secs_f64() / taken.as_secs_f64()]);
+        }
+        if let Some(calm) = &self.cast.calm {
+            calm.join(calm.plan.clients, limit).await.context("the calm clients")?;
+        }
+        Ok(())
+    }
+
+    /// The resources that the next change is about.
+    fn indexes(&mut self, change: Change) -> anyhow::Result<(Vec<u32>, What)> {
+        let main = &self.cast.main;
+        let ledger = main
+            .world()
+            .ledger(change.kind)
+            .context("the world has no such resources")?;
+        let (turn, all) = (self.turns, ledger.len().max(1));
+        self.turns += 1;
+        let neighbours = |first: u32, count: u32| (0..count.min(all)).map(|at| (first + at) % all).collect();
+        let indexes = match change.pattern {
+            Pattern::One => {
+                let first = turn.wrapping_mul(STRIDE) % all;
+                let wanted = |index: &u32| match change.wanted_by {
+                    Some(clients) => main.wanting(change.kind, *index) == clients,
+                    None => true,
+                };
+                let found = (0..all).map(|at| (first + at) % all).find(wanted);
+                vec![found.with_context(|| {
+                    format!(
+                        "no resource is wanted by {} clients",
+                        change.wanted_by.unwrap_or_default()
+                    )
+                })?]
+            }
+            Pattern::Burst(count) | Pattern::Rollback(count) => neighbours(turn.wrapping_mul(STRIDE) % all, count),
+            Pattern::Rolling(count) => neighbours(turn.wrapping_mul(count) % all, count),
+            Pattern::Full => (0..all).collect(),
+        };
+        let what = match change.pattern {
+            Pattern::Rollback(_) => What::Former,
+            Pattern::One | Pattern::Burst(_) | Pattern::Rolling(_) | Pattern::Full => What::New,
+        };
+        Ok((indexes, what))
+    }
+
+    async fn change(&mut self, change: Change, limit: Duration) -> anyhow::Result<Rounds> {
+        match change.rate {
+            Some(rate) => self
+                .change_at_rate(change, rate, limit)
+                .await
+                .map(|()| Rounds::default()),
+            None => self.change_in_turns(change, limit).await,
+        }
+    }
+
+    /// Publishes the changes at their times, whether or not the one before has arrived, and waits for all of them.
+    async fn change_at_rate(&mut self, change: Change, rate: f64, limit: Duration) -> anyhow::Result<()> {
+        let schedule = Schedule::new(now(), rate);
+        let mut contents = Vec::new();
+        for turn in 0..change.times {
+            let due = schedule.due(turn);
+            sleep_until(due.into()).await;
+            let (indexes, what) = self.indexes(change)?;
+            contents.extend(self.cast.main.change(change.kind, &indexes, what, true, due)?);
+        }
+        self.cast
+            .main
+            .delivered(limit, &contents)
+            .await
+            .context("all changes at all clients")?;
+        sleep_until(schedule.due(change.times).into()).await;
+        Ok(())
+    }
+
+    /// Each change at each server, in random order, waits for the one before.
+    async fn change_in_turns(&mut self, change: Change, limit: Duration) -> anyhow::Result<Rounds> {
+        let mut rounds = Rounds::default();
+        for turn in 0..change.times {
+            let (indexes, what) = self.indexes(change)?;
+            let Cast { main, floor, calm, .. } = &mut self.cast;
+            let random = xxhash_rust::xxh3::xxh3_64_with_seed(&turn.to_le_bytes(), u64::from(std::process::id()));
+            let first = random.is_multiple_of(2);
+            for turn in [true, false] {
+                if turn == first {
+                    rounds.main.push(main.round(change.kind, &indexes, what, limit).await?);
+                    continue;
+                }
+                if let Some(floor) = floor {
+                    let round = floor.round(change.kind, &indexes, what, limit).await;
+                    rounds.floor.push(round.context("the floor")?);
+                }
+                if let Some(calm) = calm {
+                    let round = calm.round(change.kind, &indexes, what, limit).await;
+                    rounds.calm.push(round.context("the calm one")?);
+                }
+            }
+        }
+        Ok(rounds)
+    }
+
+    async fn remove(&mut self, remove: Remove, limit: Duration) -> anyhow::Result<()> {
+        let indexes: Vec<u32> = (0..remove.count).collect();
+        for what in [What::Nothing, What::New] {
+            let contents = self.cast.main.change(remove.kind, &indexes, what, false, now())?;
+            self.cast
+                .main
+                .delivered(limit, &contents)
+                .await
+                .context("resources that go and return")?;
+        }
+        Ok(())
+    }
+
+    async fn restart(&mut self, limit: Duration) -> anyhow::Result<()> {
+        let main = &mut self.cast.main;
+        let returned = main.fleet.progress.returned() + u64::from(main.plan.complete_of(u32::MAX));
+        main.restart_relay(self.arguments).await?;
+        if let Some(process) = main.process() {
+            self.recorder.watch(&process)?;
+        }
+        let progress = Arc::clone(&main.fleet.progress);
+        let all = main.plan.complete_of(u32::MAX);
+        main.wait(limit, || progress.returned() >= returned && progress.complete() >= all)
+            .await
+            .context("everybody, back again")?;
+        self.quiet(limit).await
+    }
+
+    async fn reconnect(&mut self, reconnect: Reconnect, limit: Duration) -> anyhow::Result<()> {
+        let main = &self.cast.main;
+        let progress = Arc::clone(&main.fleet.progress);
+        let every = reconnect.one_in.max(1);
+        let (back, all) = (main.plan.clients.div_ceil(every), main.plan.complete_of(u32::MAX));
+        let returned = progress.returned() + u64::from(back);
+        main.fleet.order(Order::Leave {
+            every,
+            pause: reconnect.pause.0,
+        });
+        main.wait(limit, || progress.returned() >= returned && progress.complete() >= all)
+            .await
+            .context("everybody, back again")?;
+        self.quiet(limit).await
+    }
+
+    /// Waits until nobody was sent anything for a while.
+    async fn quiet(&self, limit: Duration) -> anyhow::Result<()> {
+        let (begin, progress) = (now(), &self.cast.main.fleet.progress);
+        loop {
+            let before = progress.messages();
+            sleep(QUIET).await;
+            if progress.messages() == before {
+                return Ok(());
+            }
+            if begin.elapsed() > limit {
+                bail!("messages do not cease within {limit:?}");
+            }
+        }
+    }
+
+    /// Ends everything after a last look at what each client holds.
+    fn finish(self) -> anyhow::Result<()> {
+        let Self { cast, recorder, .. } = self;
+        recorder.end(now())?;
+        let contenders = [Some(cast.main), cast.floor, cast.calm];
+        for contender in contenders.into_iter().flatten() {
+            let Contender {
+                fleet, control_plane, ..
+            } = contender;
+            let progress = Arc::clone(&fleet.progress);
+            fleet.stop()?;
+            for breach in progress.violations() {
+                recorder.breach(u64::from(breach.client), breach.what, breach.transcript);
+            }
+            let rejections = control_plane.map(|it| it.counts.rejections());
+            for rejection in rejections.into_iter().flatten() {
+                recorder.fail("nothing is rejected upstream", Some(rejection));
+            }
+        }
+        Ok(())
+    }
+}
+
+const QUIET: Duration = Duration::from_millis(500);

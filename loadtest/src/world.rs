@@ -1,0 +1,91 @@
+//! All that there is to know: a ledger for each type, and which resource refers to which. It is plain arithmetic on top of
+//! the ledgers.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::kind::Kind;
+use crate::ledger::{Bell, Ledger, Spec};
+
+/// The ledgers of all types that the control plane serves.
+#[derive(Debug)]
+pub(crate) struct World {
+    ledgers: Vec<Arc<Ledger>>,
+    pub(crate) bell: Arc<Bell>,
+}
+
+impl World {
+    /// One type alone.
+    pub(crate) fn of(ledger: Arc<Ledger>) -> Arc<Self> {
+        Arc::new(Self {
+            bell: Arc::clone(ledger.bell()),
+            ledgers: vec![ledger],
+        })
+    }
+
+    /// These types, whose resources refer to each other: a listener to the route of its number, a cluster to its
+    /// endpoints, and the routes to all clusters in turn.
+    pub(crate) fn new(specs: &[Spec], now: Instant) -> Arc<Self> {
+        let bell = Arc::<Bell>::default();
+        let count = |kind| {
+            specs
+                .iter()
+                .find(|spec| spec.kind == kind)
+                .map_or(0, |spec| spec.resources)
+        };
+        let counts = Kind::ALL.map(|kind| (kind, count(kind)));
+        let mut ledgers: Vec<_> = specs
+            .iter()
+            .filter(|spec| spec.resources > 0)
+            .map(|spec| Arc::new(Ledger::of(spec, counts, Arc::clone(&bell), now)))
+            .collect();
+        ledgers.sort_by_key(|ledger| ledger.kind());
+        Arc::new(Self { ledgers, bell })
+    }
+
+    pub(crate) fn ledger(&self, kind: Kind) -> Option<&Arc<Ledger>> {
+        self.ledgers.iter().find(|ledger| ledger.kind() == kind)
+    }
+
+    /// In the order of types.
+    pub(crate) fn ledgers(&self) -> &[Arc<Ledger>] {
+        &self.ledgers
+    }
+
+    /// How many resources there are of all types, and how many bytes.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        self.ledgers.iter().fold((0, 0), |(count, bytes), ledger| {
+            let resources = u64::from(ledger.len());
+            let size = u64::try_from(ledger.bytes()).unwrap_or(u64::MAX);
+            (count + resources, bytes.saturating_add(resources.saturating_mul(size)))
+        })
+    }
+}
+
+/// The resources of another type to which resource `index` refers, where there are so many of each type.
+pub(crate) fn refers(kind: Kind, index: u32, counts: [(Kind, u32); 5]) -> Option<(Kind, std::ops::Range<u32>)> {
+    let count = |wanted| {
+        counts
+            .iter()
+            .find(|(kind, _)| *kind == wanted)
+            .map_or(0, |(_, count)| *count)
+    };
+    let (to, of) = match kind {
+        Kind::Cds => (Kind::Eds, count(Kind::Eds)),
+        Kind::Lds => (Kind::Rds, count(Kind::Rds)),
+        Kind::Rds | Kind::Vhds => (Kind::Cds, count(Kind::Cds)),
+        Kind::Eds => return None,
+    };
+    if of == 0 {
+        return None;
+    }
+    let share = match kind {
+        Kind::Rds | Kind::Vhds => of.div_ceil(count(kind).max(1)).min(REFERENCES_MAX),
+        Kind::Cds | Kind::Lds | Kind::Eds => 1,
+    };
+    let first = index.saturating_mul(share);
+    Some((to, first.min(of)..(first.saturating_add(share)).min(of)))
+}
+
+/// A route leads to so many clusters at most.
+const REFERENCES_MAX: u32 = 16;
