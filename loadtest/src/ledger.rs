@@ -235,7 +235,7 @@ impl Ledger {
         let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
         let serial = u32::try_from(slot.history.len()).ok()?;
         let seed = match what {
-            What::New => Some(serial),
+            What::New | What::Sized(_) => Some(serial),
             What::Former => slot
                 .history
                 .last()
@@ -243,7 +243,11 @@ impl Ledger {
                 .or(Some(serial)),
             What::Nothing => None,
         };
-        slot.current = seed.map(|seed| self.body(index, seed));
+        let bytes = match what {
+            What::Sized(bytes) => bytes,
+            What::New | What::Former | What::Nothing => self.bytes,
+        };
+        slot.current = seed.map(|seed| self.body(index, seed, bytes));
         let content = Arc::new(Content {
             serial,
             seed: seed.unwrap_or(serial),
@@ -257,7 +261,7 @@ impl Ledger {
         Some(content)
     }
 
-    fn body(&self, index: u32, seed: u32) -> Bytes {
+    fn body(&self, index: u32, seed: u32, bytes: usize) -> Bytes {
         let refers: Vec<String> = self.refers(index).map_or_else(Vec::new, |(kind, range)| {
             range.map(|index| format!("{}{index:07}", kind.prefix())).collect()
         });
@@ -266,7 +270,7 @@ impl Ledger {
             name: &self.name(index),
             refers: &refers,
             seed: u64::from(index) << 32 | u64::from(seed),
-            bytes: self.bytes,
+            bytes,
         }
         .encode()
     }
@@ -312,6 +316,8 @@ impl Ledger {
 pub(crate) enum What {
     /// Something that it never was.
     New,
+    /// The same, of this size.
+    Sized(usize),
     /// What it was before.
     Former,
     /// Removed.

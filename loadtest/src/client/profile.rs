@@ -42,7 +42,12 @@ pub(crate) struct Names {
     pub(crate) random: bool,
     /// How many different sets there are.
     pub(crate) sets: Option<u32>,
+    /// Besides, each of the first resources is wanted by so many of the first clients, and by nobody else.
+    pub(crate) hot: [u32; HOT],
 }
+
+/// So many resources may be wanted by a number of clients that is known.
+pub(crate) const HOT: usize = 3;
 
 /// How a client behaves.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,6 +118,14 @@ impl Delay {
 impl Names {
     /// What client `number` asks for of `resources`.
     pub(crate) fn of(self, number: u32, resources: u32) -> Vec<u32> {
+        let hot = (0_u32..).zip(self.hot).filter(|(_, clients)| *clients > 0);
+        let first = u32::try_from(hot.clone().count()).unwrap_or(0);
+        let own = hot.filter(|(_, clients)| number < *clients).map(|(index, _)| index);
+        let others = self.some_of(number, resources.saturating_sub(first));
+        own.chain(others.into_iter().map(|index| index + first)).collect()
+    }
+
+    fn some_of(self, number: u32, resources: u32) -> Vec<u32> {
         let set = self.sets.map_or(number, |sets| number % sets.max(1));
         let count = self.count.min(resources);
         let ring = u64::from(resources.max(1));
@@ -141,6 +154,7 @@ impl Profile {
                 count: names,
                 random: false,
                 sets: None,
+                hot: [0; HOT],
             })
         };
         Self {

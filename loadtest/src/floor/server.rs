@@ -176,9 +176,8 @@ async fn connection(mut io: impl AsyncRead + AsyncWrite + Unpin, script: &Script
                 if read == 0 {
                     return Ok(());
                 }
-                let answers = peer.take(buffer.get(..read).unwrap_or_default(), script);
-                if !answers.is_empty() {
-                    io.write_all(&answers).await?;
+                for bytes in peer.take(buffer.get(..read).unwrap_or_default(), script) {
+                    io.write_all(&bytes).await?;
                 }
             }
             () = bell => {}
@@ -197,12 +196,12 @@ struct Peer {
 
 impl Peer {
     /// What to write after these bytes.
-    fn take(&mut self, bytes: &[u8], script: &Script) -> Vec<u8> {
+    fn take(&mut self, bytes: &[u8], script: &Script) -> Vec<Bytes> {
         self.pending.extend_from_slice(bytes);
-        let mut out = Vec::new();
+        let (mut out, mut answers) = (Vec::new(), Vec::new());
         let mut at = if self.greeted { 0 } else { PREFACE_BYTES };
         if self.pending.len() < at {
-            return out;
+            return answers;
         }
         self.greeted = true;
         while let Some(head) = self.pending.get(at..at + HEAD_BYTES) {
@@ -213,7 +212,7 @@ impl Peer {
                 break;
             };
             match (kind, flags) {
-                (Some(0), _) => answer(&mut self.requests, stream, payload, script, &mut out),
+                (Some(0), _) => answer(&mut self.requests, stream, payload, script, &mut answers),
                 (Some(1), _) => {
                     self.requests.push((0, 0));
                     out.extend(HEADERS.iter().take(5));
@@ -231,7 +230,11 @@ impl Peer {
             at = begin + length;
         }
         self.pending.drain(..at.min(self.pending.len()));
-        out
+        // Acknowledgements and headers go before what was asked for.
+        if !out.is_empty() {
+            answers.insert(0, Bytes::from(out));
+        }
+        answers
     }
 }
 
@@ -242,7 +245,7 @@ const HEADERS: [u8; 25] = [
 ];
 
 /// Counts the requests in a frame of data, and answers those that are to be answered.
-fn answer(requests: &mut [(u32, usize)], stream: u32, mut payload: &[u8], script: &Script, out: &mut Vec<u8>) {
+fn answer(requests: &mut [(u32, usize)], stream: u32, mut payload: &[u8], script: &Script, out: &mut Vec<Bytes>) {
     let place = stream.checked_sub(1).and_then(|id| usize::try_from(id / 2).ok());
     let Some((count, left)) = place.and_then(|place| requests.get_mut(place)) else {
         return;
@@ -263,7 +266,10 @@ fn answer(requests: &mut [(u32, usize)], stream: u32, mut payload: &[u8], script
             *count += 1;
             let after = script.after.read().unwrap_or_else(PoisonError::into_inner);
             for (_, bytes) in after.iter().filter(|(after, _)| after == count) {
-                out.extend(for_stream(bytes, stream));
+                out.push(match stream {
+                    1 => bytes.clone(),
+                    _ => for_stream(bytes, stream).into(),
+                });
             }
         }
     }

@@ -177,6 +177,7 @@ fn profile(group: &Group) -> Profile {
         count: group.names.count,
         random: group.names.random,
         sets: group.names.sets,
+        hot: group.names.hot,
     };
     let every = group.every.map_or(Duration::from_millis(100), |every| every.0);
     let interests = match group.kind {
@@ -196,9 +197,12 @@ fn profile(group: &Group) -> Profile {
         ClientKind::Hosts => vec![(Kind::Vhds, Interest::Demand(names, every))],
         ClientKind::Clusters => vec![(Kind::Cds, Interest::All)],
         ClientKind::Endpoints => vec![(Kind::Eds, Interest::Names(names))],
-        ClientKind::Names => [Kind::Cds, Kind::Eds, Kind::Lds, Kind::Rds]
-            .map(|kind| (kind, Interest::Names(names)))
-            .to_vec(),
+        ClientKind::Names => vec![
+            (Kind::Cds, Interest::All),
+            (Kind::Eds, Interest::Names(names)),
+            (Kind::Lds, Interest::All),
+            (Kind::Rds, Interest::Follow),
+        ],
     };
     let acks = match group.acks {
         AcksShape::AtOnce => Acks::Yes,

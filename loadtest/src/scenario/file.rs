@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::phase::{Act, PhaseShape};
 use super::quantities::{Size, Time};
 use crate::arguments::Overrides;
+use crate::client::profile::HOT;
 use crate::kind::{Dialect, Kind};
 
 /// One scenario.
@@ -136,7 +137,7 @@ pub(crate) enum ClientKind {
     Clusters,
     /// Endpoints by name.
     Endpoints,
-    /// All types by name, each for itself.
+    /// Four types: all clusters and listeners, the routes that those name, and endpoints by name.
     Names,
 }
 
@@ -159,6 +160,8 @@ pub(crate) struct NamesShape {
     #[serde(default)]
     pub(crate) random: bool,
     pub(crate) sets: Option<u32>,
+    #[serde(default)]
+    pub(crate) hot: [u32; HOT],
 }
 
 impl Default for NamesShape {
@@ -167,6 +170,7 @@ impl Default for NamesShape {
             count: 100,
             random: false,
             sets: None,
+            hot: [0; HOT],
         }
     }
 }

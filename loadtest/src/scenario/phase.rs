@@ -76,14 +76,16 @@ pub(crate) struct Change {
     pub(crate) times: u32,
     /// How many times a second; without it each waits until the one before is everywhere, and takes turns with the floor.
     pub(crate) rate: Option<f64>,
-    /// Only resources that so many clients want.
-    pub(crate) wanted_by: Option<u32>,
+    /// The size that they have from then on.
+    pub(crate) bytes: Option<Size>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Pattern {
     One,
+    /// This one, again and again.
+    Only(u32),
     /// So many at once, neighbours.
     Burst(u32),
     /// So many at a time, until all were.
@@ -136,7 +138,7 @@ pub(crate) struct Grown {
 pub(crate) struct Compared {
     pub(crate) what: Figure,
     pub(crate) to: String,
-    pub(crate) at_most: f64,
+    pub(crate) at_most: Option<f64>,
     pub(crate) at_least: Option<f64>,
 }
 
@@ -144,6 +146,8 @@ pub(crate) struct Compared {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Figure {
     Bytes,
+    /// Of the relay, in the whole phase.
+    Cpu,
     CpuPerChange,
     P99,
     UpstreamBytes,

@@ -154,7 +154,8 @@ impl Play<'_> {
 
     async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<()> {
         let main = self.cast.main.join(clients, limit).await?;
-        if !self.based {
+        // What few clients cost is nobody's.
+        if !self.based && clients < self.cast.main.plan.clients {
             sleep(SETTLE).await;
             self.recorder
                 .base(u64::from(self.cast.main.plan.complete_of(clients)))?;
@@ -190,27 +191,17 @@ impl Play<'_> {
         self.turns += 1;
         let neighbours = |first: u32, count: u32| (0..count.min(all)).map(|at| (first + at) % all).collect();
         let indexes = match change.pattern {
-            Pattern::One => {
-                let first = turn.wrapping_mul(STRIDE) % all;
-                let wanted = |index: &u32| match change.wanted_by {
-                    Some(clients) => main.wanting(change.kind, *index) == clients,
-                    None => true,
-                };
-                let found = (0..all).map(|at| (first + at) % all).find(wanted);
-                vec![found.with_context(|| {
-                    format!(
-                        "no resource is wanted by {} clients",
-                        change.wanted_by.unwrap_or_default()
-                    )
-                })?]
-            }
+            Pattern::One => neighbours(turn.wrapping_mul(STRIDE) % all, 1),
+            Pattern::Only(index) => vec![index],
             Pattern::Burst(count) | Pattern::Rollback(count) => neighbours(turn.wrapping_mul(STRIDE) % all, count),
             Pattern::Rolling(count) => neighbours(turn.wrapping_mul(count) % all, count),
             Pattern::Full => (0..all).collect(),
         };
-        let what = match change.pattern {
-            Pattern::Rollback(_) => What::Former,
-            Pattern::One | Pattern::Burst(_) | Pattern::Rolling(_) | Pattern::Full => What::New,
+        let size = change.bytes.and_then(|bytes| usize::try_from(bytes.0).ok());
+        let what = match (change.pattern, size) {
+            (Pattern::Rollback(_), _) => What::Former,
+            (_, Some(bytes)) => What::Sized(bytes),
+            (_, None) => What::New,
         };
         Ok((indexes, what))
     }

@@ -347,6 +347,7 @@ fn two_of_four() -> Bench {
         count: 2,
         random: false,
         sets: None,
+        hot: [0; 3],
     };
     let mut profile = Profile::plain(Dialect::Delta, Kind::Eds, 2);
     profile.interests = vec![(Kind::Eds, Interest::Names(names))];

@@ -5,12 +5,18 @@ use crate::record::Recorder;
 use crate::scenario::file::{BUILT_IN, Scenario};
 
 #[test]
-fn every_built_in_scenario_can_be_read() {
-    for (name, text) in BUILT_IN {
-        if let Err(error) = Scenario::parse(name, text) {
+fn every_scenario_can_be_read() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut count = 0;
+    for file in files {
+        count += 1;
+        let name = file.to_str().unwrap();
+        if let Err(error) = Scenario::find(name) {
             panic!("{error:#}");
         }
     }
+    assert!(count > BUILT_IN.len());
 }
 
 #[test]
