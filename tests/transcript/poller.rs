@@ -46,48 +46,66 @@ impl Default for Poller {
 }
 
 impl Poller {
-    /// `polls cds [a b]`, then perhaps `stale` and how long; `moves other`; `leaves`.
+    /// `polls cds [a b]`, or at a path, then perhaps `stale`, `nameless`, `of TYPE` in the body, and how long; `moves other`.
     pub(crate) fn line(&mut self, verb: &str, line: &str, settings: &Arc<Settings>, now: Instant) {
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         match (verb, words.as_slice()) {
             ("polls", [topic, ..]) => {
                 assert!(self.poll.is_none(), "it polls already");
-                let type_url = type_url(topic);
+                let type_url = if topic.starts_with('/') {
+                    TypeUrl::polled_at(topic).map(TypeUrl::new)
+                } else {
+                    Some(type_url(topic))
+                };
                 let (names, rest) = line.split_once(']').expect("names in brackets");
                 let names = format!("[{}]", names.split_once('[').expect("names in brackets").1);
-                let names = listed(&names);
-                let rest: Vec<&str> = rest.split_whitespace().collect();
-                let stale = rest.contains(&"stale");
-                let hold = rest
-                    .iter()
-                    .find(|word| **word != "stale")
-                    .map_or(HOLD, |word| duration(word));
-                self.ask(settings, &type_url, &names, stale, now);
-                let (_, until) = self.poll.as_mut().expect("a poll");
-                *until = now + hold;
+                match type_url {
+                    Some(type_url) => self.ask(settings, type_url, &listed(&names), rest, now),
+                    // H-01, H-03: what is not polled is not there.
+                    None => self.hear(TypeUrl::new("none"), "404".to_owned(), None),
+                }
             }
             ("moves", [view]) => (*view).clone_into(&mut self.view),
-            ("leaves", []) => self.poll = None,
             other => panic!("a poller does not know {other:?}"),
         }
     }
 
-    fn ask(&mut self, settings: &Arc<Settings>, type_url: &TypeUrl, names: &[&str], stale: bool, now: Instant) {
-        let version = self.versions.get(type_url).cloned().unwrap_or_default();
+    fn ask(&mut self, settings: &Arc<Settings>, type_url: TypeUrl, names: &[&str], rest: &str, now: Instant) {
+        let mut hold = HOLD;
         let node = Node {
             id: "poller".to_owned(),
             ..Default::default()
         };
         // H-05: all of it, every time.
-        let asked = DiscoveryRequest {
+        let mut asked = DiscoveryRequest {
             node: Some(node),
-            version_info: if stale { "stale".to_owned() } else { version },
+            version_info: self.versions.get(&type_url).cloned().unwrap_or_default(),
             resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
             ..Default::default()
         };
+        let mut words = rest.split_whitespace();
+        while let Some(word) = words.next() {
+            match word {
+                "stale" => "stale".clone_into(&mut asked.version_info),
+                "nameless" => asked.node = None,
+                "of" => asked.type_url = type_url_of(words.next()),
+                time => hold = duration(time),
+            }
+        }
         let shared = distributary::xds::Unshared { chunk: 1 << 20 };
-        let poll = Poll::new(settings.clone(), type_url.clone(), asked, &shared, now);
-        self.poll = Some((poll.unwrap_or_else(|end| panic!("refused: {end}")), now));
+        match Poll::new(settings.clone(), type_url.clone(), asked, &shared, now) {
+            Ok(poll) => self.poll = Some((poll, now + hold)),
+            Err(end) => self.hear(type_url, format!("refused {:?}", end.code), None),
+        }
+    }
+
+    fn hear(&mut self, type_url: TypeUrl, said: String, version: Option<String>) {
+        self.poll = None;
+        self.heard = Some(Heard {
+            type_url,
+            said,
+            version,
+        });
     }
 
     pub(crate) fn take_wants(&mut self) -> Vec<(TypeUrl, Target)> {
@@ -119,12 +137,8 @@ impl Poller {
             Answer::Open if last => ("503".to_owned(), None),
             Answer::Nothing | Answer::Open => return,
         };
-        self.heard = Some(Heard {
-            type_url: poll.type_url().clone(),
-            said: told,
-            version,
-        });
-        self.poll = None;
+        let type_url = poll.type_url().clone();
+        self.hear(type_url, told, version);
     }
 
     pub(crate) fn expect(&mut self, type_url: &TypeUrl, rest: &str, then: Option<&str>) {
@@ -133,10 +147,10 @@ impl Poller {
             .take()
             .unwrap_or_else(|| panic!("but the poller heard nothing"));
         let (status, set) = rest.split_once(' ').unwrap_or((rest, ""));
-        let wanted = if set.trim().is_empty() {
-            status.to_owned()
+        let wanted = if status == "200" {
+            format!("200 {}", expected(set))
         } else {
-            format!("{status} {}", expected(set))
+            rest.trim().to_owned()
         };
         assert_eq!((&heard.type_url, heard.said), (type_url, wanted));
         match (then, heard.version) {
@@ -157,4 +171,8 @@ impl Poller {
 fn item(resource: &Resource) -> String {
     let body = Body::decode(resource.body()).expect("a body");
     format!("{}@{}", resource.name(), body.label)
+}
+
+fn type_url_of(word: Option<&str>) -> String {
+    type_url(word.expect("a type")).url().to_owned()
 }

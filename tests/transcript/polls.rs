@@ -1,6 +1,113 @@
 //! Clients that poll over REST: what they have, what they ask, and what they are told.
 
+use std::collections::BTreeMap;
+
 use crate::story::sotw;
+
+/// H-01, H-03: the path says what is polled, whatever the body says; there is none for what is not polled.
+#[test]
+fn the_path_says_the_type() {
+    sotw(
+        "
+        origin put cds a@1, put eds e@1, put cds_v2 o@1
+        poller polls /v3/discovery:clusters []
+        poller <- cds 200 [a@1], ack
+        poller polls /v3/discovery:clusters [a] of eds stale
+        poller <- cds 200 [a@1], ack
+        poller polls /v2/discovery:clusters []
+        poller <- cds_v2 200 [o@1], ack
+        poller polls /v3/discovery:endpoints []
+        poller <- eds 200 [e@1], ack
+        poller polls /v3/discovery:virtual_hosts []
+        poller <- none 404
+        poller polls /v3/discovery:lb_endpoints []
+        poller <- none 404
+        poller polls /v3/discovery:clusters/ []
+        poller <- none 404
+        poller polls /envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources []
+        poller <- none 404
+        ",
+    );
+}
+
+/// H-02, H-05: each poll says who asks, within the limits of a stream; what is refused asks for nothing.
+#[test]
+fn what_is_refused() {
+    sotw(
+        "
+        relay limit names_per_stream 2
+        relay limit name_bytes 10
+        origin put cds a@1
+        poller polls cds [] nameless
+        poller <- cds refused InvalidArgument
+        poller polls cds [a b c]
+        poller <- cds refused ResourceExhausted
+        poller polls cds [a-name-that-is-long]
+        poller <- cds refused ResourceExhausted
+        poller polls cds [a b]
+        poller <- cds 200 [a@1], ack
+        ",
+    );
+}
+
+/// H-02, H-04, H-06, K-09: whatever the control plane does, who polls by name, for all, and seldom, holds after each poll what there
+/// is, and is told nothing twice.
+#[test]
+fn random_conversations() {
+    for seed in 1..=200 {
+        sotw(&conversation(seed));
+    }
+}
+
+/// A story in which every line follows from a naive model.
+fn conversation(seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut below = |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % bound
+    };
+    let pollers: [(&str, &[&str]); 3] = [
+        ("poller-1", &[]),
+        ("poller-2", &["a", "c"]),
+        ("poller-3", &["b", "c", "d"]),
+    ];
+    let mut there: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut held: BTreeMap<&str, String> = BTreeMap::new();
+    let mut story = String::new();
+    for _ in 0..60 {
+        let name = ["a", "b", "c", "d"][usize::try_from(below(4)).expect("small")];
+        match below(5) {
+            0 | 1 => {
+                let label = below(3);
+                story += &format!("origin put eds {name}@{label}\n");
+                there.insert(name, label);
+            }
+            2 => {
+                if there.remove(name).is_some() {
+                    story += &format!("origin drop eds {name}\n");
+                }
+            }
+            _ => {
+                let (poller, names) = pollers[usize::try_from(below(3)).expect("small")];
+                let wanted = there
+                    .iter()
+                    .filter(|(name, _)| names.is_empty() || names.contains(name));
+                let set: Vec<String> = wanted.map(|(name, label)| format!("{name}@{label}")).collect();
+                let set = set.join(" ");
+                story += &format!("{poller} polls eds [{}]\n", names.join(" "));
+                if held.get(poller) == Some(&set) {
+                    story += &format!("nothing for 900ms\nwait 100ms\n{poller} <- eds 304\n");
+                } else {
+                    story += &format!("{poller} <- eds 200 [{set}], ack\n");
+                    held.insert(poller, set);
+                }
+            }
+        }
+    }
+    story
+}
 
 /// H-02, H-05: who has another version than the present one, whichever, is told at once; who has the present one is told that
 /// nothing is new when its time is over.

@@ -25,8 +25,8 @@
 //! jump 2s | jump back 2s                   # the clock is another one all at once
 //! relay restarts                           # and has forgotten all
 //! relay pace 1s                            # a setting, before the first client
-//! poller polls cds [a] 2s                  # over REST, for 2s (1s): with the version that it took last, or `stale`, another
-//! poller <- cds 200 [a@1], ack             # or 304, 503; taken, or with `nack` refused
+//! poller polls cds [a] 2s                  # over REST, for 2s (1s): see `poller`
+//! poller <- cds 200 [a@1], ack             # or 304, 503, 404, `refused CODE`; with `nack` it keeps what it had
 //! files put a.yaml cds a@1                 # a directory as a source of the view `files`, see `folder`
 //! sotw client ...                          # a line for one dialect only
 //! client subscribe eds xdstp://a/EDS/x     # of a name of new style the type may be written short, in capitals
