@@ -8,6 +8,7 @@
 )]
 
 mod answers;
+mod apart;
 mod dialects;
 mod endings;
 mod identity;

@@ -216,7 +216,7 @@ impl Relay {
     }
 
     /// Waits until the view is so.
-    async fn sees(&self, what: &str, test: impl Fn(&Cut) -> bool) {
+    pub(crate) async fn sees(&self, what: &str, test: impl Fn(&Cut) -> bool) {
         let seen = async {
             while !test(&self.view.cut()) {
                 drop(self.seat.bell().take());

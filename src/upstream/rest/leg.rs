@@ -100,14 +100,6 @@ impl PollLeg {
         if news {
             self.server.metrics.responses.inc();
         }
-        if let Some(Received {
-            type_url,
-            valid,
-            invalid,
-        }) = self.poller.take_received()
-        {
-            self.server.metrics.resources(&type_url, valid, invalid);
-        }
     }
 
     fn failed(&mut self, type_url: &TypeUrl, failure: &Failure, changes: &mut Vec<Changes>) {
@@ -178,6 +170,14 @@ impl Talk for PollLeg {
     fn turn(&mut self, changes: &mut Vec<Changes>) {
         let now = now();
         changes.extend(self.poller.handle_timeout(now));
+        while let Some(received) = self.poller.take_received() {
+            let Received {
+                type_url,
+                valid,
+                invalid,
+            } = received;
+            self.server.metrics.resources(&type_url, valid, invalid);
+        }
         while let Some((type_url, fault)) = self.poller.poll_refusal(now) {
             self.server.metrics.nacks.inc();
             tracing::warn!(server = self.server.uri, type_url, fault, "response refused");

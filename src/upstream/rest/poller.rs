@@ -3,13 +3,13 @@
 //! Owns the machine of one way to the server, and when each type is polled. For the machine it is one stream: it begins with the
 //! first poll and ends with the first failure, after which everything is asked for anew. Refuses to know HTTP, JSON and clocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::topic::Topic;
+use super::topic::{ORDER, Topic};
 use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use crate::protocol::{Client, Received, Request};
-use crate::xds::{Changes, Slot, Standing, Target, TypeUrl, Want};
+use crate::xds::{Changes, Kind, Slot, Standing, Target, TypeUrl, Want};
 
 /// Polls one server for one view, without touching it.
 ///
@@ -23,6 +23,8 @@ pub struct Poller {
     answers: bool,
     failing: bool,
     nonce: u64,
+    /// What was in responses, until somebody asks.
+    received: VecDeque<Received>,
 }
 
 /// One poll.
@@ -47,6 +49,7 @@ impl Poller {
             answers: false,
             failing: false,
             nonce: 0,
+            received: VecDeque::new(),
         }
     }
 
@@ -120,7 +123,8 @@ impl Poller {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
-        let changes = self.client.handle_timeout(now);
+        let mut changes = self.client.handle_timeout(now);
+        changes.extend(self.take_news(now));
         let due = self.topics.values().any(|topic| topic.due <= now);
         if due && self.client.wanted() && !self.client.connected() {
             // After a failure everything is asked for anew.
@@ -155,7 +159,10 @@ impl Poller {
         }
         for (type_url, topic) in &mut self.topics {
             // H-03: a type without a path cannot be polled.
-            let Some(path) = type_url.path().filter(|_| !topic.asked && topic.due <= now) else {
+            let Some(path) = type_url
+                .path()
+                .filter(|_| !topic.asked && topic.news.is_none() && topic.due <= now)
+            else {
                 continue;
             };
             topic.asked = true;
@@ -200,22 +207,61 @@ impl Poller {
             topic.due = now;
             return Vec::new();
         }
-        let Some(response) = response else {
-            return Vec::new();
-        };
-        topic.answers_change = std::mem::take(&mut topic.changed);
-        self.nonce += 1;
-        let response = DiscoveryResponse {
-            type_url: type_url.url().to_owned(),
-            nonce: self.nonce.to_string(),
-            ..response
-        };
-        self.client.handle_sotw(response, now)
+        topic.news = response.map(|response| (response, now));
+        self.take_news(now)
     }
 
-    /// What was in the last response, if nobody has asked yet.
-    pub const fn take_received(&mut self) -> Option<Received> {
-        self.client.take_received()
+    /// What was in a response that was taken, if nobody has asked yet.
+    pub fn take_received(&mut self) -> Option<Received> {
+        self.received.pop_front()
+    }
+
+    /// Takes the news whose turn it is. D-01, D-03, D-04: of answers that come apart, a route may come before its cluster, and a
+    /// cluster go before its route. So whatever is asked for of both is asked for once more, and all of it is taken together;
+    /// a server that holds polls is waited for only a moment.
+    fn take_news(&mut self, now: Instant) -> Vec<Changes> {
+        let ready = self.together(now);
+        let mut ripe: Vec<TypeUrl> = Vec::new();
+        for (type_url, topic) in &self.topics {
+            if topic.news.is_some() && (ready || !belongs(type_url)) {
+                ripe.push(type_url.clone());
+            }
+        }
+        ripe.sort_by_key(|type_url| type_url.traits().kind);
+        let mut changes = Vec::new();
+        for type_url in ripe {
+            let topic = self.topics.get_mut(&type_url);
+            let Some((topic, (response, came))) = topic.and_then(|topic| topic.news.take().map(|news| (topic, news)))
+            else {
+                continue;
+            };
+            topic.answers_change = std::mem::take(&mut topic.changed);
+            self.nonce += 1;
+            let response = DiscoveryResponse {
+                type_url: type_url.url().to_owned(),
+                nonce: self.nonce.to_string(),
+                ..response
+            };
+            changes.extend(self.client.handle_sotw(response, came));
+            self.received.extend(self.client.take_received());
+        }
+        changes
+    }
+
+    /// Whether what came of types that belong together is all that came at the same moment. What may be missing is asked for.
+    fn together(&mut self, now: Instant) -> bool {
+        let ours = self.topics.iter_mut().filter(|(type_url, _)| belongs(type_url));
+        let mut ours: Vec<&mut Topic> = ours.map(|(_, topic)| topic).collect();
+        let came = ours.iter().filter_map(|topic| Some(topic.news.as_ref()?.1));
+        let Some(first) = came.min().filter(|first| now < *first + ORDER) else {
+            return true;
+        };
+        let mut ready = true;
+        for topic in ours.iter_mut().filter(|topic| topic.is_behind(first)) {
+            ready = false;
+            topic.due = topic.due.min(now);
+        }
+        ready
     }
 
     /// A poll failed, for this reason: of this type `alone`, or as any other would have. How long to wait, and what that
@@ -239,6 +285,7 @@ impl Poller {
         (self.answers, self.failing) = (false, true);
         for topic in self.topics.values_mut() {
             topic.changed = true;
+            topic.news = None;
         }
         let lost = match self.client.connected() {
             true => self.client.handle_disconnected(),
@@ -250,8 +297,14 @@ impl Poller {
     /// When [`handle_timeout`](Self::handle_timeout) is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let idle = self.topics.iter().filter(|(_, topic)| !topic.asked);
-        let due = idle.filter(|(type_url, _)| type_url.path().is_some());
-        due.map(|(_, topic)| topic.due).chain(self.client.poll_timeout()).min()
+        let polled = self.topics.iter().filter(|(type_url, _)| type_url.path().is_some());
+        let due = polled.filter_map(|(_, topic)| topic.wakes());
+        due.chain(self.client.poll_timeout()).min()
     }
+}
+
+/// Clusters, and what sends traffic to them, where both can be polled.
+fn belongs(type_url: &TypeUrl) -> bool {
+    let kind = type_url.traits().kind;
+    (kind == Kind::Cds || kind.gated()) && type_url.path().is_some()
 }

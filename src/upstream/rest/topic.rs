@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use crate::proto::google::rpc;
 use crate::protocol::Backoff;
 use crate::xds::{Name, Target, Want};
@@ -23,6 +24,9 @@ pub(super) struct Topic {
     /// Whether it had changed before the last answer.
     pub(super) answers_change: bool,
     pub(super) due: Instant,
+    /// News, and when they came. They wait until what belongs to them was asked for once more.
+    pub(super) news: Option<(DiscoveryResponse, Instant)>,
+    answered: Option<Instant>,
     /// Whether an answer is waited for.
     pub(super) asked: bool,
     backoff: Backoff,
@@ -30,6 +34,8 @@ pub(super) struct Topic {
     trouble: Option<String>,
 }
 
+/// So long news wait at most for what belongs to them.
+pub(super) const ORDER: Duration = Duration::from_millis(250);
 /// Polls of many relays, and of many types, do not come together.
 const SPREAD: f64 = 0.1;
 
@@ -43,6 +49,8 @@ impl Topic {
             changed: true,
             answers_change: false,
             due: now,
+            news: None,
+            answered: None,
             asked: false,
             backoff: Backoff::default(),
             trouble: None,
@@ -59,6 +67,7 @@ impl Topic {
         if want.wanted {
             self.changed = true;
             self.asked = false;
+            self.news = None;
             // What failed is not asked more often because more is wanted of it.
             if self.trouble.is_none() {
                 self.due = now;
@@ -80,9 +89,24 @@ impl Topic {
 
     pub(super) fn answered(&mut self, interval: Duration, dice: f64, now: Instant) {
         self.asked = false;
+        self.answered = Some(now);
         self.backoff = Backoff::default();
         self.trouble = None;
         self.due = now + interval.mul_f64(1.0 + SPREAD * (2.0 * dice - 1.0));
+    }
+
+    /// Whether nothing is known of it that is as new as what came then, and may still come.
+    pub(super) fn is_behind(&self, came: Instant) -> bool {
+        let answered = self.answered.is_some_and(|answered| answered >= came);
+        self.news.is_none() && self.trouble.is_none() && !answered
+    }
+
+    /// When it is to be looked at by itself.
+    pub(super) fn wakes(&self) -> Option<Instant> {
+        match &self.news {
+            Some((_, came)) => Some(*came + ORDER),
+            None => (!self.asked).then_some(self.due),
+        }
     }
 
     /// How long until it is tried again.

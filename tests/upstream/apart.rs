@@ -1,0 +1,94 @@
+//! Answers that come apart: REST has no order between types.
+
+use std::time::Duration;
+
+use distributary::xds::{Cut, Known, Name, TypeUrl};
+use serde_json::json;
+
+use crate::CDS;
+use crate::plane::soon;
+use crate::polling::{Poll, Relay, Site};
+
+const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+
+/// The next polls of clusters and of routes; others are told that nothing is new.
+async fn polls(site: &mut Site) -> (Poll, Poll) {
+    let (mut clusters, mut routes) = (None, None);
+    let both = async {
+        while clusters.is_none() || routes.is_none() {
+            let poll = site.poll().await;
+            if poll.path.ends_with(":clusters") {
+                clusters = Some(poll);
+            } else {
+                routes = Some(poll);
+            }
+        }
+    };
+    soon("both polls", both).await;
+    (clusters.unwrap(), routes.unwrap())
+}
+
+async fn route(poll: Poll, version: &str) {
+    let route = json!({"@type": RDS, "name": "r", "virtual_hosts": [{"name": version, "domains": ["*"]}]});
+    let said = json!({"version_info": version, "resources": [route]});
+    poll.status("200 OK", &said.to_string()).await;
+}
+
+fn routed(cut: &Cut, version: &str) -> bool {
+    let slot = cut.slot(&TypeUrl::new(RDS));
+    let known = slot.and_then(|slot| slot.named.known(&Name::from("r")));
+    let says = |body: &[u8]| String::from_utf8_lossy(body).contains(version);
+    matches!(known, Some(Known::Present(route)) if says(&route.body()))
+}
+
+fn has(cut: &Cut, name: &str) -> bool {
+    let slot = cut.slot(&TypeUrl::new(CDS));
+    let state = slot.and_then(|slot| slot.wildcard.as_ref());
+    state.is_some_and(|state| state.resource(&Name::from(name)).is_some())
+}
+
+/// D-01, D-04: routes that come before the clusters of the same moment wait for them; a server that has nothing to say about
+/// clusters holds them up for a moment only.
+#[tokio::test]
+async fn no_route_before_its_cluster() {
+    let mut site = Site::start().await;
+    let relay = Relay::of(site.address, "", &[(CDS, "*"), (RDS, "r")]);
+    let (clusters, routes) = polls(&mut site).await;
+    route(routes, "to-x").await;
+    let early = relay.sees("a route", |cut| routed(cut, "to-x"));
+    let early = tokio::time::timeout(Duration::from_millis(100), early).await;
+    assert!(early.is_err(), "the clusters are not there");
+    clusters.say("1", &["x"]).await;
+    let ordered = |cut: &Cut| {
+        assert!(!routed(cut, "to-x") || has(cut, "x"), "a route before its cluster");
+        routed(cut, "to-x")
+    };
+    relay.sees("both", ordered).await;
+    // Here nothing is ever said about clusters again.
+    let (_clusters, routes) = polls(&mut site).await;
+    route(routes, "to-x-again").await;
+    relay.sees("the route", |cut| routed(cut, "to-x-again")).await;
+}
+
+/// D-03: a cluster does not go before the route that no longer needs it, where both are known at the same moment.
+#[tokio::test]
+async fn no_cluster_gone_before_its_route() {
+    let mut site = Site::start().await;
+    let relay = Relay::of(site.address, "", &[(CDS, "*"), (RDS, "r")]);
+    let (clusters, routes) = polls(&mut site).await;
+    clusters.say("1", &["x"]).await;
+    route(routes, "to-x").await;
+    relay.sees("both", |cut| routed(cut, "to-x") && has(cut, "x")).await;
+    let (clusters, routes) = polls(&mut site).await;
+    clusters.say("2", &["y"]).await;
+    let early = relay.sees("no x", |cut| !has(cut, "x"));
+    let early = tokio::time::timeout(Duration::from_millis(100), early).await;
+    assert!(early.is_err(), "the route is still to x");
+    route(routes, "to-y").await;
+    let ordered = |cut: &Cut| {
+        assert_eq!(has(cut, "x"), routed(cut, "to-x"), "a cluster gone before its route");
+        assert_eq!(has(cut, "y"), routed(cut, "to-y"), "a route before its cluster");
+        routed(cut, "to-y")
+    };
+    relay.sees("both", ordered).await;
+}
