@@ -141,12 +141,6 @@ impl Batch {
         Self { missing, hosts, ..self }
     }
 
-    /// Whether the client holds nothing of this removed name.
-    #[must_use]
-    pub fn is_missing(&self, name: &Name) -> bool {
-        self.missing.contains(name)
-    }
-
     /// F-09: these names are written as the client wrote them, each as often as it did so in different ways.
     #[must_use]
     pub fn with_texts(self, texts: Texts) -> Self {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::flight::{Flight, Parked, Response};
 use super::nonce::Nonces;
-use super::subscription::{Current, Glance, Rest, Subscription};
+use super::subscription::{Before, Current, Glance, Rest, Subscription};
 use crate::xds::{Answers, Batch, Dialect, Errors, Form, Glimpse, Item, Kind, Known, Name, Reason, Resource, Version};
 
 /// What a type can do now.
@@ -29,6 +29,8 @@ pub(super) enum Step {
 pub(super) enum Composed {
     Batch {
         batch: Arc<Batch>,
+        /// What the client held until then.
+        before: Before,
         since: Option<Instant>,
         /// Of a full state: the version of the set.
         set: Option<Version>,
@@ -70,10 +72,9 @@ impl Subscription {
         if self.rest.is_some() {
             // B-24: SotW has one response on its way; chunks of a delta may be on their way together (L-29).
             let free = self.dialect == Dialect::Delta || self.flights.is_empty();
-            return if free {
-                self.next_chunk(slot, nonces, now)
-            } else {
-                Step::Blocked
+            return match self.rest.take_if(|_| free) {
+                Some(rest) => self.next_chunk(*rest, slot, nonces, now),
+                None => Step::Blocked,
             };
         }
         let busy = !self.flights.is_empty();
@@ -96,12 +97,22 @@ impl Subscription {
         };
         match composed {
             Composed::Not(step) => step,
-            Composed::Batch { batch, since, set } => {
+            Composed::Batch {
+                batch,
+                before,
+                since,
+                set,
+            } => {
                 self.first = false;
                 self.asked = None;
                 let since = since.map(|since| since.max(self.asked_last));
-                self.rest = Some(Rest { batch, next: 0, since });
-                let step = self.next_chunk(slot, nonces, now);
+                let rest = Rest {
+                    batch,
+                    next: 0,
+                    since,
+                    before,
+                };
+                let step = self.next_chunk(rest, slot, nonces, now);
                 if let (Some(set), Some(flight)) = (set, self.flights.last_mut()) {
                     flight.set = Some(set);
                 }
@@ -127,28 +138,22 @@ impl Subscription {
         let parked = self.parked.iter().map(Parked::len);
         let rest = self.rest.iter().map(|rest| {
             let chunks = rest.next..rest.batch.chunks();
-            chunks
-                .map(|chunk| rest.batch.items_of(chunk).len() + rest.batch.removed_of(chunk).len())
-                .sum()
+            let chunks = chunks.map(|chunk| rest.batch.items_of(chunk).len() + rest.batch.removed_of(chunk).len());
+            chunks.sum::<usize>() + rest.before.names.len()
         });
         let extra = self.seen.extra.iter().map(|extra| extra.names().len());
         let lists = [self.count(), self.owed.len(), self.beats.len(), self.clusters.len()];
         flights.chain(parked).chain(rest).chain(extra).chain(lists).sum()
     }
 
-    fn next_chunk(&mut self, slot: Glimpse<'_>, nonces: &mut Nonces, now: Instant) -> Step {
-        let Some(Rest { batch, next, since }) = self.rest.take() else {
-            return Step::Idle;
-        };
+    fn next_chunk(&mut self, rest: Rest, slot: Glimpse<'_>, nonces: &mut Nonces, now: Instant) -> Step {
+        let version = self.version(&rest);
+        let (batch, next, since) = (rest.batch.clone(), rest.next, rest.since);
         let more = next + 1 < batch.chunks();
         if more {
-            self.rest = Some(Rest {
-                batch: batch.clone(),
-                next: next + 1,
-                since,
-            });
+            let next = next + 1;
+            self.rest = Some(Box::new(Rest { next, ..rest }));
         }
-        let version = self.version(&batch, next);
         let aged = next > 0 && batch.items_of(next).iter().any(|item| item.ttl.is_some());
         let (batch, chunk) = if aged {
             (self.aged(&batch, next, slot, now), 0)
@@ -197,8 +202,9 @@ impl Subscription {
         Batch::new(items, removed, chunk).with_texts(texts)
     }
 
-    /// The version of the set that the client holds once it has this chunk (K-09).
-    fn version(&self, batch: &Batch, chunk: usize) -> Version {
+    /// The version of the set that the client holds once it has the next chunk (K-09): of the chunks after it, it holds what it
+    /// held before.
+    fn version(&self, rest: &Rest) -> Version {
         let covered = self.seen.state.as_ref().map_or(Version::EMPTY, |state| state.sum());
         let twice = match &self.seen.state {
             Some(state) if !self.names.is_empty() => self
@@ -209,8 +215,20 @@ impl Subscription {
             Some(_) | None => Version::EMPTY,
         };
         let all = covered.plus(self.names.sum()).minus(twice);
-        let unsent = (chunk + 1..batch.chunks()).flat_map(|later| batch.items_of(later));
-        unsent.fold(all, |sum, item| sum.minus(item.resource.version()))
+        let unsent = (rest.next + 1..rest.batch.chunks()).flat_map(|later| rest.batch.items_of(later));
+        unsent.fold(all, |sum, item| {
+            let before = self.content_before(&rest.before, &item.resource);
+            sum.minus(item.resource.version()).plus(before)
+        })
+    }
+
+    /// The version of what the client held of a resource before a batch, by whichever of its names.
+    fn content_before(&self, before: &Before, resource: &Resource) -> Version {
+        let held = |name: &Name| before.names.get(name).or_else(|| self.names.get(name))?.content();
+        let mut names = std::iter::once(resource.name()).chain(resource.aliases());
+        let version = names.find_map(|name| Some(held(name)?.version()));
+        let covered = || Some(before.seen.held(resource.name()).content()?.version());
+        version.or_else(covered).unwrap_or(Version::EMPTY)
     }
 
     /// Whether anything could be added or changed at the client, were nothing on its way.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::compose::{Allowed, Composed, Step};
-use super::subscription::{Glance, Subscription};
+use super::subscription::{Before, Glance, Subscription};
 use crate::xds::{
     Answers, Batch, Difference, Errors, Extra, Glimpse, Held, Item, Known, Name, Reason, Resource, Seen, State, Version,
 };
@@ -102,6 +102,7 @@ impl Subscription {
         }
         Composed::Batch {
             batch,
+            before: Before::default(),
             since,
             set: Some(set),
         }

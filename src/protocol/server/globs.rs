@@ -186,6 +186,7 @@ impl Subscription {
 
     fn admit_one(&mut self, name: &Name, room: usize) -> bool {
         if !self.names.contains(name) {
+            self.recall_of(name);
             self.names.set(name.clone(), self.seen.held(name));
             self.globs.members.insert(name.clone());
             self.look_at(name.clone());

@@ -21,6 +21,7 @@ impl Subscription {
         if self.wildcard == wanted {
             return;
         }
+        self.recall();
         self.wildcard = wanted;
         // What the client remembers besides is compared with the wildcard that begins (C-13), and so is what is on its way.
         if wanted {
@@ -33,7 +34,6 @@ impl Subscription {
         }
         self.first = wanted;
         self.again = false;
-        self.recall();
         if !wanted {
             self.owed.retain(|name| self.names.contains(name));
         }
@@ -100,9 +100,6 @@ impl Subscription {
     }
 
     fn add_name(&mut self, name: Name, held: Held) {
-        if self.is_to_come(&name) {
-            self.recall();
-        }
         self.globs.promote(&name);
         self.owed.insert(name.clone());
         self.want(Target::Name(name.clone()), true);
@@ -111,13 +108,13 @@ impl Subscription {
 
     /// B-15: dropping a name forgets that it was sent.
     fn drop_name(&mut self, name: &Name) {
-        let Some(held) = self.names.remove(name) else { return };
+        let Some(held) = self.names.get(name) else { return };
         let canonical = held.content().map_or(name, |content| content.name());
         let recalled = self.is_to_come(canonical) || self.is_to_come(name);
         if recalled {
             self.recall();
-            self.seen.note(vec![(name.clone(), Held::Nothing)]);
         }
+        let Some(held) = self.names.remove(name) else { return };
         let owed = self.owed.remove(name);
         self.beats.remove(name);
         if let Glance::Names(names) = &mut self.dirty {
@@ -160,7 +157,7 @@ impl Subscription {
 
     /// Whether a name is in a chunk that is not sent yet.
     fn is_to_come(&self, name: &Name) -> bool {
-        let Some(Rest { batch, next, .. }) = &self.rest else {
+        let Some(Rest { batch, next, .. }) = self.rest.as_deref() else {
             return false;
         };
         (*next..batch.chunks()).any(|chunk| {
@@ -170,27 +167,43 @@ impl Subscription {
         })
     }
 
-    /// Drops the chunks that are not sent yet: what is still wanted of them is owed, because it was noted as held already.
+    /// What is to come of a name is not held.
+    pub(super) fn recall_of(&mut self, name: &Name) {
+        if self.is_to_come(name) {
+            self.recall();
+        }
+    }
+
+    /// Drops the chunks that are not sent yet: the client holds what it held before, and what is still wanted of them is owed.
     pub(super) fn recall(&mut self) {
-        let Some(Rest { batch, next, .. }) = self.rest.take() else {
-            return;
-        };
+        let Some(rest) = self.rest.take() else { return };
+        let Rest {
+            batch, next, before, ..
+        } = *rest;
+        let mut told = Vec::new();
         for chunk in next..batch.chunks() {
             let items = batch.items_of(chunk).iter();
-            let items = items.filter_map(|item| self.wanted(item.resource.name(), item.resource.aliases()));
-            let removed = batch.removed_of(chunk).iter().filter_map(|name| self.wanted(name, &[]));
-            let owed: Vec<Name> = items.chain(removed).cloned().collect();
-            let besides = batch
-                .removed_of(chunk)
-                .iter()
-                .filter(|name| self.wanted(name, &[]).is_none());
-            let besides = besides.map(|name| (name.clone(), Held::Unknown)).collect();
-            self.seen.note(besides);
-            // C-15: who held nothing of what was to be answered for as absent still holds nothing.
-            let perhaps = owed.iter().filter(|name| !batch.is_missing(name));
-            perhaps.for_each(|name| self.names.note(name, Held::Unknown));
-            self.owed.extend(owed);
+            let items = items.map(|item| (item.resource.name(), item.resource.aliases()));
+            let removed = batch.removed_of(chunk).iter().map(|name| (name, &[][..]));
+            for (name, aliases) in items.chain(removed) {
+                if let Some(wanted) = self.wanted(name, aliases) {
+                    self.owed.insert(wanted.clone());
+                }
+                for asked in std::iter::once(name).chain(aliases) {
+                    match before.names.get(asked) {
+                        Some(held) if self.names.contains(asked) => self.names.note(asked, held.clone()),
+                        // A member that was about to leave its collection.
+                        Some(held) if held.perhaps() => told.push((asked.clone(), held.clone())),
+                        Some(_) | None => {}
+                    }
+                }
+                let held = before.seen.held(name);
+                if held.perhaps() || self.seen.held(name).perhaps() {
+                    told.push((name.clone(), held));
+                }
+            }
         }
+        self.seen.note(told);
     }
 
     pub(super) fn want(&mut self, target: Target, wanted: bool) {

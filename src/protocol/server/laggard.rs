@@ -3,7 +3,7 @@
 //! Owns what is kept for it: names and hashes. Refuses to know when that is called for.
 
 use super::stream::Server;
-use super::subscription::{Glance, Subscription};
+use super::subscription::{Glance, Rest, Subscription};
 use crate::xds::{Baselines, Seen};
 
 impl Server {
@@ -26,10 +26,15 @@ impl Subscription {
         if !self.full_state() {
             self.names.lighten(baselines);
         }
-        self.seen = Seen {
-            state: self.seen.state.as_ref().map(|state| baselines.state(state)),
-            extra: self.seen.extra.as_ref().map(|extra| baselines.extra(extra)),
+        let lighten = |seen: &Seen| Seen {
+            state: seen.state.as_ref().map(|state| baselines.state(state)),
+            extra: seen.extra.as_ref().map(|extra| baselines.extra(extra)),
         };
+        if let Some(Rest { before, .. }) = self.rest.as_deref_mut() {
+            before.seen = lighten(&before.seen);
+            before.names.values_mut().for_each(|held| *held = baselines.held(held));
+        }
+        self.seen = lighten(&self.seen);
         self.flights.iter_mut().for_each(|flight| flight.lighten(baselines));
         self.dirty = Glance::All;
     }

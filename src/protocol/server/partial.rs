@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::compose::{Allowed, Composed, Step};
-use super::subscription::{Current, Glance, Subscription};
+use super::subscription::{Before, Current, Glance, Subscription};
 use crate::xds::{Answers, Dialect, Extra, Form, Glimpse, Held, Item, Kind, Known, Name, Reason, Resource, Seen};
 
 /// What a response will say and what is left for later.
@@ -264,6 +264,28 @@ impl Subscription {
             .or_insert(Item { form, ..item });
     }
 
+    /// Notes what the client holds once it has the answer; returns what it held before.
+    fn note_all(&mut self, holds: Vec<(Name, Held)>, seen: Option<Seen>) -> Before {
+        let mut before = Before {
+            seen: self.seen.clone(),
+            names: BTreeMap::new(),
+        };
+        let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
+        for (name, held) in asked {
+            let held_before = self.names.get(&name).cloned().unwrap_or_default();
+            before.names.entry(name.clone()).or_insert(held_before);
+            self.note_held(&name, held);
+        }
+        if let Some(seen) = seen {
+            self.seen = seen;
+            self.again = false;
+        }
+        if self.wildcard {
+            self.seen.note(covered);
+        }
+        before
+    }
+
     fn carry_out(&mut self, plan: Plan, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
         let Plan {
             items,
@@ -282,22 +304,12 @@ impl Subscription {
         let (errors, wait) = self.tell_errors(self.due_errors(slot), &items, slot);
         let withdrawn = self.withdrawn(&items, removed.iter().cloned());
         self.owed.retain(|name| !answered.contains(name));
-        let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
         if !allowed.asked_only {
             self.dirty = Glance::Names(later);
         }
         wait.into_keys().for_each(|name| self.look_at(name));
-        for (name, held) in asked {
-            self.note_held(&name, held);
-        }
+        let before = self.note_all(holds, seen);
         removed.iter().for_each(|name| self.globs.settle(name));
-        if let Some(seen) = seen {
-            self.seen = seen;
-            self.again = false;
-        }
-        if self.wildcard {
-            self.seen.note(covered);
-        }
         self.let_go(items.keys().chain(&removed));
         self.note_beats(&items, slot);
         self.beats.retain(|name, _| !removed.contains(name));
@@ -331,6 +343,7 @@ impl Subscription {
         );
         Composed::Batch {
             batch,
+            before,
             since,
             set: None,
         }

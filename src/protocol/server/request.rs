@@ -58,7 +58,12 @@ impl Subscription {
         // B-11: one named request ends that meaning for the rest of the stream. B-12: `*` is a wildcard for any type.
         self.named = true;
         let more = asked_for_all && !self.wildcard;
-        let before = self.seen.clone();
+        // What it held by a wildcard it holds by name from now on.
+        let ends = self.wildcard && !asked_for_all;
+        let ended = ends.then(|| {
+            self.recall();
+            self.seen.clone()
+        });
         self.set_wildcard(asked_for_all);
         if more {
             self.asked_for_more(now);
@@ -85,8 +90,9 @@ impl Subscription {
             let new = self.spellings.set(&name, &texts, asked);
             if !asked {
                 // B-14: what is newly named is sent, even if the client had it before.
-                // What it held by a wildcard it holds by name from now on.
-                let mut held = self.names.get(&name).cloned().unwrap_or_else(|| before.held(&name));
+                self.recall_of(&name);
+                let by_wildcard = || ended.as_ref().unwrap_or(&self.seen).held(&name);
+                let mut held = self.names.get(&name).cloned().unwrap_or_else(by_wildcard);
                 if !held.perhaps() && (remembers || self.is_on_its_way(&name)) {
                     held = Held::Unknown;
                 }
@@ -156,6 +162,7 @@ impl Subscription {
         if asked {
             self.owe(name);
         } else {
+            self.recall_of(&name);
             // K-16: what it holds by its wildcard, or as a member, it holds by name from now on.
             let held = self.held(&name);
             self.add(name, held);

@@ -2,11 +2,11 @@
 //!
 //! Owns when a client is like all others. Refuses to know names that were asked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::compose::{Allowed, Composed, Step};
-use super::subscription::{Glance, Subscription};
+use super::subscription::{Before, Glance, Subscription};
 use crate::xds::{Answers, Batch, Dialect, Seen, State};
 
 impl Subscription {
@@ -51,13 +51,18 @@ impl Subscription {
             }
             (false, false) => None,
         };
-        self.seen = Seen {
+        let seen = Seen {
             state: Some(state.clone()),
             extra: gone.filter(|_| !going),
+        };
+        let before = Before {
+            seen: std::mem::replace(&mut self.seen, seen),
+            names: BTreeMap::new(),
         };
         match batch {
             Some(batch) => Composed::Batch {
                 batch,
+                before,
                 since: difference.oldest(),
                 set: None,
             },

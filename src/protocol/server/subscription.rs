@@ -11,8 +11,8 @@ use super::globs::{Extent, Globs, extent};
 use super::held_names::HeldNames;
 use super::spellings::Spellings;
 use crate::xds::{
-    Audience, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Known, Name, NameRule, Seen, Sight, Slot, Target,
-    Traits, TypeUrl, Version, Want,
+    Audience, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Held, Known, Name, NameRule, Seen, Sight, Slot,
+    Target, Traits, TypeUrl, Version, Want,
 };
 
 /// One type on one client stream.
@@ -54,7 +54,7 @@ pub(super) struct Subscription {
     /// Names of which something has changed since the client's holdings were last compared.
     pub(super) dirty: Glance,
     /// Chunks that are not sent yet.
-    pub(super) rest: Option<Rest>,
+    pub(super) rest: Option<Box<Rest>>,
     pub(super) flights: Vec<Flight>,
     pub(super) last_nonce: Option<u64>,
     pub(super) parked: Vec<Parked>,
@@ -82,6 +82,15 @@ pub(super) struct Rest {
     pub(super) batch: Arc<Batch>,
     pub(super) next: usize,
     pub(super) since: Option<Instant>,
+    pub(super) before: Before,
+}
+
+/// What a client held before a batch: of what is in a chunk that is not sent it holds nothing else.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    pub(super) seen: Seen,
+    /// Of the names that it asked for, those under which it holds something else now.
+    pub(super) names: BTreeMap<Name, Held>,
 }
 
 /// Names that must be looked at again.

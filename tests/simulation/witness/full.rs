@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use distributary::xds::{Reason, Version};
 
-use super::{Scene, Seen, Witness, slot};
+use super::{Scene, Seen, Watch, Witness, slot};
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::Answer;
 
@@ -118,27 +118,40 @@ impl Witness {
         chain: bool,
         tally: &mut Tally,
     ) -> Result<(), Broken> {
-        // A part of an answer leaves the client with parts of two states.
-        if answer.nonce.ends_with('+') || chain {
-            return Ok(());
-        }
-        let full = self.full_state(answer.kind);
-        let Some(watch) = self.watches.get_mut(&answer.kind) else {
+        let kind = answer.kind;
+        let full = self.full_state(kind);
+        let Some(watch) = self.watches.get_mut(&kind) else {
             return Ok(());
         };
-        let held: BTreeMap<String, u64> = watch
-            .sent
-            .iter()
-            .filter(|(name, sent)| full || sent.sure && (watch.wildcard || watch.names.contains(*name)))
-            .map(|(name, sent)| (name.clone(), sent.revision))
-            .collect();
         tally.hit(Rule::B04);
         if answer.version.is_empty() {
             return Err(Broken::new(Rule::B04, "an empty version"));
         }
-        // What the client has of a refused response is anybody's guess, and so is what it keeps of names besides a wildcard.
-        if !watch.sent.values().all(|sent| sent.sure) || !full && watch.covered {
+        // What the client has of a refused response is anybody's guess.
+        if !watch.sent.values().all(|sent| sent.sure) {
             return Ok(());
+        }
+        let sum = |held: &BTreeMap<String, u64>| {
+            let versions = held.values().filter_map(|revision| scene.book.versions.get(revision));
+            versions
+                .fold(Version::EMPTY, |sum, version| sum.plus(*version))
+                .to_string()
+        };
+        let mut held = watch.set(full);
+        // Parts that were to come may have been called back, and this begins another answer.
+        if chain && sum(&held) != answer.version {
+            watch.begin(kind, scene);
+            answer
+                .entries
+                .iter()
+                .for_each(|entry| watch.bring(kind, &entry.name, scene));
+            held = watch.set(full);
+        }
+        if !watch.perhaps.is_empty() && sum(&held) != answer.version {
+            let perhaps = std::mem::take(&mut watch.perhaps);
+            watch.own.retain(|name| !perhaps.contains(name));
+            watch.brought.retain(|name, _| !perhaps.contains(name));
+            held = watch.set(full);
         }
         let before = watch.sets.insert(answer.version.clone(), held.clone());
         if before.as_ref().is_some_and(|before| *before != held) {
@@ -146,14 +159,19 @@ impl Witness {
             return Err(Broken::new(Rule::B04, what));
         }
         tally.hit(Rule::K09);
-        let sum = held
-            .values()
-            .filter_map(|revision| scene.book.versions.get(revision))
-            .fold(Version::EMPTY, |sum, version| sum.plus(*version));
-        if sum.to_string() != answer.version {
-            let what = format!("{:?} {} is not the sum over {held:?}", answer.kind, answer.version);
+        if sum(&held) != answer.version {
+            let what = format!("{kind:?} {} is not the sum over {held:?}", answer.version);
             return Err(Broken::new(Rule::K09, what));
         }
         Ok(())
+    }
+}
+
+impl Watch {
+    /// What the client holds of what it asks for. Of what it named once, and does not name any more, nobody knows.
+    fn set(&self, full: bool) -> BTreeMap<String, u64> {
+        let asked = |name: &String| full || self.own.contains(name) || self.brought.contains_key(name);
+        let sent = self.sent.iter().filter(|(name, _)| asked(name));
+        sent.map(|(name, sent)| (name.clone(), sent.revision)).collect()
     }
 }

@@ -55,8 +55,6 @@ struct Watch {
     open: Vec<Open>,
     /// Whether the last response said that more follows.
     chain: bool,
-    /// Whether any has said so.
-    chained: bool,
     /// Names that must be answered, and why.
     asked: BTreeMap<String, Asked>,
     /// Names that may be sent once more without a change.
@@ -71,6 +69,14 @@ struct Watch {
     refused: Vec<Refused>,
     /// SotW full state: the last set, if it was refused.
     refused_set: Option<BTreeMap<String, u64>>,
+    /// SotW: what it was sent of what it asks for by name, since it does.
+    own: BTreeSet<String>,
+    /// SotW: what its wildcard has brought it to, and how often the wildcard had lost it by then.
+    brought: BTreeMap<String, u64>,
+    /// What the wildcard brought and has perhaps lost since, of which nothing tells the client: the relay may have seen it, or not.
+    perhaps: BTreeSet<String>,
+    /// All that the wildcard had when the last answer was made, of which this may be a part.
+    coming: BTreeSet<String>,
     /// The sets that versions of this stream stood for.
     sets: BTreeMap<String, BTreeMap<String, u64>>,
 }
@@ -128,6 +134,8 @@ pub(crate) struct Book {
     range: Range<u64>,
     /// What the wildcards have had and have no more.
     left: BTreeSet<(Type, String)>,
+    /// How often the wildcard has lost a name.
+    losses: BTreeMap<(Type, String), u64>,
 }
 
 impl Book {
@@ -164,11 +172,17 @@ impl Book {
     /// A wildcard has a name, or has it no more.
     pub(crate) fn cover(&mut self, kind: Type, name: &Name, covers: bool) {
         let key = (kind, name.as_str().to_owned());
-        let _ = if covers {
-            self.left.remove(&key)
+        if covers {
+            self.left.remove(&key);
         } else {
-            self.left.insert(key)
-        };
+            *self.losses.entry(key.clone()).or_default() += 1;
+            self.left.insert(key);
+        }
+    }
+
+    fn losses(&self, kind: Type, name: &str) -> u64 {
+        let losses = self.losses.get(&(kind, name.to_owned()));
+        losses.copied().unwrap_or_default()
     }
 
     /// Whether the wildcard has had this name and has it no more: whoever holds it by the wildcard was told that it goes.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{Open, Scene, Sent, Watch, Witness, slot};
+use crate::body::Type;
 use crate::tally::{Rule, Tally};
 use crate::wire::Answer;
 
@@ -18,12 +19,14 @@ impl Witness {
         };
         let chain = watch.chain;
         watch.chain = answer.nonce.ends_with('+');
-        watch.chained |= watch.chain;
         watch.first = false;
         let complete = slot(kind, scene.cut)
             .and_then(|slot| slot.wildcard.as_ref())
             .is_some_and(|state| state.complete());
         watch.again &= chain || !complete;
+        if !chain {
+            watch.begin(kind, scene);
+        }
         let mut members: BTreeMap<String, Option<u64>> = BTreeMap::new();
         if full {
             watch.sent.clear();
@@ -47,6 +50,7 @@ impl Witness {
                 refers: facts.refers.clone(),
                 aliases: entry.aliases.clone(),
             };
+            watch.bring(kind, &entry.name, scene);
             watch.sent.insert(entry.name.clone(), sent);
             watch.remembered.remove(&entry.name);
         }
@@ -64,12 +68,55 @@ impl Witness {
             refused.members.retain(|name, _| !members.contains_key(name));
         }
         watch.refused.retain(|refused| !refused.members.is_empty());
+        if !watch.chain {
+            watch.end(kind, scene);
+        }
         let nonce = answer.nonce.clone();
         watch.open.push(Open { nonce, members });
     }
 }
 
 impl Watch {
+    /// An answer begins: what the wildcard has now is what it will have brought when all parts are sent.
+    pub(super) fn begin(&mut self, kind: Type, scene: &Scene<'_>) {
+        let state = slot(kind, scene.cut).and_then(|slot| slot.wildcard.as_ref());
+        let Some(state) = state.filter(|_| self.wildcard) else {
+            return;
+        };
+        let all = state.resources().map(|resource| resource.name().as_str().to_owned());
+        self.coming = all.collect();
+        self.brought.retain(|name, _| self.coming.contains(name));
+        for (name, losses) in &mut self.brought {
+            if scene.book.losses(kind, name) > *losses {
+                self.perhaps.insert(name.clone());
+            }
+        }
+        for name in self.own.intersection(&self.coming) {
+            let losses = scene.book.losses(kind, name);
+            self.brought.insert(name.clone(), losses);
+        }
+    }
+
+    /// A name stands in an answer.
+    pub(super) fn bring(&mut self, kind: Type, name: &str, scene: &Scene<'_>) {
+        self.perhaps.remove(name);
+        if self.names.contains(name) {
+            self.own.insert(name.to_owned());
+        }
+        if self.coming.contains(name) {
+            let losses = scene.book.losses(kind, name);
+            self.brought.insert(name.to_owned(), losses);
+        }
+    }
+
+    /// All parts of an answer are sent.
+    fn end(&mut self, kind: Type, scene: &Scene<'_>) {
+        self.perhaps.retain(|name| !self.coming.contains(name));
+        for (name, losses) in &mut self.brought {
+            *losses = scene.book.losses(kind, name);
+        }
+    }
+
     fn resolve(&mut self, name: &str, aliases: &[String], chain: bool, tally: &mut Tally) {
         for name in std::iter::once(name).chain(aliases.iter().map(String::as_str)) {
             if let Some(asked) = self.asked.remove(name) {

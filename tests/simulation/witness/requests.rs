@@ -105,6 +105,17 @@ impl Watch {
             self.want_all();
         }
         self.wildcard = all;
+        for name in self.brought.keys().filter(|name| names.contains(*name)) {
+            if self.own.insert(name.clone()) {
+                self.perhaps.insert(name.clone());
+            }
+        }
+        self.own.retain(|name| names.contains(name));
+        self.perhaps.retain(|name| names.contains(name) || all);
+        if !all {
+            self.brought.clear();
+            self.coming.clear();
+        }
         for name in self.names.difference(&names) {
             self.dropped.insert(name.clone());
             self.asked.remove(name);

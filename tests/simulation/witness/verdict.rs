@@ -42,13 +42,11 @@ impl Witness {
             let holds = watch.memory.contains(name)
                 || watch.reborn.contains(name)
                 || watch.refused_names().contains(name.as_str());
-            // What stood in a part to come of a wildcard may be held in older form, for all the relay knows.
-            let recalled = watch.chained && watch.covered;
             let owed = match watch.seen(name, slot) {
                 Seen::Present(resource) => asked.enough.as_deref() != Some(&resource.version().to_string()),
                 // What answered to an alias may be held under its own name.
                 Seen::Absent(Reason::TimedOut) if is_alias(name) && watch.holds_any() => false,
-                Seen::Absent(Reason::TimedOut) => delta && !recalled && !holds && !watch.sent.contains_key(name),
+                Seen::Absent(Reason::TimedOut) => delta && !holds && !watch.sent.contains_key(name),
                 Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta,
                 Seen::Unwanted | Seen::Unknown => false,
             };
