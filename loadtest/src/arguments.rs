@@ -48,9 +48,12 @@ pub(crate) struct Arguments {
     /// Start this program as the relay instead of the built-in one; it gets the arguments of `distributary serve`.
     #[arg(long, global = true, value_name = "PATH", conflicts_with_all = ["server", "direct"])]
     pub(crate) relay_bin: Option<PathBuf>,
-    /// Use a server that already runs; its upstream must be the address given by --control-plane.
+    /// Use a server that already runs; with --control-plane its upstream is there, without it is what it is.
     #[arg(long, global = true, value_name = "ADDR", conflicts_with = "direct")]
     pub(crate) server: Option<SocketAddr>,
+    /// A control plane of your own, `host:port`, in the place of the built-in one: what its resources are is learned as they come.
+    #[arg(long, global = true, value_name = "ADDR", conflicts_with_all = ["server", "control_plane"])]
+    pub(crate) upstream: Option<SocketAddr>,
     /// Connect the clients to the control plane itself, for comparison.
     #[arg(long, global = true)]
     pub(crate) direct: bool,

@@ -1,6 +1,8 @@
 //! The ledger: every content that the control plane ever gave a resource, when, and how many clients still lack it.
 //! The control plane writes it and serves from it; the clients look up in it whether what they got is true.
 
+mod learning;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
@@ -11,7 +13,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::kind::Kind;
 use crate::shape::Body;
+use crate::violation::text;
 use crate::world;
+use learning::Learned;
 
 /// All resources, with their history.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Ledger {
     /// How many of the resources anybody asks for from the beginning.
     len: u32,
     slots: Vec<RwLock<Slot>>,
+    /// The names of resources that are not known before they come.
+    learned: Option<RwLock<Learned>>,
     /// How many resources there are of each type, for references.
     counts: [(Kind, u32); 5],
     /// Which resource changed, in order. A generation is a position in it.
@@ -70,6 +76,8 @@ pub(crate) struct Spec {
 #[derive(Debug, Default)]
 struct Slot {
     current: Option<Bytes>,
+    /// Of a resource that came: the names in it.
+    refers: Vec<Box<[u8]>>,
     history: Vec<Arc<Content>>,
 }
 
@@ -142,6 +150,7 @@ impl Ledger {
             prefix,
             len: spec.resources,
             slots: (0..all).map(|_| RwLock::default()).collect(),
+            learned: None,
             counts,
             log: Mutex::default(),
             bell,
@@ -181,11 +190,25 @@ impl Ledger {
 
     /// The name of a resource.
     pub(crate) fn name(&self, index: u32) -> String {
+        if let Some(learned) = &self.learned {
+            let learned = learned.read().unwrap_or_else(PoisonError::into_inner);
+            let name = usize::try_from(index).ok().and_then(|index| learned.names.get(index));
+            return name.map_or_else(String::new, |name| text(name));
+        }
         format!("{}{index:07}", self.prefix)
     }
 
     /// The resource with this name.
     pub(crate) fn index(&self, name: &[u8]) -> Option<u32> {
+        if let Some(learned) = &self.learned {
+            let known = learned
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .indexes
+                .get(name)
+                .copied();
+            return known.or_else(|| learned.write().unwrap_or_else(PoisonError::into_inner).add(name));
+        }
         let digits = name.strip_prefix(self.prefix.as_bytes())?;
         if digits.len() != 7 {
             return None;

@@ -25,6 +25,7 @@ mod outcome;
 mod process;
 mod progress;
 mod record;
+mod references;
 mod relay;
 mod report;
 mod scenario;

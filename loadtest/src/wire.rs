@@ -289,6 +289,52 @@ pub(crate) fn first_field(body: &[u8]) -> Option<&[u8]> {
     rest.get(bytes..bytes.checked_add(usize::try_from(length).ok()?)?)
 }
 
+/// The numeric field with this number, of a complete message.
+pub(crate) fn number(mut message: &[u8], wanted: u32) -> Option<u64> {
+    while let Some((number, wire_type, bytes)) = head(message).ok()? {
+        let rest = message.get(bytes..)?;
+        let used = match wire_type {
+            0 => {
+                let (value, used) = varint(rest).ok()??;
+                if number == wanted {
+                    return Some(value);
+                }
+                used
+            }
+            1 => 8,
+            5 => 4,
+            _ => {
+                let (length, used) = varint(rest).ok()??;
+                used.checked_add(usize::try_from(length).ok()?)?
+            }
+        };
+        message = rest.get(used..)?;
+    }
+    None
+}
+
+/// Hands every length-delimited field of a complete message to `sink`; what cannot be read has none.
+pub(crate) fn fields<'a>(mut message: &'a [u8], mut sink: impl FnMut(u32, &'a [u8])) {
+    while let Ok(Some((number, wire_type, bytes))) = head(message) {
+        let Some(rest) = message.get(bytes..) else { return };
+        let used = match wire_type {
+            0 => varint(rest).ok().flatten().map(|(_, used)| used),
+            1 => Some(8),
+            5 => Some(4),
+            2 => varint(rest).ok().flatten().and_then(|(length, used)| {
+                let end = used.checked_add(usize::try_from(length).ok()?)?;
+                sink(number, rest.get(used..end)?);
+                Some(end)
+            }),
+            _ => None,
+        };
+        let Some(after) = used.and_then(|used| rest.get(used..)) else {
+            return;
+        };
+        message = after;
+    }
+}
+
 /// The five bytes before a message of `length` bytes.
 pub(crate) fn prefix(length: usize) -> [u8; PREFIX_BYTES] {
     let [a, b, c, d] = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();

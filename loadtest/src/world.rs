@@ -43,6 +43,16 @@ impl World {
         Arc::new(Self { ledgers, bell })
     }
 
+    /// What some other control plane has, of which nothing is known before it comes.
+    pub(crate) fn learning() -> Arc<Self> {
+        let bell = Arc::<Bell>::default();
+        let learning = |kind| Arc::new(Ledger::learning(kind, Arc::clone(&bell)));
+        Arc::new(Self {
+            ledgers: Kind::ALL.map(learning).to_vec(),
+            bell: Arc::clone(&bell),
+        })
+    }
+
     pub(crate) fn ledger(&self, kind: Kind) -> Option<&Arc<Ledger>> {
         self.ledgers.iter().find(|ledger| ledger.kind() == kind)
     }

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
-use super::subscription::{Arrival, Eye, Subscription};
+use super::arrival::{Arrival, Eye};
+use super::subscription::Subscription;
 use crate::kind::{Dialect, Kind};
 use crate::violation::{Violation, text};
 use crate::wire::{self, Level, Piece, Unit};
@@ -94,7 +95,10 @@ impl Lane {
     ) -> Result<Option<Answer>, Violation> {
         let response = &mut self.response;
         match unit {
-            Unit::Body(piece) => response.body.take(piece, self.dialect),
+            Unit::Body(piece) => {
+                let whole = subscriptions.iter().any(|it| it.ledger.is_learning());
+                response.body.take(piece, self.dialect, whole);
+            }
             Unit::Field(Level::Any, 1, bytes) => {
                 response.any = Some(Kind::of(bytes).ok_or_else(|| Violation::WrongType(text(bytes)))?);
             }
@@ -127,12 +131,18 @@ impl Lane {
         if version.is_some_and(<[u8]>::is_empty) {
             return Err(Violation::NoVersion);
         }
+        let kept = &body.head;
         // every resource is of the response's type.
         if *response.of.get_or_insert(kind) != kind {
             return Err(Violation::WrongType(kind.type_url().to_owned()));
         }
         let hash = if body.seen { body.hash } else { xxh3_128(&[]) };
-        let arrival = Arrival { name, version, hash };
+        let arrival = Arrival {
+            name,
+            version,
+            hash,
+            body: kept,
+        };
         subscription(subscriptions, kind)?.handle(arrival, eye)?;
         response.name.clear();
         response.resource_version.clear();
@@ -208,7 +218,7 @@ impl std::fmt::Debug for Body {
 }
 
 impl Body {
-    fn take(&mut self, piece: &Piece<'_>, dialect: Dialect) {
+    fn take(&mut self, piece: &Piece<'_>, dialect: Dialect, whole: bool) {
         self.seen = true;
         if piece.first && piece.last {
             self.hash = xxh3_128(piece.bytes);
@@ -221,7 +231,12 @@ impl Body {
                 self.hasher = None;
             }
         }
-        if dialect == Dialect::Sotw && self.head.len() < HEAD_BYTES_MAX && wire::first_field(&self.head).is_none() {
+        if whole {
+            self.head.extend_from_slice(piece.bytes);
+        } else if dialect == Dialect::Sotw
+            && self.head.len() < HEAD_BYTES_MAX
+            && wire::first_field(&self.head).is_none()
+        {
             let room = HEAD_BYTES_MAX - self.head.len();
             // The name, where it comes in one piece, is all that is needed.
             let wanted = wire::first_field(piece.bytes).map_or(room, |name| name.len() + 16);

@@ -3,9 +3,10 @@
 //!
 //! - [`profile`]: what a client is like
 //! - [`lane`]: one stream, and the response that is arriving on it
-//! - [`subscription`]: what it asks for and holds of one type
+//! - [`subscription`], [`arrival`]: what it asks for and holds of one type, and what comes
 //! - [`saying`], [`requests`], [`transcript`]: what it says, and what it remembers of that
 
+mod arrival;
 pub(crate) mod lane;
 pub(crate) mod profile;
 mod requests;
@@ -24,9 +25,10 @@ use crate::tally::Tally;
 use crate::violation::Violation;
 use crate::wire::Reader;
 use crate::world::World;
+use arrival::Eye;
 use lane::{Answer, Lane};
 use profile::{Acks, Interest, Profile};
-use subscription::{Eye, Subscription};
+use subscription::Subscription;
 use transcript::{Transcript, What};
 
 /// One client. Inputs are `handle_*` and `begin`; `poll_output` says what is to be done on its streams, in order.
@@ -285,16 +287,15 @@ impl Client {
         else {
             return;
         };
-        let Some((to, _)) = ledger.refers(0) else { return };
+        let Some(to) = ledger.leads() else { return };
         let follows = |(kind, interest): &(Kind, Interest)| *kind == to && *interest == Interest::Follow;
         if !self.profile.interests.iter().any(follows) {
             return;
         }
-        let refers = |parents: &[u32]| -> Vec<u32> {
-            let ranges = parents.iter().filter_map(|parent| ledger.refers(*parent));
-            ranges.flat_map(|(_, range)| range).collect()
+        let Some(target) = self.world.ledger(to) else {
+            return;
         };
-        let (more, less) = (refers(came), refers(went));
+        let (more, less) = (ledger.references(came, target), ledger.references(went, target));
         let Some(subscription) = self.subscription(to) else {
             return;
         };
@@ -310,7 +311,8 @@ impl Client {
     /// Make before break, where everything is on one stream: no route before its clusters, no cluster gone before its routes.
     fn check_order(&self, kind: Kind, came: &[u32], went: &[u32]) -> Result<(), Violation> {
         let all = |(kind, interest): &(Kind, Interest)| *kind == Kind::Cds && *interest == Interest::All;
-        if !self.profile.aggregated || !self.profile.interests.iter().any(all) {
+        let learning = self.subscriptions.iter().any(|it| it.ledger.is_learning());
+        if learning || !self.profile.aggregated || !self.profile.interests.iter().any(all) {
             return Ok(());
         }
         let find = |kind| self.subscriptions.iter().find(|it| it.kind() == kind);

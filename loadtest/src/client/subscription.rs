@@ -2,12 +2,11 @@
 //! the ledger. It knows the client side of the protocol and nothing of streams; time is an argument.
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use super::arrival::{Arrival, Eye};
 use crate::held::Held;
 use crate::kind::Kind;
 use crate::ledger::{Content, Ledger};
-use crate::tally::Tally;
 use crate::violation::{Violation, text};
 
 /// One type. Invariant: `held` says which content of each resource the server made the client hold, at the resource's
@@ -32,29 +31,17 @@ pub(crate) struct Subscription {
     changed: bool,
     /// How many measured changes it brought.
     delivered: u64,
-}
-
-/// One resource as it was read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival<'a> {
-    pub(crate) name: &'a [u8],
-    /// Where each resource has one.
-    pub(crate) version: Option<&'a [u8]>,
-    pub(crate) hash: u128,
-}
-
-/// Who looks, when, and where it is counted.
-#[derive(Debug)]
-pub(crate) struct Eye<'a> {
-    pub(crate) now: Instant,
-    pub(crate) tally: &'a mut Tally,
-    /// Whether anybody waits for this client to get what changed.
-    pub(crate) awaited: bool,
+    /// Whether there was an answer at all.
+    answered: bool,
 }
 
 impl Subscription {
     pub(crate) fn new(ledger: Arc<Ledger>, names: Option<Vec<u32>>) -> Self {
-        let all = usize::try_from(ledger.all()).unwrap_or_default();
+        let all = if ledger.is_learning() {
+            0
+        } else {
+            usize::try_from(ledger.all()).unwrap_or_default()
+        };
         let held = vec![Held::default(); names.as_ref().map_or(all, Vec::len)];
         let mut subscription = Self {
             ledger,
@@ -68,6 +55,7 @@ impl Subscription {
             went: Vec::new(),
             changed: false,
             delivered: 0,
+            answered: false,
         };
         subscription.names = names.map(|mut names| {
             names.sort_unstable();
@@ -168,6 +156,9 @@ impl Subscription {
 
     /// Whether everything that it wants is there.
     pub(crate) fn is_complete(&self) -> bool {
+        if self.ledger.is_learning() {
+            return self.answered || self.names.as_ref().is_some_and(Vec::is_empty);
+        }
         let wanted = self.names.as_ref().map_or_else(
             || self.ledger.len(),
             |names| u32::try_from(names.len()).unwrap_or(u32::MAX),
@@ -196,12 +187,15 @@ impl Subscription {
         };
         eye.tally.resources += 1;
         let ledger = Arc::clone(&self.ledger);
+        if ledger.is_learning() {
+            return self.learn((index, at), Some(arrival.body), eye);
+        }
         let outcome = ledger.inspect(index, |history| {
             let Some(content) = history.iter().rev().find(|content| content.hash == Some(arrival.hash)) else {
                 return Err(Violation::Foreign(text(arrival.name)));
             };
             if let Some(version) = arrival.version {
-                check_version(content, version, history, arrival.name)?;
+                arrival.check(content, version, history)?;
             }
             self.move_to((index, at), content, history, eye)
         });
@@ -227,9 +221,18 @@ impl Subscription {
         Ok(())
     }
 
+    /// Takes what it could not know.
+    fn learn(&mut self, place: (u32, usize), body: Option<&[u8]>, eye: &mut Eye<'_>) -> Result<(), Violation> {
+        match Arc::clone(&self.ledger).learn(place.0, body, eye.now) {
+            Some(content) => self.move_to(place, &content, &[], eye),
+            None => Ok(()),
+        }
+    }
+
     /// The response is over: whether it changed anything, and how many measured changes it brought.
     pub(crate) fn finish(&mut self) -> (bool, u64) {
         let found = (self.changed, self.delivered);
+        self.answered = true;
         self.clear();
         found
     }
@@ -245,6 +248,9 @@ impl Subscription {
 
     /// Whether the client holds the newest content of everything it wants, and nothing that is gone.
     pub(crate) fn check_final(&self) -> Result<(), Violation> {
+        if self.ledger.is_learning() {
+            return Ok(());
+        }
         let wanted = usize::try_from(self.ledger.len()).unwrap_or_default();
         let end = if self.names.is_some() { self.held.len() } else { wanted };
         for at in 0..end {
@@ -268,6 +274,9 @@ impl Subscription {
     /// one that it wanted until lately.
     fn name_once(&mut self, name: &[u8]) -> Result<Option<(u32, usize)>, Violation> {
         let index = self.ledger.index(name);
+        if let Some(index) = index.filter(|_| self.ledger.is_learning() && self.names.is_none()) {
+            self.make_room(index);
+        }
         let Some((index, at)) = index.and_then(|index| Some((index, self.position(index)?))) else {
             return match index {
                 Some(index) if self.dropped.contains(&index) => Ok(None),
@@ -285,6 +294,15 @@ impl Subscription {
         }
     }
 
+    /// For one more resource than there seemed to be.
+    fn make_room(&mut self, index: u32) {
+        let needed = usize::try_from(index).unwrap_or_default() + 1;
+        if needed > self.held.len() {
+            self.held.resize(needed, Held::default());
+            self.named.resize(needed.div_ceil(64), 0);
+        }
+    }
+
     fn has_named(&self, at: usize) -> bool {
         self.named.get(at / 64).is_some_and(|word| word & 1 << (at % 64) != 0)
     }
@@ -293,6 +311,9 @@ impl Subscription {
     fn remove(&mut self, place: (u32, usize), eye: &mut Eye<'_>) -> Result<(), Violation> {
         let ledger = Arc::clone(&self.ledger);
         let held = self.held.get(place.1).and_then(|held| held.serial());
+        if ledger.is_learning() {
+            return self.learn(place, None, eye);
+        }
         let outcome = ledger.inspect(place.0, |history| {
             let newest = history.iter().rev().find(|content| content.hash.is_none());
             match newest.filter(|content| Some(content.serial) >= held) {
@@ -318,7 +339,7 @@ impl Subscription {
             return Ok(());
         }
         if let Some(serial) = before.serial() {
-            if serial > content.serial {
+            if serial > content.serial && !self.ledger.is_learning() {
                 return Err(Violation::Older(self.ledger.name(index)));
             }
             // What was skipped is as good as delivered, and as late as what replaced it.
@@ -349,16 +370,4 @@ impl Subscription {
         self.changed = true;
         Ok(())
     }
-}
-
-/// C-18: one content has one version for everybody, and another content another version.
-fn check_version(content: &Content, version: &[u8], history: &[Arc<Content>], name: &[u8]) -> Result<(), Violation> {
-    let previous = content
-        .serial
-        .checked_sub(1)
-        .and_then(|serial| history.get(usize::try_from(serial).ok()?));
-    if !content.agrees(version) || previous.and_then(|previous| previous.version()) == Some(version) {
-        return Err(Violation::Version(text(name)));
-    }
-    Ok(())
 }

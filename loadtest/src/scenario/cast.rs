@@ -56,14 +56,19 @@ impl Cast {
             secure,
         };
         let everybody = stage.crew(|_| true)?;
-        let main_world = world(&scenario.world);
+        let foreign = arguments.upstream.is_some() || (arguments.server.is_some() && arguments.control_plane.is_none());
+        let main_world = if foreign {
+            World::learning()
+        } else {
+            world(&scenario.world)
+        };
         let setup = setup(scenario, &main_world, arguments);
         let main = stage.relay(main_world, everybody.clone(), true).await?;
-        let floor = match scenario.floor {
+        let floor = match scenario.floor && !foreign {
             true => Some(stage.floor(everybody).await?),
             false => None,
         };
-        let calm = match scenario.calm {
+        let calm = match scenario.calm && !foreign {
             true => {
                 let steady = stage.crew(|profile| profile.behaviour.is_steady())?;
                 Some(stage.relay(world(&scenario.world), steady, false).await?)
@@ -96,13 +101,19 @@ impl Stage<'_> {
     async fn relay(&self, world: Arc<World>, crew: Crew, main: bool) -> anyhow::Result<Contender> {
         let (scenario, arguments) = (self.scenario, self.arguments);
         let listen = arguments.control_plane.filter(|_| main).unwrap_or_else(local);
-        let control_plane = ControlPlane::start(listen, Arc::clone(&world))?;
+        let foreign = world.ledgers().iter().any(|ledger| ledger.is_learning());
+        let control_plane = match foreign {
+            true => None,
+            false => Some(ControlPlane::start(listen, Arc::clone(&world))?),
+        };
+        let own = control_plane.as_ref().map(|control_plane| control_plane.address);
+        let upstream = arguments.upstream.filter(|_| main).or(own);
         let mut secure = self.secure.clone();
         let (address, server) = if let Some(server) = arguments.server.filter(|_| main) {
             (server, Server::Other)
         } else if arguments.direct {
             secure = None;
-            (control_plane.address, Server::Other)
+            (upstream.context("there is no control plane")?, Server::Other)
         } else {
             let address = free_address()?;
             let mut manner = Manner {
@@ -114,14 +125,15 @@ impl Stage<'_> {
                 manner.config.push_str(&papers.listener(address));
                 manner.listens = true;
             }
-            let relay = Some(manner.start(arguments, address, control_plane.address).await?);
+            let upstream = upstream.context("there is no control plane")?;
+            let relay = Some(manner.start(arguments, address, upstream).await?);
             (address, Server::Relay { relay, manner })
         };
         let mut plan = self.plan(address, world, crew, secure);
         if !main {
             plan.clients = self.steady();
         }
-        Contender::new(plan, arguments.threads, server, Some(control_plane))
+        Contender::new(plan, arguments.threads, server, control_plane, upstream)
     }
 
     async fn floor(&self, crew: Crew) -> anyhow::Result<Contender> {
@@ -130,7 +142,7 @@ impl Stage<'_> {
         let script = crew.first_requests(&world);
         let floor = Floor::start(&world, &profile, script, self.papers).await?;
         let plan = self.plan(floor.address, world, crew, self.secure.clone());
-        Contender::new(plan, self.arguments.threads, Server::Floor(floor), None)
+        Contender::new(plan, self.arguments.threads, Server::Floor(floor), None, None)
     }
 
     fn plan(&self, server: SocketAddr, world: Arc<World>, crew: Crew, tls: Option<Arc<Secure>>) -> Plan {
@@ -162,12 +174,15 @@ fn setup(scenario: &Scenario, world: &World, arguments: &Arguments) -> String {
         (None, true) => "at the control plane itself".to_owned(),
         (None, false) => "at a relay".to_owned(),
     };
+    let resources = match world.ledgers().iter().any(|ledger| ledger.is_learning()) {
+        true => "what there is, as it comes".to_owned(),
+        false => format!("{resources} resources, {} KiB in all", bytes / 1024),
+    };
+    let (clients, shared) = (scenario.clients.count, scenario.clients.per_connection.max(1));
+    let connections = clients.div_ceil(shared);
     format!(
-        "{} {} clients over {} connections {through}, {resources} resources of {} KiB in all",
-        scenario.description,
-        scenario.clients.count,
-        scenario.clients.count.div_ceil(scenario.clients.per_connection.max(1)),
-        bytes / 1024
+        "{} {clients} clients over {connections} connections {through}: {resources}",
+        scenario.description
     )
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Contender {
     pub(super) server: Server,
     pub(super) control_plane: Option<ControlPlane>,
     control_plane_address: Option<SocketAddr>,
+    /// Where the relay finds its control plane.
+    upstream: Option<SocketAddr>,
     demand: BTreeMap<Kind, Vec<u32>>,
     total: Tally,
 }
@@ -63,6 +65,7 @@ impl Contender {
         threads: u32,
         server: Server,
         control_plane: Option<ControlPlane>,
+        upstream: Option<SocketAddr>,
     ) -> anyhow::Result<Self> {
         let kinds = plan.world.ledgers().iter().map(|ledger| ledger.kind());
         let demand = kinds.map(|kind| (kind, plan.demand(kind, 1))).collect();
@@ -72,6 +75,7 @@ impl Contender {
             server,
             control_plane_address: control_plane.as_ref().map(|control_plane| control_plane.address),
             control_plane,
+            upstream,
             demand,
             total: Tally::new()?,
         })
@@ -204,7 +208,7 @@ impl Contender {
     /// Ends the relay and starts it at the same address.
     pub(super) async fn restart_relay(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
         let address = self.plan.target.server;
-        let upstream = self.control_plane_address;
+        let upstream = self.upstream;
         let Server::Relay { relay, manner } = &mut self.server else {
             bail!("there is no relay to restart");
         };

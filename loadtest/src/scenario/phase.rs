@@ -153,3 +153,15 @@ pub(crate) enum Figure {
     UpstreamBytes,
     UpstreamStreams,
 }
+
+impl Act {
+    /// Whether only a control plane of this program can do it.
+    pub(crate) const fn needs_control_plane(&self) -> bool {
+        match self {
+            Self::Change(_) | Self::Remove(_) | Self::Stop(_) | Self::Start(_) | Self::Restart(Part::ControlPlane) => {
+                true
+            }
+            Self::Join(_) | Self::Rest(_) | Self::Idle(_) | Self::Restart(Part::Relay) | Self::Reconnect(_) => false,
+        }
+    }
+}

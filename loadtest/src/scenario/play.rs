@@ -103,6 +103,18 @@ impl Play<'_> {
             .map(|it| (it.counts.streams(), it.counts.bytes()));
         self.upstream = sent.unwrap_or_default();
         let mut rounds = Rounds::default();
+        let foreign = self
+            .cast
+            .main
+            .world()
+            .ledgers()
+            .iter()
+            .any(|ledger| ledger.is_learning());
+        if foreign && shape.act.needs_control_plane() {
+            self.recorder
+                .note("left out", "the control plane is not this program's");
+            return Ok(());
+        }
         match &shape.act {
             Act::Join(join) => {
                 self.join(join.clients.unwrap_or(self.cast.main.plan.clients), limit)

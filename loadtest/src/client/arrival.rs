@@ -1,0 +1,40 @@
+//! One resource as it was read, and who looks at it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::ledger::Content;
+use crate::tally::Tally;
+use crate::violation::{Violation, text};
+
+/// One resource as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) name: &'a [u8],
+    /// Where each resource has one.
+    pub(crate) version: Option<&'a [u8]>,
+    pub(crate) hash: u128,
+    /// All of it, where nothing is known of it before.
+    pub(crate) body: &'a [u8],
+}
+
+/// Who looks, when, and where it is counted.
+#[derive(Debug)]
+pub(crate) struct Eye<'a> {
+    pub(crate) now: Instant,
+    pub(crate) tally: &'a mut Tally,
+    /// Whether anybody waits for this client to get what changed.
+    pub(crate) awaited: bool,
+}
+
+impl Arrival<'_> {
+    /// C-18: one content has one version for everybody, and another content another version.
+    pub(crate) fn check(&self, content: &Content, version: &[u8], history: &[Arc<Content>]) -> Result<(), Violation> {
+        let before = content.serial.checked_sub(1);
+        let previous = before.and_then(|serial| history.get(usize::try_from(serial).ok()?));
+        if !content.agrees(version) || previous.and_then(|previous| previous.version()) == Some(version) {
+            return Err(Violation::Version(text(self.name)));
+        }
+        Ok(())
+    }
+}

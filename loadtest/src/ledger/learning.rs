@@ -1,0 +1,105 @@
+//! A ledger of resources that nobody here made: it learns names and contents as they come, from whichever client they come to
+//! first.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{Bell, Content, Ledger};
+use crate::kind::Kind;
+use crate::references;
+
+/// Names of resources as they came.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    pub(super) names: Vec<Box<[u8]>>,
+    pub(super) indexes: BTreeMap<Box<[u8]>, u32>,
+}
+
+/// So many resources of a type can be learned.
+const LEARNED_MAX: u32 = 100_000;
+
+impl Ledger {
+    /// One whose resources come from elsewhere: nothing is known of them before they come.
+    pub(crate) fn learning(kind: Kind, bell: Arc<Bell>) -> Self {
+        Self {
+            kind,
+            bytes: 0,
+            prefix: String::new(),
+            len: 0,
+            slots: (0..LEARNED_MAX).map(|_| RwLock::default()).collect(),
+            learned: Some(RwLock::default()),
+            counts: Kind::ALL.map(|kind| (kind, 0)),
+            log: Mutex::default(),
+            bell,
+        }
+    }
+
+    pub(crate) const fn is_learning(&self) -> bool {
+        self.learned.is_some()
+    }
+
+    /// A content that came, and what it refers to.
+    pub(crate) fn learn(&self, index: u32, body: Option<&[u8]>, now: Instant) -> Option<Arc<Content>> {
+        let slot = self.slots.get(usize::try_from(index).ok()?)?;
+        let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
+        let hash = body.map(xxh3_128);
+        if let Some(known) = slot.history.iter().find(|content| content.hash == hash) {
+            return Some(Arc::clone(known));
+        }
+        slot.refers = body.map_or_else(Vec::new, |body| references::of(self.kind, body));
+        let serial = u32::try_from(slot.history.len()).ok()?;
+        let content = Arc::new(Content {
+            serial,
+            seed: serial,
+            hash,
+            published: now,
+            measured: false,
+            awaited: AtomicU32::new(0),
+            version: OnceLock::new(),
+        });
+        slot.history.push(Arc::clone(&content));
+        Some(content)
+    }
+
+    /// The type to which resources of this one refer, if there are any.
+    pub(crate) fn leads(&self) -> Option<Kind> {
+        match self.learned {
+            Some(_) => references::leads(self.kind),
+            None => self.refers(0).map(|(to, _)| to),
+        }
+    }
+
+    /// What these resources refer to.
+    pub(crate) fn references(&self, parents: &[u32], to: &Self) -> Vec<u32> {
+        if self.learned.is_none() {
+            let ranges = parents.iter().filter_map(|parent| self.refers(*parent));
+            return ranges.flat_map(|(_, range)| range).collect();
+        }
+        let mut found = Vec::new();
+        for slot in parents
+            .iter()
+            .filter_map(|it| self.slots.get(usize::try_from(*it).ok()?))
+        {
+            let slot = slot.read().unwrap_or_else(PoisonError::into_inner);
+            found.extend(slot.refers.iter().filter_map(|name| to.index(name)));
+        }
+        found
+    }
+}
+
+impl Learned {
+    pub(super) fn add(&mut self, name: &[u8]) -> Option<u32> {
+        let next = u32::try_from(self.names.len())
+            .ok()
+            .filter(|next| *next < LEARNED_MAX)?;
+        let index = *self.indexes.entry(name.into()).or_insert(next);
+        if index == next {
+            self.names.push(name.into());
+        }
+        Some(index)
+    }
+}
