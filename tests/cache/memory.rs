@@ -6,7 +6,7 @@
 use super::random::Random;
 use super::*;
 
-fn resident() -> usize {
+pub(super) fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok());

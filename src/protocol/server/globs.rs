@@ -57,6 +57,11 @@ impl Globs {
         self.members.contains(name)
     }
 
+    /// How many names are wanted only as members.
+    pub(super) fn members_len(&self) -> usize {
+        self.members.len()
+    }
+
     /// Whether a collection that was asked for covers the name.
     pub(super) fn covers(&self, name: &Name) -> bool {
         !self.asked.is_empty() && name.collection().is_some_and(|all| self.asked.contains(&all))

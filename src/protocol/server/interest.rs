@@ -58,9 +58,14 @@ impl Subscription {
 
     /// All names that the client asked for.
     pub(super) fn asked_names(&self) -> impl Iterator<Item = &Name> {
-        let names = self.names.iter().map(|(name, _)| name);
-        let names = names.filter(|name| !self.globs.has_member(name));
-        names.chain(self.globs.iter())
+        self.single_names().map(|(name, _)| name).chain(self.globs.iter())
+    }
+
+    /// Those of them that are no collections. K-21: who asked for collections alone has none, however many members there are.
+    pub(super) fn single_names(&self) -> impl Iterator<Item = (&Name, &Held)> {
+        let any = self.names.len() > self.globs.members_len();
+        let all = any.then(|| self.names.iter()).into_iter().flatten();
+        all.filter(|(name, _)| !self.globs.has_member(name))
     }
 
     /// The client asks once more for what it has asked for: it must be answered.

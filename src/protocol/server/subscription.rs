@@ -230,8 +230,8 @@ impl Subscription {
     /// What was asked for and is still unknown; `None` stands for the wildcard.
     fn missing<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = Option<&'a Name>> {
         let whole = slot.wildcard().is_some_and(|state| state.complete());
-        let names = self.names.iter().map(|(name, _)| name);
-        let names = names.filter(move |name| !self.globs.has_member(name) && slot.known(name).is_none());
+        let names = self.single_names().map(|(name, _)| name);
+        let names = names.filter(move |name| slot.known(name).is_none());
         let unknown = move |name: &&Name| extent(name, slot) == Extent::Unknown;
         let names = names.chain(self.globs.iter().filter(unknown));
         (self.wildcard && !whole)

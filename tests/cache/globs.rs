@@ -1,0 +1,275 @@
+//! A collection with very many members: from a control plane through a view to sessions, and what that costs.
+//!
+//! The figures are those of a process of its own, so that nobody else's memory is in them. `MEMBERS=1000000` for a million, with
+//! `cargo test --release --test cache -- --nocapture globs`.
+
+#![expect(clippy::print_stdout, reason = "figures for people")]
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use bytes::Bytes;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource as Wrapper,
+};
+use distributary::proto::google::protobuf::Any;
+use distributary::protocol::{Client, ClientSettings, Code, End, Limits, Opening, Server, Settings as Stream, Timers};
+use distributary::xds::{Dialect, ServerFeatures, Sight, Types, Unshared};
+
+use super::memory::resident;
+use super::*;
+
+/// More than one stream may have by default.
+const USUAL: usize = 300_000;
+/// So many in one message of the control plane.
+const AT_ONCE: usize = 10_000;
+/// What one member costs one session at most, in bytes, next to what all sessions have in common: about 115, and what is free
+/// again after the answer was composed.
+const PER_MEMBER: usize = 300;
+/// What one member costs the view and its upstream machine at most, body and names included.
+const IN_THE_VIEW: usize = 1200;
+/// What a session may take that is refused, however much there is.
+const REFUSED: usize = 80 << 20;
+/// A change of one member, however many there are: far below what a look at all of them takes.
+const ONE_CHANGE: Duration = Duration::from_secs(1);
+
+const COLLECTION: &str = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/shop/*";
+
+fn member(number: usize, content: usize) -> Wrapper {
+    Wrapper {
+        name: COLLECTION.replace('*', &format!("{number:07}")),
+        version: content.to_string(),
+        resource: Some(Any {
+            type_url: eds().url().to_owned(),
+            value: Bytes::from(format!("{content:020}")),
+        }),
+        ..Wrapper::default()
+    }
+}
+
+/// A control plane, the machine that hears it, and the view.
+struct Source {
+    client: Client,
+    view: Arc<View>,
+    now: Instant,
+    said: usize,
+}
+
+impl Source {
+    fn new() -> Self {
+        let settings = ClientSettings {
+            types: Types::default(),
+            relay_id: "relay".to_owned(),
+            does_not_exist: Duration::from_secs(15),
+            wildcard_quiet: Duration::from_millis(250),
+            features: ServerFeatures::default(),
+        };
+        let node = Node {
+            id: "relay".to_owned(),
+            ..Node::default()
+        };
+        let mut client = Client::new(Arc::new(settings), Dialect::Delta, node);
+        client.handle_connected(Duration::ZERO);
+        Self {
+            client,
+            view: view(),
+            now: start(),
+            said: 0,
+        }
+    }
+
+    /// Asks for what is wanted, and settles what came.
+    fn turn(&mut self) {
+        for want in self.view.take_wants(self.now) {
+            let changes = self.client.handle_want(&want);
+            drop(self.view.publish(&changes));
+        }
+        while self.client.poll_request(self.now).is_some() {}
+    }
+
+    fn say(&mut self, resources: Vec<Wrapper>) {
+        self.said += 1;
+        let response = DeltaDiscoveryResponse {
+            type_url: eds().url().to_owned(),
+            nonce: self.said.to_string(),
+            resources,
+            ..Default::default()
+        };
+        let changes = self.client.handle_delta(response, self.now);
+        drop(self.view.publish(&changes));
+        self.turn();
+    }
+
+    /// Quiet, after which the collection is known as a whole.
+    fn rest(&mut self) {
+        self.now += Duration::from_secs(11);
+        let changes = self.client.handle_timeout(self.now);
+        drop(self.view.publish(&changes));
+    }
+}
+
+/// A client that asks for the collection, and accepts what comes.
+struct Session {
+    dialect: Dialect,
+    server: Server,
+    seat: Seat,
+    now: Instant,
+    /// How many resources came.
+    got: usize,
+    end: Option<End>,
+}
+
+impl Session {
+    fn new(source: &Source, dialect: Dialect, names_per_stream: usize) -> Self {
+        let settings = Stream {
+            types: Types::default(),
+            limits: Limits {
+                names_per_stream,
+                ..Limits::default()
+            },
+            timers: Timers::default(),
+            anonymous: true,
+            relay_id: "relay".to_owned(),
+        };
+        let opening = Opening {
+            dialect,
+            service: None,
+            nonce_prefix: 7,
+        };
+        let mut session = Self {
+            dialect,
+            server: Server::new(Arc::new(settings), opening),
+            seat: source.view.enter(),
+            now: source.now,
+            got: 0,
+            end: None,
+        };
+        session.says("", "");
+        session
+    }
+
+    /// A request: the first one when there is no nonce.
+    fn says(&mut self, nonce: &str, version: &str) {
+        let (type_url, answers) = (eds().url().to_owned(), Unshared { chunk: 1 << 20 });
+        let names = vec![COLLECTION.to_owned()];
+        let outcome = match self.dialect {
+            Dialect::Sotw => {
+                let request = DiscoveryRequest {
+                    type_url,
+                    resource_names: names,
+                    response_nonce: nonce.to_owned(),
+                    version_info: version.to_owned(),
+                    ..Default::default()
+                };
+                self.server.handle_sotw(&request, &answers, self.now)
+            }
+            Dialect::Delta => {
+                let request = DeltaDiscoveryRequest {
+                    type_url,
+                    resource_names_subscribe: if nonce.is_empty() { names } else { Vec::new() },
+                    response_nonce: nonce.to_owned(),
+                    ..Default::default()
+                };
+                self.server.handle_delta(&request, &answers, self.now)
+            }
+        };
+        assert!(outcome.is_ok(), "{outcome:?}");
+        while let Some(want) = self.server.poll_want() {
+            assert_eq!(self.seat.want(&want), Ok(()));
+        }
+    }
+
+    /// Reads all there is.
+    fn reads(&mut self) {
+        for (type_url, dirty) in self.seat.bell().take() {
+            self.server.handle_dirty(&type_url, dirty);
+        }
+        let mut sight = Sight::new(Arc::default(), Arc::new(BTreeSet::from(["a".into()])));
+        sight.add("a".into(), self.seat.view().cut());
+        let answers = Unshared { chunk: 1 << 20 };
+        while let Some(response) = self.server.poll_response(&sight, &answers, self.now) {
+            self.got += response.batch.items_of(response.chunk).len();
+            let (nonce, version) = (response.nonce.clone(), response.version.to_string());
+            drop(response);
+            self.says(&nonce, &version);
+        }
+        self.end = self.server.poll_end();
+    }
+}
+
+/// C-22, F-10, K-21: members cost a session a bounded number of bytes, and a change of one member no look at the others.
+#[test]
+fn very_many_members() {
+    let child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["globs::in_a_process_of_its_own", "--exact", "--ignored", "--nocapture"])
+        .output()
+        .expect("another process");
+    let said = String::from_utf8_lossy(&child.stdout);
+    println!("{said}");
+    assert!(
+        child.status.success(),
+        "{said}{}",
+        String::from_utf8_lossy(&child.stderr)
+    );
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "is run by `very_many_members`, in a process of its own"]
+fn in_a_process_of_its_own() {
+    let members = std::env::var("MEMBERS").map_or(USUAL, |members| members.parse().expect("a number"));
+    let empty = resident();
+    let mut source = Source::new();
+    let first = Session::new(&source, Dialect::Delta, 0);
+    source.turn();
+    let begun = start();
+    for number in (0..members).step_by(AT_ONCE) {
+        source.say((number..number + AT_ONCE).map(|number| member(number, 1)).collect());
+    }
+    source.rest();
+    let view = (resident() - empty) / members;
+    println!("view: {view} bytes a member, {:?} in all", begun.elapsed());
+    assert!(view < IN_THE_VIEW, "{view} bytes a member in the view");
+
+    let mut sessions = vec![first];
+    for (at, dialect) in [Dialect::Delta, Dialect::Sotw].into_iter().enumerate() {
+        let (before, begun) = (resident(), start());
+        if at > 0 {
+            sessions.push(Session::new(&source, dialect, 0));
+        }
+        sessions.iter_mut().for_each(Session::reads);
+        let (took, each) = (begun.elapsed(), resident().saturating_sub(before) / members);
+        println!("{dialect:?} session: {each} bytes a member, {took:?} in all");
+        // What it took to compose the answer is free, and not all of it has gone back.
+        assert!(each < PER_MEMBER, "{each} bytes a member in a {dialect:?} session");
+    }
+    assert!(sessions.iter().all(|session| session.got == members));
+
+    source.say(vec![member(members / 2, 2)]);
+    for session in &mut sessions {
+        let begun = start();
+        session.reads();
+        let took = begun.elapsed();
+        assert_eq!(session.got, members + 1, "one member and no other");
+        assert!(took < ONE_CHANGE, "{took:?} for one change");
+    }
+
+    // Who may not have so many is told so, and has cost no more than it may have.
+    let usual = Limits::default().names_per_stream;
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let (before, begun) = (resident(), start());
+        let mut session = Session::new(&source, dialect, usual);
+        session.reads();
+        let (took, more) = (begun.elapsed(), resident().saturating_sub(before));
+        println!("refused {dialect:?} session: {} KiB, {took:?}", more >> 10);
+        assert!(more < REFUSED, "{more} bytes");
+        let end = session.end.expect("an end");
+        assert_eq!(
+            (end.code, end.limit),
+            (Code::ResourceExhausted, Some("names_per_stream"))
+        );
+        assert!(end.message.contains("limits.names_per_stream"), "{end}");
+        assert_eq!(session.got, 0);
+    }
+}
