@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod disks;
 mod explained;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]

@@ -116,6 +116,15 @@ impl Relay {
     }
 
     pub(crate) fn with(upstream: SocketAddr, snapshots: &Path, interval: Duration) -> Self {
+        Self::run(&[], upstream, snapshots, interval)
+    }
+
+    /// One that another command starts in its own place.
+    pub(crate) fn behind(command: &[String], upstream: SocketAddr, snapshots: &Path) -> Self {
+        Self::run(command, upstream, snapshots, Duration::from_millis(100))
+    }
+
+    fn run(command: &[String], upstream: SocketAddr, snapshots: &Path, interval: Duration) -> Self {
         let text = format!(
             "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nsnapshot: {{dir: '{}', interval: {}ms}}\n",
             snapshots.display(),
@@ -128,7 +137,10 @@ impl Relay {
     pub(crate) fn run(name: &str, text: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("warm-{name}.yaml"));
         std::fs::write(&path, text).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_distributary"))
+        let words = [command, &[env!("CARGO_BIN_EXE_distributary").to_owned()]].concat();
+        let (first, rest) = words.split_first().unwrap();
+        let mut child = Command::new(first)
+            .args(rest)
             .args(["serve", "--log-format", "json", "--config"])
             .arg(&path)
             .env_remove("RUST_LOG")
@@ -183,6 +195,11 @@ impl Relay {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// The number of its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends it without a warning.

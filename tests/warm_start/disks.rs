@@ -1,0 +1,164 @@
+//! Disks that are full or take nothing: what the relay says, what clients notice, and what is left of the last good snapshot.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bytes::Bytes;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
+use distributary::proto::google::protobuf::Any;
+
+use crate::plane::{Call, Plane};
+use crate::stage::{self, CDS, Client, Delta, Relay, clusters, directory, eventually};
+use crate::{find, first_run, fresh};
+
+/// Runs what follows in a shell that says this first.
+fn before(script: &str) -> Vec<String> {
+    let script = format!("{script} && exec \"$@\"");
+    ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec()
+}
+
+/// The same where mounts are this process's own affair, if the system lets anybody have that.
+fn with_mounts(script: &str) -> Option<Vec<String>> {
+    for options in ["-m", "-rm"] {
+        let works = Command::new("unshare")
+            .args([options, "mount", "-t", "tmpfs", "none", "/mnt"])
+            .output();
+        if works.is_ok_and(|done| done.status.success()) {
+            let own = ["unshare", options].map(str::to_owned);
+            return Some([own.to_vec(), before(script)].concat());
+        }
+    }
+    // Past the capture of what tests print: what is not tried is said.
+    let words =
+        "\nNOT TRIED: this system allows no mounts (`unshare -m`); `a_file_may_not_grow` has the same failure\n";
+    std::io::stderr().write_all(words.as_bytes()).unwrap();
+    None
+}
+
+/// A cluster of so many bytes.
+fn large(nonce: &str, bytes: usize) -> DeltaDiscoveryResponse {
+    let length = u16::try_from(bytes).unwrap();
+    let low = u8::try_from(length & 0x7f).unwrap() | 0x80;
+    let (middle, high) = (
+        u8::try_from(length >> 7 & 0x7f).unwrap() | 0x80,
+        u8::try_from(length >> 14).unwrap(),
+    );
+    let body = [&b"\x0a\x01a\x7a"[..], &[low, middle, high], &vec![b'x'; bytes]].concat();
+    DeltaDiscoveryResponse {
+        type_url: CDS.to_owned(),
+        nonce: nonce.to_owned(),
+        resources: vec![Resource {
+            name: "a".to_owned(),
+            version: nonce.to_owned(),
+            resource: Some(Any {
+                type_url: CDS.to_owned(),
+                value: Bytes::from(body),
+            }),
+            ..Resource::default()
+        }],
+        ..Default::default()
+    }
+}
+
+/// How large the largest resource of the snapshot in a directory is, if there is a whole one.
+fn largest(dir: &Path) -> Option<usize> {
+    let found = distributary::snapshot::read(&find(dir)?, &Default::default(), stage::now()).unwrap();
+    let slots = found.cut.slots();
+    let states = slots.filter_map(|(_, slot)| slot.wildcard.as_ref());
+    let sizes = states.flat_map(|state| {
+        state
+            .resources()
+            .map(|resource| resource.body().len())
+            .collect::<Vec<_>>()
+    });
+    sizes.max()
+}
+
+/// Waits until it is counted that something could not be written.
+async fn not_written(relay: &Relay) {
+    let counted =
+        |line: &str| line.starts_with("distributary_snapshots_total{result=\"not_written\"} ") && !line.ends_with(" 0");
+    eventually("a count", || relay.admin("/metrics").lines().any(counted).then_some(())).await;
+}
+
+/// A disk that takes small snapshots and no large ones: `dir` is where the files are to be seen from here.
+async fn fills_up(relay: &Relay, plane: &mut Plane, dir: &Path, words: &str) {
+    let client = Client::connect(relay.address).await;
+    let mut delta: Delta = client.open(&fresh()).await;
+    let mut call: Call = plane.call().await;
+    call.delta().await;
+    call.send(&large("1", 200));
+    assert_eq!(delta.next().await.versions.len(), 1);
+    let small = eventually("a snapshot", || largest(dir)).await;
+    assert!((200..300).contains(&small), "{small}");
+
+    call.send(&large("2", 60_000));
+    assert_eq!(delta.next().await.versions.len(), 1, "clients are served all the same");
+    let line = relay.line("no snapshot; clients are served all the same");
+    assert!(line.contains("cannot be written") && line.contains(words), "{line}");
+    not_written(relay).await;
+    assert_eq!(largest(dir), Some(small), "the last good one is there, whole");
+    eventually("the end of what is half-written", || {
+        let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        let mut halves = files.filter(|path| path.extension().is_some_and(|extension| extension == "tmp"));
+        halves.next().is_none().then_some(())
+    })
+    .await;
+
+    // There is room again, and the next interval finds it.
+    call.send(&large("3", 210));
+    assert_eq!(delta.next().await.versions.len(), 1);
+    eventually("the next snapshot", || {
+        largest(dir).filter(|len| *len > small && *len < 300)
+    })
+    .await;
+}
+
+/// A file that may not grow: the system takes a part of it and then no more, as a disk does that fills up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_may_not_grow() {
+    let dir = directory("limited");
+    let mut plane = Plane::start().await;
+    // The signal would end the relay; what is to be seen is the error.
+    let relay = Relay::behind(&before("trap '' XFSZ && ulimit -f 32"), plane.address, &dir);
+    fills_up(&relay, &mut plane, &dir, "File too large").await;
+}
+
+/// A disk that is full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk() {
+    let dir = directory("full");
+    let mount = format!("mount -t tmpfs -o size=32k,mode=700 none '{}'", dir.display());
+    let Some(own) = with_mounts(&mount) else { return };
+    let mut plane = Plane::start().await;
+    let relay = Relay::behind(&own, plane.address, &dir);
+    let seen = PathBuf::from(format!("/proc/{}/root{}", relay.process(), dir.display()));
+    fills_up(&relay, &mut plane, &seen, "No space left on device").await;
+}
+
+/// A disk that can only be read: what is on it is served, and stays as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_can_only_be_read() {
+    let dir = directory("read-only");
+    let mut address = None;
+    let (held, _) = first_run(&mut address, &dir).await;
+    let path = dir.display();
+    let mount = format!("mount --bind '{path}' '{path}' && mount -o remount,bind,ro '{path}'");
+    let Some(own) = with_mounts(&mount) else { return };
+    let before = std::fs::read(find(&dir).unwrap()).unwrap();
+    let relay = Relay::behind(&own, address.unwrap(), &dir);
+    let client = Client::connect(relay.address).await;
+    let mut delta: Delta = client.open(&fresh()).await;
+    assert_eq!(delta.next().await.versions, held);
+
+    let mut plane = Plane::tcp(stage::listen(address.unwrap()).await, h2::server::Builder::new());
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&clusters("n2", &[("a", "2"), ("b", "1")], &[]));
+    assert_eq!(delta.next().await.versions.len(), 1);
+    let line = relay.line("no snapshot; clients are served all the same");
+    assert!(line.contains("Read-only file system"), "{line}");
+    not_written(&relay).await;
+    assert_eq!(std::fs::read(find(&dir).unwrap()).unwrap(), before);
+}
