@@ -271,11 +271,10 @@ impl State {
         if request.resource_names.is_empty() {
             request.resource_names.push(Name::WILDCARD.to_owned());
         }
-        self.fetched = request
-            .resource_names
-            .iter()
-            .map(|name| Name::from(name.as_str()))
-            .collect();
+        // F-04: however the client writes them.
+        let Some(type_url) = &self.method.service else { return };
+        let names = request.resource_names.iter();
+        self.fetched = names.map(|name| Name::read(name, type_url)).collect();
     }
 
     /// A unary request for nothing but what does not exist has that for an answer; a stream would wait for it (B-27).

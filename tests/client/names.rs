@@ -121,6 +121,34 @@ fn quiet_makes_a_collection_whole() {
     assert_eq!(upstream.knows(), "E/d/x=2");
 }
 
+/// C-22, E-07: so is one that comes in SotW from a server that need not send all of it at once; what it leaves out later says
+/// nothing, and what it adds belongs to it.
+#[test]
+fn quiet_makes_a_collection_whole_in_sotw() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &[&long("E/d/*")]);
+    let say = |upstream: &mut Upstream, nonce: &str, puts: &[&str]| {
+        let puts: Vec<String> = puts.iter().map(|put| long(put)).collect();
+        let puts: Vec<&str> = puts.iter().map(String::as_str).collect();
+        upstream.hears_sotw(sotw(EDS, nonce, nonce, &puts));
+        upstream.sent();
+    };
+    say(&mut upstream, "1", &["E/d/x=1"]);
+    upstream.pass(ms(200));
+    say(&mut upstream, "2", &["E/d/y=1"]);
+    upstream.pass(ms(200));
+    assert!(!whole(&upstream));
+    upstream.pass(ms(100));
+    assert!(whole(&upstream));
+    say(&mut upstream, "3", &["E/d/x=2", "E/d/z=1"]);
+    upstream.pass(ms(60_000));
+    assert_eq!(upstream.knows(), "E/d/x=2 E/d/y=1 E/d/z=1");
+    upstream.disconnect();
+    upstream.connect();
+    upstream.sent();
+    upstream.pass(ms(60_000));
+    assert!(whole(&upstream), "what was whole stays so");
+}
+
 fn whole(upstream: &Upstream) -> bool {
     let slot = upstream.cut.slot(&distributary::xds::TypeUrl::new(EDS));
     slot.is_some_and(|slot| slot.named.whole(&long("E/d/*").as_str().into()))

@@ -127,7 +127,7 @@ async fn every_unary_method_answers_once() {
     relay.settles_at(0).await;
 }
 
-/// B-20, K-15: a unary call never invents an empty state. It waits until something is known, or for its deadline.
+/// B-20, F-04, K-15: a unary call never invents an empty state. It waits until something is known, or for its deadline.
 #[tokio::test]
 async fn a_unary_call_waits_for_what_is_not_known_yet() {
     let relay = Relay::start();
@@ -157,6 +157,19 @@ async fn a_unary_call_waits_for_what_is_not_known_yet() {
     let gone = Update::Absent("ghost".into(), Reason::Said);
     relay.publish(&TypeUrl::new(EDS), vec![gone]);
     assert_eq!(ghost.end().await.code, 5);
+
+    // F-04, F-15: the same under an authority that nobody serves, however the name is written.
+    for name in [
+        "xdstp://none/T/x?b=2&a=1",
+        "xdstp://none/T/%78",
+        "xdstp://none/other/x",
+        "xdstp://",
+    ] {
+        let mut nowhere = client.call(path).await;
+        let full_name = "envoy.config.endpoint.v3.ClusterLoadAssignment";
+        nowhere.send(&request(&name.replace("/T/", &format!("/{full_name}/"))));
+        assert_eq!(nowhere.end().await.code, 5, "{name}");
+    }
     relay.settles_at(0).await;
 }
 

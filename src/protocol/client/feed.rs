@@ -112,7 +112,7 @@ impl Feed {
         }
     }
 
-    /// A response came that cannot be answered.
+    /// A response came that cannot be answered, or all are answered.
     pub(super) fn unanswerable(&mut self, now: Instant) {
         self.settle.answered(now);
         self.collections.answered(now);
@@ -211,7 +211,8 @@ impl Feed {
                     self.absolve_others(&mentioned, &mut updates);
                     updates.extend(self.collections.finish_mentioned().into_iter().map(Update::Whole));
                 } else {
-                    self.collections.forget_mentioned();
+                    // What a server without full states leaves out says nothing, and its answer may have several parts.
+                    self.heard(heard, now, &mut updates);
                 }
                 (self.wildcard && self.settle.finish()).then_some(true)
             }

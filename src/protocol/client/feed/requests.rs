@@ -38,6 +38,9 @@ impl Feed {
     /// The next request in SotW.
     pub(in crate::protocol::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
         let (request, joined) = self.line.sotw(&self.type_url, legacy, &self.accepted, now)?;
+        if self.line.answers.is_empty() {
+            self.unanswerable(now);
+        }
         self.asked(joined, now);
         Some(request)
     }
