@@ -62,7 +62,7 @@ impl Cached {
     }
 }
 
-/// One server, over all views of it. A server of several lists shows the same sessions and resources in each.
+/// One server as it stands for one authority, over all views of it. One of several lists shows the same resources in each.
 #[derive(Clone, Debug)]
 pub struct Server {
     /// Its name in logs and metrics.
@@ -79,9 +79,9 @@ pub struct Server {
     pub next_attempt: Option<Instant>,
     /// How many streams to it are open.
     pub streams: usize,
-    /// How many sessions read what it says.
+    /// How many sessions read what it says of the authority's names.
     pub sessions: usize,
-    /// How many sessions read another server, and wait for this one.
+    /// How many sessions read another server for them, and wait for this one.
     pub watching: usize,
     /// What is held of it, by type.
     pub types: BTreeMap<String, Held>,

@@ -113,7 +113,9 @@ impl Overview {
             State::Connecting | State::Unused => used.iter().map(|status| status.since).min(),
         };
         let open = |status: &&&Status| matches!(status.phase, Phase::Open | Phase::Answering);
-        let readers = views.iter().map(|view| view.readers());
+        // Names of old style have no authority.
+        let of = (!authority.is_empty()).then_some(authority);
+        let readers = views.iter().map(|view| view.readers_of(of));
         let (sessions, watching) = readers.fold((0, 0), |(a, b), (reading, watching)| (a + reading, b + watching));
         let mut types = BTreeMap::new();
         views.iter().for_each(|view| hold(view, &mut types));

@@ -73,7 +73,7 @@ impl Scopes {
     /// # Errors
     ///
     /// There would be more views than allowed, and somebody is at each of them.
-    pub fn enter(&self, node: &Arc<Node>, authority: Option<&str>, server: usize) -> Result<Seat, Full> {
+    pub fn enter(&self, node: &Arc<Node>, authority: Option<&Arc<str>>, server: usize) -> Result<Seat, Full> {
         let class = match authority {
             None => self.classes.class(node),
             Some(_) => Classes::default().class(node),
@@ -82,7 +82,7 @@ impl Scopes {
         let mut views = lock(&self.views);
         if let Some(open) = views.open.get(&key) {
             // The place is taken before the lock is released, so that no sweep can come between.
-            let seat = open.view.enter();
+            let seat = Seat::new(open.view.clone(), authority.cloned());
             let first = open.first.clone();
             drop(views);
             if authority.is_none() {
@@ -98,7 +98,7 @@ impl Scopes {
         }
         let heed = self.routes.heed(server);
         let view = View::of(server, heed, key.0.clone(), self.settings);
-        let seat = view.enter();
+        let seat = Seat::new(view.clone(), authority.cloned());
         views.created.push(view.clone());
         let open = Open {
             view,

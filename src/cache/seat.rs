@@ -19,8 +19,8 @@ pub struct Seat {
 }
 
 impl Seat {
-    pub(super) fn new(view: Arc<View>) -> Self {
-        let (number, seated) = view.sets.enter();
+    pub(super) fn new(view: Arc<View>, authority: Option<Arc<str>>) -> Self {
+        let (number, seated) = view.sets.enter(authority);
         Self { view, number, seated }
     }
 

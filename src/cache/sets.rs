@@ -33,6 +33,8 @@ struct Tables {
 #[derive(Default)]
 pub(super) struct Seated {
     pub(super) bell: Bell,
+    /// The authority for whose names the session reads here; `None`: names of old style.
+    authority: Option<Arc<str>>,
     /// Whether it reads another view, and waits here for a reason to read this one.
     watches: AtomicBool,
     /// Whether its session has seats at the views of other servers as well.
@@ -42,6 +44,10 @@ pub(super) struct Seated {
 }
 
 impl Seated {
+    pub(super) fn authority(&self) -> Option<&str> {
+        self.authority.as_deref()
+    }
+
     /// Whether its session reads another view.
     pub(super) fn watches(&self) -> bool {
         self.watches.load(Ordering::Relaxed)
@@ -105,8 +111,11 @@ pub(super) enum Own {
 }
 
 impl Sets {
-    pub(super) fn enter(&self) -> (u32, Arc<Seated>) {
-        let seated = Arc::new(Seated::default());
+    pub(super) fn enter(&self, authority: Option<Arc<str>>) -> (u32, Arc<Seated>) {
+        let seated = Arc::new(Seated {
+            authority,
+            ..Seated::default()
+        });
         let place = Place {
             seated: seated.clone(),
             has: Vec::new(),

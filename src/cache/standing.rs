@@ -57,9 +57,22 @@ impl View {
     /// How many sessions read this view, and how many only watch it.
     #[must_use]
     pub fn readers(&self) -> (usize, usize) {
+        self.readers_if(|_| true)
+    }
+
+    /// How many read and how many watch it for the names of one authority, or for names of old style.
+    #[must_use]
+    pub fn readers_of(&self, authority: Option<&str>) -> (usize, usize) {
+        self.readers_if(|seated| seated.authority() == authority)
+    }
+
+    fn readers_if(&self, counts: impl Fn(&Seated) -> bool) -> (usize, usize) {
         let sets = self.sets.read();
-        let watching = sets.iter().filter(|(_, seated)| seated.watches()).count();
-        (sets.len() - watching, watching)
+        let counted = sets.iter().filter(|(_, seated)| counts(seated));
+        counted.fold((0, 0), |(reading, watching), (_, seated)| match seated.watches() {
+            true => (reading, watching + 1),
+            false => (reading + 1, watching),
+        })
     }
 
     /// What somebody wants and of which nothing is known.

@@ -141,7 +141,7 @@ impl View {
     /// A place for one more session.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Seat {
-        Seat::new(self.clone())
+        Seat::new(self.clone(), None)
     }
 
     /// How many sessions there are.

@@ -191,7 +191,7 @@ impl Binding {
         patience: Duration,
     ) -> Result<Self, Full> {
         let first = route.servers.first();
-        let seat = first.map(|server| scopes.enter(node, authority.map(AsRef::as_ref), *server));
+        let seat = first.map(|server| scopes.enter(node, authority, *server));
         Ok(Self {
             authority: authority.cloned(),
             fallback: Fallback::new(route.servers.len(), route.reachability_only, patience),
@@ -255,7 +255,7 @@ impl Binding {
         let Some(next) = self.servers.get(self.seats.len()) else {
             return false;
         };
-        let seat = scopes.enter(node, authority, *next).and_then(|seat| {
+        let seat = scopes.enter(node, self.authority.as_ref(), *next).and_then(|seat| {
             seat.watch(true);
             server.wants(authority).try_for_each(|want| seat.want(&want))?;
             Ok(seat)

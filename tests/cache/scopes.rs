@@ -120,6 +120,25 @@ fn a_view_knows_the_relays_before_it() {
     assert_eq!(scopes.relays(second.view()), ["edge", "zone"]);
 }
 
+/// G-15, G-17: of a server that answers for several authorities it is known for which of them how many sessions read it.
+#[test]
+fn readers_are_counted_for_each_authority() {
+    let scopes = by_cluster(0);
+    let of = |authority: &str| Some(Arc::from(authority));
+    let (a, b): (Option<Arc<str>>, _) = (of("a"), of("b"));
+    let seats = [None, a.as_ref(), a.as_ref(), b.as_ref()].map(|of| scopes.enter(&node("x"), of, 0).unwrap());
+    seats[2].watch(true);
+    let count = |authority: Option<&str>| {
+        let views = scopes.all();
+        let counts = views.iter().map(|view| view.readers_of(authority));
+        counts.fold((0, 0), |(a, b), (reading, watching)| (a + reading, b + watching))
+    };
+    assert_eq!(
+        [None, Some("a"), Some("b"), Some("c")].map(count),
+        [(1, 0), (1, 1), (1, 0), (0, 0)]
+    );
+}
+
 /// K-02: that clients who differ share a view is said once, with the key that would separate them.
 #[test]
 fn sharing_is_said_once() {
