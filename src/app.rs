@@ -21,7 +21,6 @@ use crate::cache::{Library, Scopes, View};
 use crate::config::{self, Address, Config, ListenerTls, Source};
 use crate::downstream::{self, Handshakes, Places, Shared};
 use crate::json::{SchemaError, Schemas};
-use crate::protocol::come_through;
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
 use crate::tls::{self, BadFile};
@@ -201,7 +200,6 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
     loop {
         for view in scopes.take_created() {
             let node = scopes.presented(view.class()).over(&config.node);
-            let node = come_through(node, scopes.relays(&view));
             let warm = warm.cloned();
             match servers.get(view.server()) {
                 Some(Fed::Grpc(target, settings)) => {

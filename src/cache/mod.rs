@@ -27,6 +27,7 @@ mod shard;
 mod slab;
 pub mod standing;
 mod stock;
+mod through;
 mod woken;
 
 pub use bell::{Bell, Driver};

@@ -83,6 +83,7 @@ impl Scopes {
         if let Some(open) = views.open.get(&key) {
             // The place is taken before the lock is released, so that no sweep can come between.
             let seat = Seat::new(open.view.clone(), authority.cloned());
+            open.view.come_through(&node.relays);
             let first = open.first.clone();
             drop(views);
             if authority.is_none() {
@@ -99,6 +100,7 @@ impl Scopes {
         let heed = self.routes.heed(server);
         let view = View::of(server, heed, key.0.clone(), self.settings);
         let seat = Seat::new(view.clone(), authority.cloned());
+        view.come_through(&node.relays);
         views.created.push(view.clone());
         let open = Open {
             view,
@@ -126,14 +128,6 @@ impl Scopes {
     #[must_use]
     pub fn presented(&self, class: &Class) -> Presented {
         self.classes.presented(class)
-    }
-
-    /// K-25: the relays that the first client at a view came through, if it is still there.
-    #[must_use]
-    pub fn relays(&self, view: &View) -> Vec<String> {
-        let views = lock(&self.views);
-        let open = views.open.get(&(view.class().clone(), view.server()));
-        open.map(|open| open.first.relays.clone()).unwrap_or_default()
     }
 
     /// All views, in the order of their classes and servers.

@@ -17,6 +17,7 @@ use super::replaced::Replaced;
 use super::seat::Seat;
 use super::sets::{Set, Sets};
 use super::standing::Heed;
+use super::through::Through;
 use super::woken::Woken;
 use crate::xds::{Baselines, Changes, Class, Cut, Name, Slot, Target, TypeUrl, Update, Want};
 
@@ -41,6 +42,7 @@ pub struct View {
     pub(super) unsettled: Mutex<Vec<u32>>,
     pub(super) writer: Mutex<Replaced>,
     pub(super) interest: Notify,
+    pub(super) through: Through,
     closed: AtomicBool,
     /// Whether another server has stood in for this one since its last stream began.
     pub(super) superseded: AtomicBool,
@@ -100,6 +102,7 @@ impl View {
             unsettled: Mutex::default(),
             writer: Mutex::default(),
             interest: Notify::new(),
+            through: Through::default(),
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
             checked: AtomicU64::new(0),

@@ -87,6 +87,16 @@ impl Place {
         outcome
     }
 
+    /// K-25: the client may have come through more relays than it said at first.
+    pub fn meet(&mut self, node: &Arc<Node>) {
+        if Arc::ptr_eq(&self.node, node) {
+            return;
+        }
+        self.node = node.clone();
+        let seats = self.bindings().flat_map(|binding| &binding.seats);
+        seats.for_each(|seat| seat.view().come_through(&node.relays));
+    }
+
     /// What has rung since the last call; the task is woken when anything rings again.
     pub fn poll_bells(&mut self, cx: &mut Context<'_>) -> Rung {
         match &mut self.reader {

@@ -286,10 +286,11 @@ impl State {
     }
 
     fn enter(&mut self) -> Result<(), Status> {
-        if self.place.is_some() {
+        let Some(node) = self.server.node() else { return Ok(()) };
+        if let Some(place) = &mut self.place {
+            place.meet(node);
             return Ok(());
         }
-        let Some(node) = self.server.node() else { return Ok(()) };
         let patience = self.shared.settings.protocol.timers.unanswered;
         let place = Place::enter(&self.shared.scopes, node, patience).map_err(|full| self.full(full))?;
         self.place = Some(place);

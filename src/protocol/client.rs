@@ -8,6 +8,7 @@ mod answers;
 mod awaited;
 mod collections;
 mod feed;
+mod greeting;
 mod ingest;
 mod kept;
 mod line;
@@ -273,7 +274,9 @@ impl Client {
         // D-08: answers before everything else.
         let due = |type_url: &&TypeUrl| self.feeds.get(*type_url).is_some_and(|feed| feed.line.answers.due(now));
         let answer = self.agenda.answers().find(due);
-        let type_url = answer.or_else(|| self.agenda.change())?.clone();
+        let Some(type_url) = answer.or_else(|| self.agenda.change()).cloned() else {
+            return self.greet_again();
+        };
         let feed = self.feeds.get_mut(&type_url)?;
         // E-20: the legacy form, which every server knows, where it means the wildcard and the type was never named.
         let legacy = type_url.traits().wildcard && !forgetful;
@@ -324,20 +327,6 @@ impl Client {
         }
         self.note(type_url);
         changes.into_iter().collect()
-    }
-
-    /// E-01: the node is in the first message of a stream only.
-    fn introduce(&mut self, request: &mut Request) {
-        let Some(stream) = &mut self.stream else {
-            return;
-        };
-        if !std::mem::replace(&mut stream.node_sent, true) {
-            let node = Some(self.node.clone());
-            match request {
-                Request::Sotw(request) => request.node = node,
-                Request::Delta(request) => request.node = node,
-            }
-        }
     }
 
     fn patience(&self) -> Patience {

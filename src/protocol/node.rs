@@ -19,12 +19,8 @@ const DEPTH_MAX: usize = 16;
 pub fn read_node(node: &core::Node) -> Node {
     let locality = node.locality.clone().unwrap_or_default();
     let mut metadata = BTreeMap::new();
-    let mut relays = Vec::new();
     if let Some(members) = &node.metadata {
         flatten("", members, 0, &mut metadata);
-        if let Some(Kind::ListValue(list)) = members.fields.get(RELAYS).and_then(|value| value.kind.as_ref()) {
-            relays = list.values.iter().filter_map(text).collect();
-        }
     }
     Node {
         id: node.id.as_str().into(),
@@ -36,9 +32,18 @@ pub fn read_node(node: &core::Node) -> Node {
         },
         metadata,
         features: Features::read(node.client_features.iter().map(String::as_str)),
-        relays,
+        relays: relays(node),
         user_agent: node.user_agent_name.clone(),
         parameters: parameters(node),
+    }
+}
+
+/// The relays that a request has come through (K-25).
+pub(super) fn relays(node: &core::Node) -> Vec<String> {
+    let members = node.metadata.as_ref().and_then(|members| members.fields.get(RELAYS));
+    match members.and_then(|value| value.kind.as_ref()) {
+        Some(Kind::ListValue(list)) => list.values.iter().filter_map(text).collect(),
+        Some(_) | None => Vec::new(),
     }
 }
 

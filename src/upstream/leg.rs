@@ -281,6 +281,10 @@ impl Talk for Leg {
         self.superseded = true;
     }
 
+    fn come_through(&mut self, relays: &[String]) {
+        self.client.handle_relays(relays.to_vec());
+    }
+
     fn board(&self) -> &Board {
         &self.board
     }

@@ -44,6 +44,8 @@ pub trait Talk: Send {
     fn standing(&self) -> Option<Standing>;
     /// Another server stands in.
     fn supersede(&mut self);
+    /// K-25: what is asked is asked by these relays as well.
+    fn come_through(&mut self, relays: &[String]);
 
     /// Where its status is written.
     fn board(&self) -> &Board;
@@ -94,6 +96,10 @@ impl<L: Talk> Writer<L> {
         if self.view.take_superseded() {
             self.main.supersede();
             self.aside.supersede();
+        }
+        if let Some(relays) = self.view.take_relays() {
+            self.main.come_through(&relays);
+            self.aside.come_through(&relays);
         }
         let wants = self.view.take_wants(now());
         for want in wants {

@@ -3,8 +3,6 @@
 //! The figures are those of a process of its own, so that nobody else's memory is in them. `MEMBERS=1000000` for a million, with
 //! `cargo test --release --test cache -- --nocapture globs`.
 
-#![expect(clippy::print_stdout, reason = "figures for people")]
-
 use std::collections::BTreeSet;
 use std::process::Command;
 

@@ -50,7 +50,6 @@ fn a_relay_behind_a_relay() {
         }),
         ..Node::default()
     };
-    let node = distributary::protocol::come_through(node, vec!["edge".to_owned()]);
     let settings = distributary::protocol::ClientSettings {
         types: distributary::xds::Types::default(),
         relay_id: "zone".to_owned(),
@@ -60,6 +59,7 @@ fn a_relay_behind_a_relay() {
     };
     let mut upstream = Upstream::new(Dialect::Delta);
     upstream.client = distributary::protocol::Client::new(settings.into(), Dialect::Delta, node);
+    upstream.client.handle_relays(vec!["edge".to_owned()]);
     upstream.want(CDS, "*");
     upstream.connect();
     let Some(Request::Delta(request)) = upstream.client.poll_request(upstream.now) else {
@@ -68,6 +68,38 @@ fn a_relay_behind_a_relay() {
     let read = read_node(&request.node.unwrap());
     assert_eq!(read.relays, ["edge", "zone"]);
     assert_eq!(read.metadata.get("TENANT").map(String::as_str), Some("t"));
+}
+
+/// K-25, C-04, E-01: a relay that comes later is told of on the same stream, in a request that says nothing else; in SotW, where
+/// there is no such request, with the next one.
+#[test]
+fn a_relay_that_comes_later() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = Upstream::streaming(dialect, CDS, &["*"]);
+        let late = || vec!["edge".to_owned()];
+        upstream.client.handle_relays(late());
+        let request = upstream.client.poll_request(upstream.now);
+        let node = match request {
+            Some(Request::Delta(request)) => {
+                let names = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
+                assert!(names.0.is_empty() && names.1.is_empty());
+                assert_eq!((request.type_url.as_str(), request.response_nonce.as_str()), (CDS, ""));
+                assert!(request.initial_resource_versions.is_empty());
+                request.node
+            }
+            Some(Request::Sotw(request)) => unreachable!("{request:?}"),
+            None => {
+                assert_eq!(dialect, Dialect::Sotw);
+                upstream.hears_sotw(sotw(CDS, "1", "1", &["a=1"]));
+                let Some(Request::Sotw(request)) = upstream.client.poll_request(upstream.now) else {
+                    unreachable!("an answer");
+                };
+                request.node
+            }
+        };
+        assert_eq!(read_node(&node.unwrap()).relays, ["edge", "relay-1"]);
+        assert_eq!(upstream.client.poll_request(upstream.now), None);
+    }
 }
 
 /// E-04, G-19: the stream is lost and nothing changes; the next one begins with the names and the versions held.

@@ -85,6 +85,29 @@ fn a_loop_is_refused() {
     );
 }
 
+/// K-25: a loop that is closed later is seen when the request says so; nobody else is concerned.
+#[test]
+fn a_loop_that_is_closed_later() {
+    both(
+        "
+        origin put cds a@1
+        client via relay-0
+        client subscribe cds
+        client <- cds [a@1], ack
+        second subscribe cds
+        second <- cds [a@1], ack
+        client via relay-2 relay-0
+        client renames itself
+        client subscribe eds
+        client via relay-2 relay-1
+        client subscribe cds
+        client ends FailedPrecondition has already come through relay `relay-1`
+        origin put cds a@2
+        second <- cds [a@2], ack
+        ",
+    );
+}
+
 /// B-02: limits are refused with the name of the key that raises them.
 #[test]
 fn limits_are_named() {

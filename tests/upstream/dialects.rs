@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use distributary::config::Transport;
+use distributary::protocol::read_node;
 use distributary::upstream::Phase;
 use distributary::xds::Dialect;
 use tonic::Code;
@@ -55,6 +56,25 @@ async fn delta_is_the_default() {
         .await;
     assert_eq!((status.dialect, status.error), (Dialect::Delta, None));
     assert_eq!(relay.metrics.responses.get(), 1);
+}
+
+/// K-25: relays that come later are told of on the stream that is there.
+#[tokio::test]
+async fn a_relay_that_comes_later() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    assert_eq!(read_node(&call.delta().await.node.unwrap()).relays, ["relay-1"]);
+    relay.view.come_through(&["edge".to_owned()]);
+    let again = call.delta().await;
+    assert_eq!(
+        (again.type_url.as_str(), again.resource_names_subscribe.len()),
+        (EDS, 0)
+    );
+    assert_eq!(read_node(&again.node.unwrap()).relays, ["edge", "relay-1"]);
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    assert_eq!(call.delta().await.node, None);
 }
 
 /// a server entry can ask for state of the world.

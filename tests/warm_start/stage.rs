@@ -116,25 +116,29 @@ impl Relay {
     }
 
     pub(crate) fn with(upstream: SocketAddr, snapshots: &Path, interval: Duration) -> Self {
-        Self::run(&[], upstream, snapshots, interval)
+        Self::snapshotting(&[], upstream, snapshots, interval)
     }
 
     /// One that another command starts in its own place.
     pub(crate) fn behind(command: &[String], upstream: SocketAddr, snapshots: &Path) -> Self {
-        Self::run(command, upstream, snapshots, Duration::from_millis(100))
+        Self::snapshotting(command, upstream, snapshots, Duration::from_millis(100))
     }
 
-    fn run(command: &[String], upstream: SocketAddr, snapshots: &Path, interval: Duration) -> Self {
+    fn snapshotting(command: &[String], upstream: SocketAddr, snapshots: &Path, interval: Duration) -> Self {
         let text = format!(
             "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nsnapshot: {{dir: '{}', interval: {}ms}}\n",
             snapshots.display(),
             interval.as_millis()
         );
-        Self::run(&format!("{}-{}", upstream.port(), interval.as_millis()), &text)
+        Self::execute(command, &format!("{}-{}", upstream.port(), interval.as_millis()), &text)
     }
 
     /// With this configuration, which has listeners and an admin address of any port.
     pub(crate) fn run(name: &str, text: &str) -> Self {
+        Self::execute(&[], name, text)
+    }
+
+    fn execute(command: &[String], name: &str, text: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("warm-{name}.yaml"));
         std::fs::write(&path, text).unwrap();
         let words = [command, &[env!("CARGO_BIN_EXE_distributary").to_owned()]].concat();

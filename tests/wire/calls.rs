@@ -1,6 +1,9 @@
 //! What is asked of a call before a discovery stream begins, and the small services.
 
+use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
+use distributary::protocol::RELAYS;
 use distributary::telemetry::Status;
 use distributary::wire::message;
 use distributary::xds::Dialect;
@@ -13,7 +16,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::support::client::{Call, Half};
 use crate::support::messages::{Subscriber, node, sotw};
-use crate::support::{ADS, CDS, Relay, raw};
+use crate::support::{ADS, CDS, Relay, raw, until};
 
 const STREAM: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 const GRPC: (&str, &str) = ("content-type", "application/grpc");
@@ -126,7 +129,7 @@ async fn http_1_is_told_that_grpc_needs_http_2() {
         );
     }
     let settled = || relay.open() == (0, 0);
-    crate::support::until(settled, || "connections stay".to_owned()).await;
+    until(settled, || "connections stay".to_owned()).await;
 }
 
 /// gzip is accepted; any other encoding is UNIMPLEMENTED and learns what is accepted.
@@ -287,4 +290,56 @@ async fn headers_come_before_anything_is_known() {
     assert!(call.is_silent().await);
     relay.put(CDS, &["a"], "late");
     assert_eq!(sotw(call.next().await.unwrap()).bodies, ["late"]);
+}
+
+/// K-25: a client that comes through more relays than it said at first is heard of where the view's server is asked, and one that
+/// comes through this very relay by then is sent away, and nobody else.
+#[tokio::test]
+async fn relays_that_come_later() {
+    let relay = Relay::start();
+    relay.put(CDS, &["a"], "first");
+    let client = relay.connect().await;
+    let through = |relays: &[&str]| {
+        let text = |relay: &&str| Value {
+            kind: Some(Kind::StringValue((*relay).to_owned())),
+        };
+        let list = Kind::ListValue(ListValue {
+            values: relays.iter().map(text).collect(),
+        });
+        let fields = [(RELAYS.to_owned(), Value { kind: Some(list) })].into();
+        DiscoveryRequest {
+            node: Some(Node {
+                metadata: Some(Struct { fields }),
+                ..node()
+            }),
+            ..request()
+        }
+    };
+    let mut other = Subscriber::new(client.call(STREAM).await, Dialect::Sotw, CDS);
+    other.subscribe(&[]);
+    assert_eq!(other.take().await.bodies, ["first"]);
+    let mut call = client.call(STREAM).await;
+    for (relays, heard) in [
+        (&["edge"][..], &["edge"][..]),
+        (&["edge", "region"], &["edge", "region"]),
+    ] {
+        call.send(&through(relays));
+        let mut last = None;
+        let told = || relay.shared.scopes.all().iter().find_map(|view| view.take_relays());
+        until(
+            || {
+                last = told().or(last.take());
+                last.as_deref().is_some_and(|last| last == heard)
+            },
+            || format!("{heard:?} is not heard"),
+        )
+        .await;
+    }
+    assert_eq!(sotw(call.next().await.unwrap()).bodies, ["first"]);
+    let own = relay.shared.settings.protocol.relay_id.clone();
+    call.send(&through(&["edge", &own]));
+    let ended = call.end().await;
+    assert_eq!(ended.code, 9, "{ended:?}");
+    relay.put(CDS, &["a"], "second");
+    assert_eq!(other.take().await.bodies, ["second"]);
 }

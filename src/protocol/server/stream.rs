@@ -13,7 +13,7 @@ use super::subscription::{Status, Subscription};
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
 use crate::protocol::end::{Code, End};
-use crate::protocol::node::{parameters, read_node};
+use crate::protocol::node::{parameters, read_node, relays};
 use crate::protocol::settings::Settings;
 use crate::xds::{Answers, Cut, Dialect, Dirty, Node, Sight, TypeUrl, Want};
 
@@ -221,7 +221,18 @@ impl Server {
 
     /// B-01: the node of the first request counts for the whole stream.
     fn greet(&mut self, node: Option<&core::Node>) -> Result<(), End> {
+        // K-25: a chain of relays that leads back to this one would feed on itself, whenever it was closed.
+        let through = node.map(relays).unwrap_or_default();
+        if through.contains(&self.settings.relay_id) {
+            let id = &self.settings.relay_id;
+            let message =
+                format!("loop: the request has already come through relay `{id}`; its upstream leads back to it");
+            return Err(End::new(Code::FailedPrecondition, message));
+        }
         if let Some(known) = &mut self.node {
+            if !through.iter().all(|relay| known.relays.contains(relay)) {
+                Arc::make_mut(known).relays = through;
+            }
             // B-01: of the identity nothing changes any more, but what the client says of itself may.
             let new = node.map(parameters).filter(|new| *new != known.parameters);
             if let Some(new) = new {
@@ -239,13 +250,6 @@ impl Server {
                 return Err(End::invalid(message));
             }
         };
-        // K-25: a chain of relays that leads back to this one would feed on itself.
-        if node.relays.contains(&self.settings.relay_id) {
-            let id = &self.settings.relay_id;
-            let message =
-                format!("loop: the request has already come through relay `{id}`; its upstream leads back to it");
-            return Err(End::new(Code::FailedPrecondition, message));
-        }
         self.node = Some(Arc::new(node));
         Ok(())
     }

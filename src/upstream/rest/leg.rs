@@ -217,6 +217,10 @@ impl Talk for PollLeg {
         self.poller.handle_superseded();
     }
 
+    fn come_through(&mut self, relays: &[String]) {
+        self.poller.handle_relays(relays.to_vec());
+    }
+
     fn board(&self) -> &Board {
         &self.board
     }

@@ -121,6 +121,11 @@ impl Poller {
         self.topics.values_mut().for_each(|topic| topic.changed = true);
     }
 
+    /// K-25: what is asked here is asked by these relays as well; the next poll says so.
+    pub fn handle_relays(&mut self, relays: Vec<String>) {
+        self.client.handle_relays(relays);
+    }
+
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
         let mut changes = self.client.handle_timeout(now);

@@ -227,7 +227,7 @@ impl World {
         for view in created {
             let Some(upper) = &self.zones[server].upper else { return };
             let node = upper.scopes.presented(view.class()).over(&relay_node());
-            let node = come_through(node, upper.scopes.relays(&view));
+            let node = come_through(node, view.take_relays().unwrap_or_default());
             self.log(|| format!("upstream {origin}: a view of the relay above begins"));
             self.zones[origin].attach(view, node);
         }
