@@ -40,6 +40,17 @@ class Relay(Process):
         command = [self.program, "bootstrap", *arguments, "--relay", self.address]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
 
+    def kill(self):
+        """Ends it without a warning."""
+        self.child.kill()
+        self.stop()
+
+    def snapshot_has(self, folder, kind, *names):
+        """Whether the one snapshot in the folder has all of this."""
+        files = list(folder.glob("*.snapshot"))
+        command = [self.program, "get", kind, *names, "-o", "name", "--snapshot", *files]
+        return len(files) == 1 and subprocess.run(command, capture_output=True, timeout=20).returncode == 0
+
     def drain(self):
         """K-26: asked to end, it does so by itself, cleanly."""
         self.stop(within=25)

@@ -96,3 +96,38 @@ def client_before_control_plane(world):
     eventually("grpc-go's stream ended", client.lost_streams, within=14)
     successor(world).apply(put=service("shop", world.backends.grpc["a"]))
     world.watch(client.records["xds:///shop"]).reaches("a")
+
+
+@scenario("G-19, G-20, K-09, K-16, L-17", AGGREGATED, relay_only=RELAY)
+def fresh_envoy_from_a_snapshot(world, dialect):
+    """The control plane is away and the relay was killed: an Envoy that never was here is served from the snapshot, and of what
+    the control plane says when it is back gets the difference alone."""
+    world.control_plane.apply(put=single_cluster(world, dialect, "a"))
+    folder = world.logs / "snapshots"
+    text = (f"upstream: {{ xds_servers: [{{ server_uri: 'http://{world.control_plane.address}' }}] }}\n"
+            f"snapshot: {{ dir: '{folder}', interval: 100ms }}\n")
+    relay = world.start_relay(None, text=text)
+    first = world.envoy(dialect, "first").ready()
+    for kind, *names in (("cds",), ("lds",), ("eds", "x"), ("rds", "main")):
+        eventually(f"{kind} is in the snapshot", lambda: relay.snapshot_has(folder, kind, *names))
+    first.stop()
+    world.control_plane.stop()
+    relay.kill()
+
+    relay = world.start_relay(None, text=text, address=relay.address)  # It is ready because of its snapshot.
+    fresh = world.envoy(dialect, "fresh").ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    eventually("the relay says that it serves from its snapshot", lambda: "distributary_stale_serving 4" in relay.page("/metrics"))
+    counts = [f"{kind}.update_success" for kind in ("cluster_manager.cds", "listener_manager.lds")]
+    before = {count: fresh.stat(count) for count in counts}
+
+    changed = [make.endpoints("x", world.backends.http["b"])]
+    successor(world).apply(put=[*single_cluster(world, dialect, "a"), *changed])
+    traffic.reaches("b")
+    eventually("nothing is stale", lambda: "distributary_stale_serving 0" in relay.page("/metrics"))
+    for count in counts:
+        if fresh.stat(count) != before[count]:
+            raise Failed(f"{count}: what did not change was sent again")
+    world.control_plane.apply(put=[make.cluster("x", dialect.source(), "4s")])
+    eventually("the changed cluster is active", lambda: fresh.clusters()["x"]["connect_timeout"] == "4s")
