@@ -19,6 +19,7 @@ pub(super) struct Accounts {
     dialect: Dialect,
     types: Vec<(TypeUrl, Arc<TypeMetrics>)>,
     expired_gates: u64,
+    ambiguous: u64,
 }
 
 impl Accounts {
@@ -29,6 +30,7 @@ impl Accounts {
             dialect,
             types: Vec::new(),
             expired_gates: 0,
+            ambiguous: 0,
         };
         accounts.streams().inc();
         accounts
@@ -76,6 +78,13 @@ impl Accounts {
             .gates_expired
             .inc_by(expired.saturating_sub(self.expired_gates));
         self.expired_gates = expired;
+    }
+
+    /// So often the client was sent one of several variants that it matches.
+    pub(super) fn choices(&mut self, ambiguous: u64) {
+        let new = ambiguous.saturating_sub(self.ambiguous);
+        self.metrics.ambiguous_variants.inc_by(new);
+        self.ambiguous = ambiguous;
     }
 
     fn of(&mut self, type_url: &TypeUrl) -> Arc<TypeMetrics> {

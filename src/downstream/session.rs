@@ -180,6 +180,7 @@ impl State {
         self.accounts.gates(self.server.expired_gates());
         self.note_looked(response.as_ref());
         if let Some(response) = response {
+            self.accounts.choices(self.server.ambiguous());
             self.written += 1;
             if self.method.fetch {
                 self.end = Some(Status::ok(""));

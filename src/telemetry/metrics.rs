@@ -34,6 +34,8 @@ pub struct Metrics {
     pub views: Gauge,
     /// Times that a listener or route went out because its wait for clusters and endpoints ran out.
     pub gates_expired: Counter,
+    /// F-16: resources sent that are one of several variants which the client matches.
+    pub ambiguous_variants: Counter,
     /// Times that a client's wait for its control plane ran out.
     pub unanswered: Counter,
     /// Types of views that serve what a snapshot said, on which the server has not spoken yet.
@@ -118,6 +120,7 @@ impl Metrics {
             streams_sotw: families.streams("sotw"),
             views: families.views.clone(),
             gates_expired: families.gates_expired.clone(),
+            ambiguous_variants: families.ambiguous_variants.clone(),
             unanswered: families.unanswered.clone(),
             stale_serving: families.stale_serving.clone(),
             snapshots: SnapshotMetrics {

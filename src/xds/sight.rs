@@ -107,6 +107,14 @@ impl<'a> Glimpse<'a> {
         }
     }
 
+    /// Whether the client matches several variants of a name (F-16).
+    #[must_use]
+    pub fn ambiguous(self, name: &Name) -> bool {
+        let own = self.audience.and_then(|own| own.parameters(name));
+        let named = self.slot(name).map(|slot| &slot.named);
+        own.zip(named).is_some_and(|(own, named)| named.ambiguous(name, own))
+    }
+
     /// The resource of this name, if it exists.
     #[must_use]
     pub fn resource(self, name: &Name) -> Option<&'a Arc<Resource>> {

@@ -206,6 +206,12 @@ impl State {
         self.variants.choose(name, parameters, plain)
     }
 
+    /// Whether a client that says this of itself matches several variants of a name (F-16).
+    #[must_use]
+    pub fn ambiguous(&self, name: &Name, parameters: &Parameters) -> bool {
+        self.variants.ambiguous(name, parameters)
+    }
+
     /// What is wrong with a name (E-09).
     #[must_use]
     pub fn error(&self, name: &Name) -> Option<&Arc<ResourceError>> {

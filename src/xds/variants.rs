@@ -25,11 +25,14 @@ impl Variants {
     ) -> Option<&'a Known> {
         let Some(variants) = self.0.get(name) else { return plain };
         // F-16: of several that match, the first by its version, so that every replica takes the same.
-        let allows = |known: &&Known| {
-            let constraints = resource(known).and_then(|resource| resource.constraints());
-            parameters.is_some_and(|own| constraints.is_some_and(|constraints| constraints.allow(own)))
-        };
-        variants.iter().find(allows).or(plain).or(Some(&NOT_FOR_YOU))
+        let found = parameters.and_then(|own| variants.iter().find(|known| allows(known, own)));
+        found.or(plain).or(Some(&NOT_FOR_YOU))
+    }
+
+    /// Whether several variants of a name are for a client that says this of itself.
+    pub(super) fn ambiguous(&self, name: &Name, parameters: &Parameters) -> bool {
+        let variants = self.0.get(name).into_iter().flat_map(|all| all.iter());
+        variants.filter(|known| allows(known, parameters)).nth(1).is_some()
     }
 
     /// Adds a variant in the place of one with the same constraints. Whether that is a change.
@@ -69,6 +72,11 @@ impl Variants {
         let others = all.filter(|known| resource(known).is_some_and(|one| one.constraints() != like.constraints()));
         others.cloned().collect()
     }
+}
+
+fn allows(known: &Known, parameters: &Parameters) -> bool {
+    let constraints = resource(known).and_then(|resource| resource.constraints());
+    constraints.is_some_and(|constraints| constraints.allow(parameters))
 }
 
 fn resource(known: &Known) -> Option<&Arc<Resource>> {

@@ -110,7 +110,10 @@ impl Stage {
     }
 
     fn resource(&self, env: &str, body: &str) -> Arc<Resource> {
-        let constraints = (!env.is_empty()).then(|| is("env", Some(env)));
+        self.variant((!env.is_empty()).then(|| is("env", Some(env))), body)
+    }
+
+    fn variant(&self, constraints: Option<DynamicParameterConstraints>, body: &str) -> Arc<Resource> {
         let type_url = TypeUrl::new(EDS);
         let parts = ResourceParts {
             type_url: &type_url,
@@ -287,4 +290,35 @@ fn said_with_a_name() {
     );
     stage.subscribes(None);
     assert_eq!(stage.hears(None), ["a=3"]);
+}
+
+/// F-16: of several variants that match it is the same one whatever the order in which they came, and that is counted; of one, or of
+/// none that matches, nothing is.
+#[test]
+fn several_match() {
+    let mut sent = Vec::new();
+    for turned in [false, true] {
+        let mut stage = Stage::new();
+        let [exact, any] = [Some("prod"), None].map(|value| stage.variant(Some(is("env", value)), "body"));
+        let mut all = vec![Update::Put(exact.clone(), None), Update::Put(any, None)];
+        if turned {
+            all.reverse();
+        }
+        stage.publish(all);
+        stage.subscribes(Some("prod"));
+        let sight = Sight::from(Arc::new(stage.cut.clone()));
+        let response = stage.server.poll_response(&sight, &Unshared { chunk: 1 }, stage.now);
+        let response = response.expect("a response");
+        sent.push(response.batch.items_of(0)[0].resource.version());
+        assert_eq!(stage.server.ambiguous(), 1);
+
+        // Somebody else matches one alone, and nobody's choice is counted for what it does not match.
+        let mut other = Stage::new();
+        std::mem::swap(&mut other.cut, &mut stage.cut);
+        other.subscribes(Some("test"));
+        let response = other.server.poll_response(&sight, &Unshared { chunk: 1 }, other.now);
+        assert!(response.is_some());
+        assert_eq!(other.server.ambiguous(), 0);
+    }
+    assert_eq!(sent[0], sent[1]);
 }

@@ -52,6 +52,15 @@ impl Subscription {
         }
     }
 
+    /// F-16: counts for how many of these the client matches several variants.
+    pub(super) fn note_choices(&mut self, items: &BTreeMap<Name, Item>, slot: Glimpse<'_>) {
+        if self.audience.is_some() {
+            let chosen = items.values().filter(|item| item.resource.constraints().is_some());
+            let several = chosen.filter(|item| slot.ambiguous(item.resource.name()));
+            self.ambiguous += several.count() as u64;
+        }
+    }
+
     /// C-23: the variants that the client holds and that go with this response, by name: what they demand.
     pub(super) fn withdrawn(
         &self,

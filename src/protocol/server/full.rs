@@ -196,6 +196,7 @@ impl Subscription {
         }
         self.beats.retain(|name, _| items.contains_key(name));
         self.note_beats(&items, slot);
+        self.note_choices(&items, slot);
         // B-31: what is listed has no error.
         let (errors, _) = self.tell_errors(errors, &items, slot);
         let batch = self

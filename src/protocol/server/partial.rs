@@ -312,6 +312,7 @@ impl Subscription {
         removed.iter().for_each(|name| self.globs.settle(name));
         self.let_go(items.keys().chain(&removed));
         self.note_beats(&items, slot);
+        self.note_choices(&items, slot);
         self.beats.retain(|name, _| !removed.contains(name));
         let whole = self.wildcard && self.seen.state.as_ref().is_some_and(|state| state.complete());
         let empty_answer = self.first && whole && !allowed.asked_only;

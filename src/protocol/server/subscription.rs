@@ -37,6 +37,8 @@ pub(super) struct Subscription {
     pub(super) globs: Globs,
     /// What it says of itself, if anything (TP2).
     pub(super) audience: Option<Arc<Audience>>,
+    /// How often it was sent one of several variants that it matches.
+    pub(super) ambiguous: u64,
     /// The errors that it was told of (B-31).
     pub(super) told: Errors,
     /// How it writes its names.
@@ -128,6 +130,7 @@ impl Subscription {
             names: HeldNames::default(),
             globs: Globs::default(),
             audience: None,
+            ambiguous: 0,
             told: Errors::new(),
             spellings: Spellings::default(),
             seen: Seen::default(),
