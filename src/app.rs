@@ -200,17 +200,14 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
     loop {
         for view in scopes.take_created() {
             let node = scopes.presented(view.class()).over(&config.node);
-            let warm = warm.cloned();
             match servers.get(view.server()) {
                 Some(Fed::Grpc(target, settings)) => {
                     let writer = Writer::new(view.clone(), &node, target, settings);
-                    overview.add(&view, writer.statuses());
-                    spawn(fill(writer, view, warm));
+                    fill(writer, view, warm.cloned(), overview);
                 }
                 Some(Fed::Rest(server, polling)) => {
                     let writer = Writer::polling(view.clone(), &node, server, polling);
-                    overview.add(&view, writer.statuses());
-                    spawn(fill(writer, view, warm));
+                    fill(writer, view, warm.cloned(), overview);
                 }
                 Some(Fed::Files(files)) => {
                     spawn(FileWriter::new(view, files).run());
@@ -262,11 +259,14 @@ async fn keep(warm: Option<&Warm>) {
 }
 
 /// Begins with what an earlier run knew, if that is kept, and goes on with what the server says.
-async fn fill<L: Talk>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<Warm>>) {
-    if let Some(warm) = warm {
-        warm.load(&view).await;
-    }
-    writer.run().await;
+fn fill<L: Talk + 'static>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<Warm>>, overview: &Overview) {
+    overview.add(&view, writer.statuses());
+    spawn(async move {
+        if let Some(warm) = warm {
+            warm.load(&view).await;
+        }
+        writer.run().await;
+    });
 }
 
 /// Looks after the views, and shows what they hold.

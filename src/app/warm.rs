@@ -83,8 +83,8 @@ impl Warm {
             }
         }
         if usable > 0 {
-            tracing::info!(dir = %self.folder.dir().display(), usable, "clients can be served from snapshots");
             health.advance(Status::Ready);
+            tracing::info!(dir = %self.folder.dir().display(), usable, "clients can be served from snapshots");
         }
     }
 

@@ -155,13 +155,17 @@ impl Client {
         debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
         if std::mem::replace(&mut self.dialect, dialect) != dialect {
             // The dialects call versions by different names: towards this server we start clean.
-            self.feeds.values_mut().for_each(Feed::forget_versions);
+            self.forget_versions();
         }
     }
 
     /// G-12: another server has stood in. What this one said before is kept, but it is not told so. Only between streams.
     pub fn handle_superseded(&mut self) {
         debug_assert!(self.stream.is_none(), "the versions belong to the stream");
+        self.forget_versions();
+    }
+
+    fn forget_versions(&mut self) {
         self.feeds.values_mut().for_each(Feed::forget_versions);
     }
 

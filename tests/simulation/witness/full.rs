@@ -141,10 +141,7 @@ impl Witness {
         // Parts that were to come may have been called back, and this begins another answer.
         if chain && sum(&held) != answer.version {
             watch.begin(kind, scene);
-            answer
-                .entries
-                .iter()
-                .for_each(|entry| watch.bring(kind, &entry.name, scene));
+            answer.entries.iter().for_each(|entry| watch.bring(&entry.name));
             held = watch.set(full);
         }
         if !watch.perhaps.is_empty() && sum(&held) != answer.version {

@@ -73,10 +73,10 @@ struct Watch {
     own: BTreeSet<String>,
     /// SotW: what its wildcard has brought it to, and how often the wildcard had lost it by then.
     brought: BTreeMap<String, u64>,
-    /// What the wildcard brought and has perhaps lost since, of which nothing tells the client: the relay may have seen it, or not.
+    /// Of what the wildcard has or had, what it may have lost or gained while nothing was said: the relay may have seen it, or not.
     perhaps: BTreeSet<String>,
-    /// All that the wildcard had when the last answer was made, of which this may be a part.
-    coming: BTreeSet<String>,
+    /// All that the wildcard had when the last answer was made, of which this may be a part, and how often it had lost each by then.
+    coming: BTreeMap<String, u64>,
     /// The sets that versions of this stream stood for.
     sets: BTreeMap<String, BTreeMap<String, u64>>,
 }

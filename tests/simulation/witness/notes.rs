@@ -50,7 +50,7 @@ impl Witness {
                 refers: facts.refers.clone(),
                 aliases: entry.aliases.clone(),
             };
-            watch.bring(kind, &entry.name, scene);
+            watch.bring(&entry.name);
             watch.sent.insert(entry.name.clone(), sent);
             watch.remembered.remove(&entry.name);
         }
@@ -69,7 +69,7 @@ impl Witness {
         }
         watch.refused.retain(|refused| !refused.members.is_empty());
         if !watch.chain {
-            watch.end(kind, scene);
+            watch.end();
         }
         let nonce = answer.nonce.clone();
         watch.open.push(Open { nonce, members });
@@ -83,38 +83,35 @@ impl Watch {
         let Some(state) = state.filter(|_| self.wildcard) else {
             return;
         };
-        let all = state.resources().map(|resource| resource.name().as_str().to_owned());
+        let all = state.resources().map(|resource| resource.name().as_str());
+        let all = all.map(|name| (name.to_owned(), scene.book.losses(kind, name)));
         self.coming = all.collect();
-        self.brought.retain(|name, _| self.coming.contains(name));
-        for (name, losses) in &mut self.brought {
-            if scene.book.losses(kind, name) > *losses {
+        self.brought.retain(|name, _| self.coming.contains_key(name));
+        for (name, losses) in &self.coming {
+            if !self.sent.contains_key(name) {
+                continue;
+            }
+            let before = self.brought.insert(name.clone(), *losses);
+            if before.is_some_and(|before| before < *losses) || before.is_none() && !self.own.contains(name) {
                 self.perhaps.insert(name.clone());
             }
-        }
-        for name in self.own.intersection(&self.coming) {
-            let losses = scene.book.losses(kind, name);
-            self.brought.insert(name.clone(), losses);
         }
     }
 
     /// A name stands in an answer.
-    pub(super) fn bring(&mut self, kind: Type, name: &str, scene: &Scene<'_>) {
+    pub(super) fn bring(&mut self, name: &str) {
         self.perhaps.remove(name);
         if self.names.contains(name) {
             self.own.insert(name.to_owned());
         }
-        if self.coming.contains(name) {
-            let losses = scene.book.losses(kind, name);
-            self.brought.insert(name.to_owned(), losses);
+        if let Some(losses) = self.coming.get(name) {
+            self.brought.insert(name.to_owned(), *losses);
         }
     }
 
-    /// All parts of an answer are sent.
-    fn end(&mut self, kind: Type, scene: &Scene<'_>) {
-        self.perhaps.retain(|name| !self.coming.contains(name));
-        for (name, losses) in &mut self.brought {
-            *losses = scene.book.losses(kind, name);
-        }
+    /// All parts of an answer are sent: what the wildcard has the client has.
+    fn end(&mut self) {
+        self.perhaps.retain(|name| !self.coming.contains_key(name));
     }
 
     fn resolve(&mut self, name: &str, aliases: &[String], chain: bool, tally: &mut Tally) {

@@ -110,6 +110,9 @@ impl Watch {
                 self.perhaps.insert(name.clone());
             }
         }
+        // What it does not name any more its wildcard may have brought by now, or not.
+        let given_up = self.own.iter().filter(|name| !names.contains(*name));
+        self.perhaps.extend(given_up.cloned());
         self.own.retain(|name| names.contains(name));
         self.perhaps.retain(|name| names.contains(name) || all);
         if !all {
