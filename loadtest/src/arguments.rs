@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     /// What happens: a scenario that is built in, or a file with one. Flags override what it says.
-    #[arg(long, global = true, value_name = "NAME")]
-    pub(crate) scenario: Option<String>,
+    #[arg(long, global = true, value_name = "NAME", default_value = "churn")]
+    pub(crate) scenario: String,
     /// How many clients, each with a connection of its own; default: 300 for `churn`, else 1000.
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub(crate) clients: Option<u32>,
@@ -94,6 +94,7 @@ pub(crate) struct Overrides {
     pub(crate) names: Option<u32>,
     pub(crate) dialect: Option<Dialect>,
     pub(crate) idle: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
 }
 
 impl Arguments {
@@ -111,22 +112,22 @@ impl Arguments {
             names: Some(arguments.names).filter(|_| explicit("names")),
             dialect: Some(arguments.dialect).filter(|_| explicit("dialect")),
             idle: Some(arguments.idle).filter(|_| explicit("idle")),
+            deadline: Some(arguments.deadline).filter(|_| explicit("deadline")),
         };
         (arguments, overrides)
     }
 
-    /// The scenario that was asked for; without one there is a simple measurement that the flags alone describe.
-    pub(crate) fn scenario(&self) -> Option<&str> {
+    /// The scenario that was asked for.
+    pub(crate) fn scenario(&self) -> &str {
         match &self.command {
-            Some(Command::Run { scenario }) => Some(scenario),
-            None => self.scenario.as_deref(),
+            Some(Command::Run { scenario }) => scenario,
+            None => &self.scenario,
         }
     }
 
-    /// How many clients there are; of a chain, at either relay.
+    /// How many clients a story has; of a chain, at either relay.
     pub(crate) fn clients(&self) -> u32 {
-        self.clients
-            .unwrap_or(if self.scenario().is_some() { 1000 } else { 300 })
+        self.clients.unwrap_or(1000)
     }
 }
 

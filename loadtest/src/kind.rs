@@ -32,13 +32,6 @@ pub(crate) enum Kind {
 }
 
 impl Dialect {
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Delta => "delta",
-            Self::Sotw => "SotW",
-        }
-    }
-
     /// The gRPC method of the aggregated service.
     pub(crate) const fn path(self) -> &'static str {
         match self {

@@ -225,6 +225,7 @@ impl Ledger {
         content
     }
 
+    #[cfg(test)]
     /// Removes a resource.
     pub(crate) fn remove(&self, index: u32, awaiting: u32, now: Instant) -> Option<Arc<Content>> {
         let content = self.write(index, What::Nothing, awaiting, false, now);

@@ -1,7 +1,7 @@
 //! A load test for xDS servers. It is control plane, relay and fleet in one program: the control plane keeps a ledger of
 //! what it said, the clients check against it every byte that the relay makes of it, and the report says what it cost.
 //!
-//! - [`arguments`], [`scenario`], [`report`], [`findings`], [`outcome`]: what is asked for, what is done, what was found
+//! - [`arguments`], [`scenario`], [`report`]: what is asked for, what is done, what was found
 //! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: what there is to know, and who serves it
 //! - [`fleet`], [`life`], [`connection`], [`http2`], [`tls`]: who connects, and how
 //! - [`client`], [`wire`]: who asks for it, and checks it
@@ -12,7 +12,6 @@ mod arguments;
 mod client;
 mod connection;
 mod control_plane;
-mod findings;
 mod fleet;
 mod floor;
 mod folder;
@@ -21,7 +20,6 @@ mod http2;
 mod kind;
 mod ledger;
 mod life;
-mod outcome;
 mod process;
 mod progress;
 mod record;
@@ -44,7 +42,6 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use arguments::{Arguments, Overrides};
-use outcome::Outcome;
 use record::{Record, Recorder};
 use report::Progress;
 
@@ -86,16 +83,15 @@ const NOT_RUN: u8 = 2;
 
 /// Runs the scenario and tells what it found.
 fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Record> {
-    let recorder = Recorder::new(arguments.scenario().unwrap_or("churn"), now())?;
-    let outcome = play(arguments, overrides, &recorder)?;
-    outcome.pour(&recorder);
+    let recorder = Recorder::new(arguments.scenario(), now())?;
+    play(arguments, overrides, &recorder)?;
     let record = recorder.finish(now())?;
     arguments.outputs.tell(&record)?;
     Ok(record)
 }
 
 /// Plays the scenario to its end, or to Ctrl-C; either way everything that it started ends with it.
-fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> anyhow::Result<Outcome> {
+fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let progress = Progress::new();

@@ -16,7 +16,6 @@ mod tests;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -25,7 +24,6 @@ use compare::Comparison;
 pub(crate) use live::Progress;
 
 use crate::record::{FORM, Record};
-use crate::tally::Tally;
 
 /// Where the answers go besides the terminal.
 #[derive(Clone, Debug, Default, Args)]
@@ -98,111 +96,4 @@ fn read(file: &Path) -> anyhow::Result<Record> {
         record.form
     );
     Ok(record)
-}
-
-#[allow(dead_code, reason = "the record has them too")]
-/// The figures of one run. Times are in milliseconds unless the name says otherwise; `None` is not measured here.
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    pub(crate) setup: String,
-    pub(crate) clients: u32,
-    pub(crate) first_client_ms: Option<f64>,
-    pub(crate) join_ms: Option<f64>,
-    pub(crate) changes: u32,
-    pub(crate) deliveries_expected: u64,
-    pub(crate) deliveries: u64,
-    /// Deliveries without a response of their own.
-    pub(crate) coalesced: u64,
-    pub(crate) latency_ms: Option<Latency>,
-    pub(crate) removal_ms: Option<f64>,
-    pub(crate) relay: Option<RelayFigures>,
-    /// While changes were sent, in percent of one processor.
-    pub(crate) clients_cpu_percent: f64,
-    pub(crate) control_plane_cpu_percent: f64,
-    /// The tool's part of all processor time while changes were sent.
-    pub(crate) own_share_percent: f64,
-    pub(crate) responses: u64,
-    pub(crate) acknowledgements: u64,
-    pub(crate) resources_received: u64,
-    pub(crate) bytes_received: u64,
-    pub(crate) repeated: u64,
-    pub(crate) upstream_streams: u64,
-    pub(crate) upstream_responses: u64,
-    pub(crate) upstream_acknowledgements: u64,
-    pub(crate) failures: Vec<String>,
-}
-
-#[allow(dead_code, reason = "the record has them too")]
-/// From publishing to the last byte read, per client and change.
-#[derive(Debug)]
-pub(crate) struct Latency {
-    pub(crate) p50: f64,
-    pub(crate) p90: f64,
-    pub(crate) p99: f64,
-    pub(crate) max: f64,
-}
-
-/// What the relay cost.
-#[derive(Debug, Default)]
-pub(crate) struct RelayFigures {
-    pub(crate) base_bytes: u64,
-    pub(crate) idle_bytes: u64,
-    pub(crate) peak_bytes: u64,
-    pub(crate) bytes_per_client: f64,
-    pub(crate) join_cpu_ms: f64,
-    pub(crate) idle_cpu_percent: f64,
-    pub(crate) cpu_percent: f64,
-    /// Processor time beyond the idle relay's while the changes went out.
-    pub(crate) changes_cpu_ms: f64,
-    /// That for each response with changes.
-    pub(crate) cpu_micros_per_delivery: f64,
-    /// From the relay's own counters: bodies that it encoded, and responses that it sent, for the changes.
-    pub(crate) encoded_bodies: Option<f64>,
-    pub(crate) encoded_bodies_join: Option<f64>,
-    pub(crate) responses: Option<f64>,
-}
-
-impl Report {
-    /// Takes over what the clients counted.
-    pub(crate) fn count(&mut self, tally: &Tally) {
-        self.responses = tally.responses;
-        self.acknowledgements = tally.acknowledgements;
-        self.resources_received = tally.resources;
-        self.bytes_received = tally.bytes;
-        self.repeated = tally.repeated;
-        self.deliveries = tally.delivered;
-        self.coalesced = tally.coalesced;
-        #[expect(clippy::cast_precision_loss, reason = "figures for people")]
-        if let Some(relay) = &mut self.relay {
-            let responses = tally.delivered.saturating_sub(tally.coalesced).max(1);
-            relay.cpu_micros_per_delivery = relay.changes_cpu_ms * 1e3 / responses as f64;
-        }
-        self.latency_ms = Latency::of(tally);
-    }
-
-    pub(crate) const fn held(&self) -> bool {
-        self.failures.is_empty()
-    }
-}
-
-impl Latency {
-    /// That of the measured changes, if there were any.
-    pub(crate) fn of(tally: &Tally) -> Option<Self> {
-        let at = |quantile| micros_as_millis(tally.propagation.at(quantile));
-        (tally.delivered > 0).then(|| Self {
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            max: micros_as_millis(tally.propagation.max()),
-        })
-    }
-}
-
-/// Milliseconds with fractions.
-pub(crate) fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
-}
-
-fn micros_as_millis(micros: u64) -> f64 {
-    millis(Duration::from_micros(micros))
 }

@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::state::{Open, State, millis};
+use super::state::{Open, SECOND_LEAST, State, millis};
 use super::{
     Assertion, Base, Breach, Distribution, FORM, Machine, Note, Phase, Quantity, Ratio, Record, Relation, Second,
-    TOOL_SHARE_MAX, Verdict, surroundings,
+    TOOL_SHARE_MAX, Unit, Verdict, float, surroundings,
 };
 use crate::process::{Meter, Process};
 use crate::tally::{Feed, Tally};
@@ -89,6 +89,14 @@ impl Recorder {
         self.state().feeds.push((feeds, Box::new(count)));
     }
 
+    /// The fleets so far have ended: what they counted stays, but nobody of them is a client any more.
+    pub(crate) fn detach(&self, now: Instant) -> anyhow::Result<()> {
+        let mut state = self.state();
+        state.tick(now)?;
+        state.feeds.clear();
+        Ok(())
+    }
+
     /// From now on this is the relay whose costs count.
     pub(crate) fn watch(&self, relay: &Process) -> anyhow::Result<()> {
         self.state().relay = Some(Meter::start(relay.clone())?);
@@ -122,14 +130,16 @@ impl Recorder {
         let mut state = self.state();
         state.tick(now)?;
         if let Some(Open { phase, began }) = &state.open {
-            let length = now.saturating_duration_since(*began).as_secs_f64();
-            let cpu_ms = phase.relay.map_or(0.0, |relay| relay.cpu_ms);
-            state.idle = cpu_ms / 1e3 / length.max(f64::MIN_POSITIVE);
+            let length = now.saturating_duration_since(*began);
+            // In a moment it spends nothing or anything.
+            if length >= SECOND_LEAST {
+                let cpu_ms = phase.relay.map_or(0.0, |relay| relay.cpu_ms);
+                state.idle = cpu_ms / millis(length);
+            }
         }
         Ok(())
     }
 
-    #[allow(dead_code, reason = "for scenarios that claim things of a phase")]
     /// The phase that lasts, as if it ended now: what is claimed of it is claimed of this.
     pub(crate) fn look(&self, now: Instant) -> anyhow::Result<Option<Phase>> {
         let mut state = self.state();
@@ -194,12 +204,27 @@ impl Recorder {
         state.record.notes.push(note);
     }
 
+    /// How long something took that is worth telling.
+    pub(crate) fn time(&self, what: &str, taken: Duration) {
+        self.note(what, Quantity::new(millis(taken), Unit::Millis));
+    }
+
+    /// A count that must be `wanted`.
+    pub(crate) fn expect(&self, what: &str, found: u64, wanted: u64) {
+        self.claim(&Claim {
+            text: what,
+            measured: Quantity::new(float(found), Unit::Count),
+            relation: Relation::Exactly,
+            bound: float(wanted),
+            timed: false,
+        });
+    }
+
     /// Adds to a counter of the phase that lasts, and of the run.
     pub(crate) fn count(&self, name: &str, amount: f64) {
         self.state().count(name, amount);
     }
 
-    #[allow(dead_code, reason = "for scenarios with a floor")]
     /// A figure of the phase that lasts as multiples of the floor's.
     pub(crate) fn ratio(&self, what: &str, mut rounds: Vec<f64>) {
         rounds.retain(|round| round.is_finite());

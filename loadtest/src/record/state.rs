@@ -33,7 +33,7 @@ pub(super) struct Open {
 }
 
 /// Shorter ends of phases, in which nothing arrived, are no point of a plot.
-const SECOND_LEAST: Duration = Duration::from_millis(200);
+pub(super) const SECOND_LEAST: Duration = Duration::from_millis(200);
 
 impl State {
     pub(super) fn phase(&self) -> Option<String> {

@@ -12,11 +12,10 @@ use super::steps::{self, Sent};
 use super::{alone, local, now, prepare};
 use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
-use crate::findings::Findings;
 use crate::fleet::{Fleet, Plan};
 use crate::ledger::Ledger;
+use crate::record::{Quantity, Recorder, Schedule, Unit, float};
 use crate::relay::{Launch, Relay, Source, free_address};
-use crate::report::Latency;
 use crate::scrape::Metrics;
 
 /// One relay and the clients that come to it.
@@ -35,9 +34,9 @@ const STREAMS: &str = "distributary_streams";
 const LOOP_WATCHED: Duration = Duration::from_secs(3);
 
 /// Plays it.
-pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Findings> {
+pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
     prepare(arguments, 2)?;
-    let mut findings = Findings::new(format!(
+    recorder.describe(&format!(
         "{} clients at each of two relays, one above the other (delta ADS, {} resources of {} bytes)",
         arguments.clients(),
         arguments.resources,
@@ -49,58 +48,57 @@ pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> an
     let upper = Hop::start(arguments, "the upper relay", control_plane.address, ledger).await?;
     let lower = Hop::start(arguments, "the lower relay", upper.address, ledger).await?;
     let mut hops = [upper, lower];
-    let outcome = play(arguments, &mut hops, &mut findings, say).await;
-    let mut latencies = Vec::new();
+    for hop in &hops {
+        steps::attach(recorder, &hop.fleet);
+    }
+    let outcome = play(arguments, &mut hops, recorder, say).await;
+    recorder.end(now())?;
     for hop in hops {
-        latencies.extend(Latency::of(&steps::finish(hop.fleet, &mut findings)?));
+        let times = steps::finish(hop.fleet, recorder)?.propagation;
+        let at = |quantile| Quantity::new(float(times.at(quantile)), Unit::Micros);
+        let text = format!("p50 {}, p99 {}", at(0.5), at(0.99));
+        recorder.note(&format!("a change at the clients of {}", hop.name), text);
     }
-    if let [upper, lower] = latencies.as_slice() {
-        let text = |latency: &Latency| format!("p50 {:.2} ms, p99 {:.2} ms", latency.p50, latency.p99);
-        findings.note("a change at the clients of the upper relay", text(upper));
-        findings.note("a change at the clients of the lower relay", text(lower));
-    }
-    steps::rejections(&control_plane, &mut findings);
-    findings.expect(
+    steps::rejections(&control_plane, recorder);
+    recorder.expect(
         "streams at the control plane, of two lives of the upper relay",
         control_plane.counts.streams(),
         2,
     );
-    if let Err(error) = outcome {
-        findings.fail(format!("{error:#}"));
-        return Ok(findings);
+    let through = outcome.is_ok();
+    steps::judge(recorder, "the chain", outcome);
+    if through {
+        steps::begin(recorder, say, "two relays that lead to each other")?;
+        steps::judge(recorder, "the loop", circle(arguments, recorder).await);
     }
-    say("two relays that lead to each other");
-    if let Err(error) = circle(arguments, &mut findings).await {
-        findings.fail(format!("{error:#}"));
-    }
-    Ok(findings)
+    Ok(())
 }
 
 async fn play(
     arguments: &Arguments,
     hops: &mut [Hop; 2],
-    findings: &mut Findings,
+    recorder: &Recorder,
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<()> {
-    say("everybody joins");
+    steps::begin(recorder, say, "everybody joins")?;
     for hop in hops.iter() {
         let taken = steps::join(arguments, &hop.fleet, hop.plan.clients).await?;
-        findings.time(&format!("everybody has joined {} after", hop.name), taken);
+        recorder.time(&format!("everybody has joined {} after", hop.name), taken);
     }
-    say(&format!("{} changes", arguments.changes));
-    let (begin, interval) = (now(), Duration::from_secs_f64(1.0 / arguments.rate));
+    steps::begin(recorder, say, "changes")?;
+    let schedule = Schedule::new(now(), arguments.rate);
     for turn in 0..arguments.changes {
-        sleep_until((begin + interval * turn).into()).await;
+        sleep_until(schedule.due(turn).into()).await;
         change(arguments, hops, turn.wrapping_mul(7919), true).await?;
     }
-    findings.note(
+    recorder.note(
         "changes that reached everybody once and under one version",
         arguments.changes,
     );
     for restarted in 0..hops.len() {
         let name = hops.get(restarted).map_or("", |hop| hop.name);
-        say(&format!("{name} restarts"));
-        restart(arguments, hops, restarted, findings).await.context(name)?;
+        steps::begin(recorder, say, &format!("{name} restarts"))?;
+        restart(arguments, hops, restarted, recorder).await.context(name)?;
     }
     Ok(())
 }
@@ -128,7 +126,7 @@ async fn restart(
     arguments: &Arguments,
     hops: &mut [Hop; 2],
     restarted: usize,
-    findings: &mut Findings,
+    recorder: &Recorder,
 ) -> anyhow::Result<()> {
     let before = hops.each_ref().map(|hop| Sent::to(&hop.fleet));
     let Some(hop) = hops.get_mut(restarted) else {
@@ -145,21 +143,21 @@ async fn restart(
         let streams = f64::from(hop.plan.clients);
         steps::until_sum(arguments, relay, STREAMS, |open| open >= streams).await?;
     }
-    findings.time(
+    recorder.time(
         &format!("{} restarts, everybody is back after", hop.name),
         began.elapsed(),
     );
     for (hop, before) in hops.iter().zip(before) {
         let sent = steps::quiet(arguments, &hop.fleet, before).await?;
-        findings.note(&format!("  messages to clients of {}", hop.name), sent.messages);
-        findings.expect(&format!("  resources sent to clients of {}", hop.name), sent.named, 0);
+        recorder.note(&format!("messages to clients of {}", hop.name), sent.messages);
+        recorder.expect(&format!("resources sent to clients of {}", hop.name), sent.named, 0);
     }
     let index = u32::try_from(restarted).unwrap_or_default() + 1;
     change(arguments, hops, index, false).await
 }
 
 /// K-25: neither relay serves the other, and neither is kept busy by it.
-async fn circle(arguments: &Arguments, findings: &mut Findings) -> anyhow::Result<()> {
+async fn circle(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<()> {
     let addresses = [free_address()?, free_address()?];
     let launch = |listen, upstream| Launch {
         program: arguments.relay_bin.as_deref(),
@@ -186,7 +184,7 @@ async fn circle(arguments: &Arguments, findings: &mut Findings) -> anyhow::Resul
     fleet.admit(1);
     // The first asks the second, which asks the first: there the way ends.
     let refused = steps::until_sum(arguments, &relays[1], FAILURES, |failures| failures >= 1.0).await?;
-    findings.time("two relays that lead to each other, refused after", refused);
+    recorder.time("two relays that lead to each other, refused after", refused);
     let (begin, cpu) = (now(), cpu(&relays)?);
     let sent = |metrics: &[Metrics]| {
         metrics
@@ -197,12 +195,13 @@ async fn circle(arguments: &Arguments, findings: &mut Findings) -> anyhow::Resul
     tokio::time::sleep(LOOP_WATCHED).await;
     let busy = (self::cpu(&relays)?.saturating_sub(cpu)).as_secs_f64() / begin.elapsed().as_secs_f64();
     let metrics = [relays[0].metrics().await?, relays[1].metrics().await?];
-    findings.note("  requests of both", sent(&metrics));
-    findings.note("  processor time of both", format_args!("{:.1} %", busy * 100.0));
+    recorder.note("requests of both", sent(&metrics));
+    recorder.note("processor time of both", format_args!("{:.1} %", busy * 100.0));
     let messages = fleet.progress.messages();
-    findings.expect("  messages to a client", messages, 0);
+    recorder.expect("messages to a client", messages, 0);
     if busy > 0.2 {
-        findings.fail("two relays that lead to each other keep each other busy".to_owned());
+        let why = format!("they take {:.0} % of a processor", busy * 100.0);
+        recorder.fail("two relays that lead to each other are not busy with that", Some(why));
     }
     drop(relays);
     Ok(())

@@ -79,6 +79,11 @@ pub(super) fn check(expect: &Expect, past: &Past, play: &Play<'_>) -> anyhow::Re
         failed: 0,
     };
     times(expect, past, &mut bar);
+    if expect.delivered_once {
+        let delivered = (float(past.phase.propagation.count()), Unit::Count);
+        let text = "changes reach every client that wants them, once";
+        bar.claim(text, delivered, Relation::Exactly, float(past.wanted), false);
+    }
     costs(expect, past, play, &mut bar)?;
     for compared in &expect.compared {
         let other = play

@@ -11,10 +11,10 @@ use super::steps::{self, Sent};
 use super::{local, now, prepare};
 use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
-use crate::findings::Findings;
 use crate::fleet::{Fleet, Order, Plan, Wish};
 use crate::kind::Kind;
 use crate::ledger::{Ledger, Spec};
+use crate::record::Recorder;
 use crate::relay::{Launch, Relay, Source};
 use crate::world::World;
 
@@ -25,6 +25,18 @@ enum Leaves {
     Unreachable,
     /// Of old style: a failure while something is missing (G-03).
     Lacking,
+}
+
+impl Leaves {
+    /// Of the half of the story with such names.
+    const fn title(self) -> &'static str {
+        match self {
+            // Everybody moves.
+            Self::Unreachable => "authority",
+            // Only those move who ask for more.
+            Self::Lacking => "old style",
+        }
+    }
 }
 
 const AUTHORITY: &str = "fleet.example.com";
@@ -43,13 +55,13 @@ struct Failover<'a> {
     primary: Option<ControlPlane>,
     fallback: Option<ControlPlane>,
     address: SocketAddr,
-    findings: Findings,
+    recorder: &'a Recorder,
 }
 
 /// Plays it for both kinds of names.
-pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Findings> {
+pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
     prepare(arguments, 1)?;
-    let mut findings = Findings::new(format!(
+    recorder.describe(&format!(
         "{} clients (delta ADS, {} endpoints by name of {}, {} bytes each), a relay and two control planes",
         arguments.clients(),
         arguments.names.min(arguments.resources),
@@ -57,18 +69,16 @@ pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> an
         arguments.bytes
     ));
     for leaves in [Leaves::Unreachable, Leaves::Lacking] {
-        let mut failover = Failover::start(arguments, leaves, findings).await?;
+        let mut failover = Failover::start(arguments, leaves, recorder).await?;
         let outcome = failover.play(say).await;
-        findings = failover.finish()?;
-        if let Err(error) = outcome {
-            findings.fail(format!("{leaves:?}: {error:#}"));
-        }
+        failover.finish()?;
+        steps::judge(recorder, leaves.title(), outcome);
     }
-    Ok(findings)
+    Ok(())
 }
 
 impl<'a> Failover<'a> {
-    async fn start(arguments: &'a Arguments, leaves: Leaves, findings: Findings) -> anyhow::Result<Self> {
+    async fn start(arguments: &'a Arguments, leaves: Leaves, recorder: &'a Recorder) -> anyhow::Result<Self> {
         let authority = (leaves == Leaves::Unreachable).then_some(AUTHORITY);
         // One extra for each of the two outages.
         let ledger = Ledger::alone(
@@ -93,34 +103,34 @@ impl<'a> Failover<'a> {
             quiet: true,
         })
         .await?;
+        recorder.watch(&relay.process())?;
         let plan = steps::plan(arguments, relay.address, &ledger);
+        let fleet = Fleet::start(&plan, arguments.threads)?;
+        steps::attach(recorder, &fleet);
         Ok(Self {
             arguments,
             leaves,
-            fleet: Fleet::start(&plan, arguments.threads)?,
+            fleet,
             plan,
             ledger,
             relay,
             address: primary.address,
             primary: Some(primary),
             fallback: Some(fallback),
-            findings,
+            recorder,
         })
     }
 
     async fn play(&mut self, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
-        let (word, title) = match self.leaves {
-            Leaves::Unreachable => ("on", "an authority with fallback_on_reachability_only: everybody moves"),
-            Leaves::Lacking => ("off", "names of old style: only those move who ask for more"),
-        };
-        say(title);
-        self.findings.note("with", title);
+        let title = self.leaves.title();
+        let mut begin = |what: &str| steps::begin(self.recorder, say, &format!("{title}: {what}"));
+        begin("everybody joins")?;
         steps::join(self.arguments, &self.fleet, self.plan.clients).await?;
         steps::quiet(self.arguments, &self.fleet, Sent::to(&self.fleet)).await?;
-        say(&format!("{word}: the first outage, with equal content"));
+        begin("outage with equal content")?;
         self.outage(0).await.context("the first outage")?;
         self.revive(0, 0).await.context("the first return")?;
-        say(&format!("{word}: the second outage, with changes"));
+        begin("outage with changes")?;
         self.outage(1).await.context("the second outage")?;
         let late = self.change_below().await.context("a change at the fallback")?;
         // What only a control plane says that starts from now on.
@@ -130,7 +140,7 @@ impl<'a> Failover<'a> {
         self.revive(1, u64::from(late) + u64::from(wanting))
             .await
             .context("the second return")?;
-        say(&format!("{word}: the fallback goes"));
+        begin("the fallback goes")?;
         self.change_above().await.context("a change at the primary")
     }
 
@@ -140,22 +150,22 @@ impl<'a> Failover<'a> {
         let streams = self.fallback_streams();
         self.primary = None;
         let noticed = self.until_connected(self.address, 0.0).await?;
-        self.findings.time("  the primary fails, noticed after", noticed);
+        self.recorder.time("the primary fails, noticed after", noticed);
         if self.leaves == Leaves::Unreachable {
             let fallback = self.fallback.as_ref().map(|fallback| fallback.address);
             let moved = self.until_connected(fallback.context("no fallback")?, 1.0).await?;
-            self.findings.time("  the fallback answers after", moved);
+            self.recorder.time("the fallback answers after", moved);
         }
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
-        self.findings.expect("  messages to clients for that", sent.messages, 0);
+        self.recorder.expect("messages to clients for that", sent.messages, 0);
         if self.leaves == Leaves::Lacking {
             // G-06: nobody lacks anything, so nobody is asked.
             let opened = self.fallback_streams() - streams;
-            self.findings.expect("  streams to the fallback for that", opened, 0);
+            self.recorder.expect("streams to the fallback for that", opened, 0);
             self.ask_for_more(turn).await?;
         }
         let taken = self.relay.process().cpu("")?.saturating_sub(cpu);
-        self.findings.time("  processor time of the relay", taken);
+        self.recorder.time("processor time of the relay", taken);
         Ok(())
     }
 
@@ -171,9 +181,9 @@ impl<'a> Failover<'a> {
         let what = "those who ask for what only the fallback has";
         let served = steps::until(self.arguments, what, &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
-        self.findings.time("  one in ten asks for more, served after", served);
-        self.findings.expect("  messages for that", sent.messages, asking);
-        self.findings.expect("  resources in them", sent.named, asking);
+        self.recorder.time("one in ten asks for more, served after", served);
+        self.recorder.expect("messages for that", sent.messages, asking);
+        self.recorder.expect("resources in them", sent.named, asking);
         Ok(())
     }
 
@@ -191,9 +201,9 @@ impl<'a> Failover<'a> {
         let done = || before.since(&self.fleet).named >= u64::from(moved);
         steps::until(self.arguments, "those who moved", &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
-        let what = "  a change at the fallback, messages to those who moved";
-        self.findings.expect(what, sent.messages, u64::from(moved));
-        self.findings.note("  of so many clients that want it", wanting);
+        let what = "a change at the fallback, messages to those who moved";
+        self.recorder.expect(what, sent.messages, u64::from(moved));
+        self.recorder.note("of so many clients that want it", wanting);
         Ok(wanting - moved)
     }
 
@@ -208,19 +218,19 @@ impl<'a> Failover<'a> {
         let (before, cpu) = (Sent::to(&self.fleet), self.relay.process().cpu("")?);
         self.primary = Some(ControlPlane::start(self.address, Arc::clone(&self.plan.world))?);
         let noticed = self.until_connected(self.address, 1.0).await?;
-        self.findings.time("  the primary returns, noticed after", noticed);
+        self.recorder.time("the primary returns, noticed after", noticed);
         let done = || before.since(&self.fleet).named >= wanted;
         steps::until(self.arguments, "what differs", &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
         if wanted == 0 {
-            self.findings.expect("  messages to clients for that", sent.messages, 0);
+            self.recorder.expect("messages to clients for that", sent.messages, 0);
         } else {
-            self.findings
-                .expect("  resources that changed or went", sent.named, wanted);
-            self.findings.note("  messages for that", sent.messages);
+            self.recorder
+                .expect("resources that changed or went", sent.named, wanted);
+            self.recorder.note("messages for that", sent.messages);
         }
         let taken = self.relay.process().cpu("")?.saturating_sub(cpu);
-        self.findings.time("  processor time of the relay", taken);
+        self.recorder.time("processor time of the relay", taken);
         // The fallback has not got it any more either: nobody is sent it once more when it serves again.
         self.ledger.announce(&[self.ledger.len() + turn]);
         Ok(())
@@ -229,7 +239,7 @@ impl<'a> Failover<'a> {
     /// Everybody is back: the fallback is not missed, and a change at the primary reaches all.
     async fn change_above(&mut self) -> anyhow::Result<()> {
         if let Some(fallback) = self.fallback.take() {
-            steps::rejections(&fallback, &mut self.findings);
+            steps::rejections(&fallback, self.recorder);
         }
         let index = self.ledger.len() / 4;
         let (before, wanting) = (Sent::to(&self.fleet), self.plan.wanting(index));
@@ -237,8 +247,8 @@ impl<'a> Failover<'a> {
         let done = || before.since(&self.fleet).named >= u64::from(wanting);
         steps::until(self.arguments, "everybody at the primary", &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
-        let what = "  without the fallback, messages for a change at the primary";
-        self.findings.expect(what, sent.messages, u64::from(wanting));
+        let what = "without the fallback, messages for a change at the primary";
+        self.recorder.expect(what, sent.messages, u64::from(wanting));
         Ok(())
     }
 
@@ -256,12 +266,14 @@ impl<'a> Failover<'a> {
         self.plan.clients.div_ceil(EVERY)
     }
 
-    fn finish(mut self) -> anyhow::Result<Findings> {
-        steps::finish(self.fleet, &mut self.findings)?;
+    fn finish(self) -> anyhow::Result<()> {
+        self.recorder.end(now())?;
+        self.recorder.detach(now())?;
+        steps::finish(self.fleet, self.recorder)?;
         for control_plane in self.primary.iter().chain(&self.fallback) {
-            steps::rejections(control_plane, &mut self.findings);
+            steps::rejections(control_plane, self.recorder);
         }
-        Ok(self.findings)
+        Ok(())
     }
 }
 

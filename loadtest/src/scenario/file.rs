@@ -205,6 +205,7 @@ macro_rules! built_in {
 
 built_in!(
     "churn",
+    "by-name",
     "steady",
     "one-change",
     "connect-storm",
@@ -267,6 +268,7 @@ impl Scenario {
             group.names.count = flags.names.unwrap_or(group.names.count);
         }
         for phase in &mut self.phases {
+            phase.limit = flags.deadline.map(Time).or(phase.limit);
             match &mut phase.act {
                 Act::Change(change) => {
                     change.times = flags.changes.unwrap_or(change.times);

@@ -121,6 +121,9 @@ pub(crate) struct Expect {
     pub(crate) resources_at_most: Option<u64>,
     pub(crate) bytes_at_most: Option<Size>,
     pub(crate) upstream_streams: Option<u64>,
+    /// Every change is with every client that wants it, once; where all of them are steady.
+    #[serde(default)]
+    pub(crate) delivered_once: bool,
     #[serde(default)]
     pub(crate) compared: Vec<Compared>,
 }

@@ -7,14 +7,15 @@ use anyhow::{Context as _, bail};
 use tokio::time::{sleep, sleep_until};
 
 use super::cast::Cast;
-use super::contender::{Contender, Round};
+use super::contender::{Contender, Round, Server};
 use super::file::Scenario;
 use super::phase::{Act, Change, Part, Pattern, PhaseShape, Reconnect, Remove};
-use super::{expect, now};
+use super::{expect, now, steps};
 use crate::arguments::Arguments;
 use crate::fleet::Order;
 use crate::ledger::What;
-use crate::record::{Fleets, Phase, Recorder, Schedule, counter, float};
+use crate::record::{Phase, Recorder, Schedule, counter, float};
+use crate::scrape::Metrics;
 
 /// A scenario that is being played.
 pub(super) struct Play<'a> {
@@ -27,7 +28,11 @@ pub(super) struct Play<'a> {
     upstream: (u64, u64),
     /// So many changes have been made.
     turns: u32,
+    /// So many deliveries of changes there were to be.
+    wanted: u64,
     based: bool,
+    /// What the relay had counted when the phase began.
+    metrics: Metrics,
 }
 
 /// A phase that is over.
@@ -37,6 +42,8 @@ pub(super) struct Past {
     pub(super) upstream_streams: u64,
     pub(super) upstream_bytes: u64,
     pub(super) changes: u32,
+    /// How many deliveries there must be.
+    pub(super) wanted: u64,
 }
 
 /// What the rounds of a phase cost: the server in question, the floor, and the calm one.
@@ -63,11 +70,7 @@ pub(crate) async fn run(
     let cast = Cast::assemble(scenario, arguments).await?;
     say(&cast.setup);
     recorder.describe(&cast.setup);
-    let progress = Arc::clone(&cast.main.fleet.progress);
-    recorder.attach(cast.main.fleet.feeds.clone(), move || Fleets {
-        clients: u64::from(progress.complete()),
-        current: None,
-    });
+    steps::attach(recorder, &cast.main.fleet);
     if let Some(process) = cast.main.process() {
         recorder.watch(&process)?;
     }
@@ -78,7 +81,9 @@ pub(crate) async fn run(
         past: Vec::new(),
         upstream: (0, 0),
         turns: 0,
+        wanted: 0,
         based: false,
+        metrics: Metrics::default(),
     };
     for phase in &scenario.phases {
         say(&phase.name);
@@ -102,6 +107,7 @@ impl Play<'_> {
             .as_ref()
             .map(|it| (it.counts.streams(), it.counts.bytes()));
         self.upstream = sent.unwrap_or_default();
+        let wanted = self.wanted;
         let mut rounds = Rounds::default();
         let foreign = self
             .cast
@@ -140,10 +146,33 @@ impl Play<'_> {
         if self.cast.main.fleet.progress.violated() > 0 {
             bail!("{} clients saw violations", self.cast.main.fleet.progress.violated());
         }
-        self.close(shape, rounds, self.turns - turns)
+        let made = (self.turns - turns, self.wanted - wanted);
+        let held = self.close(shape, rounds, made);
+        self.count_relay().await;
+        held
     }
 
-    fn close(&mut self, shape: &PhaseShape, rounds: Rounds, changes: u32) -> anyhow::Result<()> {
+    /// Counts what the relay itself has counted since the phase before. Without its counters it is measured all the same.
+    async fn count_relay(&mut self) {
+        let Server::Relay { relay: Some(relay), .. } = &self.cast.main.server else {
+            return;
+        };
+        let Ok(metrics) = relay.metrics().await else {
+            return;
+        };
+        for (name, counter) in [
+            ("distributary_encoded_bodies_total", "bodies encoded by the relay"),
+            ("distributary_responses_total", "responses of the relay"),
+        ] {
+            let [before, after] = [&self.metrics, &metrics].map(|it| it.sum(name).unwrap_or_default());
+            // Another relay begins anew.
+            let grown = if after < before { after } else { after - before };
+            self.recorder.count(counter, grown);
+        }
+        self.metrics = metrics;
+    }
+
+    fn close(&mut self, shape: &PhaseShape, rounds: Rounds, (changes, wanted): (u32, u64)) -> anyhow::Result<()> {
         let counts = self.cast.main.control_plane.as_ref().map(|it| &it.counts);
         let (streams, bytes) = counts.map_or((0, 0), |it| (it.streams(), it.bytes()));
         let (before, upstream_bytes) = (self.upstream, bytes.saturating_sub(self.upstream.1));
@@ -158,6 +187,7 @@ impl Play<'_> {
             upstream_streams: streams,
             upstream_bytes,
             changes,
+            wanted,
         };
         let held = expect::check(&shape.expect, &past, self);
         self.past.push(past);
@@ -173,16 +203,10 @@ impl Play<'_> {
                 .base(u64::from(self.cast.main.plan.complete_of(clients)))?;
             self.based = true;
         }
-        self.recorder.note(
-            "everybody has everything after",
-            format_args!("{:.0} ms", main.as_secs_f64() * 1e3),
-        );
+        self.recorder.time("everybody has everything after", main);
         if let Some(floor) = &self.cast.floor {
             let taken = floor.join(clients, limit).await.context("the clients of the floor")?;
-            self.recorder.note(
-                "at the floor after",
-                format_args!("{:.0} ms", taken.as_secs_f64() * 1e3),
-            );
+            self.recorder.time("at the floor after", taken);
             self.recorder
                 .ratio("time to join", vec![main.as_secs_f64() / taken.as_secs_f64()]);
         }
@@ -215,6 +239,8 @@ impl Play<'_> {
             (_, Some(bytes)) => What::Sized(bytes),
             (_, None) => What::New,
         };
+        let wanting = indexes.iter().map(|index| u64::from(main.wanting(change.kind, *index)));
+        self.wanted += wanting.sum::<u64>();
         Ok((indexes, what))
     }
 
@@ -343,12 +369,9 @@ impl Play<'_> {
             } = contender;
             let progress = Arc::clone(&fleet.progress);
             fleet.stop()?;
-            for breach in progress.violations() {
-                recorder.breach(u64::from(breach.client), breach.what, breach.transcript);
-            }
-            let rejections = control_plane.map(|it| it.counts.rejections());
-            for rejection in rejections.into_iter().flatten() {
-                recorder.fail("nothing is rejected upstream", Some(rejection));
+            steps::breaches(recorder, &progress);
+            if let Some(control_plane) = &control_plane {
+                steps::rejections(control_plane, recorder);
             }
         }
         Ok(())

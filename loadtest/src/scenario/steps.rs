@@ -12,10 +12,11 @@ use crate::arguments::Arguments;
 use crate::client::profile::Profile;
 use crate::connection::Target;
 use crate::control_plane::ControlPlane;
-use crate::findings::Findings;
 use crate::fleet::{Crew, Fleet, Plan};
 use crate::kind::Dialect;
 use crate::ledger::Ledger;
+use crate::progress::{Breach, Progress};
+use crate::record::{Fleets, Recorder};
 use crate::relay::Relay;
 use crate::tally::Tally;
 use crate::world::World;
@@ -43,6 +44,28 @@ impl Sent {
             messages: fleet.progress.messages() - self.messages,
             named: fleet.progress.named() - self.named,
         }
+    }
+}
+
+/// Says what happens now, as a phase of its own.
+pub(super) fn begin(recorder: &Recorder, say: &mut impl FnMut(&str), what: &str) -> anyhow::Result<()> {
+    say(what);
+    recorder.begin(what, now())
+}
+
+/// Has the record count what a fleet's clients count.
+pub(super) fn attach(recorder: &Recorder, fleet: &Fleet) {
+    let progress = Arc::clone(&fleet.progress);
+    recorder.attach(fleet.feeds.clone(), move || Fleets {
+        clients: u64::from(progress.complete()),
+        current: None,
+    });
+}
+
+/// A story that does not come to its end has failed.
+pub(super) fn judge(recorder: &Recorder, story: &str, outcome: anyhow::Result<()>) {
+    if let Err(error) = outcome {
+        recorder.fail(&format!("{story} comes to its end"), Some(format!("{error:#}")));
     }
 }
 
@@ -145,19 +168,28 @@ pub(super) async fn join(arguments: &Arguments, fleet: &Fleet, clients: u32) -> 
 }
 
 /// Ends a fleet after a last look at what each client holds.
-pub(super) fn finish(fleet: Fleet, findings: &mut Findings) -> anyhow::Result<Tally> {
+pub(super) fn finish(fleet: Fleet, recorder: &Recorder) -> anyhow::Result<Tally> {
     let progress = Arc::clone(&fleet.progress);
     let tally = fleet.stop().context("the clients")?;
-    progress
-        .violations()
-        .into_iter()
-        .for_each(|breach| findings.breach(breach));
+    breaches(recorder, &progress);
     Ok(tally)
 }
 
+/// What clients saw that must not be, each with what was said before.
+pub(super) fn breaches(recorder: &Recorder, progress: &Progress) {
+    for Breach {
+        client,
+        what,
+        transcript,
+    } in progress.violations()
+    {
+        recorder.breach(u64::from(client), what, transcript);
+    }
+}
+
 /// What was rejected upstream, which nothing should be.
-pub(super) fn rejections(control_plane: &ControlPlane, findings: &mut Findings) {
+pub(super) fn rejections(control_plane: &ControlPlane, recorder: &Recorder) {
     for rejection in control_plane.counts.rejections() {
-        findings.fail(format!("a response was rejected upstream: {rejection}"));
+        recorder.fail("nothing is rejected upstream", Some(rejection));
     }
 }

@@ -10,9 +10,9 @@ use super::steps::{self, Sent};
 use super::{alone, local, now, prepare};
 use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
-use crate::findings::Findings;
 use crate::fleet::Fleet;
 use crate::folder::Folder;
+use crate::record::Recorder;
 use crate::relay::{Launch, Relay, Source, free_address};
 use crate::world::World;
 
@@ -21,9 +21,9 @@ const WRITTEN: &str = "result=\"written\"";
 const STREAMS: &str = "distributary_streams";
 
 /// Plays it.
-pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> anyhow::Result<Findings> {
+pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
     prepare(arguments, 1)?;
-    let mut findings = Findings::new(format!(
+    recorder.describe(&format!(
         "{} clients (delta ADS, {} resources of {} bytes), a relay with snapshots",
         arguments.clients(),
         arguments.resources,
@@ -36,14 +36,16 @@ pub(super) async fn run(arguments: &Arguments, say: &mut impl FnMut(&str)) -> an
     let old = Fleet::start(&plan, arguments.threads)?;
     plan.clients = 1;
     let fresh = Fleet::start(&plan, 1)?;
-    let outcome = play(arguments, [&old, &fresh], &world, address, &mut findings, say).await;
+    for fleet in [&old, &fresh] {
+        steps::attach(recorder, fleet);
+    }
+    let outcome = play(arguments, [&old, &fresh], &world, address, recorder, say).await;
+    recorder.end(now())?;
     for fleet in [old, fresh] {
-        steps::finish(fleet, &mut findings)?;
+        steps::finish(fleet, recorder)?;
     }
-    if let Err(error) = outcome {
-        findings.fail(format!("{error:#}"));
-    }
-    Ok(findings)
+    steps::judge(recorder, "the warm start", outcome);
+    Ok(())
 }
 
 async fn play(
@@ -51,7 +53,7 @@ async fn play(
     [old, fresh]: [&Fleet; 2],
     world: &Arc<World>,
     address: std::net::SocketAddr,
-    findings: &mut Findings,
+    recorder: &Recorder,
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<()> {
     let folder = Folder::new()?;
@@ -67,34 +69,36 @@ async fn play(
         quiet: true,
     };
     let relay = Relay::start(&launch).await?;
-    say("everybody joins");
+    recorder.watch(&relay.process())?;
+    steps::begin(recorder, say, "everybody joins")?;
     steps::join(arguments, old, clients).await?;
     steps::quiet(arguments, old, Sent::to(old)).await?;
     let _ = ledger.change(2, clients, false, now());
     let metrics = relay.metrics().await?;
     let written = metrics.of(SNAPSHOTS, WRITTEN);
     let taken = steps::until_gauge(arguments, &relay, (SNAPSHOTS, WRITTEN), |now| now > written).await?;
-    findings.time("a change is in a snapshot after", taken);
+    recorder.time("a change is in a snapshot after", taken);
     // One that was being written meanwhile is followed by another.
     steps::quiet(arguments, old, Sent::to(old)).await?;
 
-    say("the control plane goes, and the relay is killed");
+    steps::begin(recorder, say, "the control plane goes, and the relay is killed")?;
     drop(control_plane);
     let (before, began) = (Sent::to(old), now());
     relay.kill()?;
     let relay = Relay::start(&launch).await?;
+    recorder.watch(&relay.process())?;
     let back = || old.progress.returned() >= u64::from(clients);
     steps::until(arguments, "everybody, back again", old, back).await?;
     let streams = f64::from(clients);
     steps::until_sum(arguments, &relay, STREAMS, |open| open >= streams).await?;
-    findings.time("the relay is killed, everybody is back after", began.elapsed());
+    recorder.time("the relay is killed, everybody is back after", began.elapsed());
     let sent = steps::quiet(arguments, old, before).await?;
-    findings.note("  messages to those who hold everything", sent.messages);
-    findings.expect("  resources in them", sent.named, 0);
+    recorder.note("messages to those who hold everything", sent.messages);
+    recorder.expect("resources in them", sent.named, 0);
     let served = steps::join(arguments, fresh, 1).await.context("a fresh client")?;
-    findings.time("  a fresh client has everything after", served);
+    recorder.time("a fresh client has everything after", served);
 
-    say("the control plane returns with a change and a removal");
+    steps::begin(recorder, say, "the control plane returns with a change and a removal")?;
     let before = [old, fresh].map(Sent::to);
     let everybody = clients + 1;
     let _ = ledger.foretell(0, true, everybody, now());
@@ -105,11 +109,11 @@ async fn play(
         let done = || before.since(fleet).named >= wanted;
         let taken = steps::until(arguments, "the difference", fleet, done).await?;
         let sent = steps::quiet(arguments, fleet, before).await?;
-        findings.time("the control plane returns, the difference is there after", taken);
-        findings.note("  messages for it", sent.messages);
-        findings.expect("  resources that changed or went", sent.named, wanted);
+        recorder.time("the control plane returns, the difference is there after", taken);
+        recorder.note("messages for it", sent.messages);
+        recorder.expect("resources that changed or went", sent.named, wanted);
     }
-    steps::rejections(&control_plane, findings);
+    steps::rejections(&control_plane, recorder);
     Ok(())
 }
 

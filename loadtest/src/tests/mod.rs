@@ -1,7 +1,6 @@
 //! That the reader reads however the bytes arrive, and that the checker finds every fault.
 
 mod record;
-mod runs;
 mod scenarios;
 
 use std::sync::Arc;

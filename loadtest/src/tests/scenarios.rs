@@ -1,7 +1,10 @@
 //! That scenarios are read strictly, and that small ones hold over real sockets.
 
+use std::time::Duration;
+
 use crate::arguments::Overrides;
-use crate::record::Recorder;
+use crate::kind::Dialect;
+use crate::record::{Assertion, Record, Recorder, Verdict};
 use crate::scenario::file::{BUILT_IN, Scenario};
 
 #[test]
@@ -34,14 +37,22 @@ fn a_fault_is_told_with_its_place() {
     assert!(fault(other).contains("`b`"), "{}", fault(other));
 }
 
-/// Plays a scenario at the control plane itself, or in front of it.
+/// Plays a scenario at the control plane itself.
 fn play(text: &str, clients: u32) {
-    let mut scenario = Scenario::parse("here", text).unwrap();
-    scenario.override_with(&Overrides {
+    let flags = Overrides {
         clients: Some(clients),
         ..Overrides::default()
-    });
-    let arguments = <crate::arguments::Arguments as clap::Parser>::parse_from(["distributary-load", "--direct"]);
+    };
+    let _ = play_with(text, &flags, "");
+}
+
+fn play_with(text: &str, flags: &Overrides, words: &str) -> Record {
+    let mut scenario = Scenario::parse("here", text).unwrap();
+    scenario.override_with(flags);
+    let words = ["distributary-load", "--direct"]
+        .into_iter()
+        .chain(words.split_whitespace());
+    let arguments = <crate::arguments::Arguments as clap::Parser>::parse_from(words);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -53,11 +64,44 @@ fn play(text: &str, clients: u32) {
     let record = recorder.finish(super::now()).unwrap();
     assert!(record.held(), "{:#?}\n{:#?}", record.assertions, record.breaches);
     assert!(record.phases.iter().all(|phase| phase.clients > 0));
+    record
+}
+
+fn built_in(name: &str) -> &'static str {
+    BUILT_IN.iter().find(|(built_in, _)| *built_in == name).unwrap().1
+}
+
+#[test]
+fn the_usual_run_holds_in_both_dialects_and_by_name() {
+    for (name, dialect, words) in [
+        ("churn", Dialect::Delta, "--threads 2"),
+        ("churn", Dialect::Sotw, ""),
+        ("by-name", Dialect::Delta, ""),
+        ("by-name", Dialect::Sotw, ""),
+    ] {
+        let flags = Overrides {
+            clients: Some(20),
+            resources: Some(50),
+            changes: Some(10),
+            rate: Some(200.0),
+            names: Some(10),
+            dialect: Some(dialect),
+            idle: Some(Duration::ZERO),
+            ..Overrides::default()
+        };
+        // At the control plane itself there are as many streams as clients.
+        let text = built_in(name).replace("upstream_streams: 1", "upstream_streams: 20");
+        let record = play_with(&text, &flags, words);
+        let changes = record.phases.iter().find(|phase| phase.name == "changes").unwrap();
+        assert!(changes.propagation.count() > 0, "{name}");
+        let held = |it: &Assertion| it.text.contains("once") && it.verdict == Verdict::Held;
+        assert!(record.assertions.iter().any(held), "{:#?}", record.assertions);
+    }
 }
 
 #[test]
 fn a_mixed_fleet_holds() {
-    let steady = BUILT_IN.iter().find(|(name, _)| *name == "steady").unwrap().1;
+    let steady = built_in("steady");
     play(
         &steady.replace("3s }", "100ms }").replace("times: 100", "times: 10"),
         26,
