@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::client::{Client, Outcome, Output};
 use crate::http2::{Event, Http2};
-use crate::tally::Feed;
+use crate::tally::{Feed, Tally};
 use crate::tls::Secure;
 use crate::violation::Violation;
 
@@ -91,7 +91,7 @@ impl Connection {
     pub(crate) async fn turn(
         &mut self,
         clients: &[Rc<RefCell<Client>>],
-        answered: &mut impl FnMut(&Client, Outcome),
+        answered: &mut impl FnMut(Outcome, &mut Tally),
     ) -> Result<(), Fault> {
         let deadline = deadline(clients);
         poll_fn(|context| self.poll(context, clients, deadline, answered)).await
@@ -102,7 +102,7 @@ impl Connection {
         context: &mut Context<'_>,
         clients: &[Rc<RefCell<Client>>],
         before: Option<Instant>,
-        answered: &mut impl FnMut(&Client, Outcome),
+        answered: &mut impl FnMut(Outcome, &mut Tally),
     ) -> Poll<Result<(), Fault>> {
         loop {
             self.pump(clients);
@@ -159,7 +159,7 @@ impl Connection {
         &mut self,
         context: &mut Context<'_>,
         clients: &[Rc<RefCell<Client>>],
-        answered: &mut impl FnMut(&Client, Outcome),
+        answered: &mut impl FnMut(Outcome, &mut Tally),
     ) -> Poll<Result<(), Fault>> {
         let Self {
             io,
@@ -210,7 +210,7 @@ impl Connection {
             };
             if outcome.messages > 0 {
                 tally.acknowledgements += u64::from(outcome.messages);
-                answered(&client, outcome);
+                answered(outcome, &mut tally);
             }
             Ok::<(), Violation>(())
         });

@@ -15,6 +15,7 @@ use crate::client::{Client, Outcome};
 use crate::connection::{Connection, Fault, Shared, deadline};
 use crate::fleet::{Order, Plan};
 use crate::progress::Progress;
+use crate::tally::Tally;
 use crate::violation::Violation;
 
 /// One connection, from stream to stream.
@@ -100,12 +101,11 @@ impl Life {
                 .come_back(u64::try_from(self.clients.len()).unwrap_or_default());
         }
         let stay = self.stay(turns).map(|stay| begun + stay);
-        let (progress, shared) = (&self.progress, &self.shared);
-        let joined = RefCell::new(Vec::new());
-        let mut answered = |_: &Client, outcome: Outcome| {
+        let progress = &self.progress;
+        let mut answered = |outcome: Outcome, tally: &mut Tally| {
             progress.answered(outcome);
             if outcome.completed {
-                joined.borrow_mut().push(begun.elapsed());
+                tally.join.record(begun.elapsed());
             }
         };
         loop {
@@ -128,10 +128,6 @@ impl Life {
                     }
                     self.clients.iter().for_each(|client| client.borrow_mut().handle_time(now));
                 }
-            }
-            if !joined.borrow().is_empty() {
-                let mut tally = shared.feed.tally();
-                joined.borrow_mut().drain(..).for_each(|taken| tally.join.record(taken));
             }
         }
     }

@@ -94,6 +94,8 @@ fn the_usual_run_holds_in_both_dialects_and_by_name() {
         let record = play_with(&text, &flags, words);
         let changes = record.phases.iter().find(|phase| phase.name == "changes").unwrap();
         assert!(changes.propagation.count() > 0, "{name}");
+        let joins: u64 = record.phases.iter().map(|phase| phase.join.count()).sum();
+        assert_eq!(joins, 20, "{name}");
         let held = |it: &Assertion| it.text.contains("once") && it.verdict == Verdict::Held;
         assert!(record.assertions.iter().any(held), "{:#?}", record.assertions);
     }
