@@ -22,6 +22,7 @@ use super::service::Calls;
 use super::stall::Stall;
 use super::streams::Streams;
 use crate::shutdown::Drain;
+use crate::wire::sealed::HANDSHAKE;
 use crate::wire::{Cork, Peer, Socket};
 
 /// A connection that was accepted.
@@ -36,8 +37,6 @@ pub(super) struct Connection {
 
 /// What every HTTP/2 client says first.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// What every TLS client says first.
-const HELLO: u8 = 22;
 /// How long a client may take to say it, and how long for a TLS handshake before.
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client of HTTP/1.1 may take from one request to the next.
@@ -88,7 +87,7 @@ impl Connection {
             Ok(Err(error)) => return tracing::debug!(peer = %self.peer, %error, "a connection ended before it began"),
             Err(_) => return tracing::debug!(peer = %self.peer, "a client says nothing"),
         };
-        if begun.first() == Some(&HELLO) {
+        if begun.first() == Some(&HANDSHAKE) {
             // The answer of HTTP is one that TLS clients have a word for.
             self.calls.not_secure(&self.peer, &Fault::Plaintext);
         }

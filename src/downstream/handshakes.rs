@@ -8,13 +8,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::server::Acceptor;
-use rustls::{Error, HandshakeKind, ServerConfig};
+use rustls::{Error, ServerConfig};
 use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
-use tokio_rustls::LazyConfigAcceptor;
 
-use crate::wire::Socket;
+use crate::wire::{Sealed, Socket, sealed};
 
 /// How the connections of one listener begin.
 #[derive(Debug)]
@@ -36,8 +34,6 @@ pub(super) enum Fault {
     Crowded(Duration),
     #[error("the client did not finish within {0:?}")]
     Slow(Duration),
-    #[error("{0}; is TLS meant to be spoken to this listener?")]
-    Foreign(io::Error),
     #[error("{0}")]
     Failed(io::Error),
     #[error("the client speaks TLS, and this listener does not; give it `tls`, or take TLS from the client")]
@@ -61,41 +57,35 @@ impl Handshakes {
 
     /// The connection, once both sides agree, and whether it goes on where another one ended. A client takes a place when its
     /// hello is there, in order, so that those that say nothing keep nobody out.
-    pub(super) async fn shake(&self, socket: Socket, bound: Duration) -> Result<(Socket, bool), Fault> {
+    pub(super) async fn shake(&self, mut socket: Socket, bound: Duration) -> Result<(Socket, bool), Fault> {
         let mut over = pin!(sleep(bound));
-        let hello = within(over.as_mut(), LazyConfigAcceptor::new(Acceptor::default(), socket)).await;
-        let hello = hello.ok_or(Fault::Silent(bound))?.map_err(Fault::of_hello)?;
+        let hello = within(over.as_mut(), sealed::hello(&mut socket)).await;
+        let hello = hello.ok_or(Fault::Silent(bound))?.map_err(Fault::Failed)?;
         let place = within(over.as_mut(), self.places.0.acquire()).await;
         let place = place.ok_or(Fault::Crowded(bound))?;
-        let shaken = within(over.as_mut(), hello.into_stream(self.config.clone())).await;
+        let shaken = within(over.as_mut(), Sealed::accept(socket, hello, self.config.clone())).await;
         drop(place);
-        let stream = shaken.ok_or(Fault::Slow(bound))?.map_err(Fault::Failed)?;
-        let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
-        Ok((Socket::Secure(Box::new(stream)), resumed))
+        let sealed = shaken.ok_or(Fault::Slow(bound))?.map_err(Fault::Failed)?;
+        let resumed = sealed.resumed();
+        Ok((Socket::Secure(Box::new(sealed)), resumed))
     }
 }
 
 impl Fault {
-    fn of_hello(error: io::Error) -> Self {
-        match said(&error) {
-            Some(Error::InvalidMessage(_)) => Self::Foreign(error),
-            Some(_) | None => Self::Failed(error),
-        }
-    }
-
     /// The fault in a word, for those who count.
     pub(super) fn reason(&self) -> &'static str {
         let error = match self {
             Self::Silent(_) | Self::Slow(_) => return "timeout",
             Self::Crowded(_) => return "crowded",
-            Self::Foreign(_) => return "not_tls",
             Self::Plaintext => return "no_tls_here",
             Self::Failed(error) => error,
         };
         let Some(error) = said(error) else {
             return "closed";
         };
-        if matches!(error, Error::NoCertificatesPresented) {
+        if matches!(error, Error::InvalidMessage(_)) {
+            "not_tls"
+        } else if matches!(error, Error::NoCertificatesPresented) {
             "no_certificate"
         } else if matches!(error, Error::InvalidCertificate(_)) {
             "bad_certificate"

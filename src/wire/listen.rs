@@ -13,7 +13,8 @@ use std::task::{Context, Poll};
 use socket2::{Domain, SockRef, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio_rustls::server::TlsStream;
+
+use super::Sealed;
 
 /// A bound address.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub enum Socket {
     /// Over a Unix domain socket.
     Unix(UnixStream),
     /// Over one of these, sealed; the handshake is over.
-    Secure(Box<TlsStream<Self>>),
+    Secure(Box<Sealed<Self>>),
 }
 
 /// Where a connection comes from.

@@ -12,6 +12,7 @@ pub mod listen;
 pub mod response;
 pub mod rope;
 pub mod scan;
+pub mod sealed;
 
 pub use afloat::Afloat;
 pub use cork::{Cork, Corked};
@@ -22,3 +23,4 @@ pub use listen::{Listener, Peer, Socket};
 pub use response::{Answer, encode, message};
 pub use rope::{Progress, Rope};
 pub use scan::Scan;
+pub use sealed::Sealed;

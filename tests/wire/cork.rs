@@ -10,7 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use distributary::tls::provider;
 use distributary::wire::cork::{COPIED_BYTES_MAX, GATHERED_BYTES_MAX};
-use distributary::wire::{Afloat, Cork, Corked, Progress, Rope};
+use distributary::wire::sealed::hello;
+use distributary::wire::{Afloat, Cork, Corked, Progress, Rope, Sealed};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rcgen::generate_simple_self_signed;
@@ -18,7 +19,7 @@ use rustls_pki_types::{PrivateKeyDer, ServerName};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
-use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+use tokio_rustls::{TlsConnector, client};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -142,7 +143,7 @@ async fn read_slowly(mut socket: impl AsyncRead + Unpin, mut random: StdRng) -> 
 }
 
 /// The same two ends, with TLS between them; the first one is the server.
-async fn sealed(tiny: bool) -> (server::TlsStream<TcpStream>, client::TlsStream<TcpStream>) {
+async fn sealed(tiny: bool) -> (Sealed<TcpStream>, client::TlsStream<TcpStream>) {
     let (server, client) = pair(tiny).await;
     let own = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
@@ -161,7 +162,12 @@ async fn sealed(tiny: bool) -> (server::TlsStream<TcpStream>, client::TlsStream<
         .with_no_client_auth();
     let name = ServerName::try_from("localhost").unwrap();
     let client = TlsConnector::from(Arc::new(ask)).connect(name, client);
-    let (server, client) = tokio::join!(TlsAcceptor::from(Arc::new(offer)).accept(server), client);
+    let mut server = server;
+    let server = async {
+        let hello = hello(&mut server).await?;
+        Sealed::accept(server, hello, Arc::new(offer)).await
+    };
+    let (server, client) = tokio::join!(server, client);
     (server.unwrap(), client.unwrap())
 }
 

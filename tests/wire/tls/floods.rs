@@ -53,22 +53,27 @@ impl World {
 #[tokio::test]
 async fn handshakes_wait_and_sessions_do_not() {
     let world = World::new().await;
-    let mut flood = world.flood(&hello(&world.authority)).await;
+    let flood = world.flood(&hello(&world.authority)).await;
     for dialect in [Dialect::Delta, Dialect::Sotw] {
         converses(&world.relay, &world.client, dialect).await;
     }
-    let mut answered = 0;
-    for socket in &mut flood {
-        let said = tokio::time::timeout(std::time::Duration::from_millis(2), socket.read_u8()).await;
-        answered += usize::from(said.is_ok());
-    }
-    assert_eq!(answered, PLACES, "the others wait");
+    let mut answered = [false; FLOOD];
+    let mut look = || {
+        for (socket, answered) in flood.iter().zip(&mut answered) {
+            *answered = *answered || socket.try_read(&mut [0]).is_ok();
+        }
+        answered.iter().filter(|answered| **answered).count()
+    };
+    until(|| look() >= PLACES, || "the first ones are answered".to_owned()).await;
+    // On a slow machine some places are free again by now.
+    let freed = || usize::try_from(world.relay.shared.metrics.handshakes("timeout")).unwrap();
+    assert!(look() <= PLACES + freed(), "the others wait");
 
     let config = Arc::new(world.authority.client(None, &VERSIONS));
     let stream = crate::support::certificates::connect(&world.relay, &config);
     let mut late = std::pin::pin!(stream);
     let soon = tokio::time::timeout(std::time::Duration::from_millis(100), late.as_mut()).await;
-    assert!(soon.is_err(), "it came in although all places are taken");
+    assert!(soon.is_err() || freed() > 0, "it came in although all places are taken");
     drop(flood);
     tokio::time::timeout(crate::support::PATIENCE, late)
         .await
