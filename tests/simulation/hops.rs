@@ -23,6 +23,8 @@ impl World {
             Hop::Idle(at) => self.idle(at),
             Hop::Noticed(at) => {
                 self.tally.hit(Rule::Mute);
+                // A connection that is not there yet does not come about.
+                self.unreachable(at);
                 return self.hang_up(at);
             }
             Hop::TimedOut(at) => self.unreachable(at),
@@ -63,6 +65,9 @@ impl World {
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
             return;
         };
+        if leg.stage != Stage::Opening {
+            return;
+        }
         leg.stage = Stage::Live;
         if std::mem::take(&mut leg.superseded) {
             leg.client.handle_superseded();

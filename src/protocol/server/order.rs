@@ -16,9 +16,6 @@ impl Server {
         if !self.admit(sight) {
             return None;
         }
-        // D-03: removals only when everything that could still use what goes is sent and settled, or after the bound.
-        let calm = self.calm(sight, answers);
-        let ripe = calm || self.removals.is_ripe(self.bound(), now);
         let mut removals_wait = false;
         if let Some(response) = self.poll_additions(sight, answers, &mut removals_wait, now) {
             return Some(response);
@@ -27,6 +24,9 @@ impl Server {
             self.removals.clear();
             return None;
         }
+        // D-03: removals only when everything that could still use what goes is sent and settled, or after the bound.
+        let calm = self.calm(sight, answers, now);
+        let ripe = calm || self.removals.is_ripe(self.bound(), now);
         if !ripe {
             self.removals.wait(self.bound(), now);
             return None;
@@ -157,15 +157,16 @@ impl Server {
             })
     }
 
-    /// Whether everything that sends traffic to clusters is sent and settled.
-    fn calm(&self, sight: &Sight, answers: &impl Answers) -> bool {
+    /// Whether everything that sends traffic to clusters is sent and settled, and no removal of it is held back by the pace.
+    fn calm(&self, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
         let mut gated = self
             .types
             .iter()
             .filter(|subscription| subscription.type_url.kind().gated());
         gated.all(|subscription| {
             let slot = subscription.glimpse(sight);
-            subscription.settled() && !subscription.pending(slot, answers)
+            let held_back = subscription.held_back.is_some_and(|ends| now < ends);
+            subscription.settled() && !held_back && !subscription.pending(slot, answers)
         })
     }
 
