@@ -173,6 +173,7 @@ pub(crate) struct Fleet {
 
 /// Connection attempts at a time and thread: fewer than any listener's backlog.
 const CONNECTING_MAX: usize = 256;
+const ADMITTED_AT_ONCE: u32 = 32;
 
 impl Fleet {
     pub(crate) fn start(plan: &Plan, threads: u32) -> anyhow::Result<Self> {
@@ -284,6 +285,10 @@ impl Share {
                 clients.borrow_mut().extend(life.clients.iter().cloned());
                 desks.push(Rc::clone(&life.desk));
                 tokio::task::spawn_local(life.live());
+                // Those who are here already are not kept waiting by those who come.
+                if number.is_multiple_of(ADMITTED_AT_ONCE) {
+                    tokio::task::yield_now().await;
+                }
             }
             tokio::select! {
                 changed = admitted.changed() => {
