@@ -52,6 +52,8 @@ pub(super) enum Server {
 pub(super) struct Round {
     pub(super) taken: Duration,
     pub(super) cpu: Duration,
+    /// What this program spent meanwhile.
+    pub(super) tool: Duration,
     pub(super) deliveries: u64,
     pub(super) propagation: Distribution,
 }
@@ -67,8 +69,6 @@ impl Contender {
         control_plane: Option<ControlPlane>,
         upstream: Option<SocketAddr>,
     ) -> anyhow::Result<Self> {
-        let kinds = plan.world.ledgers().iter().map(|ledger| ledger.kind());
-        let demand = kinds.map(|kind| (kind, plan.demand(kind, 1))).collect();
         Ok(Self {
             fleet: Fleet::start(&plan, threads)?,
             plan,
@@ -76,7 +76,7 @@ impl Contender {
             control_plane_address: control_plane.as_ref().map(|control_plane| control_plane.address),
             control_plane,
             upstream,
-            demand,
+            demand: BTreeMap::new(),
             total: Tally::new()?,
         })
     }
@@ -163,11 +163,18 @@ impl Contender {
     }
 
     /// Lets clients in until there are so many, and waits until those that are steady have everything.
-    pub(super) async fn join(&self, clients: u32, limit: Duration) -> anyhow::Result<Duration> {
-        let (begin, progress) = (now(), &self.fleet.progress);
-        let all = self.plan.complete_of(clients);
+    pub(super) async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<Duration> {
+        // A connection comes with all who share it.
+        let admitted = clients
+            .next_multiple_of(self.plan.per_connection)
+            .min(self.plan.clients);
+        let mut plan = self.plan.clone();
+        plan.clients = admitted;
+        self.demand = demand(&plan);
+        let (begin, progress) = (now(), Arc::clone(&self.fleet.progress));
+        let all = self.plan.complete_of(admitted);
         progress.expect(all);
-        self.fleet.admit(clients);
+        self.fleet.admit(admitted);
         self.wait(limit, || progress.complete() >= all)
             .await
             .with_context(|| format!("{} of {all} clients are complete", progress.complete()))?;
@@ -184,7 +191,8 @@ impl Contender {
     ) -> anyhow::Result<Round> {
         let before = self.totals()?;
         let cpu = || self.process().map_or(Ok(Duration::ZERO), |process| process.cpu(""));
-        let (begin, spent) = (now(), cpu()?);
+        let own = Process::own();
+        let (begin, spent, tool) = (now(), cpu()?, own.cpu("")?);
         let contents = self.change(kind, indexes, what, true, begin)?;
         self.delivered(limit, &contents).await?;
         let taken = begin.elapsed();
@@ -194,6 +202,7 @@ impl Contender {
         Ok(Round {
             taken,
             cpu,
+            tool: own.cpu("")?.saturating_sub(tool),
             deliveries: after.delivered - before.delivered,
             propagation: after.propagation.since(&before.propagation)?,
         })
@@ -230,6 +239,12 @@ impl Contender {
 }
 
 const POLL: Duration = Duration::from_millis(500);
+
+/// How many of a plan's clients want each resource.
+fn demand(plan: &Plan) -> BTreeMap<Kind, Vec<u32>> {
+    let kinds = plan.world.ledgers().iter().map(|ledger| ledger.kind());
+    kinds.map(|kind| (kind, plan.demand(kind, 1))).collect()
+}
 
 /// How a relay is started.
 #[derive(Clone, Debug)]

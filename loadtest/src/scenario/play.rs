@@ -204,14 +204,15 @@ impl Play<'_> {
             self.based = true;
         }
         self.recorder.time("everybody has everything after", main);
-        if let Some(floor) = &self.cast.floor {
+        if let Some(floor) = &mut self.cast.floor {
             let taken = floor.join(clients, limit).await.context("the clients of the floor")?;
             self.recorder.time("at the floor after", taken);
             self.recorder
                 .ratio("time to join", vec![main.as_secs_f64() / taken.as_secs_f64()]);
         }
-        if let Some(calm) = &self.cast.calm {
-            calm.join(calm.plan.clients, limit).await.context("the calm clients")?;
+        if let Some(calm) = &mut self.cast.calm {
+            let clients = calm.plan.clients;
+            calm.join(clients, limit).await.context("the calm clients")?;
         }
         Ok(())
     }

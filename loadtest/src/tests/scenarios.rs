@@ -129,3 +129,20 @@ phases:
         4,
     );
 }
+
+/// A fleet that grows: a change is awaited from those who are there.
+#[test]
+fn a_change_waits_for_those_who_joined() {
+    play(
+        "description: Growth.
+world: { cds: { count: 5, bytes: 200 } }
+clients: { count: 9, per_connection: 2, groups: [{ kind: clusters }] }
+phases:
+  - { name: some, do: { join: { clients: 3 } } }
+  - { name: for some, do: { change: { kind: cds, pattern: one, times: 2 } }, limit: 10s, expect: { messages_at_most: 8 } }
+  - { name: all, do: { join: {} } }
+  - { name: for all, do: { change: { kind: cds, pattern: one, times: 2 } }, limit: 10s, expect: { messages_at_most: 18 } }
+",
+        9,
+    );
+}
