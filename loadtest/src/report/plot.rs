@@ -42,7 +42,7 @@ const HEIGHT: f64 = 230.0;
 const BOTTOM: f64 = 46.0;
 /// A row of names above the lines.
 const NAME_ROW: f64 = 15.0;
-const NAME_ROWS_MAX: usize = 4;
+const NAME_ROWS_MAX: usize = 5;
 /// About as wide as a letter is on average, in the size that names have.
 const LETTER: f64 = 6.4;
 /// So many points at the most are marked one by one.
@@ -134,12 +134,17 @@ impl Plot {
             if below == rows.len() && below < NAME_ROWS_MAX {
                 rows.push(0.0);
             }
-            names.push(rows.get_mut(below).map(|taken| {
-                *taken = end;
-                Name {
-                    row: float(below),
+            // Where each row below some name is taken, a free one above others does without the mark through them.
+            let marked = below < rows.len();
+            let free = rows.iter().position(|taken| *taken <= begin);
+            let row = if marked { Some(below) } else { free };
+            names.push(row.and_then(|row| {
+                *rows.get_mut(row)? = end;
+                Some(Name {
+                    row: float(row),
                     leftwards,
-                }
+                    marked,
+                })
             }));
         }
         (names, float(rows.len()))
@@ -148,7 +153,9 @@ impl Plot {
     fn draw_bands(&self, out: &mut String, frame: &Frame, names: &[Option<Name>]) {
         for (at, (band, name)) in self.bands.iter().zip(names).enumerate() {
             let (from, to) = (frame.x(self.x.place(band.from)), frame.x(self.x.place(band.to)));
-            let top = name.as_ref().map_or(frame.top, |name| 8.0 + NAME_ROW * name.row);
+            let above = |name: &Name| 8.0 + NAME_ROW * name.row;
+            let marked = name.as_ref().filter(|name| name.marked);
+            let top = marked.map_or(frame.top, above);
             let parity = if at.is_multiple_of(2) { "even" } else { "odd" };
             let _ = write!(
                 out,
@@ -159,13 +166,13 @@ impl Plot {
                 frame.base,
                 name = escaped(&band.name)
             );
-            if let Some(Name { leftwards, .. }) = name {
-                let (x, class) = if *leftwards {
+            if let Some(name) = name {
+                let (x, class) = if name.leftwards {
                     (from - 3.0, "name left")
                 } else {
                     (from + 3.0, "name")
                 };
-                let (y, name) = (top + 11.0, escaped(&band.name));
+                let (y, name) = (above(name) + 11.0, escaped(&band.name));
                 let _ = write!(out, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>");
             }
             out.push_str("</g>\n");
@@ -246,6 +253,8 @@ impl Plot {
 struct Name {
     row: f64,
     leftwards: bool,
+    /// Whether the band's mark reaches up to it.
+    marked: bool,
 }
 
 /// Where the lines are drawn.

@@ -98,6 +98,45 @@ fn every_plot_can_be_read_without_seeing_it() {
     }
 }
 
+/// Eight phases of a story, with long names: each is named, and no name runs into another one of its row.
+#[test]
+fn names_of_phases_do_not_overlap() {
+    let mut record = growing();
+    record.phases.truncate(8);
+    record.length_ms = 28_000.0;
+    for phase in &mut record.phases {
+        phase.name = format!("a story: {}", phase.name);
+    }
+    let html = charts::plots(&record)[0].html();
+    let texts = html.split("<text class=\"name").skip(1).map(|text| {
+        let leftwards = text.starts_with(" left");
+        let number = |key: &str| -> f64 {
+            text.split_once(key)
+                .unwrap()
+                .1
+                .split('"')
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap()
+        };
+        let name = text.split_once('>').unwrap().1.split('<').next().unwrap();
+        let length = 6.0 * f64::from(u32::try_from(name.len()).unwrap());
+        let (x, y) = (number("x=\""), number("y=\""));
+        if leftwards {
+            (y, x - length, x)
+        } else {
+            (y, x, x + length)
+        }
+    });
+    let mut texts: Vec<(f64, f64, f64)> = texts.collect();
+    assert_eq!(texts.len(), 8, "{html}");
+    texts.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    for pair in texts.windows(2) {
+        assert!(pair[0].0 < pair[1].0 || pair[0].2 <= pair[1].1, "{pair:?}");
+    }
+}
+
 #[test]
 fn what_failed_stands_before_every_figure() {
     let html = page::page(&small());
