@@ -10,6 +10,9 @@ use super::{Scene, Seen, Watch, Witness, slot};
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::Answer;
 
+/// So many names may be in doubt at once.
+const DOUBTS: usize = 6;
+
 impl Witness {
     pub(super) fn check_full(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let kind = answer.kind;
@@ -145,10 +148,20 @@ impl Witness {
             held = watch.set(full);
         }
         if !watch.perhaps.is_empty() && sum(&held) != answer.version {
-            let perhaps = std::mem::take(&mut watch.perhaps);
-            watch.own.retain(|name| !perhaps.contains(name));
-            watch.brought.retain(|name, _| !perhaps.contains(name));
-            held = watch.set(full);
+            let perhaps: Vec<String> = std::mem::take(&mut watch.perhaps).into_iter().collect();
+            let choices = 1..1_usize << perhaps.len().min(DOUBTS);
+            let without = |choice: usize| {
+                let gone = |name: &String| perhaps.iter().position(|other| other == name);
+                let mut held = held.clone();
+                held.retain(|name, _| gone(name).is_none_or(|at| choice >> at & 1 == 0));
+                held
+            };
+            if let Some(found) = choices.map(without).find(|held| sum(held) == answer.version) {
+                let lost = |name: &String| perhaps.contains(name) && !found.contains_key(name);
+                watch.own.retain(|name| !lost(name));
+                watch.brought.retain(|name, _| !lost(name));
+                held = found;
+            }
         }
         let before = watch.sets.insert(answer.version.clone(), held.clone());
         if before.as_ref().is_some_and(|before| *before != held) {
