@@ -36,7 +36,7 @@ pub(super) struct Band {
 }
 
 const WIDTH: f64 = 720.0;
-const LEFT: f64 = 64.0;
+const LEFT: f64 = 72.0;
 const RIGHT: f64 = 24.0;
 const HEIGHT: f64 = 230.0;
 const BOTTOM: f64 = 46.0;
