@@ -212,12 +212,17 @@ impl Asked {
             if found.is_settled() {
                 return self.answer(&found, shown, out);
             }
-            tokio::select! {
-                () = self.rung() => {}
-                _ = look.tick() => if let Some(error) = (self.error)() {
-                    return self.failed(&self.look(), error, shown, out);
-                },
-                () = &mut deadline => return self.answer(&self.look(), shown, out),
+            // What is known is looked through when it has changed, and not as often as errors are.
+            let rung = self.rung();
+            tokio::pin!(rung);
+            loop {
+                tokio::select! {
+                    () = &mut rung => break,
+                    _ = look.tick() => if let Some(error) = (self.error)() {
+                        return self.failed(&self.look(), error, shown, out);
+                    },
+                    () = &mut deadline => return self.answer(&self.look(), shown, out),
+                }
             }
         }
     }
@@ -232,14 +237,18 @@ impl Asked {
                 self.print(&printed, out, notes)?;
             }
             before = found;
-            tokio::select! {
-                () = self.rung() => {}
-                _ = look.tick() => {
-                    let error = (self.error)();
-                    if let Some(error) = error.as_ref().filter(|_| error != said) {
-                        writeln!(notes, "{}: {error}", self.question.server)?;
+            let rung = self.rung();
+            tokio::pin!(rung);
+            loop {
+                tokio::select! {
+                    () = &mut rung => break,
+                    _ = look.tick() => {
+                        let error = (self.error)();
+                        if let Some(error) = error.as_ref().filter(|_| error != said) {
+                            writeln!(notes, "{}: {error}", self.question.server)?;
+                        }
+                        said = error;
                     }
-                    said = error;
                 }
             }
         }
