@@ -24,7 +24,7 @@ const USUAL: usize = 300_000;
 const AT_ONCE: usize = 10_000;
 /// What one member costs one session at most, in bytes, next to what all sessions have in common: about 115, and what is free
 /// again after the answer was composed.
-const PER_MEMBER: usize = 300;
+const PER_MEMBER: usize = 450;
 /// What one member costs the view and its upstream machine at most, body and names included.
 const IN_THE_VIEW: usize = 1200;
 /// What a session may take that is refused, however much there is.
