@@ -171,10 +171,7 @@ impl TypeUrl {
     /// The canonical URL, as it goes on the wire.
     #[must_use]
     pub fn url(&self) -> &str {
-        match &self.url {
-            Text::Known(text) => text,
-            Text::Other(text) => text,
-        }
+        self.url.as_str()
     }
 
     /// The message's full name.
@@ -233,13 +230,28 @@ enum Text {
     Other(Arc<str>),
 }
 
+impl Text {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Known(text) => text,
+            Self::Other(text) => text,
+        }
+    }
+
+    /// Known types share their text.
+    fn is(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Known(one), Self::Known(other)) if std::ptr::eq(*one, *other))
+    }
+}
+
 fn full_name(text: &str) -> &str {
     text.rsplit_once('/').map_or(text, |(_, name)| name)
 }
 
 impl PartialEq for TypeUrl {
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+        // An operator may give a type another family, but only one and for the whole relay.
+        self.kind() == other.kind() && (self.url.is(&other.url) || self.url() == other.url())
     }
 }
 
@@ -247,7 +259,11 @@ impl Eq for TypeUrl {}
 
 impl Ord for TypeUrl {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.kind().cmp(&other.kind()).then_with(|| self.url().cmp(other.url()))
+        let by_text = || match self.url.is(&other.url) {
+            true => Ordering::Equal,
+            false => self.url().cmp(other.url()),
+        };
+        self.kind().cmp(&other.kind()).then_with(by_text)
     }
 }
 

@@ -43,6 +43,18 @@ impl Version {
         Self::from_bits(self.bits().wrapping_sub(other.bits()))
     }
 
+    /// The text, without the detour of a formatter: every response has one.
+    #[must_use]
+    pub fn text(self) -> [u8; 32] {
+        let mut text = [0; 32];
+        #[expect(clippy::cast_possible_truncation, reason = "the four quarters of the number")]
+        let quarters = [self.high >> 32, self.high, self.low >> 32, self.low].map(|part| part as u32);
+        for (digits, quarter) in text.chunks_exact_mut(8).zip(quarters) {
+            digits.copy_from_slice(&hex(quarter));
+        }
+        text
+    }
+
     /// Reads a version that some relay wrote. Anything else is foreign: it equals no version of ours.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -56,8 +68,23 @@ impl Version {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}{:016x}", self.high, self.low)
+        f.write_str(str::from_utf8(&self.text()).unwrap_or_default())
     }
+}
+
+/// The hexadecimal digits of a number, all at once: four bits go into each byte, and what is above nine becomes a letter.
+#[must_use]
+pub fn hex(number: u32) -> [u8; 8] {
+    let mut digits = u64::from(number);
+    for (shift, mask) in [
+        (16, 0x0000_ffff_0000_ffff),
+        (8, 0x00ff_00ff_00ff_00ff),
+        (4, 0x0f0f_0f0f_0f0f_0f0f),
+    ] {
+        digits = (digits | digits << shift) & mask;
+    }
+    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (digits + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
 }
 
 /// Hashes fields one after the other, each with its length, so that no two lists of fields read alike.

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use super::flight::{Flight, Parked, Response};
 use super::nonce::Nonces;
 use super::subscription::{Before, Current, Glance, Rest, Subscription};
-use crate::xds::{Answers, Batch, Dialect, Errors, Form, Glimpse, Item, Kind, Known, Name, Reason, Resource, Version};
+use crate::xds::{
+    Answers, Batch, Dialect, Errors, Form, Glimpse, Held, Item, Kind, Known, Name, Reason, Resource, Version,
+};
 
 /// What a type can do now.
 #[derive(Debug)]
@@ -163,6 +165,7 @@ impl Subscription {
         let nonce = nonces.next();
         self.last_nonce = Some(nonce);
         self.sent = Some(now);
+        self.flights.reserve_exact(1);
         self.flights.push(Flight {
             nonce,
             batch: batch.clone(),
@@ -224,7 +227,8 @@ impl Subscription {
 
     /// The version of what the client held of a resource before a batch, by whichever of its names.
     fn content_before(&self, before: &Before, resource: &Resource) -> Version {
-        let held = |name: &Name| before.names.get(name).or_else(|| self.names.get(name))?.content();
+        let now = |name: &Name| self.names.get(name)?.content();
+        let held = |name: &Name| before.names.get(name).map_or_else(|| now(name), Held::content);
         let mut names = std::iter::once(resource.name()).chain(resource.aliases());
         let version = names.find_map(|name| Some(held(name)?.version()));
         let covered = || Some(before.seen.held(resource.name()).content()?.version());

@@ -121,7 +121,8 @@ impl Subscription {
             unknown: self.globs.owes(),
             ..Named::default()
         };
-        for (name, held) in self.names.iter() {
+        for (name, entry) in self.names.iter() {
+            let held = &entry.held();
             match slot.known(name) {
                 Some(Known::Present(resource)) => {
                     if !held.is(resource.version()) {

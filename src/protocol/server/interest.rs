@@ -2,6 +2,7 @@
 //!
 //! Owns what each beginning and end does to what is held, owed and on its way. Refuses to read requests.
 
+use super::held_names::Entry;
 use super::subscription::{Glance, Rest, Subscription};
 use crate::xds::{Answers, Dialect, Held, Name, Seen, Target, Want};
 
@@ -42,7 +43,7 @@ impl Subscription {
 
     /// The name that the client means by a text.
     pub(super) fn name(&self, text: &str, answers: &impl Answers) -> Name {
-        let known = self.names.by_text(text).filter(|name| !name.is_nothing());
+        let known = self.names.name(text).filter(|name| !name.is_nothing());
         known
             .cloned()
             .unwrap_or_else(|| match Name::read(text, &self.type_url) {
@@ -62,7 +63,7 @@ impl Subscription {
     }
 
     /// Those of them that are no collections. K-21: who asked for collections alone has none, however many members there are.
-    pub(super) fn single_names(&self) -> impl Iterator<Item = (&Name, &Held)> {
+    pub(super) fn single_names(&self) -> impl Iterator<Item = (&Name, &Entry)> {
         let any = self.names.len() > self.globs.members_len();
         let all = any.then(|| self.names.iter()).into_iter().flatten();
         all.filter(|(name, _)| !self.globs.has_member(name))

@@ -2,6 +2,8 @@
 //!
 //! Owns their text: `<8 hex>-<counter>`, and a final `+` when more of the same answer follows. Refuses to know what they name.
 
+use crate::xds::version::hex;
+
 /// Writes and reads the nonces of one stream. K-11: a random prefix, so that a foreign nonce never matches by accident.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nonces {
@@ -21,23 +23,42 @@ impl Nonces {
     }
 
     pub(super) fn text(self, number: u64, more: bool) -> String {
-        format!("{:08x}-{number}{}", self.prefix, if more { "+" } else { "" })
+        let mut digits = [b'0'; DIGITS_MAX];
+        let (mut rest, mut first) = (number, DIGITS_MAX);
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            (rest, first) = (rest / 10, first - 1);
+            if rest == 0 {
+                break;
+            }
+        }
+        let mut text = Vec::with_capacity(PREFIX_LEN + 2 + DIGITS_MAX);
+        text.extend_from_slice(&hex(self.prefix));
+        text.push(b'-');
+        text.extend_from_slice(digits.get(first..).unwrap_or_default());
+        text.extend(more.then_some(b'+'));
+        String::from_utf8(text).unwrap_or_default()
     }
 
     /// The number in a nonce of this stream.
     pub(super) fn number(self, text: &str) -> Option<u64> {
-        let (prefix, rest) = text.split_once('-')?;
-        let digits = rest.strip_suffix('+').unwrap_or(rest);
+        let rest = text.as_bytes().strip_prefix(&hex(self.prefix))?.strip_prefix(b"-")?;
+        let digits = rest.strip_suffix(b"+").unwrap_or(rest);
         // Only as `text` writes it: what a parser would take besides was never given.
-        let plain = |text: &str, digit: fn(&u8) -> bool| text.as_bytes().iter().all(digit);
-        let ours = prefix.len() == 8
-            && plain(prefix, |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-            && u32::from_str_radix(prefix, 16) == Ok(self.prefix);
-        let written = plain(digits, u8::is_ascii_digit) && !digits.starts_with('0');
-        let number = digits.parse().ok()?;
-        (ours && written && number <= self.last).then_some(number)
+        if digits.is_empty() || digits.starts_with(b"0") {
+            return None;
+        }
+        let number = digits.iter().try_fold(0_u64, |number, digit| {
+            let digit = u64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
+            number.checked_mul(10)?.checked_add(digit)
+        })?;
+        (number <= self.last).then_some(number)
     }
 }
+
+/// Digits of the prefix, and of the longest number.
+const PREFIX_LEN: usize = 8;
+const DIGITS_MAX: usize = 20;
 
 #[cfg(test)]
 mod tests {

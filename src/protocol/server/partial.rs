@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::compose::{Allowed, Composed, Step};
+use super::held_names::Entry;
 use super::subscription::{Before, Current, Glance, Subscription};
 use crate::xds::{Answers, Dialect, Extra, Form, Glimpse, Held, Item, Kind, Known, Name, Reason, Resource, Seen};
 
@@ -272,7 +273,7 @@ impl Subscription {
         };
         let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
         for (name, held) in asked {
-            let held_before = self.names.get(&name).cloned().unwrap_or_default();
+            let held_before = self.names.get(&name).map(Entry::held).unwrap_or_default();
             before.names.entry(name.clone()).or_insert(held_before);
             self.note_held(&name, held);
         }

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::flight::{Flight, Parked, ReceiptKind};
+use super::held_names::Entry;
 use super::nonce::Nonces;
 use super::subscription::{Glance, Subscription};
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
 use crate::proto::google::rpc::Status as Detail;
 use crate::xds::{Answers, Extra, Held, Kind, Name, Seen, Version};
 
@@ -92,7 +93,7 @@ impl Subscription {
                 // B-14: what is newly named is sent, even if the client had it before.
                 self.recall_of(&name);
                 let by_wildcard = || ended.as_ref().unwrap_or(&self.seen).held(&name);
-                let mut held = self.names.get(&name).cloned().unwrap_or_else(by_wildcard);
+                let mut held = self.names.get(&name).map_or_else(by_wildcard, Entry::held);
                 if !held.perhaps() && (remembers || self.is_on_its_way(&name)) {
                     held = Held::Unknown;
                 }
@@ -233,6 +234,10 @@ impl Subscription {
             return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
         };
         let flight = self.flights.remove(at);
+        if self.flights.is_empty() {
+            // Who has settled everything keeps no room for more.
+            self.flights = Vec::new();
+        }
         match error {
             None => {
                 if flight.set.is_some() {
@@ -287,7 +292,7 @@ impl Subscription {
     }
 
     pub(super) fn held(&self, name: &Name) -> Held {
-        self.names.get(name).cloned().unwrap_or_else(|| self.seen.held(name))
+        self.names.get(name).map_or_else(|| self.seen.held(name), Entry::held)
     }
 
     /// Whether any name must be looked at again.
@@ -297,4 +302,12 @@ impl Subscription {
             Glance::Names(names) => !names.is_empty(),
         }
     }
+}
+
+/// The names in locators, and what else in them is kept, so that it is bounded like names.
+pub(super) fn located(locators: &[ResourceLocator]) -> impl Iterator<Item = &String> {
+    locators.iter().flat_map(|locator| {
+        let kept = locator.dynamic_parameters.iter().flat_map(|(key, value)| [key, value]);
+        std::iter::once(&locator.name).chain(kept.filter(|text| !text.is_empty()))
+    })
 }

@@ -9,9 +9,10 @@ use std::time::Instant;
 use super::flight::{Receipt, ReceiptKind};
 use super::gates::Gate;
 use super::nonce::Nonces;
+use super::request::located;
 use super::subscription::{Status, Subscription};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::{parameters, read_node, relays};
 use crate::protocol::settings::Settings;
@@ -222,7 +223,12 @@ impl Server {
 
     /// Interest that begins or ends.
     pub fn poll_want(&mut self) -> Option<Want> {
-        self.wants.pop_front()
+        let want = self.wants.pop_front();
+        if want.is_none() {
+            // A client says what it wants once: the memory is given back.
+            self.wants = VecDeque::new();
+        }
+        want
     }
 
     /// B-01: the node of the first request counts for the whole stream.
@@ -281,9 +287,17 @@ impl Server {
     }
 
     fn subscription(&mut self, text: &str, now: Instant) -> Result<&mut Subscription, End> {
+        // Nearly every request is about a type that the stream has, and written as we write it.
+        let known = self.types.iter().position(|one| one.type_url.url() == text);
+        let at = known.map_or_else(|| self.place(text, now), Ok)?;
+        let found = self.types.get_mut(at);
+        found.ok_or_else(|| End::new(Code::Internal, "a type was lost"))
+    }
+
+    fn place(&mut self, text: &str, now: Instant) -> Result<usize, End> {
         let type_url = self.resolve(text)?;
-        let at = match self.position(&type_url) {
-            Ok(at) => at,
+        match self.position(&type_url) {
+            Ok(at) => Ok(at),
             Err(at) => {
                 let max = self.settings.limits.types_per_stream;
                 if max > 0 && self.types.len() >= max {
@@ -295,13 +309,11 @@ impl Server {
                 if let Some(node) = &self.node {
                     subscription.handle_parameters(&node.parameters);
                 }
+                self.types.reserve_exact(1);
                 self.types.insert(at, subscription);
-                at
+                Ok(at)
             }
-        };
-        self.types
-            .get_mut(at)
-            .ok_or_else(|| End::new(Code::Internal, "a type was lost"))
+        }
     }
 
     fn check_names<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<(), End> {
@@ -384,12 +396,4 @@ impl Server {
         }
         true
     }
-}
-
-/// The names in locators, and what else in them is kept, so that it is bounded like names.
-fn located(locators: &[ResourceLocator]) -> impl Iterator<Item = &String> {
-    locators.iter().flat_map(|locator| {
-        let kept = locator.dynamic_parameters.iter().flat_map(|(key, value)| [key, value]);
-        std::iter::once(&locator.name).chain(kept.filter(|text| !text.is_empty()))
-    })
 }
