@@ -1,6 +1,10 @@
 //! The end of the program: signals in, one drain for everybody out. It owns when to stop and until when; what stopping
 //! means is up to whoever holds a [`Drain`].
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -11,24 +15,37 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct DrainTrigger {
     deadline: watch::Sender<Option<Instant>>,
+    begun: Arc<AtomicBool>,
 }
 
 /// Held by whoever has something to bring to an end; dropping the last one ends the drain.
 #[derive(Clone, Debug)]
 pub struct Drain {
     deadline: watch::Receiver<Option<Instant>>,
+    begun: Arc<AtomicBool>,
 }
 
 /// A drain that has not begun.
 #[must_use]
 pub fn drain() -> (DrainTrigger, Drain) {
     let (sender, receiver) = watch::channel(None);
-    (DrainTrigger { deadline: sender }, Drain { deadline: receiver })
+    let begun = Arc::new(AtomicBool::new(false));
+    let trigger = DrainTrigger {
+        deadline: sender,
+        begun: begun.clone(),
+    };
+    let drain = Drain {
+        deadline: receiver,
+        begun,
+    };
+    (trigger, drain)
 }
 
 impl DrainTrigger {
     /// Tells everybody to stop by `deadline`.
     pub fn begin(&self, deadline: Instant) {
+        // First, so that who is woken sees it.
+        self.begun.store(true, Ordering::Release);
         self.deadline.send_replace(Some(deadline));
     }
 
@@ -38,11 +55,28 @@ impl DrainTrigger {
     }
 }
 
+impl Drop for DrainTrigger {
+    fn drop(&mut self) {
+        self.begun.store(true, Ordering::Release);
+    }
+}
+
 impl Drain {
     /// Whether it is time to stop.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.deadline.borrow().is_some() || self.deadline.has_changed().is_err()
+        self.begun.load(Ordering::Acquire)
+    }
+
+    /// For who is polled often for other reasons.
+    #[must_use]
+    pub fn listen(self) -> Draining {
+        let (begun, mut drain) = (self.begun.clone(), self);
+        Draining {
+            begun,
+            future: Some(Box::pin(async move { drain.draining().await })),
+            listens: false,
+        }
     }
 
     /// Waits until it is time to stop, and says by when one must have.
@@ -55,6 +89,30 @@ impl Drain {
             .and_then(|deadline| *deadline);
         // Without a trigger nobody waits any more.
         deadline.unwrap_or_else(now)
+    }
+}
+
+/// Waits for the end within one task, and costs nothing while there are other reasons to be woken.
+pub struct Draining {
+    begun: Arc<AtomicBool>,
+    future: Option<Pin<Box<dyn Future<Output = Instant> + Send>>>,
+    listens: bool,
+}
+
+impl Draining {
+    /// Ready once, when it is time to stop: by when one must have.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
+        // The task listens since it asked first, and what wakes it shows in the flag.
+        if self.listens && !self.begun.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        self.listens = true;
+        let Some(future) = &mut self.future else {
+            return Poll::Pending;
+        };
+        let end = ready!(future.as_mut().poll(context));
+        self.future = None;
+        Poll::Ready(end)
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
@@ -131,6 +132,8 @@ impl Answers for Library {
 struct Shared<K, V> {
     kept: Cache<K, Arc<V>>,
     in_use: Mutex<Living<K, V>>,
+    /// What was asked for last: most of those who ask at the same time ask for the same.
+    last: ArcSwapOption<(K, Arc<V>)>,
     asked: AtomicU64,
     computed: AtomicU64,
 }
@@ -153,6 +156,7 @@ impl<K: Copy + Eq + Hash + Send + Sync + 'static, V: Send + Sync + 'static> Shar
         Self {
             kept,
             in_use: Mutex::default(),
+            last: ArcSwapOption::empty(),
             asked: AtomicU64::new(0),
             computed: AtomicU64::new(0),
         }
@@ -160,7 +164,10 @@ impl<K: Copy + Eq + Hash + Send + Sync + 'static, V: Send + Sync + 'static> Shar
 
     fn get(&self, key: K, compute: impl FnOnce() -> V) -> Arc<V> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        self.kept.get_with(key, || {
+        if let Some(last) = self.last.load().as_ref().filter(|last| last.0 == key) {
+            return last.1.clone();
+        }
+        let value = self.kept.get_with(key, || {
             if let Some(value) = lock(&self.in_use).get(&key) {
                 return value;
             }
@@ -168,10 +175,13 @@ impl<K: Copy + Eq + Hash + Send + Sync + 'static, V: Send + Sync + 'static> Shar
             let value = Arc::new(compute());
             lock(&self.in_use).insert(key, &value);
             value
-        })
+        });
+        self.last.store(Some(Arc::new((key, value.clone()))));
+        value
     }
 
     fn purge(&self) {
+        self.last.store(None);
         self.kept.run_pending_tasks();
         lock(&self.in_use).purge();
     }

@@ -19,7 +19,7 @@ use super::sets::{Set, Sets};
 use super::standing::Heed;
 use super::through::Through;
 use super::woken::Woken;
-use crate::xds::{Baselines, Changes, Class, Cut, Name, Slot, Target, TypeUrl, Update, Want};
+use crate::xds::{Baselines, Changes, Class, Cut, Name, Slot, Standing, Target, TypeUrl, Update, Want};
 
 /// One view.
 ///
@@ -127,6 +127,12 @@ impl View {
     #[must_use]
     pub fn cut(&self) -> Arc<Cut> {
         self.cut.load_full()
+    }
+
+    /// How it stands with the server now.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.cut.load().standing()
     }
 
     /// How many times something was published.

@@ -74,26 +74,29 @@ impl Accounts {
 
     /// So many gates of the stream have opened by themselves.
     pub(super) fn gates(&mut self, expired: u64) {
-        self.metrics
-            .gates_expired
-            .inc_by(expired.saturating_sub(self.expired_gates));
-        self.expired_gates = expired;
+        if expired > self.expired_gates {
+            self.metrics.gates_expired.inc_by(expired - self.expired_gates);
+            self.expired_gates = expired;
+        }
     }
 
     /// So often the client was sent one of several variants that it matches.
     pub(super) fn choices(&mut self, ambiguous: u64) {
-        let new = ambiguous.saturating_sub(self.ambiguous);
-        self.metrics.ambiguous_variants.inc_by(new);
-        self.ambiguous = ambiguous;
+        if ambiguous > self.ambiguous {
+            self.metrics.ambiguous_variants.inc_by(ambiguous - self.ambiguous);
+            self.ambiguous = ambiguous;
+        }
     }
 
-    fn of(&mut self, type_url: &TypeUrl) -> Arc<TypeMetrics> {
-        if let Some((_, found)) = self.types.iter().find(|(known, _)| known == type_url) {
-            return found.clone();
-        }
-        let found = self.metrics.of(type_url);
-        self.types.push((type_url.clone(), found.clone()));
-        found
+    fn of(&mut self, type_url: &TypeUrl) -> &TypeMetrics {
+        let found = self.types.iter().position(|(known, _)| known == type_url);
+        let at = found.unwrap_or_else(|| {
+            self.types.reserve_exact(1);
+            self.types.push((type_url.clone(), self.metrics.of(type_url)));
+            self.types.len() - 1
+        });
+        #[expect(clippy::indexing_slicing, reason = "the position was found or made just now")]
+        &self.types[at].1
     }
 
     fn streams(&self) -> &prometheus_client::metrics::gauge::Gauge {

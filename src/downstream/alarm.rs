@@ -1,12 +1,14 @@
 //! One timer that is set again and again.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use tokio::task::unconstrained;
 use tokio::time::{Sleep, sleep_until};
 
-/// Rings when the time comes for which it was set last.
+/// Rings when the time comes for which it was set last, and sometimes before: what is put off costs nothing until the earlier
+/// time has come.
 #[derive(Default)]
 pub(super) struct Alarm {
     /// None until it is needed for the first time: most connections never do.
@@ -14,15 +16,27 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Ready when `at` has come; otherwise the task is woken then.
+    /// Ready when a time has come; otherwise the task is woken then. Must be asked again after it has rung.
     pub(super) fn poll(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = at.map(tokio::time::Instant::from_std) else {
+            self.sleep.take_if(|sleep| sleep.is_elapsed());
             return Poll::Pending;
         };
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(at)));
-        if sleep.deadline() != at {
-            sleep.as_mut().reset(at);
+        match &mut self.sleep {
+            // It wakes the task before that.
+            Some(sleep) if sleep.deadline() <= at && !sleep.is_elapsed() => return Poll::Pending,
+            Some(sleep) => sleep.as_mut().reset(at),
+            None => self.sleep = Some(Box::pin(sleep_until(at))),
         }
-        sleep.as_mut().poll(cx)
+        // Whatever else the task did in this turn: from here on it is woken by the alarm, and does not ask again.
+        let sleep = self.sleep.as_mut();
+        sleep.map_or(Poll::Pending, |sleep| pin!(unconstrained(sleep.as_mut())).poll(cx))
+    }
+
+    /// Whether it has rung, or is about to.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.sleep
+            .as_ref()
+            .is_some_and(|sleep| sleep.is_elapsed() || sleep.deadline().into_std() <= now)
     }
 }

@@ -12,7 +12,6 @@ use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use tonic::Status;
 
-use super::clock;
 use super::session::{Output, Session};
 use crate::wire::Rope;
 
@@ -82,7 +81,7 @@ fn poll_session(place: &mut Option<Arc<Session>>, cx: &mut Context<'_>) -> Poll<
     if !state.is_ending() && !session.progress.ready(cx.waker()) {
         return Poll::Pending;
     }
-    match state.poll_output(clock::now()) {
+    match state.poll_output() {
         Poll::Pending => Poll::Pending,
         Poll::Ready(Output::Response(rope)) => Poll::Ready(Some(Frame::data(rope.reporting(&session.progress)))),
         Poll::Ready(Output::End(status)) => {

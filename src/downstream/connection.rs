@@ -3,7 +3,7 @@
 //! Owns which version of HTTP it speaks, its writes, and its end. Refuses to know what is called on it.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -94,7 +94,7 @@ impl Connection {
         if http2 {
             self.speak_http2(begun).await;
         } else {
-            self.speak_http1(begun).await;
+            Box::pin(self.speak_http1(begun)).await;
         }
     }
 
@@ -119,6 +119,7 @@ impl Connection {
             .initial_connection_window_size(window(settings.limits.streams_per_connection))
             .auto_date_header(false)
             .serve_connection(TokioIo::new(io), service);
+        let connection = Box::pin(connection);
         run(&self.peer, connection, &cork, self.drain, bound, |connection| {
             connection.graceful_shutdown();
         })
@@ -142,6 +143,7 @@ impl Connection {
             .auto_date_header(false)
             .max_buf_size(HTTP1_BUFFER_BYTES)
             .serve_connection(TokioIo::new(io), service);
+        let connection = Box::pin(connection);
         let answered = run(&self.peer, connection, &cork, self.drain, bound, |connection| {
             connection.graceful_shutdown();
         });
@@ -158,23 +160,22 @@ impl Connection {
     }
 }
 
-/// Runs a connection until it ends, or must end.
+/// Runs a connection until it ends, or must end. It comes in a box, because what is pinned inside of a future takes its place twice.
 async fn run<C>(
     peer: &Peer,
-    connection: C,
+    mut connection: Pin<Box<C>>,
     cork: &Cork<Socket>,
-    mut drain: Drain,
+    drain: Drain,
     bound: Option<Duration>,
     shut_down: impl Fn(Pin<&mut C>),
 ) where
     C: Future<Output = hyper::Result<()>>,
 {
-    let mut connection = pin!(connection);
-    let mut draining = pin!(drain.draining());
+    let mut draining = drain.listen();
     let mut end = Ending::default();
     let ended = poll_fn(|cx| {
         if end.deadline.is_none()
-            && let Poll::Ready(deadline) = draining.as_mut().poll(cx)
+            && let Poll::Ready(deadline) = draining.poll(cx)
         {
             end.deadline = Some(deadline.into_std());
             // New calls go elsewhere; those that there are end by themselves.

@@ -11,7 +11,7 @@ use tonic::Status;
 use super::alarm::Alarm;
 use super::clock;
 use super::requests::{Next, Requests};
-use super::session::Session;
+use super::session::{Session, State};
 use super::settings::Settings;
 use super::stall::Stall;
 
@@ -22,6 +22,8 @@ pub(super) struct Driver {
     alarm: Alarm,
     stall: Stall,
     times: Times,
+    /// Whether this turn has anything to do: a task is often woken for what hyper alone looks after.
+    busy: bool,
 }
 
 /// When what happens to the stream, if nothing else does before.
@@ -65,6 +67,7 @@ impl Driver {
             alarm: Alarm::default(),
             stall: Stall::default(),
             times,
+            busy: true,
         }
     }
 
@@ -77,22 +80,36 @@ impl Driver {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let now = clock::now();
         let session = self.session.clone();
-        if self.read(cx, now).is_ready() {
+        let mut state = session.lock();
+        state.begin(now);
+        if self.read(&mut state, cx, now).is_ready() {
             return Poll::Ready(());
         }
         // After the first request, which is what brings the session to a view: before it there is no bell to wait at.
-        session.lock().handle_bell(cx, now);
-        self.poll_times(cx, now)
+        state.handle_bell(cx);
+        let due = self.alarm.is_due(now);
+        self.busy = state.is_stirred() || due;
+        if self.busy {
+            state.settle();
+        }
+        if due {
+            self.handle_times(&mut state, now);
+        }
+        Poll::Pending
     }
 
-    /// The timers alone: to be called again when a response was made, for that may set one.
+    /// The timers alone: to be called again when a response may have been made, for that may set one.
     pub(super) fn poll_timers(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll_times(cx, clock::now())
+        if !self.busy {
+            return Poll::Pending;
+        }
+        let session = self.session.clone();
+        let state = session.lock();
+        let now = state.now();
+        self.poll_times(&state, cx, now)
     }
 
-    fn read(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
-        let session = self.session.clone();
-        let mut state = session.lock();
+    fn read(&mut self, state: &mut State, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         for _ in 0..REQUESTS_IN_A_TURN {
             if state.is_ending() {
                 self.requests.stop();
@@ -100,7 +117,7 @@ impl Driver {
             match self.requests.poll(cx, now) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Next::Message(message)) => {
-                    state.handle_message(&message, now);
+                    state.handle_message(&message);
                     if state.is_fetch() {
                         self.requests.stop();
                         self.times.given_up = now.checked_add(self.times.unanswered);
@@ -121,11 +138,10 @@ impl Driver {
         Poll::Pending
     }
 
-    fn poll_times(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
-        let session = self.session.clone();
-        let mut state = session.lock();
+    /// Some time has come, perhaps one of these.
+    fn handle_times(&mut self, state: &mut State, now: Instant) {
         let due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
-        state.handle_timeout(now);
+        state.handle_timeout();
         if due(&mut self.times.deadline) {
             state.end(Status::deadline_exceeded("the call's grpc-timeout has passed"));
         }
@@ -138,8 +154,11 @@ impl Driver {
                 "there is no answer within {bound:?}, and the client sends no more"
             )));
         }
+    }
+
+    fn poll_times(&mut self, state: &State, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         // Only what was given to the transport can be stuck there: a window that is not opened holds up no timer.
-        let progress = &session.progress;
+        let progress = &self.session.progress;
         let stuck = (progress.waiting() > 0).then(|| progress.taken() + state.written());
         let stuck = self.stall.note(stuck, self.times.write_stall, now);
         if stuck.is_some_and(|at| at <= now) {

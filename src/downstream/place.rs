@@ -34,6 +34,8 @@ struct Binding {
 /// What rang.
 #[derive(Default)]
 pub struct Rung {
+    /// Whether anything did.
+    pub any: bool,
     /// What to look at in the views that are read.
     pub dirty: Vec<(TypeUrl, Dirty)>,
     /// The view that asks the session to keep only hashes of what its client holds.
@@ -107,6 +109,7 @@ impl Place {
         for binding in self.bindings() {
             for (server, seat) in binding.seats.iter().enumerate() {
                 while seat.bell().poll(Driver::Reader, cx).is_ready() {
+                    rung.any = true;
                     let dirty = seat.bell().take();
                     if server == binding.fallback.bound() {
                         rung.dirty.extend(dirty);
@@ -221,7 +224,7 @@ impl Binding {
 
     fn settle(&mut self, scopes: &Scopes, node: &Arc<Node>, server: &Server, now: Instant) -> bool {
         let before = self.fallback.bound();
-        let standing = self.seat().map(|seat| seat.view().cut().standing());
+        let standing = self.seat().map(|seat| seat.view().standing());
         if self.fallback.at_rest() && standing != Some(Standing::Failing) {
             return false;
         }

@@ -121,6 +121,7 @@ impl Calls {
             accounts,
             method,
             streams.afloat().clone(),
+            now,
         ));
         streams.drive(Driver::new(session.clone(), requests, settings, timeout, now));
 

@@ -9,16 +9,16 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use prost::Message;
 use tonic::{Code, Status};
 
 use super::Shared;
 use super::accounts::Accounts;
 use super::place::Place;
+use super::said::{bounded, decode, delta_request};
 use super::services::{Method, Transport};
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, End, Opening, Response, Server};
-use crate::wire::{Afloat, Answer, Progress, Rope, Scan, encode};
+use crate::wire::{Afloat, Answer, Progress, Rope, encode};
 use crate::xds::{Dialect, Known, Name, Sight};
 
 /// A stream as its two drivers share it: the one that reads requests, and the response body. Both run in one task, so the lock
@@ -43,6 +43,10 @@ pub(super) struct State {
     end: Option<Status>,
     /// Grows with every response.
     written: u64,
+    /// When the task's present turn began.
+    now: Instant,
+    /// Whether anything has happened since there was nothing to say: only then is it worth to ask again.
+    stirred: bool,
 }
 
 /// What the response body can say next.
@@ -52,7 +56,13 @@ pub(super) enum Output {
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method, afloat: Arc<Afloat>) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        accounts: Accounts,
+        method: Method,
+        afloat: Arc<Afloat>,
+        now: Instant,
+    ) -> Self {
         let opening = Opening {
             dialect: method.dialect,
             service: method.service.clone(),
@@ -69,6 +79,8 @@ impl Session {
             closing: false,
             end: None,
             written: 0,
+            now,
+            stirred: true,
         };
         Self {
             state: Mutex::new(state),
@@ -83,19 +95,35 @@ impl Session {
 }
 
 impl State {
+    /// The task has its turn; everything in it happens at the same time.
+    pub(super) const fn begin(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    pub(super) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Whether anything has happened of which it is not known yet what there is to say about it.
+    pub(super) const fn is_stirred(&self) -> bool {
+        self.stirred
+    }
+
     /// One request.
-    pub(super) fn handle_message(&mut self, message: &Bytes, now: Instant) {
+    pub(super) fn handle_message(&mut self, message: &Bytes) {
+        self.stirred = true;
         if self.end.is_none()
-            && let Err(end) = self.try_handle(message, now)
+            && let Err(end) = self.try_handle(message, self.now)
         {
             self.end = Some(end);
         }
     }
 
     /// What has changed in the views since the last look; the task is woken at the next change.
-    pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>, now: Instant) {
+    pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>) {
         let Some(place) = &mut self.place else { return };
         let rung = place.poll_bells(cx);
+        self.stirred |= rung.any;
         for (type_url, dirty) in rung.dirty {
             self.server.handle_dirty(&type_url, dirty);
         }
@@ -106,15 +134,15 @@ impl State {
             let message = "the client holds back more outdated content than `limits.pinned_bytes_per_view` allows";
             self.end.get_or_insert_with(|| Status::unavailable(message));
         }
-        self.settle(now);
     }
 
-    /// The time of [`Self::poll_timeout`] has come.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.settle(now);
+    /// The time of [`Self::poll_timeout`] may have come.
+    pub(super) fn handle_timeout(&mut self) {
+        let now = self.now;
         if self.server.poll_timeout().is_none_or(|at| now < at) {
             return;
         }
+        self.stirred = true;
         let sight = self.sight();
         if let Some(end) = self.server.handle_timeout(&sight, now) {
             self.shared.metrics.unanswered.inc();
@@ -124,12 +152,14 @@ impl State {
     }
 
     /// The stream is to end in good order.
-    pub(super) fn close(&mut self) {
+    pub(super) const fn close(&mut self) {
         self.closing = true;
+        self.stirred = true;
     }
 
     /// The stream is to end at once.
     pub(super) fn end(&mut self, status: Status) {
+        self.stirred = true;
         self.end.get_or_insert(status);
     }
 
@@ -163,10 +193,15 @@ impl State {
     }
 
     /// What to say next, when the transport can take it.
-    pub(super) fn poll_output(&mut self, now: Instant) -> Poll<Output> {
-        let output = self.output(now);
-        if let Poll::Ready(Output::End(status)) = &output {
-            self.accounts.end(self.server.node(), status, now);
+    pub(super) fn poll_output(&mut self) -> Poll<Output> {
+        if !self.stirred {
+            return Poll::Pending;
+        }
+        let output = self.output(self.now);
+        match &output {
+            Poll::Ready(Output::Response(_)) => {}
+            Poll::Ready(Output::End(status)) => self.accounts.end(self.server.node(), status, self.now),
+            Poll::Pending => self.stirred = false,
         }
         output
     }
@@ -214,7 +249,7 @@ impl State {
     }
 
     fn try_handle(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
-        self.check(message)?;
+        bounded(message, self.method.dialect, &self.shared)?;
         let shared = self.shared.clone();
         let library = &*shared.library;
         let (receipt, nonce) = match self.method.dialect {
@@ -230,7 +265,7 @@ impl State {
                 (receipt, request.response_nonce)
             }
             Dialect::Delta => {
-                let request: DeltaDiscoveryRequest = decode(message)?;
+                let request = delta_request(message)?;
                 let receipt = self
                     .server
                     .handle_delta(&request, library, now)
@@ -241,30 +276,6 @@ impl State {
         self.accounts.receipt(&receipt, self.server.node(), &nonce, now);
         self.enter()?;
         self.say_wants()
-    }
-
-    /// What decoding would cost is bounded before it is paid.
-    fn check(&self, message: &[u8]) -> Result<(), Status> {
-        let scan = Scan::of(message, self.method.dialect).map_err(|_| malformed(message))?;
-        let limits = &self.shared.settings.limits;
-        let bounds = &self.shared.settings.protocol.limits;
-        for (key, what, count, max) in [
-            ("node_bytes", "bytes of node", scan.node, limits.node_bytes),
-            ("name_bytes", "bytes of type_url", scan.type_url, bounds.name_bytes),
-            (
-                "names_per_stream",
-                "names and versions",
-                scan.entries,
-                bounds.names_per_stream,
-            ),
-        ] {
-            if max > 0 && count > max {
-                self.shared.metrics.refused(key);
-                let message = format!("{count} {what} in one request: over the relay's limit `limits.{key}` of {max}");
-                return Err(Status::resource_exhausted(message));
-            }
-        }
-        Ok(())
     }
 
     /// A unary request without names asks for everything, because no earlier request can have said what it means (H-06).
@@ -307,11 +318,12 @@ impl State {
         Ok(())
     }
 
-    /// Reads other views where the servers' standing asks for it.
-    fn settle(&mut self, now: Instant) {
+    /// Something has happened: reads other views where the servers' standing asks for it.
+    pub(super) fn settle(&mut self) {
         if let Some(place) = &mut self.place
-            && place.settle(&self.shared.scopes, &self.server, now)
+            && place.settle(&self.shared.scopes, &self.server, self.now)
         {
+            self.stirred = true;
             self.server.handle_moved();
         }
     }
@@ -336,7 +348,7 @@ impl State {
 
     fn encode(&mut self, response: &Response) -> Rope {
         let (pieces, fresh) = response.batch.encoded(response.chunk, response.dialect);
-        let version = response.version.to_string();
+        let version = response.version.text();
         let v2_delta = (self.method.transport, response.dialect) == (Transport::V2, Dialect::Delta);
         let answer = Answer {
             dialect: response.dialect,
@@ -350,16 +362,4 @@ impl State {
             .response(&response.type_url, bytes::Buf::remaining(&rope), fresh);
         rope
     }
-}
-
-fn decode<M: Message + Default>(message: &Bytes) -> Result<M, Status> {
-    M::decode(message.clone())
-        .map_err(|error| Status::invalid_argument(format!("the request cannot be decoded: {error}")))
-}
-
-fn malformed(message: &[u8]) -> Status {
-    Status::invalid_argument(format!(
-        "the request of {} bytes is not a protobuf message",
-        message.len()
-    ))
 }

@@ -10,6 +10,7 @@ use std::task::Poll;
 use hyper::rt::Executor;
 
 use super::driver::Driver;
+use super::echo::Echo;
 use crate::shutdown::Drain;
 use crate::wire::{Afloat, Gathered};
 
@@ -69,18 +70,15 @@ fn start(task: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(task));
 }
 
-/// Ends when the response has ended, or when the driver gives up: dropping the stream then resets it. Boxes, because a future
-/// that is pinned inside of another one takes its place twice.
-fn run(stream: impl Future<Output = ()>, mut driver: Driver, mut drain: Drain) -> impl Future<Output = ()> {
-    let mut stream = Box::pin(stream);
-    let mut draining = Box::pin(async move { drain.draining().await });
-    let mut drained = false;
+/// Ends when the response has ended, or when the driver gives up: dropping the stream then resets it.
+fn run(stream: impl Future<Output = ()>, mut driver: Driver, drain: Drain) -> impl Future<Output = ()> {
+    let mut stream = Echo::new(stream);
+    let mut draining = drain.listen();
     poll_fn(move |cx| {
-        if !drained && draining.as_mut().poll(cx).is_ready() {
-            drained = true;
+        if draining.poll(cx).is_ready() {
             driver.drain();
         }
-        if driver.poll(cx).is_ready() || stream.as_mut().poll(cx).is_ready() {
+        if driver.poll(cx).is_ready() || stream.poll(cx).is_ready() {
             return Poll::Ready(());
         }
         driver.poll_timers(cx)

@@ -83,6 +83,9 @@ impl Deframer {
     /// # Errors
     /// When the message is too large, or is not what gRPC defines; nothing can be read after that.
     pub fn message(&mut self) -> Result<Option<Bytes>, Status> {
+        if self.chunk.is_empty() && self.partial.is_empty() {
+            return Ok(None);
+        }
         let Some((flag, length)) = self.prefix()? else {
             return Ok(None);
         };

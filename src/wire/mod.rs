@@ -22,5 +22,5 @@ pub use gathered::Gathered;
 pub use listen::{Listener, Peer, Socket};
 pub use response::{Answer, encode, message};
 pub use rope::{Progress, Rope};
-pub use scan::Scan;
+pub use scan::{Scan, acknowledgement};
 pub use sealed::Sealed;

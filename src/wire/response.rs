@@ -16,7 +16,7 @@ pub struct Answer<'a> {
     /// Which of the two messages it is.
     pub dialect: Dialect,
     /// The version of what the client has then (`version_info` or `system_version_info`).
-    pub version: &'a str,
+    pub version: &'a [u8],
     /// The type, canonical.
     pub type_url: &'a str,
     /// The nonce.
@@ -42,8 +42,12 @@ impl Answer<'_> {
         }
     }
 
-    fn fields(&self) -> [(u32, &str); 3] {
-        [(VERSION, self.version), (TYPE_URL, self.type_url), (NONCE, self.nonce)]
+    const fn fields(&self) -> [(u32, &[u8]); 3] {
+        [
+            (VERSION, self.version),
+            (TYPE_URL, self.type_url.as_bytes()),
+            (NONCE, self.nonce.as_bytes()),
+        ]
     }
 }
 
@@ -62,7 +66,7 @@ pub fn encode(answer: Answer<'_>, shared: Arc<[Bytes]>) -> Rope {
     let mut head = BytesMut::with_capacity(PREFIX_LEN + private);
     put_prefix(&mut head, length);
     for (number, text) in answer.fields() {
-        put_field(&mut head, number, text.as_bytes());
+        put_field(&mut head, number, text);
     }
     if let Some((text, inner)) = identifier {
         put_key_len(&mut head, answer.control_plane(), inner);
@@ -96,7 +100,7 @@ mod tests {
 
     const ANSWER: Answer<'_> = Answer {
         dialect: Dialect::Sotw,
-        version: "v",
+        version: b"v",
         type_url: "type.googleapis.com/t",
         nonce: "00000000-1",
         identifier: Some("distributary/a"),

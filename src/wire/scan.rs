@@ -37,6 +37,10 @@ enum Field {
 const DETAILS: u32 = 3;
 const PARAMETERS: u32 = 2;
 
+/// Before the fields of an acknowledgement: their numbers, 2 and 6, and that they have a length.
+const TYPE_URL: u8 = 2 << 3 | 2;
+const NONCE: u8 = 6 << 3 | 2;
+
 fn field(dialect: Dialect, number: u32) -> Field {
     match (dialect, number) {
         (Dialect::Sotw, 2) | (Dialect::Delta, 1) => Field::Node,
@@ -73,6 +77,26 @@ impl Scan {
         })?;
         Ok(scan)
     }
+}
+
+/// The type and the nonce of a delta request that says nothing else: nearly all of them are acknowledgements, which need not be
+/// decoded field by field.
+#[must_use]
+pub fn acknowledgement(mut request: &[u8]) -> Option<(&str, &str)> {
+    let (mut type_url, mut nonce) = ("", "");
+    while let Some((tag, rest)) = request.split_first() {
+        let field = match *tag {
+            TYPE_URL => &mut type_url,
+            NONCE => &mut nonce,
+            _ => return None,
+        };
+        request = rest;
+        let length = usize::try_from(decode_varint(&mut request).ok()?).ok()?;
+        let (content, rest) = request.split_at_checked(length)?;
+        *field = str::from_utf8(content).ok()?;
+        request = rest;
+    }
+    (!nonce.is_empty()).then_some((type_url, nonce))
 }
 
 /// Shows every length-delimited field.
@@ -162,6 +186,33 @@ mod tests {
             type_url: 2,
         };
         assert_eq!(Scan::of(&delta.encode_to_vec(), Dialect::Delta), Ok(scan));
+    }
+
+    /// An acknowledgement reads the same either way; whatever else there is, or is wrong, is left to the decoder.
+    #[test]
+    fn an_acknowledgement_is_nothing_else() {
+        let request = DeltaDiscoveryRequest {
+            type_url: "t".repeat(300),
+            response_nonce: "n".to_owned(),
+            ..Default::default()
+        };
+        let encoded = request.encode_to_vec();
+        assert_eq!(acknowledgement(&encoded), Some((request.type_url.as_str(), "n")));
+        for end in 0..encoded.len() {
+            assert_eq!(acknowledgement(&encoded[..end]), None, "cut at {end}");
+        }
+        let nack = DeltaDiscoveryRequest {
+            error_detail: Some(rpc::Status::default()),
+            ..request.clone()
+        };
+        let more = DeltaDiscoveryRequest {
+            resource_names_subscribe: vec![String::new()],
+            ..request
+        };
+        for other in [nack, more, DeltaDiscoveryRequest::default()] {
+            assert_eq!(acknowledgement(&other.encode_to_vec()), None);
+        }
+        assert_eq!(acknowledgement(&[TYPE_URL, 0, NONCE, 1, 0xff]), None, "no text");
     }
 
     #[test]

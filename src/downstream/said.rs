@@ -1,0 +1,61 @@
+//! A client's message, before the machine takes it.
+//!
+//! Owns the bounds on what decoding may cost, and the short way for what most messages are. Refuses to know what follows.
+
+use bytes::Bytes;
+use prost::Message;
+use tonic::Status;
+
+use super::Shared;
+use crate::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use crate::wire::{Scan, acknowledgement};
+use crate::xds::Dialect;
+
+/// What decoding would cost is bounded before it is paid.
+pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Result<(), Status> {
+    let scan = Scan::of(message, dialect).map_err(|_| malformed(message))?;
+    let limits = &shared.settings.limits;
+    let bounds = &shared.settings.protocol.limits;
+    for (key, what, count, max) in [
+        ("node_bytes", "bytes of node", scan.node, limits.node_bytes),
+        ("name_bytes", "bytes of type_url", scan.type_url, bounds.name_bytes),
+        (
+            "names_per_stream",
+            "names and versions",
+            scan.entries,
+            bounds.names_per_stream,
+        ),
+    ] {
+        if max > 0 && count > max {
+            shared.metrics.refused(key);
+            let message = format!("{count} {what} in one request: over the relay's limit `limits.{key}` of {max}");
+            return Err(Status::resource_exhausted(message));
+        }
+    }
+    Ok(())
+}
+
+/// A delta request; nearly all of them are acknowledgements.
+pub(super) fn delta_request(message: &Bytes) -> Result<DeltaDiscoveryRequest, Status> {
+    let Some((type_url, nonce)) = acknowledgement(message) else {
+        return decode(message);
+    };
+    Ok(DeltaDiscoveryRequest {
+        type_url: type_url.to_owned(),
+        response_nonce: nonce.to_owned(),
+        ..Default::default()
+    })
+}
+
+/// Any request.
+pub(super) fn decode<M: Message + Default>(message: &Bytes) -> Result<M, Status> {
+    M::decode(message.clone())
+        .map_err(|error| Status::invalid_argument(format!("the request cannot be decoded: {error}")))
+}
+
+fn malformed(message: &[u8]) -> Status {
+    Status::invalid_argument(format!(
+        "the request of {} bytes is not a protobuf message",
+        message.len()
+    ))
+}
