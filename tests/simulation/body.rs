@@ -115,6 +115,18 @@ struct Eds {
 const EDS: i32 = 3;
 
 impl Content {
+    /// The same, but it does not end by itself.
+    pub(crate) fn immortal(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            aliases: self.aliases.clone(),
+            refers: self.refers.clone(),
+            endpoints: self.endpoints.clone(),
+            ttl: None,
+            ..*self
+        }
+    }
+
     pub(crate) fn body(&self, kind: Type) -> Bytes {
         if kind == Type::Cds {
             let eds = self.endpoints.as_ref().map(|name| Eds {

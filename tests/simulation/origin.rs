@@ -269,13 +269,13 @@ impl Session {
         let mut removed: Vec<String> = served.sent.keys().filter(held).cloned().collect();
         served.sent.retain(|name, _| !removed.contains(name));
         let says = self.habits.says_missing;
-        for name in served.names.iter().filter(|name| truth.find(kind, name).is_none()) {
+        for name in served.names.iter().filter(|name| !truth.has(kind, name)) {
             let answers = says || served.known.contains(name);
             if answers && served.missing.insert(name.clone()) && !removed.contains(name) {
                 removed.push(name.clone());
             }
         }
-        served.missing.retain(|name| truth.find(kind, name).is_none());
+        served.missing.retain(|name| !truth.has(kind, name));
         served
             .sent
             .extend(news.iter().map(|content| (content.name.clone(), content.revision)));

@@ -12,6 +12,7 @@ use super::body::{Content, Type};
 use super::client::{Mux, Persona};
 use super::feed::Zone;
 use super::lists::Source;
+use super::names::is_glob;
 use super::tally::{Broken, Rule, Tally};
 use super::truth::{Key, Step};
 use super::world::{Event, World};
@@ -246,6 +247,10 @@ impl Zone {
                         .filter(|content| self.covers(content))
                         .map(truth)
                         .collect()
+                }
+                Target::Name(name) if is_glob(name.as_str()) => {
+                    known.extend(slot.into_iter().flat_map(|slot| slot.named.members(name)).map(entry));
+                    self.truth.members(*kind, name.as_str()).map(truth).collect()
                 }
                 Target::Name(name) => {
                     known.extend(slot.and_then(|slot| slot.resource(name)).map(entry));

@@ -12,6 +12,7 @@ use distributary::protocol::{Code, End, Opening, Response, Server, Status};
 use distributary::xds::{Dialect, Sight, TypeUrl};
 
 use super::body::Type;
+use super::client::Persona;
 use super::lists::Follower;
 use super::tally::{Broken, Rule};
 use super::wire::{Answer, Up, decode, encode};
@@ -97,7 +98,7 @@ impl World {
             dialect: asks.dialect,
             server: Server::new(self.settings.clone(), opening),
             place: None,
-            follower: Follower::new(asks.dialect),
+            follower: Follower::new(asks.dialect, asks.persona == Persona::Hostile),
             room: asks.window,
             waker: Waker::from(Arc::new(ringer)),
             timer: None,
@@ -208,7 +209,7 @@ impl World {
         }
         self.say_wants(stream)?;
         if self.lists.is_some() {
-            return self.follow(id, stream);
+            return self.follow(id, stream, loose);
         }
         let cut = self.zones[stream.zone].view.cut();
         if stream.room > 0 {
@@ -340,7 +341,8 @@ impl World {
         };
         self.tally.hit(Rule::G18);
         let lonely = end.code == Code::Unavailable && stream.witness.sent + stream.follower.sent == 0;
-        if !lonely {
+        let rude = stream.follower.hostile && end.code == Code::InvalidArgument;
+        if !lonely && !rude {
             return Err(Broken::new(Rule::G18, format!("stream {id} ended with {end}")));
         }
         self.end_at_relay(id);

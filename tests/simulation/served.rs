@@ -12,6 +12,7 @@ use distributary::xds::resource::WRAPPER_URL;
 use prost::Message;
 
 use super::body::{Content, Type};
+use super::names::covers;
 use super::rng::Rng;
 use super::truth::Truth;
 
@@ -44,11 +45,15 @@ impl Served {
     /// What the interest covers.
     pub(crate) fn target(&self, kind: Type, truth: &Truth) -> Vec<Arc<Content>> {
         let all = truth.of(kind).filter(|content| {
-            let named =
-                self.names.contains(&content.name) || content.aliases.iter().any(|name| self.names.contains(name));
+            let named = self.has(&content.name) || content.aliases.iter().any(|name| self.names.contains(name));
             named || self.wildcard && content.covered
         });
         all.cloned().collect()
+    }
+
+    /// Whether a name is asked for, by itself or with its collection.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names.contains(name) || name.starts_with("xdstp:") && self.names.iter().any(|glob| covers(glob, name))
     }
 
     /// E-22: what was refused is sent again at once.
@@ -98,7 +103,7 @@ impl Served {
             } else {
                 self.names.insert(name.clone());
                 self.missing.remove(name);
-                self.sent.remove(name);
+                self.sent.retain(|sent, _| sent != name && !covers(name, sent));
             }
         }
         for name in unsubscribe {
@@ -107,7 +112,9 @@ impl Served {
             } else {
                 self.names.remove(name);
             }
-            self.sent.retain(|sent, _| self.wildcard || self.names.contains(sent));
+            let (wildcard, names) = (self.wildcard, &self.names);
+            let has = |sent: &str| names.contains(sent) || names.iter().any(|glob| covers(glob, sent));
+            self.sent.retain(|sent, _| wildcard || has(sent));
         }
         if first && believes {
             for (name, version) in &request.initial_resource_versions {

@@ -67,6 +67,7 @@ rules! {
     Chain = "chain": "two relays call equal content by equal versions",
     Views = "views": "no more views than allowed, and nobody is kept out by one that is empty",
     M01 = "M-01": "a warming cluster is given its endpoints",
+    F09 = "F-09": "who asks by another spelling is answered by that spelling",
     F11 = "F-11": "who reads an authority reads one of its servers",
     F15 = "F-15": "under an authority that nobody serves nothing exists",
     G01 = "G-01": "nobody is asked while a server before it is good enough",

@@ -66,14 +66,14 @@ impl Truth {
         truth.filled(rng)
     }
 
-    /// One with names under authorities besides; nobody refuses what it has, and nothing of it ends by itself.
+    /// One with names under authorities besides; nobody refuses what it has.
     pub(crate) fn under(authorities: &'static [&'static str], first: u64, rng: &mut Rng) -> Self {
         let truth = Self {
             resources: BTreeMap::new(),
             past: BTreeMap::new(),
             revision: first,
-            ttls: false,
-            aliases: false,
+            ttls: rng.chance(20),
+            aliases: rng.chance(40),
             authorities,
         };
         let mut truth = truth.filled(rng);
@@ -123,6 +123,21 @@ impl Truth {
             self.of(kind)
                 .find(|content| content.aliases.iter().any(|alias| alias == name))
         })
+    }
+
+    pub(crate) const fn has_aliases(&self) -> bool {
+        self.aliases
+    }
+
+    /// Whether there is anything of this name: of a collection, a member.
+    pub(crate) fn has(&self, kind: Type, name: &str) -> bool {
+        self.find(kind, name).is_some() || self.members(kind, name).next().is_some()
+    }
+
+    /// The members of a collection.
+    pub(crate) fn members(&self, kind: Type, glob: &str) -> impl Iterator<Item = &Arc<Content>> {
+        let all = names::is_glob(glob).then(|| self.of(kind)).into_iter().flatten();
+        all.filter(move |content| names::covers(glob, &content.name))
     }
 
     pub(crate) fn of(&self, kind: Type) -> impl Iterator<Item = &Arc<Content>> {

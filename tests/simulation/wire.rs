@@ -13,6 +13,7 @@ use distributary::xds::resource::WRAPPER_URL;
 use prost::Message;
 
 use super::body::{Facts, Type, read};
+use super::names::canonical;
 
 /// A request of either dialect.
 #[derive(Clone, Debug)]
@@ -120,7 +121,9 @@ fn kind(url: &str) -> Result<Type, String> {
 
 fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry, String> {
     let facts = inner.resource.as_ref().map(|any| read(kind, any)).transpose()?;
-    if let Some(facts) = facts.as_ref().filter(|facts| facts.name != inner.name) {
+    // F-09: it may be called as the client called it.
+    let other = |facts: &&Facts| facts.name != inner.name && facts.name != canonical(&inner.name);
+    if let Some(facts) = facts.as_ref().filter(other) {
         return Err(format!("{:?} is in an entry called {:?}", facts.name, inner.name));
     }
     Ok(Entry {

@@ -201,7 +201,11 @@ impl Subscription {
     /// A batch in which names are written as the client writes them (F-09).
     pub(super) fn batch(&self, items: Vec<Item>, removed: Vec<Name>, errors: &Errors, chunk: usize) -> Batch {
         let names = items.iter().map(|item| item.resource.name());
-        let texts = self.spellings.of(names.chain(&removed).chain(errors.keys()));
+        let mut texts = self.spellings.of(names.chain(&removed).chain(errors.keys()));
+        // Whoever asks for its collection besides has it by its own name as well.
+        for (name, ways) in texts.iter_mut().filter(|(name, _)| self.globs.covers(name)) {
+            ways.insert(name.clone());
+        }
         Batch::new(items, removed, chunk).with_texts(texts)
     }
 

@@ -115,6 +115,10 @@ impl Subscription {
     pub(super) fn add_collection(&mut self, collection: Name) {
         self.globs.owed.insert(collection.clone());
         self.globs.stirred.insert(collection.clone());
+        // F-09: what came by other spellings alone comes by its own name now.
+        let within = self.names.within(&collection);
+        let spelled = within.filter(|name| self.spellings.contains(name));
+        self.owed.extend(spelled.cloned());
         self.want(Target::Name(collection.clone()), true);
         self.globs.asked.insert(collection);
     }

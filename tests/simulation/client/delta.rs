@@ -61,8 +61,10 @@ impl Client {
         let Some(mux) = self.lines.get(&stream).and_then(|line| line.muxes.get(&kind)) else {
             return;
         };
-        if let Some(holds) = self.holds.get_mut(&kind).filter(|_| !mux.wildcard) {
-            holds.retain(|name, holding| mux.explicit(name, &holding.aliases));
+        if let Some(holds) = self.holds.get_mut(&kind) {
+            // No wildcard covers names of new style.
+            let waits = |name: &str| mux.wildcard && !name.starts_with("xdstp:");
+            holds.retain(|name, holding| waits(name) || mux.explicit(name, &holding.aliases));
         }
     }
 

@@ -11,9 +11,22 @@ use distributary::xds::Dialect;
 
 use super::{Act, Client, Do, rejection};
 use crate::body::Type;
-use crate::names::{alias, name};
+use crate::names::{alias, anywhere, name};
 use crate::rng::Rng;
 use crate::wire::{Answer, Up};
+
+/// Names that name nothing, or too much.
+const GARBAGE: &[&str] = &[
+    "xdstp:",
+    "xdstp://",
+    "xdstp://a",
+    "xdstp://a/wrong.Type/x",
+    "xdstp://a/envoy.config.cluster.v3.Cluster/%zz",
+    "xdstp://a/envoy.config.cluster.v3.Cluster/*",
+    "xdstp://b/envoy.config.listener.v3.Listener/*",
+    "xdstp://nobody/envoy.config.cluster.v3.Cluster/*",
+    "xdstp://a/envoy.config.cluster.v3.Cluster/c1?b=2&a=1#x",
+];
 
 impl Client {
     /// Its node with the first request of a stream, and later at times that of somebody else (B-01).
@@ -28,8 +41,27 @@ impl Client {
         self.node(stream).or(other)
     }
 
-    /// A request out of the blue.
+    /// A request out of the blue, or a flood of them.
     pub(crate) fn provoke(&mut self, rng: &mut Rng) -> Vec<Do> {
+        let flood = !self.authorities.is_empty() && rng.chance(10);
+        let count = if flood { 25 } else { 1 };
+        (0..count).flat_map(|_| self.provoke_once(rng)).collect()
+    }
+
+    fn some(&self, kind: Type, most: usize, rng: &mut Rng) -> Vec<String> {
+        let (delta, authorities) = (self.dialect == Dialect::Delta, self.authorities);
+        (0..rng.below(most + 1))
+            .map(|_| match rng.below(12) {
+                0 => "*".to_owned(),
+                1 if delta => alias(&name(kind, rng.below(8))),
+                2 | 3 if !authorities.is_empty() => rng.pick(GARBAGE).unwrap_or(&"?").to_string(),
+                4..=7 if !authorities.is_empty() => anywhere(authorities, kind, rng.below(8), rng),
+                _ => name(kind, rng.below(8)),
+            })
+            .collect()
+    }
+
+    fn provoke_once(&mut self, rng: &mut Rng) -> Vec<Do> {
         let Some(stream) = self.lines.keys().next().copied() else {
             return Vec::new();
         };
@@ -48,17 +80,11 @@ impl Client {
                 ),
         };
         let error_detail = rng.chance(30).then(rejection);
-        let delta = self.dialect == Dialect::Delta;
-        let mut some = |most: usize| -> Vec<String> {
-            (0..rng.below(most + 1))
-                .map(|_| match rng.below(12) {
-                    0 => "*".to_owned(),
-                    1 if delta => alias(&name(kind, rng.below(8))),
-                    _ => name(kind, rng.below(8)),
-                })
-                .collect()
-        };
-        let (names, others) = (some(4), some(2));
+        let (mut names, others) = (self.some(kind, 4, rng), self.some(kind, 2, rng));
+        if !self.authorities.is_empty() && !self.tame && rng.chance(2) {
+            // Nobody has to put up with that.
+            names.push(String::new());
+        }
         let node = self.guise(stream, rng.chance(10));
         let request = match self.dialect {
             Dialect::Sotw => {

@@ -17,6 +17,7 @@ use distributary::xds::Dialect;
 
 use super::body::Type;
 use super::classes::Profile;
+use super::names::covers;
 use super::rng::Rng;
 use super::wire::Up;
 
@@ -299,7 +300,10 @@ impl Line {
 
 impl Mux {
     fn explicit(&self, name: &str, aliases: &[String]) -> bool {
-        self.names.contains(name) || aliases.iter().any(|alias| self.names.contains(alias))
+        let glob = |glob: &String| covers(glob, name);
+        self.names.contains(name)
+            || aliases.iter().any(|alias| self.names.contains(alias))
+            || self.names.iter().any(glob)
     }
 }
 

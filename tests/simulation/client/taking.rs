@@ -83,7 +83,8 @@ impl Client {
         for entry in &answer.entries {
             let Some(facts) = &entry.facts else { continue };
             // What came too late for a subscription that has ended is passed over.
-            if !mux.wildcard && !mux.explicit(&entry.name, &entry.aliases) {
+            let covered = mux.wildcard && !entry.name.starts_with("xdstp:");
+            if !covered && !mux.explicit(&entry.name, &entry.aliases) {
                 continue;
             }
             let holding = Holding {

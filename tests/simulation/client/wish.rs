@@ -4,9 +4,11 @@
 
 use std::collections::BTreeSet;
 
+use distributary::xds::Dialect;
+
 use super::{Client, Persona};
 use crate::body::Type;
-use crate::names::{alias, anywhere, name};
+use crate::names::{alias, anywhere, canonical, glob, is_glob, name, respelled};
 use crate::rng::Rng;
 
 /// What is wanted of one type.
@@ -72,7 +74,16 @@ impl Client {
             authorities => anywhere(authorities, kind, at, rng),
         };
         // Only a delta client learns which names a resource answers to (C-20).
-        if self.authorities.is_empty() && on_demand && matches!(kind, Type::Sds | Type::Odd) && rng.chance(30) {
+        let delta = self.dialect == Dialect::Delta;
+        if delta && name.starts_with("xdstp:") {
+            name = match rng.below(10) {
+                0 | 1 => glob(rng.pick(self.authorities).unwrap_or(&"a"), kind),
+                2 => respelled(&name, rng),
+                _ => name,
+            };
+        }
+        let own = canonical(&name) == name && !is_glob(&name);
+        if own && on_demand && matches!(kind, Type::Sds | Type::Odd) && rng.chance(30) {
             name = alias(&name);
         }
         let names = self.whims.entry(kind).or_default();

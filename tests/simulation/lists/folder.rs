@@ -17,13 +17,15 @@ use prost::Message as _;
 use super::Mood;
 use crate::body::Type;
 use crate::feed::Zone;
+use crate::names::{covers, is_glob};
 use crate::rng::Rng;
 use crate::served::entry;
 use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
 use crate::world::{Event, World};
 
-type Said = BTreeMap<Key, u64>;
+/// Revisions, and other names.
+type Said = BTreeMap<Key, (u64, Vec<String>)>;
 
 /// The files, and what the relay has read of them.
 pub(crate) struct Folder {
@@ -122,9 +124,10 @@ impl Folder {
             let says: Said = Type::ALL
                 .iter()
                 .flat_map(|kind| {
-                    truth
-                        .of(*kind)
-                        .map(|content| ((*kind, content.name.clone()), content.revision))
+                    truth.of(*kind).map(|content| {
+                        let said = (content.revision, content.aliases.clone());
+                        ((*kind, content.name.clone()), said)
+                    })
                 })
                 .filter(|(key, _)| here(key))
                 .collect();
@@ -187,7 +190,7 @@ impl Folder {
                     let covered = model.merged.iter();
                     let covered = covered.filter(|((of, name), _)| of == kind && !name.starts_with("xdstp:"));
                     let says: BTreeMap<&str, u64> = covered
-                        .map(|((_, name), revision)| (name.as_str(), *revision))
+                        .map(|((_, name), (revision, _))| (name.as_str(), *revision))
                         .collect();
                     let complete = state.is_some_and(|state| state.complete());
                     if has != says || complete != model.whole {
@@ -197,8 +200,26 @@ impl Folder {
                         ));
                     }
                 }
+                Target::Name(name) if is_glob(name.as_str()) => {
+                    let members = slot.into_iter().flat_map(|slot| slot.named.members(name));
+                    let has: BTreeMap<&str, u64> = members
+                        .map(|resource| (resource.name().as_str(), zone.book.revision(resource)))
+                        .collect();
+                    let all = model.merged.iter().filter(|((of, _), _)| of == kind);
+                    let says: BTreeMap<&str, u64> = all
+                        .filter(|((_, other), _)| covers(name.as_str(), other))
+                        .map(|((_, other), (revision, _))| (other.as_str(), *revision))
+                        .collect();
+                    let whole = slot.is_some_and(|slot| slot.named.whole(name));
+                    if has != says || whole != model.whole {
+                        return wrong(format!(
+                            "{has:?} ({whole}), and the files say {says:?} ({})",
+                            model.whole
+                        ));
+                    }
+                }
                 Target::Name(name) => {
-                    let says = model.merged.get(&(*kind, name.as_str().to_owned())).copied();
+                    let says = model.find(*kind, name.as_str());
                     let known = slot.and_then(|slot| slot.named.known(name));
                     let fits = match (known, says) {
                         (Some(Known::Present(resource)), Some(says)) => zone.book.revision(resource) == says,
@@ -217,6 +238,14 @@ impl Folder {
 }
 
 impl Model {
+    fn find(&self, kind: Type, name: &str) -> Option<u64> {
+        let own = self.merged.get(&(kind, name.to_owned()));
+        let mut all = self.merged.iter().filter(|((of, _), _)| *of == kind);
+        let mut alias = || all.find(|(_, (_, aliases))| aliases.iter().any(|alias| alias == name));
+        own.or_else(|| alias().map(|(_, said)| said))
+            .map(|(revision, _)| *revision)
+    }
+
     /// I-05: what is bad replaces nothing; a file that is gone from a directory takes along what it said.
     fn look(&mut self, disk: Option<&BTreeMap<PathBuf, Written>>) {
         let Some(disk) = disk else { return };
@@ -233,9 +262,9 @@ impl Model {
             let others = self.good.values().filter_map(|says| says.get(key));
             // E-12: for what is there twice nothing changes.
             if others.clone().all(|other| other == revision) {
-                merged.insert(key.clone(), *revision);
+                merged.insert(key.clone(), revision.clone());
             } else if let Some(before) = self.merged.get(key) {
-                merged.insert(key.clone(), *before);
+                merged.insert(key.clone(), before.clone());
             } else {
                 known = false;
             }
@@ -251,7 +280,9 @@ fn bytes(truth: &Truth, says: &Said) -> Vec<u8> {
         .filter_map(|(kind, name)| Some((*kind, truth.get(*kind, name)?)));
     DiscoveryResponse {
         version_info: "any".to_owned(),
-        resources: contents.map(|(kind, content)| entry(kind, content, "")).collect(),
+        resources: contents
+            .map(|(kind, content)| entry(kind, &content.immortal(), ""))
+            .collect(),
         ..DiscoveryResponse::default()
     }
     .encode_to_vec()

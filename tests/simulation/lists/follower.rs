@@ -9,18 +9,21 @@ use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource};
 
 use crate::body::Type;
 use crate::feed::Zone;
+use crate::names::{canonical, covers, is_glob};
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Up};
 
 /// What one stream was asked and told.
 pub(crate) struct Follower {
-    dialect: Dialect,
+    pub(super) dialect: Dialect,
     pub(super) tracks: BTreeMap<Type, Track>,
     pub(crate) sent: u64,
     /// Which server each authority was read from when it was last looked.
     pub(super) reads: BTreeMap<Option<String>, usize>,
     /// What there was to read when nothing was left to say, if nothing was asked for since.
     pub(super) said_all: Option<Contents>,
+    /// Whether its client says whatever comes to its mind: then only the words that it is told are judged.
+    pub(crate) hostile: bool,
 }
 
 /// One type.
@@ -29,9 +32,25 @@ pub(super) struct Track {
     named: bool,
     pub(super) wildcard: bool,
     pub(super) names: BTreeSet<String>,
-    pub(super) sent: BTreeMap<String, u64>,
+    /// What was sent, by the name by which it was called.
+    pub(super) sent: BTreeMap<String, Sent>,
+    /// Names that it said it holds from before.
+    pub(super) remembered: BTreeSet<String>,
+    /// SotW: it began with a version, and may hold anything.
+    pub(super) reborn: bool,
+    /// Names about which it changed its mind since the last response.
+    pub(super) licence: BTreeSet<String>,
+    /// The nonce that was not settled yet.
+    pub(super) open: Option<String>,
     /// Whether the last response said that more follows: then that may be older than the view.
     pub(super) chain: bool,
+}
+
+/// What was sent under a name.
+pub(super) struct Sent {
+    pub(super) revision: u64,
+    pub(super) aliases: Vec<String>,
+    pub(super) refers: Arc<[String]>,
 }
 
 /// What a session reads: of each authority one server's view.
@@ -62,7 +81,11 @@ pub(super) fn authority(name: &str) -> Option<String> {
 
 impl Reading<'_> {
     pub(super) fn seen(&self, kind: Type, name: &str, track: &Track) -> Seen {
-        let explicit = track.names.contains(name);
+        let explicit = track.explicit(name, &[])
+            || self.resource(kind, name).is_some_and(|found| {
+                let mut aliases = found.aliases().iter();
+                aliases.any(|alias| track.names.contains(alias.as_str()))
+            });
         let authority = authority(name);
         let wildcard = track.wildcard && authority.is_none();
         if !explicit && !wildcard {
@@ -74,7 +97,7 @@ impl Reading<'_> {
         let Some(slot) = cut.slot(kind.type_url()) else {
             return Seen::Unknown;
         };
-        let name = Name::from(name);
+        let name = Name::from(canonical(name));
         let state = slot.wildcard.as_ref().filter(|_| wildcard);
         let covered = slot.wildcard.as_ref().and_then(|state| state.known(&name));
         let known = covered.or_else(|| slot.named.known(&name).filter(|_| explicit));
@@ -86,6 +109,25 @@ impl Reading<'_> {
         }
     }
 
+    /// What there is by a name or alias among what was asked for by name.
+    pub(super) fn resource(&self, kind: Type, name: &str) -> Option<&Arc<Resource>> {
+        let (_, cut) = self.reads.get(&authority(name))?;
+        cut.slot(kind.type_url())?.named.resource(&Name::from(canonical(name)))
+    }
+
+    /// The members of a collection that are known, and whether all are.
+    pub(super) fn members(&self, kind: Type, glob: &str) -> (Vec<(String, u64)>, bool) {
+        let read = self.reads.get(&authority(glob));
+        let slot = read.and_then(|(server, cut)| Some((*server, cut.slot(kind.type_url())?)));
+        let Some((server, slot)) = slot.filter(|_| is_glob(glob)) else {
+            return (Vec::new(), false);
+        };
+        let book = &self.zones[server].book;
+        let glob = Name::from(glob);
+        let entry = |resource: &Arc<Resource>| (resource.name().as_str().to_owned(), book.revision(resource));
+        (slot.named.members(&glob).map(entry).collect(), slot.named.whole(&glob))
+    }
+
     /// Whether a cut knows nothing of something that is wanted of an authority (G-03).
     pub(super) fn lacks(tracks: &BTreeMap<Type, Track>, authority: Option<&str>, cut: &Cut) -> bool {
         tracks.iter().any(|(kind, track)| {
@@ -93,7 +135,10 @@ impl Reading<'_> {
             let whole = slot
                 .and_then(|slot| slot.wildcard.as_ref())
                 .is_some_and(|state| state.complete());
-            let unknown = |name: &String| slot.is_none_or(|slot| slot.known(&Name::from(name.as_str())).is_none());
+            let unknown = |name: &String| {
+                let name = Name::from(canonical(name));
+                slot.is_none_or(|slot| slot.known(&name).is_none() && slot.named.members(&name).next().is_none())
+            };
             let ours = |name: &&String| self::authority(name).as_deref() == authority;
             track.wildcard && authority.is_none() && !whole || track.names.iter().filter(ours).any(unknown)
         })
@@ -119,18 +164,75 @@ impl Reading<'_> {
     /// Whether the server that is read for the name has ever said this of it.
     fn said(&self, kind: Type, name: &str, revision: u64) -> bool {
         let server = self.reads.get(&authority(name)).map(|(server, _)| *server);
-        server.is_some_and(|server| self.zones[server].book.place(kind, name, revision).is_some())
+        server.is_some_and(|server| {
+            self.zones[server]
+                .book
+                .place(kind, &canonical(name), revision)
+                .is_some()
+        })
+    }
+}
+
+impl Track {
+    /// Whether it is asked for by a name: its own, another one, or its collection's.
+    pub(super) fn explicit(&self, name: &str, aliases: &[String]) -> bool {
+        let named = |name: &String| self.names.contains(name);
+        self.names.contains(name)
+            || aliases.iter().any(named)
+            || name.starts_with("xdstp:") && self.names.iter().any(|glob| covers(glob, name))
+    }
+}
+
+impl Track {
+    /// Whether an answer may come although nothing has changed.
+    fn expects(&self, answer: &Answer, reading: &Reading<'_>) -> bool {
+        // K-17: what has a time to live is confirmed again and again, and with some servers it lives for ever.
+        let mortal = |name: &str| {
+            let mut truths = reading.zones.iter().map(|zone| &zone.truth);
+            truths.any(|truth| {
+                truth
+                    .find(answer.kind, &canonical(name))
+                    .is_some_and(|it| it.ttl.is_some())
+            })
+        };
+        let mut entries = answer.entries.iter();
+        let beats = entries.any(|entry| entry.facts.is_none() || entry.ttl.is_some() || mortal(&entry.name));
+        // C-08: of a name that was dropped, and that its collection might have, it may come late that there is none.
+        let globs = || self.names.iter().filter(|name| is_glob(name));
+        let moot = |name: &String| !self.sent.contains_key(name) && globs().any(|glob| covers(glob, name));
+        beats || answer.entries.is_empty() && answer.removed.iter().all(moot)
+    }
+
+    fn take(&mut self, answer: &Answer, full: bool) {
+        self.chain = answer.nonce.ends_with('+');
+        if full {
+            self.sent.clear();
+        }
+        for name in &answer.removed {
+            self.sent.remove(name);
+        }
+        for entry in &answer.entries {
+            let sent = entry.facts.as_ref().map(|facts| Sent {
+                revision: facts.revision,
+                aliases: entry.aliases.clone(),
+                refers: facts.refers.clone(),
+            });
+            self.sent.extend(sent.map(|sent| (entry.name.clone(), sent)));
+        }
+        self.licence.clear();
+        self.open = Some(answer.nonce.clone());
     }
 }
 
 impl Follower {
-    pub(crate) const fn new(dialect: Dialect) -> Self {
+    pub(crate) const fn new(dialect: Dialect, hostile: bool) -> Self {
         Self {
             dialect,
             tracks: BTreeMap::new(),
             sent: 0,
             reads: BTreeMap::new(),
             said_all: None,
+            hostile,
         }
     }
 
@@ -143,17 +245,27 @@ impl Follower {
         self.said_all = None;
         let first = !self.tracks.contains_key(&kind);
         let track = self.tracks.entry(kind).or_default();
+        let nonce = match request {
+            Up::Sotw(request) => &request.response_nonce,
+            Up::Delta(request) => &request.response_nonce,
+        };
+        track.open.take_if(|open| open == nonce);
         match request {
             Up::Sotw(request) => {
+                track.reborn |= first && !request.version_info.is_empty();
                 let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();
                 let all = names.remove("*");
                 track.named |= all || !names.is_empty();
                 track.wildcard = all || !track.named && kind.full_state();
+                track.licence.extend(names.symmetric_difference(&track.names).cloned());
                 track.names = names;
             }
             Up::Delta(request) => {
                 let (more, less) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
                 track.wildcard |= first && more.is_empty() && less.is_empty() && kind.full_state();
+                let remembered = request.initial_resource_versions.keys().filter(|_| first);
+                track.remembered.extend(remembered.cloned());
+                track.licence.extend(more.iter().chain(less).cloned());
                 track.names.extend(more.iter().filter(|name| *name != "*").cloned());
                 track.wildcard |= more.iter().any(|name| name == "*");
                 track.wildcard &= !less.iter().any(|name| name == "*");
@@ -161,8 +273,10 @@ impl Follower {
             }
         }
         // C-09: without a wildcard the client forgets what it does not name.
-        let (names, wildcard) = (&track.names, track.wildcard);
-        track.sent.retain(|name, _| wildcard || names.contains(name));
+        let sent = std::mem::take(&mut track.sent).into_iter();
+        let covers = |name: &str| track.wildcard && !name.starts_with("xdstp:");
+        let keeps = |(name, sent): &(String, Sent)| covers(name) || track.explicit(name, &sent.aliases);
+        track.sent = sent.filter(keeps).collect();
     }
 
     /// All that is surely known of what is wanted.
@@ -176,6 +290,11 @@ impl Follower {
                     contents.insert((*kind, format!("*{name}")), revision);
                     contents.insert((*kind, name), revision);
                 }
+            }
+            for glob in track.names.iter().filter(|name| is_glob(name)) {
+                let (members, whole) = reading.members(*kind, glob);
+                contents.insert((*kind, format!("{glob}{whole}")), u64::from(whole));
+                contents.extend(members.into_iter().map(|(name, revision)| ((*kind, name), revision)));
             }
             for name in &track.names {
                 match reading.seen(*kind, name, track) {
@@ -209,13 +328,20 @@ impl Follower {
         };
         // G-09, L-21: nothing of what it wants has changed since all was said, whoever's word it now is.
         tally.hit(Rule::G09);
-        if self.said_all.is_some() {
+        if self.said_all.is_some() && !track.expects(answer, reading) && !self.hostile {
             return Err(Broken::new(Rule::G09, format!("{} says nothing new", answer.brief())));
         }
         for entry in &answer.entries {
             let Some(facts) = &entry.facts else { continue };
             tally.hit(Rule::G17);
-            let relisted = full && track.sent.get(&entry.name) == Some(&facts.revision);
+            if canonical(&entry.name) != entry.name {
+                tally.hit(Rule::F09);
+                if !track.names.contains(&entry.name) {
+                    return Err(Broken::new(Rule::F09, format!("nobody asked for {}", entry.name)));
+                }
+            }
+            let held = track.sent.get(&entry.name).map(|sent| sent.revision);
+            let relisted = full && held == Some(facts.revision);
             let kept = relisted
                 && matches!(
                     reading.seen(kind, &entry.name, track),
@@ -229,7 +355,7 @@ impl Follower {
         }
         let listed: BTreeSet<&String> = answer.entries.iter().map(|entry| &entry.name).collect();
         let omitted = track.sent.keys().filter(|name| full && !listed.contains(name));
-        for name in answer.removed.iter().chain(omitted) {
+        for name in answer.removed.iter().chain(omitted).filter(|_| !self.hostile) {
             tally.hit(Rule::G11);
             let seen = reading.seen(kind, name, track);
             let unserved = authority(name).is_some_and(|authority| !super::SERVED.contains(&authority.as_str()));
@@ -244,19 +370,7 @@ impl Follower {
                 return Err(Broken::new(Rule::G11, what));
             }
         }
-        track.chain = answer.nonce.ends_with('+');
-        if full {
-            track.sent.clear();
-        }
-        for name in &answer.removed {
-            track.sent.remove(name);
-        }
-        for entry in &answer.entries {
-            let revision = entry.facts.as_ref().map(|facts| facts.revision);
-            track
-                .sent
-                .extend(revision.map(|revision| (entry.name.clone(), revision)));
-        }
+        track.take(answer, full);
         self.sent += 1;
         tally.responses += 1;
         Ok(())

@@ -5,6 +5,7 @@
 mod folder;
 mod follower;
 mod moves;
+mod order;
 mod polled;
 mod upper;
 mod verdict;
@@ -25,7 +26,7 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::Request;
 
 use super::classes::{self, ANYBODY, relay_node};
-use super::client::{Client, Persona};
+use super::client::Client;
 use super::feed::Zone;
 use super::origin::{Habits, Reply};
 use super::rng::Rng;
@@ -74,9 +75,6 @@ impl Lists {
     /// What a client must know of such a world.
     pub(crate) fn instruct(&self, client: &mut Client) {
         client.authorities = ASKED;
-        if client.persona == Persona::Hostile {
-            client.persona = Persona::Envoy;
-        }
     }
 
     /// The servers of an authority, by priority.

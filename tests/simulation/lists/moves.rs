@@ -25,7 +25,7 @@ impl Zone {
 
 impl World {
     /// What the session says, having settled where it reads.
-    pub(crate) fn follow(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
+    pub(crate) fn follow(&mut self, id: u64, stream: &mut Stream, loose: bool) -> Result<(), Broken> {
         let wrong = |broken: Broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what));
         self.see_views();
         self.check_moves(id, stream).map_err(wrong)?;
@@ -39,6 +39,7 @@ impl World {
         // Only what is equal to what was there when all was said is worth remembering.
         stream.follower.said_all.take_if(|said| *said != contents);
         while stream.room > 0 {
+            let gates = stream.server.expired_gates();
             let Some(answer) = self.next_response(stream, &sight)? else {
                 let waits = stream.follower.waits(&self.reading(&stream.follower));
                 if stream.server.poll_timeout().is_none() && !waits {
@@ -50,7 +51,11 @@ impl World {
             let mut tally = std::mem::take(&mut self.tally);
             let judged = {
                 let reading = self.reading(&stream.follower);
-                stream.follower.response(&answer, &reading, &mut tally)
+                let ordered = match loose || stream.server.expired_gates() > gates {
+                    true => Ok(()),
+                    false => stream.follower.check_order(&answer, &reading, &mut tally),
+                };
+                ordered.and_then(|()| stream.follower.response(&answer, &reading, &mut tally))
             };
             self.tally = tally;
             judged.map_err(wrong)?;
@@ -127,7 +132,7 @@ impl World {
                 continue;
             }
             let lacks = Reading::lacks(&stream.follower.tracks, authority, &left);
-            if left.standing() != Standing::Failing || !knob && !lacks {
+            if left.standing() != Standing::Failing || !knob && !lacks && !stream.follower.hostile {
                 let what = format!(
                     "{authority:?} left {}, {:?}, lacks {lacks}",
                     servers[from],

@@ -14,6 +14,7 @@ use distributary::xds::{Changes, Dialect, Standing, Target, Want};
 
 use super::Mood;
 use crate::body::Type;
+use crate::names::covers;
 use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule};
@@ -153,12 +154,15 @@ fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize) 
     // H-06: an empty list is everything.
     let asked = truth.of(kind).filter(|content| match names.is_empty() {
         true => content.covered,
-        false => names.contains(&content.name) || content.aliases.iter().any(|alias| names.contains(alias)),
+        false => {
+            let named = |name: &String| *name == content.name || content.aliases.contains(name);
+            names.iter().any(|name| named(name) || covers(name, &content.name))
+        }
     });
     Outcome::News(DiscoveryResponse {
         version_info,
         resources: asked
-            .map(|content| entry(kind, content, &format!(".s{server}")))
+            .map(|content| entry(kind, &content.immortal(), &format!(".s{server}")))
             .collect(),
         ..DiscoveryResponse::default()
     })

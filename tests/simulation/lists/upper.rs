@@ -60,12 +60,17 @@ fn scopes() -> Scopes {
 impl World {
     /// Some servers are relays; their control planes are zones that are in no list.
     pub(super) fn with_uppers(&mut self) {
+        let aliases = self.zones.iter().any(|zone| zone.truth.has_aliases());
         for server in 0..self.zones.len() {
-            let here = &self.zones[server];
-            if here.wire.is_none() || !self.rng.chance(30) {
-                continue;
-            }
             let origin = self.zones.len();
+            let here = &mut self.zones[server];
+            let Some(wire) = here.wire.as_mut().filter(|_| self.rng.chance(30)) else {
+                continue;
+            };
+            // SotW says nothing of aliases, except in a wrapper that is there for another reason.
+            if aliases {
+                wire.habits.dialect = Dialect::Delta;
+            }
             let truth = here.truth.clone();
             let habits = Habits::of_server(origin, &mut self.rng);
             // Now and then it is this very relay (K-25).

@@ -3,13 +3,15 @@
 //! Owns the comparison of clients with the views that they read, and at last with their first servers. Refuses to wait.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use distributary::xds::{Dialect, Known, Name, Reason, Standing};
 
 use super::Mood;
 use super::follower::{Reading, Seen, authority};
-use crate::body::Type;
-use crate::client::Mux;
+use crate::body::{Content, Type};
+use crate::client::{Mux, Persona};
+use crate::names::{canonical, covers, is_glob};
 use crate::relay::Stream;
 use crate::tally::{Broken, Rule};
 use crate::world::World;
@@ -20,7 +22,9 @@ impl World {
         let ids: Vec<u64> = self.streams.keys().copied().filter(|id| *id <= settled).collect();
         for id in ids {
             let stream = &self.streams[&id];
-            let open = stream.at_client && stream.at_relay && stream.place.is_some() && stream.follower.sent > 0;
+            let hostile = stream.follower.hostile;
+            let open =
+                !hostile && stream.at_client && stream.at_relay && stream.place.is_some() && stream.follower.sent > 0;
             if !open {
                 continue;
             }
@@ -86,9 +90,16 @@ impl World {
             if mux.wildcard {
                 wanted.extend(reading.covered(*kind).into_iter().map(|(name, _)| name));
             }
+            let globs = mux.names.iter().filter(|name| is_glob(name));
+            wanted.extend(
+                globs
+                    .flat_map(|glob| reading.members(*kind, glob).0)
+                    .map(|(name, _)| name),
+            );
             wanted.extend(holds.keys().cloned());
             for name in wanted {
-                let held = holds.get(&name).map(|holding| holding.revision);
+                let alias = || holds.values().find(|holding| holding.aliases.contains(&name));
+                let held = holds.get(&name).or_else(alias).map(|holding| holding.revision);
                 let seen = reading.seen(*kind, &name, track);
                 let wrong = match &seen {
                     Seen::Present(revision) => held != Some(*revision),
@@ -113,7 +124,7 @@ impl World {
     pub(crate) fn compare_lists(&mut self, id: usize) -> Result<(), Broken> {
         let client = &self.clients[id];
         let mut rules = Vec::new();
-        for (stream, line) in &client.lines {
+        for (stream, line) in client.lines.iter().filter(|_| client.persona != Persona::Hostile) {
             let Some(follower) = self.streams.get(stream).map(|stream| &stream.follower) else {
                 let what = format!("client {id} is on stream {stream}, which is gone");
                 return Err(Broken::new(Rule::Held, what));
@@ -137,9 +148,9 @@ impl World {
                 let expected = self.expected_of(*kind, mux, &home);
                 for (name, revision) in &expected {
                     rules.push(Rule::Held);
-                    let hides = home
-                        .get(&authority(name))
-                        .is_some_and(|at| self.zones[*at].hides(*kind, name) || self.zones[*at].cannot_say(*kind));
+                    let hides = home.get(&authority(name)).is_some_and(|at| {
+                        self.zones[*at].hides(*kind, &canonical(name)) || self.zones[*at].cannot_say(*kind)
+                    });
                     if held(name) != Some(*revision) && !hides {
                         let what = format!("client {id} on stream {stream}: {kind:?} {name} is @{revision}");
                         return Err(Broken::new(
@@ -153,7 +164,15 @@ impl World {
                     let Some(server) = home.get(&authority(name)) else {
                         continue;
                     };
-                    if self.zones[*server].says_gone(*kind) && !self.is_silent(*server, *kind, name) {
+                    // K-16: of a collection of which nobody says that it is known as a whole, nothing goes.
+                    let cut = self.zones[*server].view.cut();
+                    let whole = |glob: &&String| {
+                        let slot = cut.slot(kind.type_url());
+                        slot.is_some_and(|slot| slot.named.whole(&Name::from(glob.as_str())))
+                    };
+                    let mut globs = mux.names.iter().filter(|glob| covers(glob, name));
+                    let open = globs.any(|glob| !whole(&glob));
+                    if self.zones[*server].says_gone(*kind) && !open && !self.is_silent(*server, *kind, name) {
                         let what = format!("client {id} on stream {stream}: {kind:?} {name} is still held");
                         return Err(Broken::new(Rule::Held, what));
                     }
@@ -170,11 +189,19 @@ impl World {
         for (authority, server) in home {
             let (zone, truth) = (&self.zones[*server], &self.zones[*server].truth);
             let ours = |name: &&String| self::authority(name) == *authority;
-            let names = mux.names.iter().filter(ours).filter_map(|name| truth.find(kind, name));
+            let found = |name: &String| Some((name.clone(), truth.find(kind, &canonical(name))?));
+            let named = mux.names.iter().filter(ours).filter_map(found);
+            // What answers to another name is held under its own.
+            let own = |(name, it): (String, &Arc<Content>)| match it.aliases.contains(&name) {
+                true => (it.name.clone(), it.revision),
+                false => (name, it.revision),
+            };
+            let members = mux.names.iter().filter(ours).flat_map(|glob| truth.members(kind, glob));
             let covered = truth
                 .of(kind)
                 .filter(|it| mux.wildcard && authority.is_none() && zone.covers(it));
-            expected.extend(names.chain(covered).map(|it| (it.name.clone(), it.revision)));
+            expected.extend(named.map(own));
+            expected.extend(covered.chain(members).map(|it| (it.name.clone(), it.revision)));
         }
         expected
     }
@@ -183,7 +210,7 @@ impl World {
     fn is_silent(&self, server: usize, kind: Type, name: &str) -> bool {
         let cut = self.zones[server].view.cut();
         let slot = cut.slot(kind.type_url());
-        let known = slot.and_then(|slot| slot.known(&Name::from(name)));
+        let known = slot.and_then(|slot| slot.known(&Name::from(canonical(name))));
         matches!(known, Some(Known::Absent(Reason::TimedOut)))
     }
 

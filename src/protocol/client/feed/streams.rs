@@ -24,7 +24,15 @@ impl Feed {
             self.settle.connected(held.collect());
         }
         if dialect == Dialect::Delta {
-            let held = |collection: &Name| self.kept.within(collection).cloned().collect();
+            // What is asked for by itself as well was declared by itself, and is waited for by itself.
+            let named = |name: &&Name| self.names.contains(name.as_str());
+            let held = |collection: &Name| {
+                self.kept
+                    .within(collection)
+                    .filter(|name| !named(name))
+                    .cloned()
+                    .collect()
+            };
             self.collections.connected(held);
         }
     }
