@@ -3,6 +3,7 @@
 //! Owns the steps that both dialects share: chunks, pace, what is on its way. Refuses to know other types.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,8 @@ pub(super) struct Allowed {
     pub(super) now: Instant,
 }
 
+/// Larger batches are not summed up anew for each chunk, not even to check.
+const CHECKED_MAX: usize = 4096;
 /// More unsettled responses than this and even what the client asks for waits.
 const FLIGHTS_MAX: usize = 64;
 
@@ -108,12 +111,14 @@ impl Subscription {
                 self.first = false;
                 self.asked = None;
                 let since = since.map(|since| since.max(self.asked_last));
-                let rest = Rest {
+                let mut rest = Rest {
                     batch,
                     next: 0,
                     since,
                     before,
+                    unsent: Version::EMPTY,
                 };
+                rest.unsent = self.gain(&rest, 1..rest.batch.chunks());
                 let step = self.next_chunk(rest, slot, nonces, now);
                 if let (Some(set), Some(flight)) = (set, self.flights.last_mut()) {
                     flight.set = Some(set);
@@ -154,7 +159,8 @@ impl Subscription {
         let more = next + 1 < batch.chunks();
         if more {
             let next = next + 1;
-            self.rest = Some(Box::new(Rest { next, ..rest }));
+            let unsent = rest.unsent.minus(self.gain(&rest, next..next + 1));
+            self.rest = Some(Box::new(Rest { next, unsent, ..rest }));
         }
         let aged = next > 0 && batch.items_of(next).iter().any(|item| item.ttl.is_some());
         let (batch, chunk) = if aged {
@@ -221,11 +227,21 @@ impl Subscription {
                 .fold(Version::EMPTY, |sum, held| sum.plus(held.version())),
             Some(_) | None => Version::EMPTY,
         };
-        let all = covered.plus(self.names.sum()).minus(twice);
-        let unsent = (rest.next + 1..rest.batch.chunks()).flat_map(|later| rest.batch.items_of(later));
-        unsent.fold(all, |sum, item| {
+        debug_assert!(
+            rest.batch.items().len() > CHECKED_MAX
+                || rest.unsent == self.gain(rest, rest.next + 1..rest.batch.chunks()),
+            "what is to come was changed and not recalled"
+        );
+        covered.plus(self.names.sum()).minus(twice).minus(rest.unsent)
+    }
+
+    /// What these chunks change of the version of the set that the client holds. Whatever changes it, of what is to come, recalls
+    /// the batch; so it is summed up once, however many chunks there are.
+    fn gain(&self, rest: &Rest, chunks: Range<usize>) -> Version {
+        let items = chunks.flat_map(|chunk| rest.batch.items_of(chunk));
+        items.fold(Version::EMPTY, |sum, item| {
             let before = self.content_before(&rest.before, &item.resource);
-            sum.minus(item.resource.version()).plus(before)
+            sum.plus(item.resource.version()).minus(before)
         })
     }
 

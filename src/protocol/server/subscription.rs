@@ -85,6 +85,8 @@ pub(super) struct Rest {
     pub(super) next: usize,
     pub(super) since: Option<Instant>,
     pub(super) before: Before,
+    /// What the chunks after the next one change of the version of the set that the client holds.
+    pub(super) unsent: Version,
 }
 
 /// What a client held before a batch: of what is in a chunk that is not sent it holds nothing else.
