@@ -114,7 +114,7 @@ impl Subscription {
     }
 
     /// Of what a client holds and no state has: what can be taken from it now, and what it perhaps asked for by another name
-    /// (C-20), as long as such a name is unknown (G-20).
+    /// (C-20), as long as such a name is unknown (G-20), or is what it is called now.
     fn goes(&self, extra: &Arc<Extra>, slot: Glimpse<'_>) -> (Vec<Name>, Option<Arc<Extra>>) {
         let held = self
             .names
@@ -124,6 +124,8 @@ impl Subscription {
             .filter(|(asked, name)| asked != name)
             .map(|(_, name)| name)
             .collect();
+        let called = self.names.iter().filter_map(|(asked, _)| slot.resource(asked));
+        let called: BTreeSet<&Name> = called.map(|resource| resource.name()).collect();
         let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name);
         // F-11: nobody's resource is also called by a name of another authority.
         let unknown = self.names.iter().filter(|(name, _)| slot.known(name).is_none());
@@ -132,7 +134,10 @@ impl Subscription {
             .names()
             .iter()
             .filter(|(name, _)| others(name))
-            .partition(|(name, held)| unsure.contains(&name.authority()) && held.content().is_none());
+            .partition(|(name, held)| {
+                let unknown = unsure.contains(&name.authority()) && held.content().is_none();
+                unknown || called.contains(name)
+            });
         let waits = waits.into_iter().map(|(name, held)| (name.clone(), held.clone()));
         let waits: BTreeMap<Name, Held> = waits.collect();
         let extra = (!waits.is_empty()).then(|| Arc::new(Extra::new(waits)));
