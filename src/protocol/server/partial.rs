@@ -93,6 +93,11 @@ impl Subscription {
                 self.plan_content(resource.name(), resource, plan);
             } else if self.names.contains(resource.name()) || held(resource) {
                 continue;
+            } else {
+                // C-20: who asked by an alias holds what the wildcard brings, also when it has refused it before.
+                let asked = resource.aliases().iter().filter(|alias| self.names.contains(alias));
+                let holds = asked.map(|alias| (alias.clone(), Held::Content(resource.clone())));
+                plan.holds.extend(holds);
             }
             plan.put(self.item(resource, slot, allowed.now));
         }
