@@ -265,8 +265,10 @@ impl Session {
         let target = served.target(kind, truth);
         let fresh = |content: &&Arc<Content>| served.sent.get(&content.name) != Some(&content.revision);
         let news: Vec<Arc<Content>> = target.iter().filter(fresh).cloned().collect();
-        let held = |name: &&String| !target.iter().any(|content| content.name == **name);
-        let mut removed: Vec<String> = served.sent.keys().filter(held).cloned().collect();
+        // What is there by another name is not gone.
+        let is = |content: &Content, name: &String| content.name == *name || content.aliases.contains(name);
+        let gone = |name: &&String| !target.iter().any(|content| is(content, name));
+        let mut removed: Vec<String> = served.sent.keys().filter(gone).cloned().collect();
         served.sent.retain(|name, _| !removed.contains(name));
         let says = self.habits.says_missing;
         for name in served.names.iter().filter(|name| !truth.has(kind, name)) {
