@@ -240,8 +240,9 @@ impl Watch {
             ));
         }
         let own = |entry: &Entry| self.licensed(&entry.name, &entry.aliases);
-        // C-13: what it remembered is answered for when it is certain.
-        let gone = |name: &String| self.licensed(name, &[]) || self.memory.contains(name);
+        // C-13: what it remembered is answered for when it is certain. C-20: what it asked for by an alias goes by its own name.
+        let aliases = |name: &String| self.sent.get(name).map_or(&[][..], |sent| &sent.aliases);
+        let gone = |name: &String| self.licensed(name, aliases(name)) || self.memory.contains(name);
         let asked = self.again || answer.entries.iter().all(own) && answer.removed.iter().all(gone);
         if open > 0 && !self.chain && !asked {
             return Err(Broken::new(
