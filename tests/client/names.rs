@@ -220,6 +220,50 @@ fn reconnecting() {
     assert_eq!(upstream.knows(), "E/d/x=1");
 }
 
+/// E-04, G-19: what is asked for by itself after a reconnect is sent although the server was told that we hold it: that is no
+/// proof that the server ignores what it was told, even if nobody wants the name any more by then, or asked by another name.
+#[test]
+fn a_member_asked_for_by_itself_after_a_reconnect() {
+    let reconnected = || {
+        let mut upstream = asking(&["E/d/*"]);
+        upstream.hears_short("n1", &["E/d/x=1", "E/d/y=1", "E/d/z=1"], &[]);
+        upstream.sent();
+        upstream.pass(ms(1000));
+        upstream.disconnect();
+        upstream.connect();
+        assert_eq!(upstream.asks(), ["eds +E/d/* E/d/x@1 E/d/y@1 E/d/z@1"]);
+        upstream
+    };
+    let ways = [("E/d/x", false), ("E/d/x", true), ("E/d/alias", false)];
+    for ((name, given_up), proof) in ways.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        let mut upstream = reconnected();
+        upstream.want(EDS, &long(name));
+        assert_eq!(upstream.asks(), [format!("eds +{name}")]);
+        if given_up {
+            upstream.unwant(EDS, &long(name));
+        }
+        let mut response = delta(EDS, "m1", &[], &[]);
+        let mut member = resource(EDS, &long("E/d/x"), "1");
+        member.aliases = vec![long("E/d/alias")];
+        response.resources = vec![member];
+        upstream.hears(response);
+        upstream.sent();
+        // What was told and not asked for by itself is such a proof.
+        if proof {
+            upstream.hears_short("m2", &["E/d/y=1"], &[]);
+            upstream.sent();
+        }
+        upstream.pass(ms(60_000));
+        let rest = if proof {
+            "E/d/x=1 E/d/y=1"
+        } else {
+            "E/d/x=1 E/d/y=1 E/d/z=1"
+        };
+        let held = upstream.knows().replace("E/d/alias=1 ", "");
+        assert_eq!(held, rest, "{name} {given_up}");
+    }
+}
+
 /// C-22: the mark of another relay ends an answer, and says nothing of a collection.
 #[test]
 fn behind_another_relay() {

@@ -66,6 +66,13 @@ impl Collections {
         }
     }
 
+    /// A name in this collection that is held is asked for by itself as well.
+    pub(super) fn asked(&mut self, collection: &Name, name: &Name) {
+        if let Some(settle) = self.all.get_mut(collection) {
+            settle.asked(name);
+        }
+    }
+
     /// A response is refused (E-22).
     pub(super) fn refuse(&mut self) {
         self.busy.iter().for_each(|name| {

@@ -74,8 +74,11 @@ impl Feed {
                 self.collections.insert(name);
             }
             // E-08: what is held by another of its names is not waited for; a server may well pass over it (C-14).
-            if self.kept.canonical(name.as_str()).is_some() {
+            if let Some(canonical) = self.kept.canonical(name.as_str()) {
                 self.names.known(name.as_str());
+                if let Some(collection) = self.collections.covering(canonical.as_str()).cloned() {
+                    self.collections.asked(&collection, canonical);
+                }
             }
         }
     }
@@ -259,8 +262,11 @@ impl Feed {
                 return false;
             }
         }
-        // A time to live is prolonged by sending again what we hold (E-11): that does not show that the server forgot.
-        let resent = held.as_ref() == Some(&version) && entry.ttl.is_none();
+        // A time to live is prolonged by sending again what we hold (E-11), and what is asked for by a name of its own is sent
+        // although we hold it: that does not show that the server forgot.
+        let mut names = std::iter::once(&entry.name).chain(&entry.aliases);
+        let alone = names.any(|name| self.names.contains(name));
+        let resent = held.as_ref() == Some(&version) && entry.ttl.is_none() && !alone;
         let news = held.is_none() | self.settle.confirm(&name, resent);
         if let Some(collection) = collection {
             self.names.known(collection.as_str());

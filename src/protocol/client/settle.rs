@@ -2,7 +2,7 @@
 //!
 //! Owns the quiet that must come before it, and what was not confirmed since a reconnect. Refuses to know content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::xds::Name;
@@ -16,6 +16,8 @@ pub(super) struct Settle {
     open: Option<Open>,
     /// Names held since before this stream that it has not mentioned, and whether the server was told that we hold them.
     unconfirmed: BTreeMap<Name, bool>,
+    /// Those of them that were asked for by a name of their own since: they are sent whatever the server was told.
+    asked: BTreeSet<Name>,
     /// The server resent what it was told that we hold.
     ignored: bool,
     /// A response was refused on this stream: what is resent since says nothing.
@@ -63,6 +65,7 @@ impl Settle {
             complete: false,
             open: None,
             unconfirmed: BTreeMap::new(),
+            asked: BTreeSet::new(),
             ignored: false,
             refused: false,
             calm_since: None,
@@ -81,6 +84,7 @@ impl Settle {
     /// A stream begins on which the server is told of the names marked so.
     pub(super) fn connected(&mut self, held: BTreeMap<Name, bool>) {
         self.unconfirmed = held;
+        self.asked.clear();
         self.ignored = false;
         self.refused = false;
     }
@@ -94,7 +98,15 @@ impl Settle {
     pub(super) fn disconnected(&mut self) {
         self.open = None;
         self.unconfirmed.clear();
+        self.asked.clear();
         self.calm_since = None;
+    }
+
+    /// This is asked for by a name of its own: that the server sends it again says nothing.
+    pub(super) fn asked(&mut self, name: &Name) {
+        if self.unconfirmed.contains_key(name) {
+            self.asked.insert(name.clone());
+        }
     }
 
     /// The server sent this name. Whether that was still open.
@@ -103,7 +115,8 @@ impl Settle {
             return false;
         };
         // It resends what it was told that we hold: it does not look at the map, and will not say what is gone.
-        self.ignored |= declared && same_version && !self.refused;
+        let asked = self.asked.remove(name);
+        self.ignored |= declared && same_version && !asked && !self.refused;
         true
     }
 
@@ -116,6 +129,7 @@ impl Settle {
     pub(super) fn finish(&mut self) -> bool {
         self.open = None;
         self.unconfirmed.clear();
+        self.asked.clear();
         self.calm_since = None;
         !std::mem::replace(&mut self.complete, true)
     }
@@ -198,6 +212,7 @@ impl Settle {
     /// What the server would have mentioned if it existed.
     fn purge(&mut self) -> Vec<Name> {
         let ignored = self.ignored;
+        self.asked.clear();
         let unconfirmed = std::mem::take(&mut self.unconfirmed).into_iter();
         unconfirmed
             .filter(|(_, declared)| !declared || ignored)
