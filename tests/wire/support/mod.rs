@@ -66,7 +66,11 @@ impl Relay {
         let protocol = protocol::Settings {
             types: Types::default(),
             limits: protocol::Limits::default(),
-            timers: protocol::Timers::default(),
+            // No upstream is there to answer: a slow machine must not end what a test is about.
+            timers: protocol::Timers {
+                unanswered: Duration::from_secs(300),
+                ..protocol::Timers::default()
+            },
             anonymous: false,
             relay_id: "relay".to_owned(),
         };
