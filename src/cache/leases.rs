@@ -151,6 +151,16 @@ impl Leases {
         lock(self.shard(&target)).find(type_url, &target).is_some()
     }
 
+    /// The names in a collection that are leased by themselves, lingering included, in order.
+    pub(super) fn within(&self, type_url: &TypeUrl, collection: &Name) -> Vec<Name> {
+        let mut names = Vec::new();
+        for shard in &self.shards {
+            names.extend(lock(shard).within(type_url, collection).cloned());
+        }
+        names.sort_unstable();
+        names
+    }
+
     /// Whether anything of the type is leased, lingering included.
     pub(super) fn has_type(&self, type_url: &TypeUrl) -> bool {
         self.shards.iter().any(|shard| lock(shard).has_type(type_url))

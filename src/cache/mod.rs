@@ -14,6 +14,7 @@ pub mod scopes;
 pub mod seat;
 pub mod view;
 
+mod ended;
 mod leases;
 mod living;
 mod members;

@@ -81,6 +81,19 @@ impl Shard {
         self.types.contains_key(type_url)
     }
 
+    /// The names in a collection that are leased.
+    pub(super) fn within<'a>(&'a self, type_url: &TypeUrl, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
+        let targets = self
+            .types
+            .get(type_url)
+            .into_iter()
+            .flat_map(|typed| typed.targets.keys());
+        targets.filter_map(|target| match target {
+            Target::Name(name) if collection.covers(name) => Some(name),
+            Target::Name(_) | Target::Wildcard => None,
+        })
+    }
+
     /// A lease without anybody who waits.
     pub(super) fn open(&mut self, type_url: &TypeUrl, target: &Target, hasher: &RandomState) -> u32 {
         let typed = self.types.entry(type_url.clone()).or_insert_with(|| Typed {

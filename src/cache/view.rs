@@ -19,7 +19,7 @@ use super::sets::{Set, Sets};
 use super::standing::Heed;
 use super::through::Through;
 use super::woken::Woken;
-use crate::xds::{Baselines, Changes, Class, Cut, Name, Slot, Standing, Target, TypeUrl, Update, Want};
+use crate::xds::{Baselines, Changes, Class, Cut, Name, Slot, Standing, Target, TypeUrl, Want};
 
 /// One view.
 ///
@@ -65,7 +65,7 @@ pub struct Settings {
 }
 
 /// Who must look again because of one published change.
-enum Ring {
+pub(super) enum Ring {
     /// Everybody who wants anything of the type.
     Everybody(TypeUrl),
     /// Who wants one of the names, and if `wildcard`, who wants everything.
@@ -252,66 +252,8 @@ impl View {
         self.sets.close(set);
     }
 
-    /// Makes nothing known of what nobody leases any more. Who began to want it in this very moment is told.
-    fn forget(&self, ended: &[(TypeUrl, Target)]) {
-        let replaced = lock(&self.writer);
-        let mut cut = (*self.cut.load_full()).clone();
-        let mut rings = Vec::new();
-        for ended in ended.chunk_by(|a, b| a.0 == b.0) {
-            let Some((type_url, first)) = ended.first() else {
-                continue;
-            };
-            let Some(slot) = cut.slot(type_url) else {
-                continue;
-            };
-            if !self.leases.has_type(type_url) {
-                cut = cut.without(type_url);
-                rings.push(Ring::Everybody(type_url.clone()));
-                continue;
-            }
-            let updates = ended.iter().filter_map(|(_, target)| match target {
-                Target::Wildcard => None,
-                Target::Name(name) => self.unneeded(type_url, slot, name).map(Update::Forget),
-            });
-            let changes = Changes {
-                type_url: type_url.clone(),
-                wildcard: false,
-                updates: updates.collect(),
-                complete: None,
-                answered: None,
-            };
-            let wildcard = *first == Target::Wildcard && slot.wildcard.is_some();
-            let (next, names) = cut.with(&changes);
-            cut = next;
-            if wildcard {
-                cut = cut.without_wildcard(type_url);
-                rings.push(Ring::Everybody(type_url.clone()));
-            } else if !names.is_empty() {
-                rings.push(Ring::Some {
-                    type_url: type_url.clone(),
-                    names,
-                    wildcard: false,
-                });
-            }
-        }
-        drop(self.finish(replaced, cut, &rings));
-    }
-
-    /// The canonical name of what was asked for as `name`, unless somebody else leases it by another of its names (C-20).
-    fn unneeded(&self, type_url: &TypeUrl, slot: &Slot, name: &Name) -> Option<Name> {
-        let Some(resource) = slot.named.resource(name) else {
-            return slot.named.entries().contains_key(name).then(|| name.clone());
-        };
-        let collection = resource.name().collection();
-        let mut names = std::iter::once(resource.name())
-            .chain(resource.aliases())
-            .chain(&collection);
-        let needed = names.any(|name| self.leases.has(type_url, name));
-        (!needed).then(|| resource.name().clone())
-    }
-
     /// Shows the new cut, then tells those whom it concerns, with no lock held.
-    fn finish(&self, replaced: MutexGuard<'_, Replaced>, cut: Cut, rings: &[Ring]) -> Woken {
+    pub(super) fn finish(&self, replaced: MutexGuard<'_, Replaced>, cut: Cut, rings: &[Ring]) -> Woken {
         let mut woken = Vec::new();
         if rings.is_empty() {
             return Woken::new(woken);

@@ -46,6 +46,8 @@ pub enum Form {
     Wrapped,
     /// Without its body: the client holds it (K-17).
     Heartbeat,
+    /// As it is although the client holds it: what is new stands beside the body (E-11).
+    Repeated,
 }
 
 impl Item {

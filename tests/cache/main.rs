@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::cache::{Seat, Settings, View};
-use distributary::xds::{Changes, Class, Dirty, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Update, Want};
+use distributary::xds::{
+    Changes, Class, Dirty, Known, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Update, Want,
+};
 
 const LINGER: Duration = Duration::from_secs(30);
 

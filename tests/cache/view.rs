@@ -34,6 +34,33 @@ fn one_question_for_all() {
     assert!(view.is_idle() && view.cut().slots().count() == 0);
 }
 
+/// C-22, G-03: what a collection as a whole says does not exist goes on not to exist for who asked for it by itself as well,
+/// when nobody wants the collection any more; what nobody asked for by itself is forgotten.
+#[test]
+fn what_is_missing_in_a_collection_stays_missing() {
+    let (view, now) = (view(), start());
+    let [all, missing, there, other] = ["*", "missing", "there", "other"].map(|name| {
+        let type_name = "envoy.config.endpoint.v3.ClusterLoadAssignment";
+        format!("xdstp://a/{type_name}/{name}")
+    });
+    let collector = seat(&view, &eds(), &[&all, &other]);
+    let _waits = seat(&view, &eds(), &[&missing]);
+    let _ = view.take_wants(now);
+    let whole = Update::Whole(Name::from(all.as_str()));
+    view.publish(&[named(&eds(), vec![put(&eds(), &there, "1"), whole])]);
+    let known = |name: &str| {
+        let cut = view.cut();
+        cut.slot(&eds()).and_then(|slot| slot.known(&Name::from(name)).cloned())
+    };
+    let is_missing = |name: &str| matches!(known(name), Some(Known::Absent(Reason::Said)));
+    assert!(is_missing(&missing) && is_missing(&other) && known(&there).is_some());
+    drop(collector);
+    let _ = view.take_wants(now);
+    let _ = view.take_wants(now + LINGER * 2);
+    assert!(is_missing(&missing), "{:?}", known(&missing));
+    assert!(known(&other).is_none() && known(&all).is_none() && !is_missing(&there));
+}
+
 /// F-17: of what may not be cached nothing is kept once nobody wants it.
 #[test]
 fn what_may_not_be_cached_does_not_linger() {

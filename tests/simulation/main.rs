@@ -73,7 +73,9 @@ const KEPT: &[u64] = &[
     171_793, 190_039, 190_745,
 ];
 /// The same of worlds with lists of servers, counted from [`LISTS`].
-const KEPT_LISTS: &[u64] = &[44, 170, 441, 655, 727, 1159, 1264, 1982, 4443, 5609, 6668];
+const KEPT_LISTS: &[u64] = &[
+    44, 170, 441, 655, 727, 1159, 1264, 1982, 2646, 3812, 4281, 4443, 5609, 6668, 7616,
+];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.

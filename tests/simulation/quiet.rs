@@ -46,8 +46,9 @@ impl World {
     /// All must be as it should.
     pub(crate) fn judge(&mut self) -> Result<(), Broken> {
         self.see_origins();
-        for zone in &mut self.zones {
-            zone.check(&mut self.tally)?;
+        for (at, zone) in self.zones.iter().enumerate() {
+            let above = zone.upper.is_some().then(|| self.zones[self.origin(at)].view.cut());
+            zone.check(above.as_deref(), &mut self.tally)?;
         }
         self.compare_chains()?;
         for (id, stream) in self.streams.iter().filter(|_| self.lists.is_none()) {
@@ -219,7 +220,7 @@ impl Zone {
     }
 
     /// The view knows what the control plane has of what is wanted, and no more.
-    fn check(&self, tally: &mut Tally) -> Result<(), Broken> {
+    fn check(&self, above: Option<&Cut>, tally: &mut Tally) -> Result<(), Broken> {
         tally.hit(Rule::K23);
         let cut = self.view.cut();
         let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
@@ -260,6 +261,9 @@ impl Zone {
             if !self.says_gone(*kind) || !self.is_sure() {
                 known.retain(|name, _| expected.contains_key(name));
             }
+            // K-16: a relay above does not say that something is gone of which nobody told it so in time.
+            known
+                .retain(|name, _| expected.contains_key(name) || !above.is_some_and(|cut| timed_out(cut, *kind, name)));
             if known != expected {
                 return Err(Broken::new(
                     Rule::K23,
@@ -325,11 +329,19 @@ fn expected(kind: Type, mux: &Mux, zone: &Zone) -> BTreeMap<String, u64> {
 /// K-16: what was never said to be gone may stay.
 fn lingers(kind: Type, name: &str, aliases: &[String], mux: &Mux, zone: &Zone) -> bool {
     let cut = zone.view.cut();
-    let Some(slot) = cut.slot(kind.type_url()) else {
-        return false;
-    };
     let names = std::iter::once(name).chain(aliases.iter().map(String::as_str));
     names
         .filter(|name| mux.names.contains(*name))
-        .any(|name| matches!(slot.known(&Name::from(name)), Some(Known::Absent(Reason::TimedOut))))
+        .any(|name| timed_out(&cut, kind, name))
+}
+
+/// Whether all that is known of a name, or of its collection, is that nobody answered for it in time.
+pub(crate) fn timed_out(cut: &Cut, kind: Type, name: &str) -> bool {
+    let name = Name::from(name);
+    let slot = cut.slot(kind.type_url());
+    let silent = |name: &Name| {
+        let known = slot.and_then(|slot| slot.known(name));
+        matches!(known, Some(Known::Absent(Reason::TimedOut)))
+    };
+    silent(&name) || name.collection().is_some_and(|all| silent(&all))
 }

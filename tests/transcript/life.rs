@@ -117,6 +117,30 @@ fn no_more_time_to_live() {
     );
 }
 
+/// K-13, E-11: a cluster that is sent once more because it has no time to live any more has not changed, and its endpoints do not
+/// come again.
+#[test]
+fn no_more_time_to_live_for_a_cluster() {
+    both(
+        "
+        origin put cds x@1:eds:ttl=10s, put eds x@1
+        client can xds.config.supports-resource-ttl xds.config.resource-in-sotw
+        client subscribe cds *
+        client <- cds sotw [x@1:ttl=10s:wrapped] | delta [x@1:ttl=10s]
+        client subscribe eds x
+        client <- eds [x@1]
+        client ack
+        origin put cds x@1:eds
+        client <- cds [x@1], ack
+        nothing for 20s
+        origin put cds x@2:eds
+        client <- cds [x@2]
+        client <- eds [x@1]
+        client ack
+        ",
+    );
+}
+
 /// K-17, B-22: no heartbeat for what the client has rejected.
 #[test]
 fn no_heartbeat_for_what_was_rejected() {

@@ -227,6 +227,29 @@ fn collections_and_reconnecting() {
     );
 }
 
+/// C-22, K-16: that nobody answered for a collection in time is said to who holds nothing of it, and to nobody else.
+#[test]
+fn collections_and_silence() {
+    delta(
+        "
+        origin put rds xdstp://a/RDS/d/x@1
+        client subscribe rds xdstp://a/RDS/d/*
+        client <- rds [xdstp://a/RDS/d/x@1], ack
+        origin open rds, drop rds xdstp://a/RDS/d/x
+        client reconnects
+        relay restarts
+        client subscribe rds
+        nothing for 20s
+        second subscribe rds xdstp://a/RDS/d/*
+        second <- rds -[xdstp://a/RDS/d/*], ack
+        client subscribe rds xdstp://a/RDS/d/*
+        nothing for 20s
+        origin complete rds
+        client <- rds -[xdstp://a/RDS/d/* xdstp://a/RDS/d/x], ack
+        ",
+    );
+}
+
 /// C-22, L-28: moving to another view takes what is not in the collection there, once that is known as a whole.
 #[test]
 fn collections_and_views() {

@@ -241,7 +241,7 @@ impl Origin {
                 }
             }
             if name.is_collection() {
-                updates.extend(self.collected(type_url, name, now));
+                updates.extend(self.collected(type_url, name, *since, now));
                 continue;
             }
             let known = slot.and_then(|slot| slot.named.known(name));
@@ -268,7 +268,7 @@ impl Origin {
     }
 
     /// What a collection comes to (C-22).
-    fn collected(&self, type_url: &TypeUrl, collection: &Name, now: Instant) -> Vec<Update> {
+    fn collected(&self, type_url: &TypeUrl, collection: &Name, since: Instant, now: Instant) -> Vec<Update> {
         let nothing = State::new(type_url.clone());
         let known = self.cut.slot(type_url).map_or(&nothing, |slot| &slot.named);
         let all = self.truth.get(type_url).into_iter().flatten();
@@ -285,6 +285,8 @@ impl Origin {
         updates.extend(gone.cloned().map(Update::Forget));
         if !known.whole(collection) && !self.open.contains(type_url) {
             updates.push(Update::Whole(collection.clone()));
+        } else if members.is_empty() && known.known(collection).is_none() && now >= since + DOES_NOT_EXIST {
+            updates.push(Update::Absent(collection.clone(), Reason::TimedOut));
         }
         updates
     }

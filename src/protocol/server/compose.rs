@@ -305,8 +305,8 @@ impl Subscription {
             return std::mem::take(&mut self.clusters);
         }
         let items = response.batch.items_of(response.chunk).iter();
-        // A heartbeat changes nothing.
-        let items = items.filter(|item| item.form != Form::Heartbeat);
+        // What only confirms what the client holds changes nothing.
+        let items = items.filter(|item| !matches!(item.form, Form::Heartbeat | Form::Repeated));
         items.filter_map(|item| item.resource.endpoints().cloned()).collect()
     }
 

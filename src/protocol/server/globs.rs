@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::subscription::{Glance, Subscription};
-use crate::xds::{Dialect, Glimpse, Held, Known, Name, Target};
+use crate::xds::{Dialect, Glimpse, Held, Known, Name, Reason, Target};
 
 /// The collections of one type on one stream.
 ///
@@ -206,7 +206,20 @@ impl Subscription {
     /// C-22: the collections that must be answered for and are empty.
     pub(super) fn empty_collections<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = &'a Name> {
         let owed = self.globs.owed.iter().filter(|_| self.dialect == Dialect::Delta);
-        owed.filter(move |collection| extent(collection, slot) == Extent::Empty)
+        let empty = owed.filter(move |collection| extent(collection, slot) == Extent::Empty);
+        // K-16: that nobody answered in time is no ground to take away what the client may hold of it.
+        let silent = move |collection: &Name| {
+            let known = slot.known(collection);
+            matches!(known, Some(Known::Absent(Reason::TimedOut))) && self.may_hold_of(collection)
+        };
+        empty.filter(move |collection| !silent(collection))
+    }
+
+    /// Whether the client may hold anything of a collection: because it was sent it, or because it said so.
+    fn may_hold_of(&self, collection: &Name) -> bool {
+        let mut sent = self.names.within(collection);
+        let mut told = self.seen.extra.iter().flat_map(|extra| extra.names());
+        sent.any(|name| self.held(name).perhaps()) || told.any(|(name, held)| held.perhaps() && collection.covers(name))
     }
 }
 

@@ -269,7 +269,11 @@ impl Subscription {
             return;
         }
         let item = self.item(resource, slot, now);
-        let form = if heartbeat { Form::Heartbeat } else { item.form };
+        let form = match self.dialect {
+            Dialect::Delta if heartbeat => Form::Heartbeat,
+            Dialect::Delta => Form::Repeated,
+            Dialect::Sotw => item.form,
+        };
         plan.items
             .entry(resource.name().clone())
             .or_insert(Item { form, ..item });

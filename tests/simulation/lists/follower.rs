@@ -364,7 +364,14 @@ impl Follower {
             }
             // K-16: that nobody answered in time takes nothing away.
             let held = track.sent.contains_key(name);
-            let timed_out = seen == Seen::Absent(Reason::TimedOut) && held;
+            let holds = || {
+                track
+                    .sent
+                    .keys()
+                    .chain(&track.remembered)
+                    .any(|member| covers(name, member))
+            };
+            let timed_out = seen == Seen::Absent(Reason::TimedOut) && (held || holds());
             if timed_out || !track.chain && matches!(seen, Seen::Unknown | Seen::Present(_)) {
                 let what = format!("{kind:?} {name} goes, and the view that is read has {seen:?}");
                 return Err(Broken::new(Rule::G11, what));

@@ -16,6 +16,7 @@ use crate::body::Type;
 use crate::classes::{self, relay_node};
 use crate::feed::Zone;
 use crate::origin::{Habits, Reply};
+use crate::quiet::timed_out;
 use crate::tally::{Broken, Rule};
 use crate::upstream::{At, Stage, Wire};
 use crate::wire::encode;
@@ -117,7 +118,7 @@ impl World {
     }
 
     /// The zone that says what a server has.
-    pub(super) fn origin(&self, server: usize) -> usize {
+    pub(crate) fn origin(&self, server: usize) -> usize {
         self.zones[server].upper.as_ref().map_or(server, |upper| upper.origin)
     }
 
@@ -304,7 +305,8 @@ impl World {
             let (lower, upper) = (below.view.cut(), above.view.cut());
             for (type_url, slot) in lower.slots() {
                 let other = upper.slot(type_url);
-                let unsays = Type::of(type_url.url()).is_some_and(|kind| below.says_gone(kind));
+                let kind = Type::of(type_url.url());
+                let unsays = kind.is_some_and(|kind| below.says_gone(kind));
                 let state = slot.wildcard.as_ref().filter(|state| state.complete());
                 let theirs = other.and_then(|slot| slot.wildcard.as_ref());
                 if let (Some(ours), Some(theirs)) = (state, theirs)
@@ -324,7 +326,8 @@ impl World {
                     .chain(state.into_iter().flat_map(|state| state.resources()))
                 {
                     let theirs = other.and_then(|slot| slot.resource(resource.name()));
-                    if theirs.is_none() && !unsays {
+                    let silent = |kind| timed_out(&upper, kind, resource.name().as_str());
+                    if theirs.is_none() && (!unsays || kind.is_some_and(silent)) {
                         continue;
                     }
                     compared += 1;

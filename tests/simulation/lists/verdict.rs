@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use distributary::xds::{Dialect, Known, Name, Reason, Standing};
+use distributary::xds::{Dialect, Name, Reason, Standing};
 
 use super::Mood;
 use super::follower::{Reading, Seen, authority};
 use crate::body::{Content, Type};
 use crate::client::{Mux, Persona};
 use crate::names::{canonical, covers, is_glob};
+use crate::quiet::timed_out;
 use crate::relay::Stream;
 use crate::tally::{Broken, Rule};
 use crate::world::World;
@@ -208,10 +209,8 @@ impl World {
 
     /// K-16: what a server never said to be gone may stay.
     fn is_silent(&self, server: usize, kind: Type, name: &str) -> bool {
-        let cut = self.zones[server].view.cut();
-        let slot = cut.slot(kind.type_url());
-        let known = slot.and_then(|slot| slot.known(&Name::from(canonical(name))));
-        matches!(known, Some(Known::Absent(Reason::TimedOut)))
+        let silent = |zone: usize| timed_out(&self.zones[zone].view.cut(), kind, &canonical(name));
+        silent(server) || silent(self.origin(server))
     }
 
     /// G-01: when all has healed nobody but the first servers is asked for anything.

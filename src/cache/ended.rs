@@ -1,0 +1,81 @@
+//! What becomes of what is known of things that nobody wants any more.
+//!
+//! Owns that nothing goes that somebody else wants. Refuses to know when an interest ends.
+
+use super::lock;
+use super::view::{Ring, View};
+use crate::xds::{Changes, Known, Name, Reason, Slot, Target, TypeUrl, Update};
+
+impl View {
+    /// Makes nothing known of what nobody leases any more. Who began to want it in this very moment is told.
+    pub(super) fn forget(&self, ended: &[(TypeUrl, Target)]) {
+        let replaced = lock(&self.writer);
+        let mut cut = (*self.cut.load_full()).clone();
+        let mut rings = Vec::new();
+        for ended in ended.chunk_by(|a, b| a.0 == b.0) {
+            let Some((type_url, first)) = ended.first() else {
+                continue;
+            };
+            let Some(slot) = cut.slot(type_url) else {
+                continue;
+            };
+            if !self.leases.has_type(type_url) {
+                cut = cut.without(type_url);
+                rings.push(Ring::Everybody(type_url.clone()));
+                continue;
+            }
+            let names = ended.iter().filter_map(|(_, target)| match target {
+                Target::Wildcard => None,
+                Target::Name(name) => Some(name),
+            });
+            let forgotten = names.clone().filter_map(|name| self.unneeded(type_url, slot, name));
+            let absent = names.flat_map(|name| self.still_absent(type_url, slot, name));
+            let absent = absent.map(|name| Update::Absent(name, Reason::Said));
+            let changes = Changes {
+                type_url: type_url.clone(),
+                wildcard: false,
+                updates: forgotten.map(Update::Forget).chain(absent).collect(),
+                complete: None,
+                answered: None,
+            };
+            let wildcard = *first == Target::Wildcard && slot.wildcard.is_some();
+            let (next, names) = cut.with(&changes);
+            cut = next;
+            if wildcard {
+                cut = cut.without_wildcard(type_url);
+                rings.push(Ring::Everybody(type_url.clone()));
+            } else if !names.is_empty() {
+                rings.push(Ring::Some {
+                    type_url: type_url.clone(),
+                    names,
+                    wildcard: false,
+                });
+            }
+        }
+        drop(self.finish(replaced, cut, &rings));
+    }
+
+    /// The canonical name of what was asked for as `name`, unless somebody else leases it by another of its names (C-20).
+    fn unneeded(&self, type_url: &TypeUrl, slot: &Slot, name: &Name) -> Option<Name> {
+        let Some(resource) = slot.named.resource(name) else {
+            let known = slot.named.entries().contains_key(name) || slot.named.whole(name);
+            return known.then(|| name.clone());
+        };
+        let collection = resource.name().collection();
+        let mut names = std::iter::once(resource.name())
+            .chain(resource.aliases())
+            .chain(&collection);
+        let needed = names.any(|name| self.leases.has(type_url, name));
+        (!needed).then(|| resource.name().clone())
+    }
+
+    /// C-22: what a collection as a whole says does not exist goes on not to exist for who asked for it by itself as well.
+    fn still_absent(&self, type_url: &TypeUrl, slot: &Slot, collection: &Name) -> Vec<Name> {
+        if !slot.named.whole(collection) {
+            return Vec::new();
+        }
+        let within = self.leases.within(type_url, collection);
+        let absent = |name: &Name| matches!(slot.named.known(name), Some(Known::Absent(Reason::Said)));
+        within.into_iter().filter(absent).collect()
+    }
+}
