@@ -7,6 +7,7 @@ mod agenda;
 mod answers;
 mod awaited;
 mod collections;
+mod entry;
 mod feed;
 mod greeting;
 mod ingest;
@@ -28,13 +29,11 @@ use feed::Feed;
 use ingest::Message;
 
 use crate::proto::envoy::config::core::v3::Node;
-use crate::proto::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
-};
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse};
 use crate::xds::{Changes, Dialect, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
 pub use node::come_through;
 pub use stated::stated;
-pub use wire::{Unreadable, read_delta, read_sotw};
+pub use wire::{DeltaResponse, Unreadable, read_delta, read_sotw};
 
 /// The client's half of one ADS stream to one server, over all the connections that it takes.
 ///
@@ -247,8 +246,8 @@ impl Client {
     }
 
     /// A delta response whose last byte was read at `received`.
-    pub fn handle_delta(&mut self, response: DeltaDiscoveryResponse, received: Instant) -> Vec<Changes> {
-        let type_url = self.settings.types.resolve(&response.type_url);
+    pub fn handle_delta(&mut self, response: DeltaResponse, received: Instant) -> Vec<Changes> {
+        let type_url = self.settings.types.resolve(&response.head.type_url);
         self.receive(&type_url, received, |type_url| Message::delta(response, type_url))
     }
 

@@ -13,7 +13,9 @@ mod server;
 mod settings;
 
 pub use backoff::Backoff;
-pub use client::{Client, ClientSettings, Received, Request, Unreadable, come_through, read_delta, read_sotw, stated};
+pub use client::{
+    Client, ClientSettings, DeltaResponse, Received, Request, Unreadable, come_through, read_delta, read_sotw, stated,
+};
 pub use demand::{Demand, Leg};
 pub use end::{Code, End};
 pub use fallback::{Fallback, Look, Step};

@@ -126,7 +126,7 @@ impl Leg {
         let size = bytes.len();
         let new = match dialect {
             Dialect::Sotw => self.client.handle_sotw(read_sotw(bytes)?, received),
-            Dialect::Delta => self.client.handle_delta(read_delta(bytes)?, received),
+            Dialect::Delta => self.client.handle_delta(read_delta(&bytes)?, received),
         };
         self.target.metrics.responses.inc();
         if let Some(Received {

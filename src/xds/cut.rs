@@ -105,7 +105,7 @@ impl Cut {
         } else {
             slot.named = state;
         }
-        (next, changed.into_iter().collect())
+        (next, changed)
     }
 
     /// The cut in which holds what an earlier run of the relay knew, and the names for which something changed.

@@ -70,14 +70,21 @@ impl Resource {
         let version = content_hash(&parts, seed);
         let url = parts.type_url.url();
         let any_len = field_len(ANY_TYPE_URL, url.len()) + field_len(ANY_VALUE, parts.body.len());
-        let version_text = version.to_string();
-        let name_field = name_field(&parts.name, parts.constraints.as_ref());
-        let head_len = name_field.len()
-            + field_len(VERSION, version_text.len())
-            + parts
-                .aliases
-                .iter()
-                .map(|alias| field_len(ALIASES, alias.as_str().len()))
+        let full = parts
+            .constraints
+            .as_ref()
+            .map(|constraints| full_name(&parts.name, constraints.encoded()));
+        // C-23: what is meant for some carries its name together with its constraints, and not by itself.
+        let (name_number, name) = match &full {
+            Some(full) => (RESOURCE_NAME, &**full),
+            None => (NAME, parts.name.as_str().as_bytes()),
+        };
+        let aliases = parts.aliases.iter().map(|alias| alias.as_str().as_bytes());
+        let head_len = field_len(name_number, name.len())
+            + field_len(VERSION, VERSION_LEN)
+            + aliases
+                .clone()
+                .map(|alias| field_len(ALIASES, alias.len()))
                 .sum::<usize>()
             + parts.passed_on.len();
         let inner_len = head_len + field_len(RESOURCE, any_len);
@@ -85,11 +92,9 @@ impl Resource {
         let mut record = BytesMut::with_capacity(field_len(RESOURCES, inner_len));
         put_key_len(&mut record, RESOURCES, inner_len);
         let inner_at = record.len();
-        record.put_slice(&name_field);
-        put_field(&mut record, VERSION, version_text.as_bytes());
-        for alias in &parts.aliases {
-            put_field(&mut record, ALIASES, alias.as_str().as_bytes());
-        }
+        put_field(&mut record, name_number, name);
+        put_field(&mut record, VERSION, &version.text());
+        aliases.for_each(|alias| put_field(&mut record, ALIASES, alias));
         record.put_slice(parts.passed_on);
         let any_at = record.len();
         put_key_len(&mut record, RESOURCE, any_len);

@@ -2,7 +2,6 @@
 //!
 //! Owns the three-valued map and its structural sharing. Refuses to know who wants what.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -285,12 +284,12 @@ impl State {
 
     /// The successor in which the updates hold, and the names and aliases for which something changed.
     #[must_use]
-    pub fn with(&self, updates: &[Update], complete: Option<bool>) -> (Self, BTreeSet<Name>) {
+    pub fn with(&self, updates: &[Update], complete: Option<bool>) -> (Self, Vec<Name>) {
         let mut next = Self {
             id: next_id(),
             ..self.clone()
         };
-        let mut changed = BTreeSet::new();
+        let mut changed = Vec::with_capacity(updates.len());
         for update in updates {
             // E-09: an error is remembered until something else is said of the name.
             if !next.errors.is_empty() && !matches!(update, Update::Error(..)) {
@@ -313,7 +312,7 @@ impl State {
                 Update::Whole(collection) => {
                     next.replace(collection, None, &mut changed);
                     if next.whole.insert(collection.clone()).is_none() {
-                        changed.insert(collection.clone());
+                        changed.push(collection.clone());
                     }
                 }
                 Update::Error(name, error) => next.note_error(name, error.as_ref(), &mut changed),
@@ -323,20 +322,22 @@ impl State {
             next.complete = complete;
             next.stale = false;
         }
+        changed.sort_unstable();
+        changed.dedup();
         (next, changed)
     }
 
-    fn note_error(&mut self, name: &Name, error: Option<&Arc<ResourceError>>, changed: &mut BTreeSet<Name>) {
+    fn note_error(&mut self, name: &Name, error: Option<&Arc<ResourceError>>, changed: &mut Vec<Name>) {
         let old = match error {
             Some(error) => self.errors.insert(name.clone(), error.clone()),
             None => self.errors.remove(name),
         };
         if old.as_ref() != error {
-            changed.insert(name.clone());
+            changed.push(name.clone());
         }
     }
 
-    fn put(&mut self, resource: &Arc<Resource>, expiry: Option<Expiry>, changed: &mut BTreeSet<Name>) {
+    fn put(&mut self, resource: &Arc<Resource>, expiry: Option<Expiry>, changed: &mut Vec<Name>) {
         let name = resource.name();
         let same = self
             .entries
@@ -352,12 +353,12 @@ impl State {
             None => {}
         }
         if before != expiry {
-            changed.insert(name.clone());
+            changed.push(name.clone());
             changed.extend(resource.aliases().iter().cloned());
         }
     }
 
-    fn replace(&mut self, name: &Name, known: Option<Known>, changed: &mut BTreeSet<Name>) {
+    fn replace(&mut self, name: &Name, known: Option<Known>, changed: &mut Vec<Name>) {
         let old = match known {
             Some(ref known) => self.entries.insert(name.clone(), known.clone()),
             None => self.entries.remove(name),
@@ -365,13 +366,13 @@ impl State {
         if old == known {
             return;
         }
-        changed.insert(name.clone());
+        changed.push(name.clone());
         if let Some(Known::Present(old)) = old {
             self.present -= 1;
             self.bytes -= old.weight();
             self.sum = self.sum.minus(old.version());
             for alias in old.aliases() {
-                changed.insert(alias.clone());
+                changed.push(alias.clone());
                 if self.aliases.get(alias) == Some(name) {
                     self.aliases.remove(alias);
                 }
@@ -383,7 +384,7 @@ impl State {
             self.bytes += new.weight();
             self.sum = self.sum.plus(new.version());
             for alias in new.aliases() {
-                changed.insert(alias.clone());
+                changed.push(alias.clone());
                 self.aliases.insert(alias.clone(), name.clone());
             }
         }

@@ -12,8 +12,12 @@ use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource as Wrapper,
 };
 use distributary::proto::google::protobuf::Any;
-use distributary::protocol::{Client, ClientSettings, Code, End, Limits, Opening, Server, Settings as Stream, Timers};
+use distributary::protocol::{
+    Client, ClientSettings, Code, End, Limits, Opening, Server, Settings as Stream, Timers, read_delta,
+};
 use distributary::xds::{Dialect, ServerFeatures, Sight, Types, Unshared};
+
+use prost::Message as _;
 
 use super::memory::resident;
 use super::*;
@@ -94,7 +98,9 @@ impl Source {
             resources,
             ..Default::default()
         };
-        let changes = self.client.handle_delta(response, self.now);
+        let response = read_delta(&Bytes::from(response.encode_to_vec()));
+        let changes = response.map(|response| self.client.handle_delta(response, self.now));
+        let changes = changes.unwrap_or_default();
         drop(self.view.publish(&changes));
         self.turn();
     }

@@ -1,7 +1,7 @@
 //! The delta dialect.
 
 use distributary::protocol::Request;
-use distributary::xds::{Dialect, TypeUrl};
+use distributary::xds::{Dialect, Name, TypeUrl};
 
 use crate::{CDS, EDS, RDS, Upstream, VHDS, delta, ms, resource, seconds};
 
@@ -295,4 +295,35 @@ fn very_many_names_are_asked_for_in_portions() {
     }
     assert_eq!(asked, 100_000);
     assert!(requests > 1);
+}
+
+/// C-20, E-12: what is removed in the response that gives its name to another resource as an alias was the resource that had it
+/// for its own, if there was one; what has just come stays.
+#[test]
+fn a_name_becomes_an_alias() {
+    for held in [false, true] {
+        let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b"]);
+        if held {
+            upstream.hears(delta(EDS, "n0", &["a=0"], &[]));
+            assert_eq!(upstream.named(EDS), "a=0");
+        }
+        let mut response = delta(EDS, "n1", &["b=1"], &["a"]);
+        for resource in &mut response.resources {
+            resource.aliases = vec!["a".to_owned()];
+        }
+        upstream.hears(response);
+        let slot = upstream.cut.slot(&TypeUrl::new(EDS)).unwrap();
+        for name in ["a", "b"] {
+            let found = slot
+                .named
+                .resource(&Name::from(name))
+                .map(|found| found.name().as_str());
+            assert_eq!(found, Some("b"), "{name}, held before: {held}");
+        }
+        upstream.hears(delta(EDS, "n2", &[], &["a"]));
+        assert!(
+            upstream.named(EDS).contains("b:Said"),
+            "an alias is removed with what has it"
+        );
+    }
 }

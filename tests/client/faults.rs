@@ -173,9 +173,8 @@ fn garbage_in_one_entry() {
     let mut bytes = delta(EDS, "n1", &["a=1"], &[]).encode_to_vec();
     // An entry of one field that is longer than the entry.
     bytes.extend([0x12, 0x02, 0x1a, 0x7f]);
-    let response = read_delta(Bytes::from(bytes)).unwrap();
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
-    upstream.hears(response);
+    upstream.hears_bytes(Bytes::from(bytes));
     assert_eq!(upstream.named(EDS), "a=1");
     let text = refusal(&mut upstream);
     assert!(text.contains("entry 1 of resources is empty or not readable"), "{text}");
@@ -212,11 +211,22 @@ fn a_message_that_is_cut() {
             continue;
         }
         let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b", "c"]);
-        upstream.hears(read_delta(bytes).unwrap());
+        upstream.hears_bytes(bytes);
         assert_eq!(upstream.sent(), ["eds nack n1"], "cut at {end}");
     }
-    assert!(read_delta(Bytes::from_static(b"GET / HTTP/1.1\r\n")).is_err());
+    assert!(read_delta(&Bytes::from_static(b"GET / HTTP/1.1\r\n")).is_err());
     assert!(read_sotw(Bytes::from_static(b"\xff\xff\xff\xff")).is_err());
+}
+
+/// E-13: a removed name that is no text is refused with the response's nonce, and what stands beside it counts.
+#[test]
+fn garbage_beside_the_entries() {
+    let mut bytes = delta(EDS, "n1", &["a=1"], &[]).encode_to_vec();
+    bytes.extend([0x32, 0x01, 0xff]);
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.hears_bytes(Bytes::from(bytes));
+    assert_eq!(upstream.named(EDS), "a=1");
+    assert_eq!(upstream.sent(), ["eds nack n1"]);
 }
 
 /// Random bytes never do more than be refused.

@@ -22,7 +22,7 @@ use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
 };
 use distributary::proto::google::protobuf::{Any, Duration as Seconds};
-use distributary::protocol::{Client, ClientSettings, Request};
+use distributary::protocol::{Client, ClientSettings, Request, read_delta};
 use distributary::xds::{Changes, Cut, Dialect, Known, Name, ServerFeatures, State, Target, TypeUrl, Types, Want};
 use prost::Message;
 
@@ -109,7 +109,11 @@ impl Upstream {
     }
 
     pub(crate) fn hears(&mut self, response: DeltaDiscoveryResponse) {
-        let changes = self.client.handle_delta(response, self.now);
+        self.hears_bytes(Bytes::from(response.encode_to_vec()));
+    }
+
+    pub(crate) fn hears_bytes(&mut self, response: Bytes) {
+        let changes = self.client.handle_delta(read_delta(&response).unwrap(), self.now);
         self.publish(changes);
     }
 

@@ -6,7 +6,7 @@ use distributary::proto::envoy::service::discovery::v3::{
 };
 use distributary::xds::{Dialect, Known, Name, Parameters, TypeUrl};
 
-use crate::{EDS, Upstream, delta, refusal, resource, sotw, wrapped};
+use crate::{EDS, Upstream, delta, refusal, resource, seconds, sotw, wrapped};
 
 fn only(env: &str) -> Option<DynamicParameterConstraints> {
     let single = SingleConstraint {
@@ -119,4 +119,18 @@ fn one_variant_twice() {
         text.contains("resource \"a\" is in the response more than once"),
         "{text}"
     );
+}
+
+/// E-11, TP2: a variant whose life ends at once takes no other with it.
+#[test]
+fn a_dead_variant() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.hears(response("n1", vec![variant("", "all"), variant("prod", "prod")]));
+    let dead = Resource {
+        ttl: seconds(0),
+        ..variant("prod", "prod")
+    };
+    upstream.hears(response("n2", vec![dead]));
+    assert_eq!(chosen(&upstream, None), "all");
+    assert_eq!(chosen(&upstream, Some("prod")), "all");
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns the standing of every name. Refuses to know the dialect's messages and the other types.
 
+mod absence;
 mod errors;
 mod members;
 mod requests;
@@ -16,7 +17,8 @@ use std::time::Instant;
 
 use super::awaited::{Awaited, Patience};
 use super::collections::Collections;
-use super::ingest::{Entry, Message, called};
+use super::entry::{Entry, called};
+use super::ingest::Message;
 use super::kept::{Kept, Receipt};
 use super::line::Line;
 use super::settle::{Heard, Settle, Settled};
@@ -170,27 +172,26 @@ impl Feed {
             more: message.more,
             uncertain: message.uncertain,
         };
-        let mut mentioned = message.spoiled.clone();
+        let mut mentioned = Vec::new();
+        let mut aliases = BTreeSet::new();
         let mut beats = !message.entries.is_empty();
-        for entry in std::mem::take(&mut message.entries) {
+        for mut entry in std::mem::take(&mut message.entries) {
             beats &= entry.body.is_none();
             // E-06: what nobody asked for is passed over in silence.
-            let collection = self.covering(&entry.key);
+            let collection = self.covering(entry.key());
             if !self.wildcard && collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
             }
-            heard.news |= self.take(&entry, collection.as_ref(), &mut message, now, &mut updates);
-            mentioned.insert(entry.key);
+            let key = self.key(&mut entry);
+            heard.news |= self.take(&entry, &key, collection.as_ref(), &mut message, now, &mut updates);
+            match dialect {
+                Dialect::Sotw => mentioned.push(key),
+                Dialect::Delta => aliases.extend(entry.aliases),
+            }
         }
         // What is not mentioned may be meant by an entry of which the name is in doubt: then nothing is deleted.
         if !message.uncertain {
-            for name in std::mem::take(&mut message.removed) {
-                match self.collections.get(&name).cloned() {
-                    Some(collection) if self.line.is_leaving(&name) => drop(collection),
-                    Some(collection) => self.empty(&collection, &mut updates),
-                    None => heard.news |= self.absent(&name, Reason::Said, &mut updates),
-                }
-            }
+            heard.news |= self.remove(std::mem::take(&mut message.removed), &aliases, &mut updates);
         }
         self.complain(&mut message, &mut updates);
         let complete = match dialect {
@@ -210,6 +211,8 @@ impl Feed {
             }
             Dialect::Sotw => {
                 if self.type_url.traits().full_state {
+                    let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
+                    let mentioned = mentioned.into_iter().chain(spoiled).collect();
                     self.delete_others(&mentioned, &mut updates);
                     self.absolve_others(&mentioned, &mut updates);
                     updates.extend(self.collections.finish_mentioned().into_iter().map(Update::Whole));
@@ -234,17 +237,14 @@ impl Feed {
     fn take(
         &mut self,
         entry: &Entry,
+        key: &Name,
         collection: Option<&Name>,
         message: &mut Message,
         now: Instant,
         updates: &mut Vec<Update>,
     ) -> bool {
-        let name = self.name(&entry.key);
-        let version: Arc<str> = entry
-            .version
-            .as_deref()
-            .map_or_else(|| message.version.clone(), Arc::from);
-        let held = self.kept.version(name.as_str()).cloned();
+        let version = entry.version.as_ref().unwrap_or(&message.version).clone();
+        let held = self.kept.held(key.as_str()).map(|(_, held)| *held == version);
         if entry.body.is_none() {
             // C-21: a virtual host without a body does not exist; it never is a heartbeat.
             if self.type_url.kind() == Kind::Vhds {
@@ -252,31 +252,31 @@ impl Feed {
             }
             // E-10: without a body it confirms what is held, if the version is the one held; in SotW the response's version counts.
             let confirms = match &entry.version {
-                Some(_) => held.as_ref() == Some(&version),
+                Some(_) => held == Some(true),
                 None => held.is_some() && message.version == self.accepted,
             };
             if !confirms {
-                message
-                    .faults
-                    .add(&called(&entry.name), "has no body and confirms nothing that is held");
+                message.faults.add(
+                    &called(entry.name.as_str()),
+                    "has no body and confirms nothing that is held",
+                );
                 return false;
             }
         }
         // A time to live is prolonged by sending again what we hold (E-11), and what is asked for by a name of its own is sent
         // although we hold it: that does not show that the server forgot.
-        let mut names = std::iter::once(&entry.name).chain(&entry.aliases);
-        let alone = names.any(|name| self.names.contains(name));
-        let resent = held.as_ref() == Some(&version) && entry.ttl.is_none() && !alone;
-        let news = held.is_none() | self.settle.confirm(&name, resent);
+        let alone = entry.names().any(|name| self.names.contains(name.as_str()));
+        let resent = held == Some(true) && entry.ttl.is_none() && !alone;
+        let news = held.is_none() | self.settle.confirm(key, resent);
         if let Some(collection) = collection {
             self.names.known(collection.as_str());
-            self.collections.mention(collection, &name, resent, news);
+            self.collections.mention(collection, key, resent, news);
         }
-        for name in std::iter::once(&entry.name).chain(&entry.aliases) {
-            self.names.known(name);
-            self.absolve(name, updates);
+        for name in entry.names() {
+            self.names.known(name.as_str());
+            self.absolve(name.as_str(), updates);
         }
-        match self.kept.receive(&self.type_url, name.clone(), entry, version, now) {
+        match self.kept.receive(&self.type_url, key, entry, version, now) {
             Receipt::Same => {}
             Receipt::Put(resource, expiry, lost) => {
                 updates.push(Update::Put(resource, expiry));
@@ -284,66 +284,9 @@ impl Feed {
                     self.names.doubt(&alias, now + self.patience.does_not_exist);
                 }
             }
-            Receipt::Dead => drop(self.absent(&entry.name, Reason::Expired, updates)),
+            Receipt::Dead => drop(self.absent(entry.key(), Reason::Expired, updates)),
         }
         news
-    }
-
-    /// The server says that a name does not exist. Whether that was news.
-    fn absent(&mut self, name: &str, reason: Reason, updates: &mut Vec<Update>) -> bool {
-        if let Some(canonical) = self.kept.canonical(name).cloned() {
-            self.gone(&canonical, reason, updates);
-            if let Some(collection) = self.covering(canonical.as_str()) {
-                self.collections.mention(&collection, &canonical, false, false);
-            }
-            return self.settle.confirm(&canonical, false);
-        }
-        // E-06 holds for names too that are said to be gone.
-        if let Some(asked) = self.names.get(name).cloned() {
-            self.names.known(name);
-            self.errors.remove(name);
-            updates.push(Update::Absent(asked, reason));
-        }
-        self.absolve(name, updates);
-        false
-    }
-
-    /// C-21: an entry of a virtual host that does not exist stands for all names in it.
-    fn missing(&mut self, entry: &Entry, updates: &mut Vec<Update>) -> bool {
-        let names = std::iter::once(&entry.name).chain(&entry.aliases);
-        names.fold(false, |news, name| self.absent(name, Reason::Said, updates) | news)
-    }
-
-    /// What is held under a canonical name ends.
-    fn gone(&mut self, canonical: &Name, reason: Reason, updates: &mut Vec<Update>) {
-        // G-13: the one switch that keeps what the server has deleted.
-        if reason == Reason::Said && self.features.ignore_resource_deletion {
-            return self.keep_deleted(canonical, updates);
-        }
-        let Some(resource) = self.kept.remove(canonical) else {
-            return;
-        };
-        self.errors.remove(canonical);
-        if resource.constraints().is_some() {
-            return self.withdraw(resource, reason, updates);
-        }
-        let asked: Vec<Name> = self.names_of(canonical, resource.aliases()).cloned().collect();
-        // What leaves a wildcard is not covered by it any more, and that says nothing about the name itself (K-05).
-        if !asked.contains(canonical) {
-            updates.push(Update::Forget(canonical.clone()));
-        }
-        for name in asked {
-            self.names.known(name.as_str());
-            updates.push(Update::Absent(name, reason));
-        }
-    }
-
-    /// E-07: of a full state, what is held and not in it is deleted; a name never received is not proved absent by it.
-    fn delete_others(&mut self, mentioned: &BTreeSet<String>, updates: &mut Vec<Update>) {
-        let others = self.kept.names().filter(|name| !mentioned.contains(name.as_str()));
-        for name in others.cloned().collect::<Vec<_>>() {
-            self.gone(&name, Reason::Said, updates);
-        }
     }
 
     fn settled(&mut self, settled: Settled, updates: &mut Vec<Update>) -> Option<bool> {
@@ -353,11 +296,18 @@ impl Feed {
         settled.complete.then_some(true)
     }
 
-    /// The name by its text: one that is at hand already, so that equal names share it.
-    fn name(&self, text: &str) -> Name {
-        let held = || self.kept.key(text);
-        let known = self.names.get(text).or_else(held);
-        known.cloned().unwrap_or_else(|| Name::from(text))
+    /// What an entry is kept by. A name that is at hand already takes the place of the entry's own, so that equal names share
+    /// their text.
+    fn key(&self, entry: &mut Entry) -> Name {
+        let text = entry.key();
+        let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
+        if entry.variant.is_some() {
+            return known.unwrap_or_else(|| Name::from(text));
+        }
+        if let Some(known) = known {
+            entry.name = known;
+        }
+        entry.name.clone()
     }
 
     fn names_of<'a>(&'a self, canonical: &'a Name, aliases: &'a [Name]) -> impl Iterator<Item = &'a Name> {
@@ -366,10 +316,11 @@ impl Feed {
             .filter(|name| self.names.contains(name.as_str()))
     }
 
-    fn names_asked<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a String> {
-        let names = std::iter::once(&entry.name).chain(&entry.aliases);
+    fn names_asked<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a Name> {
         // What was sent for a name before it was given up does not count when it is asked for anew.
-        names.filter(|name| self.names.contains(name) && !self.line.is_leaving(name))
+        entry
+            .names()
+            .filter(|name| self.names.contains(name.as_str()) && !self.line.is_leaving(name.as_str()))
     }
 
     fn changes(&self, updates: Vec<Update>, complete: Option<bool>, answered: Option<bool>) -> Option<Changes> {

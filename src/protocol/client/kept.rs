@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::ingest::{Entry, VARIANT};
+use super::entry::{Entry, VARIANT};
 use crate::proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
 use crate::xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update};
 
@@ -73,9 +73,14 @@ impl Kept {
         keys.take_while(move |key| key.as_str().starts_with(&prefix))
     }
 
+    /// What something is kept by, as it is in the table, and what the server calls its version.
+    pub(super) fn held(&self, text: &str) -> Option<(&Name, &Arc<str>)> {
+        self.resources.get_key_value(text).map(|(key, one)| (key, &one.version))
+    }
+
     /// What something is kept by, as it is in the table.
     pub(super) fn key(&self, text: &str) -> Option<&Name> {
-        self.resources.get_key_value(text).map(|(key, _)| key)
+        self.held(text).map(|(key, _)| key)
     }
 
     /// The canonical name of what is held under this name or alias.
@@ -90,14 +95,10 @@ impl Kept {
         self.resources.get(name).map(|one| &one.resource)
     }
 
-    /// What the server calls the version of what is held under this canonical name.
-    pub(super) fn version(&self, name: &str) -> Option<&Arc<str>> {
-        self.resources.get(name).map(|one| &one.version)
-    }
-
     /// The version that the server is told of, if it has given one.
     pub(super) fn declared(&self, name: &str) -> Option<&Arc<str>> {
-        self.version(name).filter(|version| !version.is_empty())
+        let (_, version) = self.held(name)?;
+        Some(version).filter(|version| !version.is_empty())
     }
 
     /// Takes what an earlier run of the relay held, unless something is held under that name already.
@@ -135,48 +136,53 @@ impl Kept {
     pub(super) fn receive(
         &mut self,
         type_url: &TypeUrl,
-        name: Name,
+        name: &Name,
         entry: &Entry,
         version: Arc<str>,
         now: Instant,
     ) -> Receipt {
-        let old = self.resources.remove(&name);
-        if let Some(Expiry { at, .. }) = old.as_ref().and_then(|old| old.expiry) {
-            self.expiries.remove(&(at, name.clone()));
-        }
         // E-11: a ttl of zero means that it is gone at once.
         if entry.ttl.is_some_and(|ttl| ttl.is_zero()) {
-            if let Some(old) = old {
-                self.resources.insert(name, old);
-            }
             return Receipt::Dead;
         }
-        let had: Vec<Name> = old
-            .as_ref()
-            .map_or_else(Vec::new, |old| old.resource.aliases().to_vec());
-        let (same, mut one) = match (&entry.body, old) {
-            (Some(body), old) => content(type_url, &name, entry, body, old, now),
-            (None, Some(old)) => (true, old),
+        let mut had = Vec::new();
+        let (same, one) = match (self.resources.get_mut(name), &entry.body) {
             (None, None) => return Receipt::Same,
+            (None, Some(body)) => {
+                let new = One::new(build(type_url, entry, body, 0, now), entry);
+                (false, self.resources.entry(name.clone()).or_insert(new))
+            }
+            (Some(one), None) => (true, one),
+            (Some(one), Some(body)) => {
+                let new = one.renewed(type_url, entry, body, now);
+                let same = new.is_none();
+                if let Some((resource, seed)) = new {
+                    had = one.resource.aliases().to_vec();
+                    one.bare = entry.passed_on.is_empty();
+                    (one.resource, one.seed) = (resource, seed);
+                }
+                (same, one)
+            }
         };
         one.version = version;
-        let before = one.expiry;
         // E-11: every receipt sets the time to live anew, or takes it away. K-17: what is kept is the end, not the duration.
+        let before = one.expiry;
         one.expiry = entry.ttl.and_then(|ttl| now.checked_add(ttl)).map(|at| {
             one.beats = one.beats.wrapping_add(1);
             Expiry { at, beat: one.beats }
         });
-        if let Some(Expiry { at, .. }) = one.expiry {
+        let (resource, expiry) = (one.resource.clone(), one.expiry);
+        if let Some(Expiry { at, .. }) = before {
+            self.expiries.remove(&(at, name.clone()));
+        }
+        if let Some(Expiry { at, .. }) = expiry {
             self.expiries.insert((at, name.clone()));
         }
-        let receipt = if same && before == one.expiry {
-            Receipt::Same
-        } else {
-            let lost = self.rename(had, &one.resource);
-            Receipt::Put(one.resource.clone(), one.expiry, lost)
-        };
-        self.resources.insert(name, one);
-        receipt
+        if same && before == expiry {
+            return Receipt::Same;
+        }
+        let lost = if same { Vec::new() } else { self.rename(had, &resource) };
+        Receipt::Put(resource, expiry, lost)
     }
 
     /// Drops what is held under a canonical name.
@@ -221,54 +227,53 @@ impl Kept {
     }
 }
 
-/// The content after a receipt, and whether it is what was held: then it is the same in memory too, so that nobody notices.
-fn content(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], old: Option<One>, now: Instant) -> (bool, One) {
-    let Some(old) = old else {
-        return (false, build(type_url, name, entry, body, 0, now));
-    };
-    let bare = entry.passed_on.is_empty();
-    let aliases = old.resource.aliases().iter().map(Name::as_str);
-    if bare && old.bare && aliases.eq(entry.aliases.iter().map(String::as_str)) && old.resource.body() == body {
-        return (true, old);
+impl One {
+    fn new(resource: Arc<Resource>, entry: &Entry) -> Self {
+        Self {
+            resource,
+            version: Arc::from(""),
+            bare: entry.passed_on.is_empty(),
+            seed: 0,
+            expiry: None,
+            beats: 0,
+        }
     }
-    let mut new = build(type_url, name, entry, body, old.seed, now);
-    if new.resource.version() == old.resource.version() {
-        if new.resource.same_content(&old.resource) {
-            return (true, old);
+
+    /// The content after a receipt, with its seed; `None` if it is what is held: then it stays the same in memory too, so that
+    /// nobody notices.
+    fn renewed(&self, type_url: &TypeUrl, entry: &Entry, body: &[u8], now: Instant) -> Option<(Arc<Resource>, u64)> {
+        let bare = entry.passed_on.is_empty();
+        if bare && self.bare && self.resource.aliases() == entry.aliases && self.resource.body() == body {
+            return None;
+        }
+        let new = build(type_url, entry, body, self.seed, now);
+        if new.version() != self.resource.version() {
+            return Some((new, self.seed));
+        }
+        if new.same_content(&self.resource) {
+            return None;
         }
         // K-09: bodies count as equal only when their bytes are equal, so a crafted collision hides nothing.
-        new = build(type_url, name, entry, body, old.seed.wrapping_add(1), now);
+        let seed = self.seed.wrapping_add(1);
+        Some((build(type_url, entry, body, seed, now), seed))
     }
-    new.expiry = old.expiry;
-    new.beats = old.beats;
-    (false, new)
 }
 
 /// Copies the body out of the message, so that a small resource never keeps a large message in memory.
-pub(super) fn build(type_url: &TypeUrl, name: &Name, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> One {
-    // TP2: a variant is kept by its key, and called by its name.
-    let name = entry
-        .constraints
-        .as_ref()
-        .map_or_else(|| name.clone(), |_| Name::from(entry.name.as_str()));
+pub(super) fn build(type_url: &TypeUrl, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> Arc<Resource> {
     let parts = ResourceParts {
         type_url,
-        constraints: entry.constraints.clone(),
-        name: name.clone(),
-        aliases: entry.aliases.iter().map(|alias| Name::from(alias.as_str())).collect(),
+        constraints: entry.constraints().cloned(),
+        name: entry.name.clone(),
+        aliases: entry.aliases.clone(),
         passed_on: &entry.passed_on,
         body,
-        endpoints: (type_url.kind() == Kind::Cds).then(|| endpoints(&name, body)).flatten(),
+        endpoints: (type_url.kind() == Kind::Cds)
+            .then(|| endpoints(&entry.name, body))
+            .flatten(),
         received: now,
     };
-    One {
-        resource: Arc::new(Resource::new(parts, seed)),
-        version: Arc::from(""),
-        bare: entry.passed_on.is_empty(),
-        seed,
-        expiry: None,
-        beats: 0,
-    }
+    Arc::new(Resource::new(parts, seed))
 }
 
 const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";

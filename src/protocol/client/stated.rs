@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use prost::Message as _;
 
-use super::ingest::from_any;
+use super::entry::Entry;
 use super::kept::build;
 use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
 use crate::proto::google::protobuf::Any;
 use crate::xds::resource::WRAPPER_URL;
-use crate::xds::{Name, Resource, TypeUrl, Types};
+use crate::xds::{Resource, TypeUrl, Types};
 
 /// The resource that an `Any` states, in the wrapper or without, and how long it lives (E-11).
 ///
@@ -28,14 +28,13 @@ pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Res
     if type_url.full_name().is_empty() {
         return Err("has no type".to_owned());
     }
-    let entry = from_any(any, &type_url).map_err(|fault| fault.what)?;
+    let entry = Entry::of_any(any, &type_url).map_err(|fault| fault.what)?;
     let Some(body) = &entry.body else {
         return Err("has no body".to_owned());
     };
-    if entry.constraints.is_some() {
+    if entry.variant.is_some() {
         return Err("has constraints; variants of a name cannot come from files yet".to_owned());
     }
-    let name = Name::from(entry.name.as_str());
-    let resource = build(&type_url, &name, &entry, body, 0, now).resource;
+    let resource = build(&type_url, &entry, body, 0, now);
     Ok((type_url, resource, entry.ttl))
 }

@@ -1,18 +1,30 @@
-//! Reading responses that the generated code cannot read as a whole.
+//! Reading responses, whole and damaged ones.
 //!
-//! Owns what can be saved of a damaged message: its type, its nonce and its sound entries. Refuses to judge them.
+//! Owns the cut of a response into its entries, and what can be saved of a damaged one: its type, its nonce and its sound
+//! entries. Refuses to judge them.
 
 use bytes::{Bytes, BytesMut};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
+use crate::proto::google::protobuf::Any;
 use crate::xds::resource::put_field;
 
 /// A response of which not even the type and the nonce can be read, so that it cannot be refused by name.
 #[derive(Debug, thiserror::Error)]
 #[error("the server sent a response that is not readable ({0}); it is no xDS server, or the message was cut")]
-pub struct Unreadable(#[from] prost::DecodeError);
+pub struct Unreadable(&'static str);
+
+/// A delta response whose entries are not read yet. Each is read by itself, in the bytes of the message, so that what it has
+/// many of is never there as a second copy.
+#[derive(Debug)]
+pub struct DeltaResponse {
+    /// Everything but the entries.
+    pub(super) head: DeltaDiscoveryResponse,
+    /// The entries, in order.
+    pub(super) entries: Vec<Bytes>,
+}
 
 /// The numbers that `resources`, `type_url` and `nonce` have in both kinds of response.
 const RESOURCES: u32 = 2;
@@ -22,111 +34,87 @@ const NONCE: u32 = 5;
 /// Reads a SotW response. E-13: an entry that cannot be read stands in it as an empty one, so that it alone is refused.
 ///
 /// # Errors
-/// When not even the type and the nonce can be found.
+/// When it is damaged, and not even the type and the nonce can be found.
 pub fn read_sotw(bytes: Bytes) -> Result<DiscoveryResponse, Unreadable> {
-    let whole = bytes.clone();
-    DiscoveryResponse::decode(bytes).or_else(|error| {
-        let salvage = Salvage::from(whole).ok_or(Unreadable(error))?;
-        let mut saved: DiscoveryResponse = salvage.head();
-        saved.resources = salvage.entries();
-        Ok(saved)
+    DiscoveryResponse::decode(bytes.clone()).or_else(|_| {
+        let (head, entries) = cut::<DiscoveryResponse>(&bytes)?;
+        let resources = entries.into_iter().map(|entry| Any::decode(entry).unwrap_or_default());
+        Ok(DiscoveryResponse {
+            resources: resources.collect(),
+            ..head
+        })
     })
 }
 
-/// Reads a delta response. E-13: an entry that cannot be read stands in it as an empty one, so that it alone is refused.
+/// Reads a delta response. E-13: an entry that cannot be read is refused alone, when its turn comes.
 ///
 /// # Errors
-/// When not even the type and the nonce can be found.
-pub fn read_delta(bytes: Bytes) -> Result<DeltaDiscoveryResponse, Unreadable> {
-    let whole = bytes.clone();
-    DeltaDiscoveryResponse::decode(bytes).or_else(|error| {
-        let salvage = Salvage::from(whole).ok_or(Unreadable(error))?;
-        let mut saved: DeltaDiscoveryResponse = salvage.head();
-        saved.resources = salvage.entries();
-        Ok(saved)
-    })
+/// When it is damaged, and not even the type and the nonce can be found.
+pub fn read_delta(bytes: &Bytes) -> Result<DeltaResponse, Unreadable> {
+    let (head, entries) = cut(bytes)?;
+    Ok(DeltaResponse { head, entries })
 }
 
-/// The top level of a damaged response.
-struct Salvage {
-    entries: Vec<Bytes>,
-    /// All other fields, or only type and nonce where the others are damaged themselves.
-    head: Bytes,
-    /// Something besides the entries was lost.
-    cut: bool,
-}
-
-impl Salvage {
-    fn from(mut bytes: Bytes) -> Option<Self> {
-        let (mut entries, mut cut) = (Vec::new(), false);
-        let (mut head, mut least) = (BytesMut::new(), BytesMut::new());
-        let (mut typed, mut named) = (false, false);
-        while !bytes.is_empty() {
-            match next_field(&mut bytes) {
-                Some(Some((RESOURCES, entry))) => entries.push(entry),
-                Some(Some((number, value))) => {
-                    put_field(&mut head, number, &value);
-                    if matches!(number, TYPE_URL | NONCE) {
-                        put_field(&mut least, number, &value);
-                    }
-                    typed |= number == TYPE_URL;
-                    named |= number == NONCE;
+/// All fields but the entries, and the entries. Where the others are damaged, type and nonce are all there is of them, and of
+/// what was lost an empty entry tells, which no response may have.
+fn cut<M: Message + Default>(bytes: &Bytes) -> Result<(M, Vec<Bytes>), Unreadable> {
+    let (mut entries, mut rest) = (Vec::new(), &**bytes);
+    let (mut head, mut least) = (BytesMut::new(), BytesMut::new());
+    let (mut typed, mut named) = (false, false);
+    let mut damage = None;
+    while !rest.is_empty() {
+        match next_field(&mut rest) {
+            Some((RESOURCES, Some(entry))) => entries.push(bytes.slice_ref(entry)),
+            Some((number, Some(value))) => {
+                put_field(&mut head, number, value);
+                if matches!(number, TYPE_URL | NONCE) {
+                    put_field(&mut least, number, value);
                 }
-                Some(None) => {}
-                None => {
-                    cut = true;
-                    break;
-                }
+                typed |= number == TYPE_URL;
+                named |= number == NONCE;
+            }
+            Some((_, None)) => {}
+            None => {
+                damage = Some("it ends in the middle, or is no message at all");
+                break;
             }
         }
-        if DeltaDiscoveryResponse::decode(head.clone()).is_err() && DiscoveryResponse::decode(head.clone()).is_err() {
-            cut = true;
-            head = least;
-        }
-        (typed && named).then(|| Self {
-            entries,
-            head: head.freeze(),
-            cut,
-        })
     }
-
-    fn head<M: Message + Default>(&self) -> M {
-        M::decode(self.head.clone()).unwrap_or_default()
+    let mut message = M::decode(head.freeze());
+    if message.is_err() {
+        damage = Some("what stands beside its resources is damaged");
+        message = M::decode(least.freeze());
     }
-
-    fn entries<M: Message + Default>(self) -> Vec<M> {
-        let lost = self.cut.then(M::default);
-        let entries = self
-            .entries
-            .into_iter()
-            .map(|entry| M::decode(entry).unwrap_or_default());
-        entries.chain(lost).collect()
+    match damage {
+        Some(damage) if !(typed && named) => return Err(Unreadable(damage)),
+        Some(_) => entries.push(Bytes::new()),
+        None => {}
     }
+    let damaged = |_| Unreadable("its type or its nonce is no text");
+    Ok((message.map_err(damaged)?, entries))
 }
 
-/// The next length-delimited field, `Some(None)` for one of another kind; `None` when the message ends in its middle.
-fn next_field(bytes: &mut Bytes) -> Option<Option<(u32, Bytes)>> {
+/// The next field: its number, and its content unless that is a number; `None` when the message ends in its middle.
+#[inline]
+pub(super) fn next_field<'a>(bytes: &mut &'a [u8]) -> Option<(u32, Option<&'a [u8]>)> {
     let (number, wire) = decode_key(bytes).ok()?;
     if wire != WireType::LengthDelimited {
         skip_field(wire, number, bytes, DecodeContext::default()).ok()?;
-        return Some(None);
+        return Some((number, None));
     }
     let len = usize::try_from(decode_varint(bytes).ok()?).ok()?;
-    (len <= bytes.len()).then(|| Some((number, bytes.split_to(len))))
+    let (content, rest) = bytes.split_at_checked(len)?;
+    *bytes = rest;
+    Some((number, Some(content)))
 }
 
 /// The string field with this number in an encoded message, the rest unread.
-pub(super) fn string_field(mut body: &[u8], number: u32) -> Option<String> {
+pub(super) fn string_field(mut body: &[u8], number: u32) -> Option<&str> {
     let mut found = None;
     while !body.is_empty() {
-        let (at, wire) = decode_key(&mut body).ok()?;
-        if at == number && wire == WireType::LengthDelimited {
-            let len = usize::try_from(decode_varint(&mut body).ok()?).ok()?;
-            let (value, rest) = body.split_at_checked(len)?;
-            found = Some(std::str::from_utf8(value).ok()?.to_owned());
-            body = rest;
-        } else {
-            skip_field(wire, at, &mut body, DecodeContext::default()).ok()?;
+        match next_field(&mut body)? {
+            (at, Some(value)) if at == number => found = Some(std::str::from_utf8(value).ok()?),
+            (_, _) => {}
         }
     }
     found.filter(|name| !name.is_empty())

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Feed;
-use crate::protocol::client::ingest::{Message, VARIANT};
+use crate::protocol::client::entry::VARIANT;
+use crate::protocol::client::ingest::Message;
 use crate::xds::{Name, Reason, ResourceError, Trouble, Update};
 
 /// Of so many names that nobody asked for by itself it is remembered at most that they were not sound.
@@ -46,7 +47,7 @@ impl Feed {
     }
 
     /// G-15: what nobody asked for by itself, and is not mentioned any more where all is, is not known to be unsound any more.
-    pub(super) fn absolve_others(&mut self, mentioned: &BTreeSet<String>, updates: &mut Vec<Update>) {
+    pub(super) fn absolve_others(&mut self, mentioned: &BTreeSet<Name>, updates: &mut Vec<Update>) {
         let rejected = self.errors.iter().filter(|(name, error)| {
             let alone = !self.names.contains(name.as_str());
             alone && error.trouble == Trouble::Rejected && !mentioned.contains(name.as_str())

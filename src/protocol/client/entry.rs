@@ -1,0 +1,247 @@
+//! One entry of a response: its name, what is around it, and what is wrong with it.
+//!
+//! Owns the names and the faults of a single entry. Refuses to know the others of its response.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use prost::Message as _;
+
+use super::wire::{next_field, string_field};
+use crate::proto::envoy::service::discovery::v3::Resource;
+use crate::proto::google::protobuf::Any;
+use crate::xds::resource::{WRAPPER_URL, put_field};
+use crate::xds::xdstp::{self, SCHEME};
+use crate::xds::{Constraints, Name, NameRule, TypeUrl};
+
+/// One entry of a response.
+pub(super) struct Entry {
+    pub(super) name: Name,
+    /// For whom it is meant, and with that what tells it from the other variants of its name.
+    pub(super) variant: Option<(Constraints, String)>,
+    pub(super) aliases: Vec<Name>,
+    /// The entry's own version; in SotW it has none that counts (E-10).
+    pub(super) version: Option<Arc<str>>,
+    pub(super) ttl: Option<Duration>,
+    pub(super) passed_on: Vec<u8>,
+    pub(super) body: Option<Bytes>,
+}
+
+/// An entry that is not sound, with its name where that is beyond doubt.
+pub(super) struct Fault {
+    pub(super) name: Option<String>,
+    pub(super) what: String,
+}
+
+/// What stands between a name and what tells its variants apart.
+pub(super) const VARIANT: char = '\0';
+
+const NAME_SHOWN: usize = 128;
+
+/// How an entry is called in a fault.
+pub(super) fn called(name: &str) -> String {
+    let name = name.split(VARIANT).next().unwrap_or_default();
+    let shown: String = name.chars().take(NAME_SHOWN).collect();
+    format!("resource {shown:?}")
+}
+
+impl Entry {
+    /// What tells it from other entries: its name, and for whom it is meant.
+    pub(super) fn key(&self) -> &str {
+        self.variant.as_ref().map_or(self.name.as_str(), |(_, key)| key)
+    }
+
+    pub(super) fn constraints(&self) -> Option<&Constraints> {
+        self.variant.as_ref().map(|(constraints, _)| constraints)
+    }
+
+    /// All names that it answers to.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        std::iter::once(&self.name).chain(&self.aliases)
+    }
+
+    /// An entry of a SotW response, or a resource that stands alone.
+    pub(super) fn of_any(any: Any, type_url: &TypeUrl) -> Result<Self, Fault> {
+        // E-10: the wrapper is taken off; its name has precedence over the body's.
+        if any.type_url == WRAPPER_URL {
+            return Self::of_wrapper(&any.value, type_url, false);
+        }
+        check_type(&any.type_url, type_url).map_err(Fault::nameless)?;
+        let name = name_in(&any.value, type_url).ok_or_else(|| Fault::nameless(no_name(type_url)))?;
+        Ok(Self {
+            name: canonical(name, type_url).map_err(Fault::nameless)?,
+            variant: None,
+            aliases: Vec::new(),
+            version: None,
+            ttl: None,
+            passed_on: Vec::new(),
+            body: Some(any.value),
+        })
+    }
+
+    /// An entry of a delta response, or what is in the wrapper of a SotW one.
+    pub(super) fn of_wrapper(bytes: &Bytes, type_url: &TypeUrl, own_version: bool) -> Result<Self, Fault> {
+        let unreadable = || Fault::nameless("is empty or not readable".to_owned());
+        let wrapper = Wrapper::read(bytes).ok_or_else(unreadable)?;
+        let (full, rule) = wrapper.rest.resource_name.map_or((None, None), |full| {
+            (Some(full.name), full.dynamic_parameter_constraints)
+        });
+        // the wrapper's name first, then the type's rule.
+        let around = [wrapper.name, full.as_deref().unwrap_or_default()];
+        let name = around.into_iter().find(|name| !name.is_empty());
+        let inside = || wrapper.body.and_then(|(_, body)| name_in(body, type_url));
+        let name = name.or_else(inside);
+        if let Some((url, _)) = wrapper.body {
+            check_type(url, type_url).map_err(|what| Fault {
+                // F-04: however the server writes it.
+                name: name
+                    .and_then(|name| canonical(name, type_url).ok())
+                    .map(|name| name.to_string()),
+                what,
+            })?;
+        }
+        let Some(name) = name else {
+            return Err(match wrapper.body {
+                Some(_) => Fault::nameless(no_name(type_url)),
+                None => unreadable(),
+            });
+        };
+        let name = canonical(name, type_url).map_err(Fault::nameless)?;
+        let constraints = rule.and_then(Constraints::new);
+        let mut aliases: Vec<Name> = wrapper
+            .aliases
+            .into_iter()
+            .filter_map(|alias| canonical(alias, type_url).ok())
+            .filter(|alias| *alias != name && constraints.is_none())
+            .collect();
+        aliases.sort_unstable();
+        aliases.dedup();
+        let passed_on = Resource {
+            cache_control: wrapper.rest.cache_control,
+            metadata: wrapper.rest.metadata,
+            ..Resource::default()
+        };
+        Ok(Self {
+            variant: constraints.map(|constraints| {
+                let key = key(name.as_str(), Some(&constraints));
+                (constraints, key)
+            }),
+            name,
+            aliases,
+            version: own_version.then(|| Arc::from(wrapper.version)),
+            ttl: wrapper.rest.ttl.map(|ttl| duration(ttl.seconds, ttl.nanos)),
+            passed_on: passed_on.encode_to_vec(),
+            body: wrapper.body.map(|(_, body)| bytes.slice_ref(body)),
+        })
+    }
+}
+
+impl Fault {
+    const fn nameless(what: String) -> Self {
+        Self { name: None, what }
+    }
+}
+
+/// The `Resource` message around a body. What nearly every one has is read in place, the rest by the generated code.
+#[derive(Default)]
+struct Wrapper<'a> {
+    version: &'a str,
+    name: &'a str,
+    aliases: Vec<&'a str>,
+    /// The type, and the bytes.
+    body: Option<(&'a str, &'a [u8])>,
+    rest: Resource,
+}
+
+impl<'a> Wrapper<'a> {
+    fn read(mut bytes: &'a [u8]) -> Option<Self> {
+        let mut wrapper = Self::default();
+        let mut rest = BytesMut::new();
+        while !bytes.is_empty() {
+            let (number, content) = next_field(&mut bytes)?;
+            let text = || std::str::from_utf8(content?).ok();
+            match number {
+                1 => wrapper.version = text()?,
+                2 => read_any(content?, wrapper.body.get_or_insert_default())?,
+                3 => wrapper.name = text()?,
+                4 => wrapper.aliases.push(text()?),
+                6..=9 => put_field(&mut rest, number, content?),
+                _ => {}
+            }
+        }
+        if !rest.is_empty() {
+            wrapper.rest = Resource::decode(rest).ok()?;
+        }
+        Some(wrapper)
+    }
+}
+
+fn read_any<'a>(mut bytes: &'a [u8], (url, value): &mut (&'a str, &'a [u8])) -> Option<()> {
+    while !bytes.is_empty() {
+        match next_field(&mut bytes)? {
+            (1, content) => *url = std::str::from_utf8(content?).ok()?,
+            (2, content) => *value = content?,
+            (_, _) => {}
+        }
+    }
+    Some(())
+}
+
+/// What tells variants of one name apart; no name has a zero in it.
+pub(super) fn key(name: &str, constraints: Option<&Constraints>) -> String {
+    constraints.map_or_else(
+        || name.to_owned(),
+        |constraints| format!("{name}{VARIANT}{}", constraints.key()),
+    )
+}
+
+/// The one text of a name (F-04), or what is wrong with it: it may be meant for any name.
+pub(super) fn canonical(name: &str, type_url: &TypeUrl) -> Result<Name, String> {
+    if !name.starts_with(SCHEME) {
+        return Ok(Name::from(name));
+    }
+    let shown = |flaw| {
+        format!(
+            "has the name {:?}, which {flaw}",
+            name.chars().take(NAME_SHOWN).collect::<String>()
+        )
+    };
+    xdstp::canonical(name, type_url).map(Name::from).map_err(shown)
+}
+
+/// the type of an entry is that of the response. A-04: what counts is the text after the last slash.
+fn check_type(url: &str, type_url: &TypeUrl) -> Result<(), String> {
+    if url == type_url.url() {
+        return Ok(());
+    }
+    let full_name = url.rsplit('/').next().unwrap_or_default();
+    if full_name == type_url.full_name() {
+        return Ok(());
+    }
+    if full_name.is_empty() {
+        return Err("has no type or is not readable".to_owned());
+    }
+    let shown: String = full_name.chars().take(NAME_SHOWN).collect();
+    Err(format!("has the type {shown:?}, not {:?}", type_url.full_name()))
+}
+
+fn name_in<'a>(body: &'a [u8], type_url: &TypeUrl) -> Option<&'a str> {
+    match type_url.traits().name {
+        NameRule::Field(number) => string_field(body, number),
+        NameRule::Wrapper => None,
+    }
+}
+
+fn no_name(type_url: &TypeUrl) -> String {
+    match type_url.traits().name {
+        NameRule::Field(number) => format!("has no name: none around it, and no readable string field {number} in it"),
+        NameRule::Wrapper => "has no name: this type has it in the Resource message around it".to_owned(),
+    }
+}
+
+/// Times below zero count as zero, times without end as very long.
+fn duration(seconds: i64, nanos: i32) -> Duration {
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    Duration::from_secs(seconds).saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)))
+}
