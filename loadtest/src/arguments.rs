@@ -54,6 +54,12 @@ pub(crate) struct Arguments {
     /// A control plane of your own, `host:port`, in the place of the built-in one: what its resources are is learned as they come.
     #[arg(long, global = true, value_name = "ADDR", conflicts_with_all = ["server", "control_plane"])]
     pub(crate) upstream: Option<SocketAddr>,
+    /// Run a bare server of the same bytes beside the relay, so that figures are multiples of what the sockets cost.
+    #[arg(long, global = true)]
+    pub(crate) floor: bool,
+    /// The only form of the protocol that the built-in control plane knows; default: both.
+    #[arg(long, global = true, value_enum, value_name = "DIALECT")]
+    pub(crate) control_plane_dialect: Option<Dialect>,
     /// Connect the clients to the control plane itself, for comparison.
     #[arg(long, global = true)]
     pub(crate) direct: bool,
@@ -93,6 +99,8 @@ pub(crate) struct Overrides {
     pub(crate) rate: Option<f64>,
     pub(crate) names: Option<u32>,
     pub(crate) dialect: Option<Dialect>,
+    pub(crate) control_plane_dialect: Option<Dialect>,
+    pub(crate) floor: bool,
     pub(crate) idle: Option<Duration>,
     pub(crate) deadline: Option<Duration>,
 }
@@ -111,6 +119,8 @@ impl Arguments {
             rate: Some(arguments.rate).filter(|_| explicit("rate")),
             names: Some(arguments.names).filter(|_| explicit("names")),
             dialect: Some(arguments.dialect).filter(|_| explicit("dialect")),
+            control_plane_dialect: arguments.control_plane_dialect,
+            floor: arguments.floor,
             idle: Some(arguments.idle).filter(|_| explicit("idle")),
             deadline: Some(arguments.deadline).filter(|_| explicit("deadline")),
         };

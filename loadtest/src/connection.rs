@@ -2,16 +2,17 @@
 //! thread's one buffer, so that a connection at rest has none. What is right and wrong is the clients'.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future as _, poll_fn};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::Sleep;
 use tokio_rustls::client::TlsStream;
 
 use crate::client::{Client, Outcome, Output};
@@ -28,6 +29,8 @@ pub(crate) struct Connection {
     /// What the streams are, in the order in which they were opened.
     streams: Vec<(usize, usize)>,
     written: usize,
+    /// Until when a slow reader does not read.
+    pause: Option<Pin<Box<Sleep>>>,
     secure: bool,
     shared: Rc<Shared>,
 }
@@ -82,6 +85,7 @@ impl Connection {
             authority: target.server.to_string(),
             streams: Vec::new(),
             written: 0,
+            pause: None,
             secure: target.tls.is_some(),
             shared,
         })
@@ -112,6 +116,10 @@ impl Connection {
             if clients.iter().all(|client| is_stalled(&client.borrow())) {
                 return Poll::Pending;
             }
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(context));
+                self.pause = None;
+            }
             ready!(self.read(context, clients, answered))?;
             if deadline(clients) != before {
                 self.pump(clients);
@@ -129,6 +137,10 @@ impl Connection {
                 match output {
                     Output::Open(lane, path) => {
                         self.http2.open(&self.authority, path, self.secure);
+                        self.streams.push((at, lane));
+                    }
+                    Output::Post(lane, path, bytes) => {
+                        self.http2.post(&self.authority, path, self.secure, bytes);
                         self.streams.push((at, lane));
                     }
                     Output::Send(lane, bytes) => {
@@ -166,33 +178,32 @@ impl Connection {
             http2,
             streams,
             shared,
+            pause,
             ..
         } = self;
         let mut scratch = shared.scratch.borrow_mut();
-        let mut buffer = ReadBuf::new(&mut scratch);
+        let slow = slowest(clients);
+        let room = slow.map_or(usize::MAX, |rate| {
+            usize::try_from(rate / PAUSES_PER_SECOND).unwrap_or(usize::MAX)
+        });
+        let room = room.clamp(1, scratch.len());
+        let mut buffer = ReadBuf::new(scratch.get_mut(..room).unwrap_or_default());
         ready!(io.poll_read(context, &mut buffer)).map_err(|error| (0, error.into()))?;
         let now = now();
         if buffer.filled().is_empty() {
             return Poll::Ready(Err((0, Violation::Connection("the server closed it".to_owned()))));
         }
+        if let Some(rate) = slow {
+            let bytes = u32::try_from(buffer.filled().len()).unwrap_or(u32::MAX);
+            let length = Duration::from_secs(u64::from(bytes)) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
+            *pause = Some(Box::pin(tokio::time::sleep(length)));
+        }
         let mut tally = shared.feed.tally();
         tally.bytes += u64::try_from(buffer.filled().len()).unwrap_or_default();
         let mut culprit = 0;
         let outcome = http2.feed(buffer.filled(), |event| {
-            let (id, what) = match event {
-                Event::Data(id, bytes) => (id, Ok(bytes)),
-                Event::Head(id, head) => {
-                    let fault = match (head.status, head.grpc_status) {
-                        (_, Some(code)) => Some(Violation::Ended(format!("{code} {}", head.grpc_message))),
-                        (Some(status), None) if status != 200 => Some(Violation::Status(status)),
-                        (Some(_) | None, None) => None,
-                    };
-                    let Some(fault) = fault else { return Ok(()) };
-                    (id, Err(fault))
-                }
-                Event::End(id) => (id, Err(Violation::Ended("none".to_owned()))),
-                Event::Reset(id, code) => (id, Err(Violation::Ended(format!("none, but a reset with code {code}")))),
-                Event::GoAway(..) => return Ok(()),
+            let (Event::Data(id, _) | Event::Head(id, _) | Event::End(id) | Event::Reset(id, _)) = &event else {
+                return Ok(());
             };
             let stream = id.checked_sub(1).and_then(|id| usize::try_from(id / 2).ok());
             let Some((at, lane)) = stream.and_then(|stream| streams.get(stream)) else {
@@ -201,15 +212,18 @@ impl Connection {
             let Some(client) = clients.get(*at) else { return Ok(()) };
             culprit = *at;
             let mut client = client.borrow_mut();
-            let outcome = match what {
-                Ok(bytes) => client.handle_data(*lane, bytes, &mut tally, now)?,
-                Err(violation) => {
-                    client.handle_end(*lane, now);
-                    return Err(violation);
-                }
+            let outcome = match event {
+                Event::Data(_, bytes) => client.handle_data(*lane, bytes, &mut tally, now)?,
+                Event::Head(_, head) => return client.handle_head(*lane, head, now),
+                Event::End(_) => client.handle_end(*lane, None, &mut tally, now)?,
+                Event::Reset(_, code) => client.handle_end(*lane, Some(code), &mut tally, now)?,
+                Event::GoAway(..) => return Ok(()),
             };
             if outcome.messages > 0 {
-                tally.acknowledgements += u64::from(outcome.messages);
+                // A poll is not acknowledged; the next one says what its client has.
+                if client.profile.polls.is_none() {
+                    tally.acknowledgements += u64::from(outcome.messages);
+                }
                 answered(outcome, &mut tally);
             }
             Ok::<(), Violation>(())
@@ -219,10 +233,21 @@ impl Connection {
 }
 
 const OUT_BYTES_KEPT: usize = 512;
+/// A slow reader reads so often in a second.
+const PAUSES_PER_SECOND: u64 = 20;
 
 /// Whether the client does not read any more.
 fn is_stalled(client: &Client) -> bool {
     client.complete && client.profile.behaviour.stalls
+}
+
+/// How many bytes a second are read, where somebody on the connection reads slowly.
+fn slowest(clients: &[Rc<RefCell<Client>>]) -> Option<u64> {
+    let rates = clients.iter().filter_map(|client| {
+        let client = client.borrow();
+        client.profile.behaviour.reads.filter(|_| client.complete)
+    });
+    rates.min()
 }
 
 pub(crate) fn deadline(clients: &[Rc<RefCell<Client>>]) -> Option<Instant> {

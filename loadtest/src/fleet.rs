@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::LocalSet;
 
 use crate::client::Client;
-use crate::client::profile::{Interest, Profile};
+use crate::client::profile::{HOT, Interest, Profile};
 use crate::connection::{Shared, Target};
 use crate::kind::Kind;
 use crate::ledger::Ledger;
@@ -64,6 +64,29 @@ impl Crew {
     pub(crate) fn new(groups: Vec<(u32, Profile)>) -> Self {
         let groups = groups.into_iter().filter(|(weight, _)| *weight > 0);
         Self(groups.map(|(weight, profile)| (weight, Arc::new(profile))).collect())
+    }
+
+    /// Whether all clients ask for the same in the same form.
+    pub(crate) fn is_uniform(&self) -> bool {
+        let same = |one: &Profile, other: &Profile| {
+            let forms = |it: &Profile| (it.dialect, it.aggregated, it.polls);
+            forms(one) == forms(other) && one.interests == other.interests
+        };
+        let alike = self.0.windows(2).all(|two| match two {
+            [(_, one), (_, other)] => same(one, other),
+            _ => true,
+        });
+        let shared = |interest: &Interest| match interest {
+            Interest::All | Interest::Follow => true,
+            Interest::Names(names) => names.sets == Some(1) && names.hot == [0; HOT],
+            Interest::Demand(..) => false,
+        };
+        alike
+            && self
+                .0
+                .iter()
+                .flat_map(|(_, it)| &it.interests)
+                .all(|(_, it)| shared(it))
     }
 
     /// The same, of whom each comes back when its stream ends.

@@ -78,6 +78,25 @@ impl Kind {
         }
     }
 
+    /// Where it is polled; what has no name of its own in its body is not (H-03).
+    pub(crate) const fn poll_path(self) -> Option<&'static str> {
+        match self {
+            Self::Cds => Some("/v3/discovery:clusters"),
+            Self::Eds => Some("/v3/discovery:endpoints"),
+            Self::Lds => Some("/v3/discovery:listeners"),
+            Self::Rds => Some("/v3/discovery:routes"),
+            Self::Vhds => None,
+        }
+    }
+
+    /// The field of its JSON in which its name stands.
+    pub(crate) const fn name_field(self) -> &'static str {
+        match self {
+            Self::Eds => "cluster_name",
+            Self::Cds | Self::Lds | Self::Rds | Self::Vhds => "name",
+        }
+    }
+
     /// Whether clients may ask for everything.
     pub(crate) const fn wildcard(self) -> bool {
         matches!(self, Self::Cds | Self::Lds)

@@ -3,7 +3,7 @@
 
 mod learning;
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::kind::Kind;
-use crate::shape::Body;
+use crate::shape::{Body, canonical};
 use crate::violation::text;
 use crate::world;
 use learning::Learned;
@@ -43,6 +43,8 @@ pub(crate) struct Bell {
     changes: watch::Sender<u64>,
     /// Rings when the last client that lacked some content got it.
     pub(crate) delivered: Notify,
+    /// How many deliveries are to come: of each content to each client that still lacks it.
+    owed: AtomicI64,
 }
 
 impl Default for Bell {
@@ -50,6 +52,7 @@ impl Default for Bell {
         Self {
             changes: watch::Sender::new(0),
             delivered: Notify::new(),
+            owed: AtomicI64::new(0),
         }
     }
 }
@@ -58,6 +61,11 @@ impl Bell {
     /// Notices new announcements.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// How many deliveries are to come.
+    pub(crate) fn owed(&self) -> u64 {
+        u64::try_from(self.owed.load(Ordering::Relaxed)).unwrap_or_default()
     }
 }
 
@@ -88,6 +96,8 @@ pub(crate) struct Content {
     pub(crate) serial: u32,
     /// What its body was made from: that of an earlier content, if it is the same again.
     seed: u32,
+    /// And of which size it is.
+    bytes: usize,
     /// The hash of the body's bytes; none where the resource was removed.
     pub(crate) hash: Option<u128>,
     /// When it was handed to the control plane's streams, before anything was encoded; or when it was due to be, if there was a
@@ -99,6 +109,17 @@ pub(crate) struct Content {
     pub(crate) awaited: AtomicU32,
     /// The version under which clients got it, once the first did.
     version: OnceLock<Box<[u8]>>,
+    /// The hash of its JSON, once somebody polled for it.
+    json: OnceLock<u128>,
+}
+
+/// By what a content is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// The hash of the body's bytes.
+    Bytes(u128),
+    /// That of the JSON which says the same.
+    Json(u128),
 }
 
 impl Content {
@@ -275,28 +296,51 @@ impl Ledger {
         let content = Arc::new(Content {
             serial,
             seed: seed.unwrap_or(serial),
+            bytes,
             hash: slot.current.as_ref().map(|body| xxh3_128(body)),
             published: now,
             measured,
             awaited: AtomicU32::new(awaiting),
             version: OnceLock::new(),
+            json: OnceLock::new(),
         });
         slot.history.push(Arc::clone(&content));
+        self.bell.owed.fetch_add(i64::from(awaiting), Ordering::Relaxed);
         Some(content)
     }
 
     fn body(&self, index: u32, seed: u32, bytes: usize) -> Bytes {
+        self.with_body(index, seed, bytes, |body| body.encode())
+    }
+
+    fn with_body<R>(&self, index: u32, seed: u32, bytes: usize, make: impl FnOnce(&Body<'_>) -> R) -> R {
         let refers: Vec<String> = self.refers(index).map_or_else(Vec::new, |(kind, range)| {
             range.map(|index| format!("{}{index:07}", kind.prefix())).collect()
         });
-        Body {
+        make(&Body {
             kind: self.kind,
             name: &self.name(index),
             refers: &refers,
             seed: u64::from(index) << 32 | u64::from(seed),
             bytes,
+        })
+    }
+
+    /// A content of a resource as JSON; none where it was removed.
+    pub(crate) fn json(&self, index: u32, content: &Content) -> Option<serde_json::Value> {
+        content.hash?;
+        Some(self.with_body(index, content.seed, content.bytes, |body| body.json()))
+    }
+
+    /// Whether this is the content of the resource that is marked so.
+    pub(crate) fn is(&self, index: u32, content: &Content, mark: Mark) -> bool {
+        match mark {
+            Mark::Bytes(hash) => content.hash == Some(hash),
+            Mark::Json(hash) => {
+                let json = || self.json(index, content).map(|value| xxh3_128(&canonical(&value)));
+                content.hash.is_some() && *content.json.get_or_init(|| json().unwrap_or_default()) == hash
+            }
         }
-        .encode()
     }
 
     /// The resource's bytes now and which content that is; no bytes where it is removed.
@@ -329,6 +373,7 @@ impl Ledger {
 
     /// Says that one more client has `content`.
     pub(crate) fn deliver(&self, content: &Content) {
+        self.bell.owed.fetch_sub(1, Ordering::Relaxed);
         if content.awaited.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.bell.delivered.notify_waiters();
         }

@@ -84,10 +84,16 @@ const NOT_RUN: u8 = 2;
 /// Runs the scenario and tells what it found.
 fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Record> {
     let recorder = Recorder::new(arguments.scenario(), now())?;
-    play(arguments, overrides, &recorder)?;
+    let played = play(arguments, overrides, &recorder);
+    if let Err(error) = &played {
+        recorder.fail("the run comes to its end", Some(format!("{error:#}")));
+    }
     let record = recorder.finish(now())?;
-    arguments.outputs.tell(&record)?;
-    Ok(record)
+    // What was found before something broke is told all the same.
+    if played.is_ok() || !record.setup.is_empty() {
+        arguments.outputs.tell(&record)?;
+    }
+    played.map(|()| record)
 }
 
 /// Plays the scenario to its end, or to Ctrl-C; either way everything that it started ends with it.

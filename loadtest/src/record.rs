@@ -47,7 +47,7 @@ pub(crate) struct Record {
 }
 
 /// The form that this program writes and reads.
-pub(crate) const FORM: u32 = 1;
+pub(crate) const FORM: u32 = 2;
 
 /// The memory that is nobody's: what the relay had with these clients is subtracted from what it has with more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,8 +125,8 @@ pub(crate) struct Second {
     pub(crate) tool_cpu_percent: f64,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) clients: u64,
-    /// Clients that hold all that the control plane says, where somebody counts them.
-    pub(crate) current: Option<u64>,
+    /// Deliveries that were to come at its end: of each change to each client that lacked it.
+    pub(crate) owed: u64,
 }
 
 /// What most, nearly all and all were faster than.

@@ -1,10 +1,13 @@
 //! The bodies of the built-in resources: valid messages of a wanted size, such as a control plane sends. It knows field
 //! numbers of the public API and nothing of who gets what.
 
+mod json;
+
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::kind::Kind;
+pub(crate) use json::canonical;
 
 /// One body to be made.
 #[derive(Clone, Debug)]
@@ -26,15 +29,25 @@ const ENDPOINT_BYTES: usize = 32;
 impl Body<'_> {
     /// A valid message with the wanted size, or the least possible.
     pub(crate) fn encode(&self) -> Bytes {
-        let mut padding = self.bytes;
+        Bytes::from(self.filled(&self.padding()))
+    }
+
+    /// As much text as the wanted size has room for.
+    fn padding(&self) -> Vec<u8> {
+        let mut length = self.bytes;
         loop {
-            let body = self.filled(&text(self.seed, padding));
-            let excess = body.len().saturating_sub(self.bytes);
-            if excess == 0 || padding <= LEAST_PADDING {
-                return Bytes::from(body);
+            let padding = text(self.seed, length);
+            let excess = self.filled(&padding).len().saturating_sub(self.bytes);
+            if excess == 0 || length <= LEAST_PADDING {
+                return padding;
             }
-            padding = padding.saturating_sub(excess).max(LEAST_PADDING);
+            length = length.saturating_sub(excess).max(LEAST_PADDING);
         }
+    }
+
+    /// How many endpoints there are in one of these.
+    fn endpoints(&self) -> u64 {
+        u64::try_from((self.bytes / ENDPOINT_BYTES / 2).clamp(1, 64)).unwrap_or(1)
     }
 
     fn filled(&self, padding: &[u8]) -> Vec<u8> {
@@ -52,8 +65,7 @@ impl Body<'_> {
             Kind::Eds => {
                 // LocalityLbEndpoints.locality.sub_zone, and a few endpoints of which each content has others.
                 let mut group = delimited(1, &delimited(3, padding));
-                let endpoints = (self.bytes / ENDPOINT_BYTES / 2).clamp(1, 64);
-                for at in 0..u64::try_from(endpoints).unwrap_or(1) {
+                for at in 0..self.endpoints() {
                     group.extend(endpoint(self.seed.wrapping_add(at)));
                 }
                 out.extend(delimited(2, &group));
@@ -68,7 +80,7 @@ impl Body<'_> {
                 ));
                 let any = [delimited(1, MANAGER.as_bytes()), delimited(2, &manager)].concat();
                 let filter = [delimited(1, b"http"), delimited(4, &any)].concat();
-                out.extend(delimited(2, &address(u32::from_be_bytes([127, 0, 0, 1]), 10_000)));
+                out.extend(delimited(2, &address("127.0.0.1", 10_000)));
                 out.extend(delimited(3, &delimited(3, &filter)));
             }
             Kind::Rds => {
@@ -103,15 +115,19 @@ fn route(cluster: &str) -> Vec<u8> {
 
 /// LocalityLbEndpoints.lb_endpoints
 fn endpoint(seed: u64) -> Vec<u8> {
-    let random = xxh3_64_with_seed(&[], seed).to_be_bytes();
-    let [_, a, b, c, ..] = random;
-    let address = address(u32::from_be_bytes([10, a, b, c]), 8080);
+    let address = address(&endpoint_address(seed), TCP_PORT);
     delimited(2, &delimited(1, &delimited(1, &address)))
 }
 
+const TCP_PORT: u64 = 8080;
+
+fn endpoint_address(seed: u64) -> String {
+    let [_, a, b, c, ..] = xxh3_64_with_seed(&[], seed).to_be_bytes();
+    std::net::Ipv4Addr::from([10, a, b, c]).to_string()
+}
+
 /// Address.socket_address
-fn address(ip: u32, port: u64) -> Vec<u8> {
-    let ip = std::net::Ipv4Addr::from(ip).to_string();
+fn address(ip: &str, port: u64) -> Vec<u8> {
     delimited(1, &[delimited(2, ip.as_bytes()), number(3, port)].concat())
 }
 

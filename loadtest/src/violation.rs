@@ -7,6 +7,8 @@ use crate::wire::Malformed;
 pub(crate) enum Violation {
     #[error("the response cannot be read: {0}")]
     Malformed(#[from] Malformed),
+    #[error("the answer to a poll cannot be read: {0}")]
+    Unreadable(String),
     #[error("a response or resource has the type `{0}`, which the client did not ask for")]
     WrongType(String),
     #[error("the nonce `{0}` is empty or came before")]

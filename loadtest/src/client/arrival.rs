@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::ledger::Content;
+use crate::ledger::{Content, Mark};
 use crate::tally::Tally;
 use crate::violation::{Violation, text};
 
@@ -13,7 +13,7 @@ pub(crate) struct Arrival<'a> {
     pub(crate) name: &'a [u8],
     /// Where each resource has one.
     pub(crate) version: Option<&'a [u8]>,
-    pub(crate) hash: u128,
+    pub(crate) mark: Mark,
     /// All of it, where nothing is known of it before.
     pub(crate) body: &'a [u8],
 }

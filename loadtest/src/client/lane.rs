@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 use super::arrival::{Arrival, Eye};
 use super::subscription::Subscription;
 use crate::kind::{Dialect, Kind};
+use crate::ledger::Mark;
 use crate::violation::{Violation, text};
 use crate::wire::{self, Level, Piece, Unit};
 
@@ -140,7 +141,7 @@ impl Lane {
         let arrival = Arrival {
             name,
             version,
-            hash,
+            mark: Mark::Bytes(hash),
             body: kept,
         };
         subscription(subscriptions, kind)?.handle(arrival, eye)?;
@@ -246,7 +247,7 @@ impl Body {
     }
 }
 
-fn subscription(subscriptions: &mut [Subscription], kind: Kind) -> Result<&mut Subscription, Violation> {
+pub(super) fn subscription(subscriptions: &mut [Subscription], kind: Kind) -> Result<&mut Subscription, Violation> {
     subscriptions
         .iter_mut()
         .find(|subscription| subscription.kind() == kind)

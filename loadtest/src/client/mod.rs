@@ -4,10 +4,14 @@
 //! - [`profile`]: what a client is like
 //! - [`lane`]: one stream, and the response that is arriving on it
 //! - [`subscription`], [`arrival`]: what it asks for and holds of one type, and what comes
+//! - [`following`]: what it asks for because of what came, and in which order things may come
+//! - [`polls`]: what it asks for again and again, where it has no streams
 //! - [`saying`], [`requests`], [`transcript`]: what it says, and what it remembers of that
 
 mod arrival;
+mod following;
 pub(crate) mod lane;
+mod polls;
 pub(crate) mod profile;
 mod requests;
 mod saying;
@@ -20,6 +24,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::http2::hpack::Head;
 use crate::kind::Kind;
 use crate::tally::Tally;
 use crate::violation::Violation;
@@ -27,6 +32,7 @@ use crate::wire::Reader;
 use crate::world::World;
 use arrival::Eye;
 use lane::{Answer, Lane};
+use polls::Poll;
 use profile::{Acks, Interest, Profile};
 use subscription::Subscription;
 use transcript::{Transcript, What};
@@ -39,6 +45,8 @@ pub(crate) struct Client {
     world: Arc<World>,
     subscriptions: Vec<Subscription>,
     lanes: Vec<(Lane, Reader)>,
+    /// In the place of lanes, where it polls.
+    polls: Vec<Poll>,
     outputs: VecDeque<Output>,
     late: VecDeque<(Instant, Reply)>,
     demand: Option<Demand>,
@@ -54,6 +62,8 @@ pub(crate) enum Output {
     /// Open a stream to this method.
     Open(usize, &'static str),
     Send(usize, Bytes),
+    /// Ask once, on a stream of its own.
+    Post(usize, &'static str, Bytes),
 }
 
 /// What a client says to a response, now or later.
@@ -101,6 +111,7 @@ impl Client {
             profile,
             world,
             lanes: Vec::new(),
+            polls: Vec::new(),
             outputs: VecDeque::new(),
             late: VecDeque::new(),
             demand: None,
@@ -121,6 +132,10 @@ impl Client {
         self.outputs.clear();
         self.late.clear();
         self.subscriptions.iter_mut().for_each(Subscription::begin);
+        if self.profile.polls.is_some() {
+            self.begin_polls(now);
+            return;
+        }
         if self.profile.aggregated {
             self.open(None, None, now);
         }
@@ -164,7 +179,11 @@ impl Client {
     /// When it has something to do even if nothing arrives.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let late = self.late.front().map(|(due, _)| *due);
-        late.into_iter().chain(self.demand.as_ref().map(|it| it.next)).min()
+        let polls = self.polls.iter().filter_map(Poll::due);
+        late.into_iter()
+            .chain(self.demand.as_ref().map(|it| it.next))
+            .chain(polls)
+            .min()
     }
 
     /// Does what is due.
@@ -174,6 +193,7 @@ impl Client {
                 self.reply(&reply, now);
             }
         }
+        self.poll_due(now);
         if let Some(demand) = &mut self.demand
             && demand.next <= now
         {
@@ -204,6 +224,10 @@ impl Client {
         tally: &mut Tally,
         now: Instant,
     ) -> Result<Outcome, Violation> {
+        if let Some(poll) = self.polls.get_mut(lane) {
+            poll.handle_data(bytes);
+            return Ok(Outcome::default());
+        }
         let mut answers = Vec::new();
         let mut eye = Eye {
             now,
@@ -224,11 +248,29 @@ impl Client {
             outcome.named += answer.named;
             self.handle_answer(lane, answer, now)?;
         }
+        self.completed(&mut outcome);
+        Ok(outcome)
+    }
+
+    fn completed(&mut self, outcome: &mut Outcome) {
         if outcome.messages > 0 && !self.complete && self.is_complete() {
             self.complete = true;
             outcome.completed = true;
         }
-        Ok(outcome)
+    }
+
+    /// Takes the head, or the trailers, of an answer: whether a stream ends there, and how.
+    pub(crate) fn handle_head(&mut self, lane: usize, head: Head, now: Instant) -> Result<(), Violation> {
+        if let Some(poll) = self.polls.get_mut(lane) {
+            return poll.handle_head(&head);
+        }
+        let fault = match (head.status, head.grpc_status) {
+            (_, Some(code)) => Violation::Ended(format!("{code} {}", head.grpc_message)),
+            (Some(status), None) if status != 200 => Violation::Status(status),
+            (Some(_) | None, None) => return Ok(()),
+        };
+        self.transcript.note(now, lane, What::Ended);
+        Err(fault)
     }
 
     fn handle_answer(&mut self, lane: usize, answer: Answer, now: Instant) -> Result<(), Violation> {
@@ -278,62 +320,6 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for what the resources that came refer to, and no longer for what those referred to that went.
-    fn follow(&mut self, kind: Kind, came: &[u32], went: &[u32], now: Instant) {
-        let Some(ledger) = self
-            .world
-            .ledger(kind)
-            .filter(|_| !(came.is_empty() && went.is_empty()))
-        else {
-            return;
-        };
-        let Some(to) = ledger.leads() else { return };
-        let follows = |(kind, interest): &(Kind, Interest)| *kind == to && *interest == Interest::Follow;
-        if !self.profile.interests.iter().any(follows) {
-            return;
-        }
-        let Some(target) = self.world.ledger(to) else {
-            return;
-        };
-        let (more, less) = (ledger.references(came, target), ledger.references(went, target));
-        let Some(subscription) = self.subscription(to) else {
-            return;
-        };
-        let gone = subscription.drop_names(&less);
-        let new = subscription.ask(&more);
-        if self.profile.apart == Some(to) {
-            new.into_iter().for_each(|name| self.open_apart(to, name, now));
-        } else if !(new.is_empty() && gone.is_empty()) {
-            self.ask(to, &new, &gone, false, now);
-        }
-    }
-
-    /// Make before break, where everything is on one stream: no route before its clusters, no cluster gone before its routes.
-    fn check_order(&self, kind: Kind, came: &[u32], went: &[u32]) -> Result<(), Violation> {
-        let all = |(kind, interest): &(Kind, Interest)| *kind == Kind::Cds && *interest == Interest::All;
-        let learning = self.subscriptions.iter().any(|it| it.ledger.is_learning());
-        if learning || !self.profile.aggregated || !self.profile.interests.iter().any(all) {
-            return Ok(());
-        }
-        let find = |kind| self.subscriptions.iter().find(|it| it.kind() == kind);
-        let (Some(clusters), Some(routes)) = (find(Kind::Cds), find(Kind::Rds)) else {
-            return Ok(());
-        };
-        let leads = |route: u32| routes.ledger.refers(route).map_or(0..0, |(_, range)| range);
-        let wrong = match kind {
-            Kind::Rds => came
-                .iter()
-                .find(|route| leads(**route).any(|cluster| !clusters.has(cluster)))
-                .map(|route| routes.ledger.name(*route)),
-            Kind::Cds if !went.is_empty() => routes
-                .present()
-                .find(|route| went.iter().any(|cluster| leads(*route).contains(cluster)))
-                .map(|route| routes.ledger.name(route)),
-            Kind::Cds | Kind::Eds | Kind::Lds | Kind::Vhds => None,
-        };
-        wrong.map_or(Ok(()), |route| Err(Violation::Order(route)))
-    }
-
     fn subscription(&mut self, kind: Kind) -> Option<&mut Subscription> {
         self.subscriptions.iter_mut().find(|it| it.kind() == kind)
     }
@@ -347,8 +333,22 @@ impl Client {
         self.subscriptions.iter().try_for_each(Subscription::check_final)
     }
 
-    pub(crate) fn handle_end(&mut self, lane: usize, now: Instant) {
+    /// The stream is over, reset with a code or not: where it was a poll, that is its answer.
+    pub(crate) fn handle_end(
+        &mut self,
+        lane: usize,
+        reset: Option<u32>,
+        tally: &mut Tally,
+        now: Instant,
+    ) -> Result<Outcome, Violation> {
+        if reset.is_none() && lane < self.polls.len() {
+            return self.handle_poll(lane, tally, now);
+        }
         self.transcript.note(now, lane, What::Ended);
+        Err(Violation::Ended(reset.map_or_else(
+            || "none".to_owned(),
+            |code| format!("none, but a reset with code {code}"),
+        )))
     }
 
     /// What it said and was told lately.

@@ -18,6 +18,8 @@ pub(crate) struct Profile {
     /// One stream for each name of these.
     pub(crate) apart: Option<Kind>,
     pub(crate) interests: Vec<(Kind, Interest)>,
+    /// It has no streams but polls, and waits so long after each answer.
+    pub(crate) polls: Option<Duration>,
     pub(crate) behaviour: Behaviour,
 }
 
@@ -55,6 +57,8 @@ pub(crate) struct Behaviour {
     pub(crate) acks: Acks,
     /// It stops reading once it has everything.
     pub(crate) stalls: bool,
+    /// It reads so many bytes in a second once it has everything.
+    pub(crate) reads: Option<u64>,
     /// It leaves, and comes back, after such times.
     pub(crate) flaps: Option<Duration>,
     /// It comes back when its stream ends; else that is a violation.
@@ -87,6 +91,7 @@ impl Default for Behaviour {
         Self {
             acks: Acks::Yes,
             stalls: false,
+            reads: None,
             flaps: None,
             returns: false,
             remembers: true,
@@ -97,7 +102,8 @@ impl Default for Behaviour {
 impl Behaviour {
     /// Whether the client gets everything in time, so that somebody may wait for it.
     pub(crate) const fn is_steady(&self) -> bool {
-        matches!(self.acks, Acks::Yes | Acks::Late(_)) && !self.stalls && self.flaps.is_none()
+        let reads = !self.stalls && self.reads.is_none();
+        matches!(self.acks, Acks::Yes | Acks::Late(_)) && reads && self.flaps.is_none()
     }
 }
 
@@ -162,6 +168,7 @@ impl Profile {
             aggregated: true,
             apart: None,
             interests: vec![(kind, interest)],
+            polls: None,
             behaviour: Behaviour::default(),
         }
     }

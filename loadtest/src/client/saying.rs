@@ -47,7 +47,7 @@ impl Client {
     }
 
     /// Everything that is asked for of a type, or the one name of a stream.
-    fn names_of(&self, kind: Kind, only: Option<u32>) -> Vec<String> {
+    pub(super) fn names_of(&self, kind: Kind, only: Option<u32>) -> Vec<String> {
         let Some(subscription) = self.subscriptions.iter().find(|it| it.kind() == kind) else {
             return Vec::new();
         };

@@ -191,7 +191,7 @@ impl Subscription {
             return self.learn((index, at), Some(arrival.body), eye);
         }
         let outcome = ledger.inspect(index, |history| {
-            let Some(content) = history.iter().rev().find(|content| content.hash == Some(arrival.hash)) else {
+            let Some(content) = history.iter().rev().find(|it| ledger.is(index, it, arrival.mark)) else {
                 return Err(Violation::Foreign(text(arrival.name)));
             };
             if let Some(version) = arrival.version {

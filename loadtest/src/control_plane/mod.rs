@@ -2,6 +2,7 @@
 //! ledgers; it only keeps count of what it was asked and what it said.
 
 mod answers;
+mod polls;
 mod session;
 
 use std::net::SocketAddr;
@@ -55,6 +56,12 @@ impl Counts {
         self.rejections.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn answered(&self, bytes: usize) {
+        self.responses.fetch_add(1, Ordering::Relaxed);
+        self.bytes
+            .fetch_add(u64::try_from(bytes).unwrap_or_default(), Ordering::Relaxed);
+    }
+
     fn reject(&self, message: String) {
         let mut rejections = self.rejections.lock().unwrap_or_else(PoisonError::into_inner);
         if rejections.len() < REJECTIONS_TOLD_MAX {
@@ -66,7 +73,8 @@ impl Counts {
 const REJECTIONS_TOLD_MAX: usize = 10;
 
 impl ControlPlane {
-    pub(crate) fn start(address: SocketAddr, world: Arc<World>) -> anyhow::Result<Self> {
+    /// `only`: the dialect that it knows, if not both.
+    pub(crate) fn start(address: SocketAddr, world: Arc<World>, only: Option<Dialect>) -> anyhow::Result<Self> {
         let socket = std::net::TcpListener::bind(address)
             .with_context(|| format!("the control plane cannot listen on {address}; choose another --control-plane"))?;
         socket.set_nonblocking(true)?;
@@ -81,6 +89,7 @@ impl ControlPlane {
                 let listening = Listening {
                     answers: Answers::new(world),
                     counts: thread_counts,
+                    only,
                 };
                 runtime.block_on(LocalSet::new().run_until(async move {
                     tokio::select! {
@@ -111,6 +120,7 @@ impl Drop for ControlPlane {
 struct Listening {
     answers: Answers,
     counts: Arc<Counts>,
+    only: Option<Dialect>,
 }
 
 impl Listening {
@@ -135,7 +145,16 @@ impl Listening {
         };
         while let Some(Ok((request, mut respond))) = connection.accept().await {
             let path = request.uri().path();
-            let method = method(path);
+            if let Some(kind) = polls::polled(path) {
+                let listening = Rc::clone(&self);
+                tokio::task::spawn_local(async move {
+                    let (world, counts) = (&listening.answers.world, &*listening.counts);
+                    // A poll that breaks is the peer's to report.
+                    let _ = polls::answer(world, counts, kind, request.into_body(), respond).await;
+                });
+                continue;
+            }
+            let method = method(path).filter(|(dialect, _)| self.only.is_none_or(|only| only == *dialect));
             let head = Response::builder()
                 .status(StatusCode::OK)
                 .header("content-type", "application/grpc");

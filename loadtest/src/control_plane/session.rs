@@ -143,9 +143,7 @@ impl<'a> Session<'a> {
         let mut tail = Vec::new();
         prost::encoding::string::encode(5, &format!("n{}", self.responses), &mut tail);
         let length = message.len() + tail.len();
-        self.counts.responses.fetch_add(1, Ordering::Relaxed);
-        let bytes = u64::try_from(length + PREFIX_BYTES).unwrap_or_default();
-        self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.counts.answered(length + PREFIX_BYTES);
         let prefix = wire::prefix(length);
         let parts = if message.len() <= COPIED_BYTES_MAX {
             vec![Bytes::from([&prefix, &*message, &tail].concat())]

@@ -1,12 +1,14 @@
 //! The client side of HTTP/2, as small as a simulated client needs it: bytes in, events and bytes out. It owns frames,
 //! windows and streams; it refuses to know sockets, gRPC and time.
 //!
-//! Nothing is kept of what was read but a frame that is not complete, so that a connection at rest costs a few hundred bytes.
+//! Of what was read it keeps a frame that is not complete, so that a connection at rest costs a few hundred bytes.
 
+mod frame;
 pub(crate) mod hpack;
 
 use bytes::Bytes;
 
+use frame::{DATA, FRAME_BYTES_MAX, FrameHead, HEAD_BYTES, PADDED, integer, needed, parse, unpadded};
 use hpack::Head;
 
 /// One connection. Invariant: `queued` of a stream is what its window, or that of the connection, has no room for.
@@ -31,6 +33,8 @@ struct Stream {
     window: i64,
     consumed: u32,
     queued: Vec<Bytes>,
+    /// Whether nothing comes after what is queued.
+    ends: bool,
 }
 
 /// What the peer did.
@@ -63,10 +67,9 @@ pub(crate) enum Broken {
 const STREAM_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 24 * 1024 * 1024;
 const DEFAULT_WINDOW_BYTES: u32 = 65_535;
-const FRAME_BYTES_MAX: usize = 16_384;
-const HEAD_BYTES: usize = 9;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const DATA: u8 = 0;
+const GRPC: [(&str, &str); 2] = [("content-type", "application/grpc"), ("te", "trailers")];
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
 const SETTINGS: u8 = 4;
@@ -77,15 +80,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
-const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
-
-struct FrameHead {
-    length: usize,
-    kind: u8,
-    flags: u8,
-    stream: u32,
-}
 
 impl Http2 {
     /// A connection that begins.
@@ -112,21 +107,33 @@ impl Http2 {
         http2
     }
 
-    /// Opens a stream with a POST to this path, and returns its id.
-    pub(crate) fn open(&mut self, authority: &str, path: &str, secure: bool) -> u32 {
+    /// Opens a gRPC stream to this path.
+    pub(crate) fn open(&mut self, authority: &str, path: &str, secure: bool) {
+        let _ = self.request(authority, path, secure, &GRPC);
+    }
+
+    /// Posts JSON to this path.
+    pub(crate) fn post(&mut self, authority: &str, path: &str, secure: bool, body: Bytes) {
+        let id = self.request(authority, path, secure, &JSON);
+        if let Some(stream) = self.stream(id) {
+            stream.ends = true;
+        }
+        self.send(id, body);
+    }
+
+    fn request(&mut self, authority: &str, path: &str, secure: bool, more: &[(&str, &str)]) -> u32 {
         let id = u32::try_from(self.streams.len() * 2 + 1).unwrap_or(u32::MAX);
         self.streams.push(Stream {
             window: self.initial_window,
             ..Stream::default()
         });
-        let block = hpack::encode(&[
+        let head = [
             (":method", "POST"),
             (":scheme", if secure { "https" } else { "http" }),
             (":path", path),
             (":authority", authority),
-            ("content-type", "application/grpc"),
-            ("te", "trailers"),
-        ]);
+        ];
+        let block = hpack::encode(&[&head, more].concat());
         self.frame(HEADERS, END_HEADERS, id, &block);
         id
     }
@@ -140,7 +147,8 @@ impl Http2 {
     }
 
     fn stream(&mut self, id: u32) -> Option<&mut Stream> {
-        self.streams.get_mut(usize::try_from(id.checked_sub(1)? / 2).ok()?)
+        let at = usize::try_from(id.checked_sub(1)? / 2).ok()?;
+        self.streams.get_mut(at)
     }
 
     fn drain(&mut self, id: u32) {
@@ -158,8 +166,9 @@ impl Http2 {
             }
             let length = i64::try_from(piece.len()).unwrap_or(i64::MAX);
             stream.window -= length;
+            let ends = stream.ends && stream.queued.is_empty();
             self.window -= length;
-            self.frame(DATA, 0, id, &piece);
+            self.frame(DATA, if ends { END_STREAM } else { 0 }, id, &piece);
         }
     }
 
@@ -274,8 +283,7 @@ impl Http2 {
             SETTINGS if flags & ACK == 0 => self.settings(payload),
             PING if flags & ACK == 0 => self.frame(PING, ACK, 0, payload),
             WINDOW => self.widened(stream, i64::from(integer(payload))),
-            // Unknown frames mean nothing.
-            _ => {}
+            _ => {} // Unknown frames mean nothing.
         }
         Ok(())
     }
@@ -326,11 +334,7 @@ impl Http2 {
     }
 
     fn drain_all(&mut self) {
-        for at in 0..self.streams.len() {
-            if self.streams.get(at).is_some_and(|stream| !stream.queued.is_empty()) {
-                self.drain(u32::try_from(at * 2 + 1).unwrap_or(u32::MAX));
-            }
-        }
+        (0..self.streams.len()).for_each(|at| self.drain(u32::try_from(at * 2 + 1).unwrap_or(u32::MAX)));
     }
 
     /// Gives windows back when half of them is used up.
@@ -341,48 +345,12 @@ impl Http2 {
             let consumed = std::mem::take(&mut self.consumed);
             self.widen(0, consumed);
         }
-        let Some(stream) = self.stream(id) else { return };
-        stream.consumed += bytes;
-        if stream.consumed >= STREAM_WINDOW_BYTES / 2 {
-            let consumed = std::mem::take(&mut stream.consumed);
-            self.widen(id, consumed);
+        if let Some(stream) = self.stream(id) {
+            stream.consumed += bytes;
+            if stream.consumed >= STREAM_WINDOW_BYTES / 2 {
+                let consumed = std::mem::take(&mut stream.consumed);
+                self.widen(id, consumed);
+            }
         }
     }
-}
-
-/// How many bytes of a frame are needed to handle it: its head, where data follows that is handed on piece by piece.
-fn needed(frame: &[u8]) -> Result<usize, Broken> {
-    let Some((head, _)) = parse(frame) else {
-        return Ok(HEAD_BYTES);
-    };
-    if head.length > FRAME_BYTES_MAX {
-        return Err(Broken::Large(head.length));
-    }
-    let streamed = head.kind == DATA && head.flags & PADDED == 0;
-    Ok(if streamed { HEAD_BYTES } else { HEAD_BYTES + head.length })
-}
-
-fn parse(frame: &[u8]) -> Option<(FrameHead, &[u8])> {
-    let ([a, b, c, kind, flags, stream @ ..], payload) = frame.split_first_chunk::<HEAD_BYTES>()?;
-    let head = FrameHead {
-        length: usize::try_from(u32::from_be_bytes([0, *a, *b, *c])).ok()?,
-        kind: *kind,
-        flags: *flags,
-        stream: u32::from_be_bytes(*stream) & 0x7fff_ffff,
-    };
-    Some((head, payload))
-}
-
-fn unpadded(payload: &[u8]) -> &[u8] {
-    let Some((padding, rest)) = payload.split_first() else {
-        return &[];
-    };
-    rest.get(..rest.len().saturating_sub(usize::from(*padding)))
-        .unwrap_or_default()
-}
-
-fn integer(payload: &[u8]) -> u32 {
-    payload
-        .first_chunk::<4>()
-        .map_or(0, |bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff)
 }

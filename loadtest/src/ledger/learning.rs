@@ -55,11 +55,13 @@ impl Ledger {
         let content = Arc::new(Content {
             serial,
             seed: serial,
+            bytes: 0,
             hash,
             published: now,
             measured: false,
             awaited: AtomicU32::new(0),
             version: OnceLock::new(),
+            json: OnceLock::new(),
         });
         slot.history.push(Arc::clone(&content));
         Some(content)

@@ -32,8 +32,8 @@ pub(crate) struct Claim<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fleets {
     pub(crate) clients: u64,
-    /// How many of them hold all that the control plane says, if that is counted.
-    pub(crate) current: Option<u64>,
+    /// How many deliveries of changes to them are to come.
+    pub(crate) owed: u64,
 }
 
 /// The news of a second.

@@ -57,10 +57,7 @@ impl State {
             }
             let counted = count();
             fleets.clients += counted.clients;
-            fleets.current = match (fleets.current, counted.current) {
-                (Some(sum), Some(current)) => Some(sum + current),
-                (sum, current) => sum.or(current),
-            };
+            fleets.owed += counted.owed;
         }
         let percent = |cpu: Duration| 100.0 * cpu.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
         let [tool, clients, control_plane] = self.own.spent(["", "clients-", "control-plane"])?;
@@ -76,7 +73,7 @@ impl State {
             tool_cpu_percent: percent(tool),
             resident_bytes: relay.map(|(_, cost)| cost.resident_bytes),
             clients: fleets.clients,
-            current: fleets.current,
+            owed: fleets.owed,
         };
         for (name, amount) in counted(&self.fresh) {
             self.count(name, float(amount));

@@ -8,12 +8,15 @@ use crate::record::{Percentiles, Phase, Record, Second, float};
 /// All of it.
 pub(crate) fn csv(record: &Record) -> String {
     let keys = columns::all().map(|column| column.key);
-    let mut grid = Grid::new(["row", "phase", "at_ms"].into_iter().chain(keys));
+    let mut grid = Grid::new(["row", "phase", "at_ms"].into_iter().chain(keys).chain(["owed"]));
     for phase in &record.phases {
         let figures = columns::all().map(|column| column.number(phase));
+        let owed = phase.series.last().map_or(0, |second| second.owed);
+        let figures = figures.chain([owed.to_string()]);
         grid.rows.push(row("phase", phase, phase.start_ms, figures));
         for second in &phase.series {
             let figures = columns::all().map(|column| of_second(second, column.key).map(number).unwrap_or_default());
+            let figures = figures.chain([second.owed.to_string()]);
             grid.rows.push(row("second", phase, second.at_ms, figures));
         }
     }

@@ -73,9 +73,9 @@ pub(super) fn sentence(live: &Live) -> String {
     let mut words = vec![
         live.phase.clone().unwrap_or_else(|| "between phases".to_owned()),
         text(second.at_ms, Unit::Millis),
-        match second.current {
-            Some(current) => format!("{current} of {} clients current", second.clients),
-            None => format!("{} clients", second.clients),
+        match second.owed {
+            0 => format!("{} clients", second.clients),
+            owed => format!("{} clients, {owed} deliveries to come", second.clients),
         },
     ];
     if let Some(times) = second.propagation_micros {

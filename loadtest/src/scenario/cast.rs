@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::contender::{Contender, Manner, Server, world};
+use super::contender::{Contender, Manner, Origin, Server, world};
 use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
 use super::{FILES_BESIDES, local};
 use crate::arguments::Arguments;
@@ -15,7 +15,7 @@ use crate::connection::Target;
 use crate::control_plane::ControlPlane;
 use crate::fleet::{Crew, Plan};
 use crate::floor::Floor;
-use crate::kind::Kind;
+use crate::kind::{Dialect, Kind};
 use crate::process;
 use crate::relay::free_address;
 use crate::tls::{Papers, Secure};
@@ -104,7 +104,11 @@ impl Stage<'_> {
         let foreign = world.ledgers().iter().any(|ledger| ledger.is_learning());
         let control_plane = match foreign {
             true => None,
-            false => Some(ControlPlane::start(listen, Arc::clone(&world))?),
+            false => Some(ControlPlane::start(
+                listen,
+                Arc::clone(&world),
+                scenario.control_plane.dialect,
+            )?),
         };
         let own = control_plane.as_ref().map(|control_plane| control_plane.address);
         let upstream = arguments.upstream.filter(|_| main).or(own);
@@ -133,16 +137,24 @@ impl Stage<'_> {
         if !main {
             plan.clients = self.steady();
         }
-        Contender::new(plan, arguments.threads, server, control_plane, upstream)
+        let origin = Origin {
+            control_plane,
+            dialect: scenario.control_plane.dialect,
+            address: upstream,
+        };
+        Contender::new(plan, arguments.threads, server, origin)
     }
 
     async fn floor(&self, crew: Crew) -> anyhow::Result<Contender> {
+        if !crew.is_uniform() {
+            bail!("beside a floor, which writes the same bytes to everybody, all clients must ask for the same");
+        }
         let world = world(&self.scenario.world);
         let profile = crew.profile(0).cloned().context("there are no clients")?;
         let script = crew.first_requests(&world);
         let floor = Floor::start(&world, &profile, script, self.papers).await?;
         let plan = self.plan(floor.address, world, crew, self.secure.clone());
-        Contender::new(plan, self.arguments.threads, Server::Floor(floor), None, None)
+        Contender::new(plan, self.arguments.threads, Server::Floor(floor), Origin::default())
     }
 
     fn plan(&self, server: SocketAddr, world: Arc<World>, crew: Crew, tls: Option<Arc<Secure>>) -> Plan {
@@ -196,7 +208,7 @@ fn profile(group: &Group) -> Profile {
     };
     let every = group.every.map_or(Duration::from_millis(100), |every| every.0);
     let interests = match group.kind {
-        ClientKind::Envoy => vec![
+        ClientKind::Envoy | ClientKind::Poller => vec![
             (Kind::Cds, Interest::All),
             (Kind::Eds, Interest::Follow),
             (Kind::Lds, Interest::All),
@@ -225,14 +237,18 @@ fn profile(group: &Group) -> Profile {
         AcksShape::Late(mean) => Acks::Late(Delay::Exponential(mean.0)),
         AcksShape::RejectOneIn(every) => Acks::Rejects(every),
     };
+    let polls = (group.kind == ClientKind::Poller).then_some(every);
     Profile {
-        dialect: group.dialect,
-        aggregated: group.streams == Streams::Ads,
+        // H-03: a poll is answered with the whole of its type.
+        dialect: if polls.is_some() { Dialect::Sotw } else { group.dialect },
+        aggregated: group.streams == Streams::Ads && polls.is_none(),
+        polls,
         apart: (group.streams == Streams::PerEndpoint).then_some(Kind::Eds),
         interests,
         behaviour: Behaviour {
             acks,
             stalls: group.stalls,
+            reads: group.reads.map(|reads| reads.0),
             flaps: group.flaps.map(|flaps| flaps.0),
             returns: group.returns || group.flaps.is_some(),
             remembers: group.remembers,

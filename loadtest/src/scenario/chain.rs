@@ -44,12 +44,12 @@ pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut im
     ));
     let world = alone(arguments);
     let ledger = world.ledgers().first().context("no resources")?;
-    let control_plane = ControlPlane::start(local(), Arc::clone(&world))?;
+    let control_plane = ControlPlane::start(local(), Arc::clone(&world), None)?;
     let upper = Hop::start(arguments, "the upper relay", control_plane.address, ledger).await?;
     let lower = Hop::start(arguments, "the lower relay", upper.address, ledger).await?;
     let mut hops = [upper, lower];
     for hop in &hops {
-        steps::attach(recorder, &hop.fleet);
+        steps::attach(recorder, &hop.fleet, None);
     }
     let outcome = play(arguments, &mut hops, recorder, say).await;
     recorder.end(now())?;

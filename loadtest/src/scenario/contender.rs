@@ -15,7 +15,7 @@ use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::fleet::{Fleet, Plan};
 use crate::floor::Floor;
-use crate::kind::Kind;
+use crate::kind::{Dialect, Kind};
 use crate::ledger::{Content, Spec, What};
 use crate::process::Process;
 use crate::record::Distribution;
@@ -30,6 +30,8 @@ pub(super) struct Contender {
     pub(super) server: Server,
     pub(super) control_plane: Option<ControlPlane>,
     control_plane_address: Option<SocketAddr>,
+    /// The only dialect that it knows.
+    control_plane_dialect: Option<Dialect>,
     /// Where the relay finds its control plane.
     upstream: Option<SocketAddr>,
     demand: BTreeMap<Kind, Vec<u32>>,
@@ -55,27 +57,34 @@ pub(super) struct Round {
     /// What this program spent meanwhile.
     pub(super) tool: Duration,
     pub(super) deliveries: u64,
+    pub(super) bytes: u64,
     pub(super) propagation: Distribution,
+}
+
+/// Where a contender's resources come from.
+#[derive(Default)]
+pub(super) struct Origin {
+    pub(super) control_plane: Option<ControlPlane>,
+    /// The only dialect that it knows.
+    pub(super) dialect: Option<Dialect>,
+    /// Where the relay finds it, if there is a relay.
+    pub(super) address: Option<SocketAddr>,
 }
 
 /// Acknowledgements are given so long to be read before a round is over.
 const SETTLE: Duration = Duration::from_millis(50);
 
 impl Contender {
-    pub(super) fn new(
-        plan: Plan,
-        threads: u32,
-        server: Server,
-        control_plane: Option<ControlPlane>,
-        upstream: Option<SocketAddr>,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn new(plan: Plan, threads: u32, server: Server, origin: Origin) -> anyhow::Result<Self> {
+        let control_plane = origin.control_plane;
         Ok(Self {
             fleet: Fleet::start(&plan, threads)?,
             plan,
             server,
             control_plane_address: control_plane.as_ref().map(|control_plane| control_plane.address),
             control_plane,
-            upstream,
+            control_plane_dialect: origin.dialect,
+            upstream: origin.address,
             demand: BTreeMap::new(),
             total: Tally::new()?,
         })
@@ -204,6 +213,7 @@ impl Contender {
             cpu,
             tool: own.cpu("")?.saturating_sub(tool),
             deliveries: after.delivered - before.delivered,
+            bytes: after.bytes - before.bytes,
             propagation: after.propagation.since(&before.propagation)?,
         })
     }
@@ -233,7 +243,8 @@ impl Contender {
 
     pub(super) fn start_control_plane(&mut self) -> anyhow::Result<()> {
         let address = self.control_plane_address.unwrap_or_else(local);
-        self.control_plane = Some(ControlPlane::start(address, Arc::clone(&self.plan.world))?);
+        let world = Arc::clone(&self.plan.world);
+        self.control_plane = Some(ControlPlane::start(address, world, self.control_plane_dialect)?);
         Ok(())
     }
 }

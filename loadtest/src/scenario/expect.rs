@@ -19,6 +19,8 @@ pub(super) fn ratios(recorder: &Recorder, rounds: &Rounds) {
         recorder.ratio(&format!("processor time to {name}"), cpu.collect());
         let taken = pairs().map(|(main, other)| main.taken.as_secs_f64() / other.taken.as_secs_f64());
         recorder.ratio(&format!("time until all have it to {name}"), taken.collect());
+        let bytes = pairs().map(|(main, other)| float(main.bytes) / float(other.bytes));
+        recorder.ratio(&format!("bytes to {name}"), bytes.collect());
         let p99 =
             pairs().map(|(main, other)| float(main.propagation.at(0.99)) / float(other.propagation.at(0.99)).max(1.0));
         recorder.ratio(&format!("p99 to {name}"), p99.collect());

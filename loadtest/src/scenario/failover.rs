@@ -93,8 +93,8 @@ impl<'a> Failover<'a> {
         );
         let ledger = Arc::new(ledger);
         let plan_world = World::of(Arc::clone(&ledger));
-        let primary = ControlPlane::start(local(), Arc::clone(&plan_world))?;
-        let fallback = ControlPlane::start(local(), plan_world)?;
+        let primary = ControlPlane::start(local(), Arc::clone(&plan_world), None)?;
+        let fallback = ControlPlane::start(local(), plan_world, None)?;
         let relay = Relay::start(&Launch {
             program: arguments.relay_bin.as_deref(),
             listen: None,
@@ -106,7 +106,7 @@ impl<'a> Failover<'a> {
         recorder.watch(&relay.process())?;
         let plan = steps::plan(arguments, relay.address, &ledger);
         let fleet = Fleet::start(&plan, arguments.threads)?;
-        steps::attach(recorder, &fleet);
+        steps::attach(recorder, &fleet, None);
         Ok(Self {
             arguments,
             leaves,
@@ -216,7 +216,7 @@ impl<'a> Failover<'a> {
             wanted += u64::from(movers);
         }
         let (before, cpu) = (Sent::to(&self.fleet), self.relay.process().cpu("")?);
-        self.primary = Some(ControlPlane::start(self.address, Arc::clone(&self.plan.world))?);
+        self.primary = Some(ControlPlane::start(self.address, Arc::clone(&self.plan.world), None)?);
         let noticed = self.until_connected(self.address, 1.0).await?;
         self.recorder.time("the primary returns, noticed after", noticed);
         let done = || before.since(&self.fleet).named >= wanted;

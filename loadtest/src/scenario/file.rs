@@ -24,6 +24,8 @@ pub(crate) struct Scenario {
     #[serde(default)]
     pub(crate) world: BTreeMap<Kind, Resources>,
     #[serde(default)]
+    pub(crate) control_plane: ControlPlaneShape,
+    #[serde(default)]
     pub(crate) relay: RelayShape,
     #[serde(default)]
     pub(crate) clients: Clients,
@@ -54,6 +56,13 @@ pub(crate) struct Resources {
     pub(crate) count: u32,
     #[serde(default)]
     pub(crate) bytes: Size,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ControlPlaneShape {
+    /// The only dialect that it knows; none for both.
+    pub(crate) dialect: Option<Dialect>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -112,12 +121,14 @@ pub(crate) struct Group {
     /// Whether it stops reading once it has everything.
     #[serde(default)]
     pub(crate) stalls: bool,
+    /// It reads so much in a second, once it has everything.
+    pub(crate) reads: Option<Size>,
     pub(crate) flaps: Option<Time>,
     #[serde(default)]
     pub(crate) returns: bool,
     #[serde(default = "yes")]
     pub(crate) remembers: bool,
-    /// On demand: how long after one name the next is asked for.
+    /// On demand: how long after one name the next is asked for. Pollers: after one answer the next.
     pub(crate) every: Option<Time>,
 }
 
@@ -137,6 +148,8 @@ pub(crate) enum ClientKind {
     Clusters,
     /// Endpoints by name.
     Endpoints,
+    /// As Envoy, without streams: it polls each type over REST, `every` so long after the answer before.
+    Poller,
     /// Four types: all clusters and listeners, the routes that those name, and endpoints by name.
     Names,
 }
@@ -257,6 +270,8 @@ impl Scenario {
         if let Some(clients) = flags.clients {
             self.clients.count = clients;
         }
+        self.floor |= flags.floor;
+        self.control_plane.dialect = flags.control_plane_dialect.or(self.control_plane.dialect);
         for resources in self.world.values_mut() {
             resources.count = flags.resources.unwrap_or(resources.count);
             if let Some(bytes) = flags.bytes.and_then(|bytes| u64::try_from(bytes).ok()) {

@@ -16,6 +16,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use anyhow::bail;
+
 use crate::arguments::{Arguments, Overrides};
 use crate::ledger::{Ledger, Spec};
 use crate::process;
@@ -34,6 +36,9 @@ pub(crate) async fn play(
     say: &mut impl FnMut(&str),
 ) -> anyhow::Result<()> {
     let mut scenario = Scenario::find(arguments.scenario())?;
+    if scenario.story.is_some() && (arguments.floor || arguments.control_plane_dialect.is_some()) {
+        bail!("a story has neither --floor nor --control-plane-dialect: what is counted depends on what happened");
+    }
     match scenario.story {
         Some(Story::Failover) => failover::run(arguments, recorder, say).await,
         Some(Story::Chain) => chain::run(arguments, recorder, say).await,

@@ -70,7 +70,7 @@ pub(crate) async fn run(
     let cast = Cast::assemble(scenario, arguments).await?;
     say(&cast.setup);
     recorder.describe(&cast.setup);
-    steps::attach(recorder, &cast.main.fleet);
+    steps::attach(recorder, &cast.main.fleet, Some(cast.main.world()));
     if let Some(process) = cast.main.process() {
         recorder.watch(&process)?;
     }

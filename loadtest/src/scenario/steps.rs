@@ -53,12 +53,12 @@ pub(super) fn begin(recorder: &Recorder, say: &mut impl FnMut(&str), what: &str)
     recorder.begin(what, now())
 }
 
-/// Has the record count what a fleet's clients count.
-pub(super) fn attach(recorder: &Recorder, fleet: &Fleet) {
-    let progress = Arc::clone(&fleet.progress);
+/// Has the record count what a fleet's clients count, and what is owed to them, where nobody else shares their world.
+pub(super) fn attach(recorder: &Recorder, fleet: &Fleet, world: Option<&World>) {
+    let (progress, bell) = (Arc::clone(&fleet.progress), world.map(|world| Arc::clone(&world.bell)));
     recorder.attach(fleet.feeds.clone(), move || Fleets {
         clients: u64::from(progress.complete()),
-        current: None,
+        owed: bell.as_ref().map_or(0, |bell| bell.owed()),
     });
 }
 

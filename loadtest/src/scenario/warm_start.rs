@@ -37,7 +37,7 @@ pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut im
     plan.clients = 1;
     let fresh = Fleet::start(&plan, 1)?;
     for fleet in [&old, &fresh] {
-        steps::attach(recorder, fleet);
+        steps::attach(recorder, fleet, None);
     }
     let outcome = play(arguments, [&old, &fresh], &world, address, recorder, say).await;
     recorder.end(now())?;
@@ -59,7 +59,7 @@ async fn play(
     let folder = Folder::new()?;
     let clients = arguments.clients();
     let ledger = world.ledgers().first().context("no resources")?;
-    let control_plane = ControlPlane::start(local(), Arc::clone(world))?;
+    let control_plane = ControlPlane::start(local(), Arc::clone(world), None)?;
     let upstream = control_plane.address;
     let launch = Launch {
         program: arguments.relay_bin.as_deref(),
@@ -103,7 +103,7 @@ async fn play(
     let everybody = clients + 1;
     let _ = ledger.foretell(0, true, everybody, now());
     let _ = ledger.foretell(1, false, everybody, now());
-    let control_plane = ControlPlane::start(upstream, Arc::clone(world))?;
+    let control_plane = ControlPlane::start(upstream, Arc::clone(world), None)?;
     for ((fleet, before), clients) in [old, fresh].into_iter().zip(before).zip([clients, 1]) {
         let wanted = 2 * u64::from(clients);
         let done = || before.since(fleet).named >= wanted;

@@ -49,6 +49,18 @@ fn play(text: &str, clients: u32) {
 fn play_with(text: &str, flags: &Overrides, words: &str) -> Record {
     let mut scenario = Scenario::parse("here", text).unwrap();
     scenario.override_with(flags);
+    let record = record_of(&scenario, words);
+    assert!(record.held(), "{:#?}\n{:#?}", record.assertions, record.breaches);
+    assert!(record.phases.iter().all(|phase| phase.clients > 0));
+    record
+}
+
+/// What is found when it is played.
+fn record_of(scenario: &Scenario, words: &str) -> Record {
+    try_record(scenario, words).unwrap()
+}
+
+fn try_record(scenario: &Scenario, words: &str) -> anyhow::Result<Record> {
     let words = ["distributary-load", "--direct"]
         .into_iter()
         .chain(words.split_whitespace());
@@ -59,12 +71,9 @@ fn play_with(text: &str, flags: &Overrides, words: &str) -> Record {
         .unwrap();
     let recorder = Recorder::new("here", super::now()).unwrap();
     let mut say = |_: &str| {};
-    let played = crate::scenario::play::run(&scenario, &arguments, &recorder, &mut say);
-    runtime.block_on(played).unwrap();
-    let record = recorder.finish(super::now()).unwrap();
-    assert!(record.held(), "{:#?}\n{:#?}", record.assertions, record.breaches);
-    assert!(record.phases.iter().all(|phase| phase.clients > 0));
-    record
+    let played = crate::scenario::play::run(scenario, &arguments, &recorder, &mut say);
+    runtime.block_on(played)?;
+    recorder.finish(super::now())
 }
 
 fn built_in(name: &str) -> &'static str {
@@ -106,7 +115,7 @@ fn a_mixed_fleet_holds() {
     let steady = built_in("steady");
     play(
         &steady.replace("3s }", "100ms }").replace("times: 100", "times: 10"),
-        26,
+        28,
     );
 }
 
@@ -145,4 +154,92 @@ phases:
 ",
         9,
     );
+}
+
+/// Polls and streams side by side: every change is with all of them.
+#[test]
+fn clients_that_poll_hold() {
+    play(
+        "description: Polls.
+world:
+  cds: { count: 9, bytes: 200 }
+  eds: { count: 9, bytes: 500 }
+  lds: { count: 3, bytes: 400 }
+  rds: { count: 3, bytes: 700 }
+clients:
+  count: 6
+  per_connection: 2
+  groups: [{ kind: poller, every: 10ms, weight: 2 }, { kind: envoy }]
+phases:
+  - { name: join, do: { join: {} }, limit: 20s }
+  - { name: clusters, do: { change: { kind: cds, pattern: { burst: 2 }, times: 3 } }, limit: 20s, expect: { delivered_once: true } }
+  - { name: endpoints, do: { change: { kind: eds, pattern: one, times: 3 } }, limit: 20s, expect: { delivered_once: true } }
+  - { name: routes, do: { change: { kind: rds, pattern: full, times: 2 } }, limit: 20s, expect: { delivered_once: true } }
+",
+        6,
+    );
+}
+
+/// Who reads slowly is not waited for, and nobody else notices.
+#[test]
+fn a_slow_reader_keeps_nobody_waiting() {
+    play(
+        "description: Slow.
+world: { cds: { count: 20, bytes: 100KiB } }
+clients: { count: 4, groups: [{ kind: clusters, weight: 3 }, { kind: clusters, reads: 64KiB }] }
+phases:
+  - { name: join, do: { join: {} }, limit: 20s }
+  - { name: changes, do: { change: { kind: cds, pattern: full, times: 3 } }, limit: 20s, expect: { delivered_once: true } }
+",
+        4,
+    );
+}
+
+/// A control plane that knows the state of the world alone.
+#[test]
+fn a_control_plane_may_know_one_dialect() {
+    let flags = Overrides {
+        clients: Some(4),
+        control_plane_dialect: Some(Dialect::Sotw),
+        dialect: Some(Dialect::Sotw),
+        ..Overrides::default()
+    };
+    let text = "description: One dialect.
+world: { cds: { count: 5, bytes: 200 } }
+clients: { count: 4, groups: [{ kind: clusters }] }
+phases: [{ name: join, do: { join: {} }, limit: 10s }]
+";
+    let _ = play_with(text, &flags, "");
+    let mut scenario = Scenario::parse("here", text).unwrap();
+    scenario.override_with(&Overrides {
+        dialect: Some(Dialect::Delta),
+        ..flags
+    });
+    let record = record_of(&scenario, "");
+    assert!(!record.held() && record.breached > 0, "{:#?}", record.assertions);
+}
+
+/// A floor writes the same bytes to everybody: where clients ask for names of their own there is none.
+#[test]
+fn a_floor_is_for_clients_that_ask_for_the_same() {
+    let run = |text: &str| {
+        let mut scenario = Scenario::parse("here", text).unwrap();
+        scenario.override_with(&Overrides {
+            floor: true,
+            ..Overrides::default()
+        });
+        try_record(&scenario, "").unwrap_err().to_string()
+    };
+    let own = "description: Names.
+world: { eds: { count: 9, bytes: 200 } }
+clients: { count: 2, groups: [{ kind: endpoints, names: { count: 2 } }] }
+phases: [{ name: join, do: { join: {} } }]
+";
+    assert!(run(own).contains("same bytes"), "{}", run(own));
+    let mixed = "description: Mixed.
+world: { cds: { count: 9, bytes: 200 } }
+clients: { count: 2, groups: [{ kind: clusters }, { kind: clusters, dialect: sotw }] }
+phases: [{ name: join, do: { join: {} } }]
+";
+    assert!(run(mixed).contains("same bytes"), "{}", run(mixed));
 }
