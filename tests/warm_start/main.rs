@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod circle;
 mod disks;
 mod explained;
 #[path = "../upstream/plane.rs"]

@@ -299,6 +299,13 @@ impl Client {
 }
 
 impl<R: Answer> Stream<R> {
+    /// One more request.
+    pub(crate) fn says<M: Message>(&mut self, request: &M) {
+        self.requests
+            .send_data(message(&request.encode_to_vec()), false)
+            .unwrap();
+    }
+
     async fn message(&mut self) -> R {
         loop {
             if let Some(length) = self.read.get(1..5).map(|mut bytes| bytes.get_u32() as usize)
@@ -330,7 +337,7 @@ impl Delta {
             response_nonce: response.nonce,
             ..Default::default()
         };
-        self.requests.send_data(message(&ack.encode_to_vec()), false).unwrap();
+        self.says(&ack);
         Got {
             versions: response
                 .resources
@@ -362,7 +369,7 @@ impl Sotw {
             version_info: response.version_info.clone(),
             ..Default::default()
         };
-        self.requests.send_data(message(&ack.encode_to_vec()), false).unwrap();
+        self.says(&ack);
         response
     }
 }
