@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use prost::Message;
 use tokio::time::Sleep;
 
 use super::channel::Channel;
 use super::clock::{dice, now};
 use super::failure::Failure;
+use super::inbox::Pieces;
 use super::live::Live;
 use super::status::{Board, Phase};
 use super::target::{Settings, Target};
@@ -31,8 +32,6 @@ pub struct Leg {
     settings: Arc<Settings>,
     backoff: Backoff,
     stage: Stage,
-    /// Whether the last attempt came to nothing, and none to anything since.
-    failing: bool,
     /// Whether another server has stood in since the last stream began.
     superseded: bool,
     /// Since when nothing is wanted of the open stream.
@@ -61,7 +60,6 @@ impl Leg {
             settings,
             backoff: Backoff::default(),
             stage: Stage::Rest,
-            failing: false,
             superseded: false,
             idle: None,
         }
@@ -77,7 +75,7 @@ impl Leg {
                 break;
             };
             any = true;
-            if let Err(failure) = response.and_then(|bytes| self.received(bytes, changes)) {
+            if let Err(failure) = response.and_then(|message| self.received(message, changes)) {
                 self.ended(&failure, changes);
             }
         }
@@ -117,16 +115,16 @@ impl Leg {
         true
     }
 
-    fn received(&mut self, bytes: Bytes, changes: &mut Vec<Changes>) -> Result<(), Failure> {
+    fn received(&mut self, message: Pieces, changes: &mut Vec<Changes>) -> Result<(), Failure> {
         let Stage::Live(live) = &mut self.stage else {
             return Ok(());
         };
         let received = now();
         let (dialect, first) = (live.dialect, !std::mem::replace(&mut live.answered, true));
-        let size = bytes.len();
+        let size = message.remaining();
         let new = match dialect {
-            Dialect::Sotw => self.client.handle_sotw(read_sotw(bytes)?, received),
-            Dialect::Delta => self.client.handle_delta(read_delta(&bytes)?, received),
+            Dialect::Sotw => self.client.handle_sotw(read_sotw(message)?, received),
+            Dialect::Delta => self.client.handle_delta(read_delta(message)?, received),
         };
         self.target.metrics.responses.inc();
         if let Some(Received {
@@ -139,7 +137,6 @@ impl Leg {
         }
         tracing::debug!(server = self.target.uri(), leg = ?self.which, size, "response");
         if first {
-            self.failing = false;
             self.backoff.handle_response();
             self.target.metrics.stream_opened();
             self.board.enter(Phase::Answering, dialect);
@@ -206,10 +203,9 @@ impl Leg {
 
     /// G-02: no connection, or a stream that ended before its first response.
     fn failed(&mut self, failure: &Failure) {
-        if !std::mem::replace(&mut self.failing, true) {
+        if self.board.fail() {
             self.target.metrics.lost.inc();
         }
-        self.board.fail();
         let wait = self.backoff.handle_failure(dice());
         self.target.metrics.failures.inc();
         tracing::warn!(
@@ -292,7 +288,7 @@ impl Talk for Leg {
     fn standing(&self) -> Option<Standing> {
         let standing = match &self.stage {
             Stage::Live(live) if live.answered => Standing::Up,
-            _ if self.failing => Standing::Failing,
+            _ if self.board.failing() => Standing::Failing,
             Stage::Live(_) => Standing::Open,
             Stage::Rest | Stage::Opening(_) | Stage::Waiting(_) => Standing::Trying,
         };

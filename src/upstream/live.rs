@@ -2,23 +2,28 @@
 //!
 //! Owns both directions. Refuses to know what the messages mean.
 
+use std::convert::Infallible;
 use std::error::Error;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use bytes::Bytes;
-use futures_core::Stream;
-use http::uri::PathAndQuery;
-use tonic::client::Grpc;
-use tonic::{Response, Streaming};
+use futures_util::StreamExt as _;
+use http::{Request, Uri, header};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Service as _;
 
-use super::channel::{Channel, Hold};
+use super::channel::{Channel, Hold, Sender};
 use super::clock::now;
-use super::codec::Raw;
 use super::failure::Failure;
-use super::outbox::Outbox;
+use super::inbox::{Inbox, Pieces};
+use super::outbox::{Outbox, Requests};
 use super::target::Settings;
+use crate::wire::message;
 use crate::xds::Dialect;
 
 /// A stream, from its request on.
@@ -35,12 +40,12 @@ pub(super) struct Live {
     _hold: Hold,
 }
 
-type Reply = Result<Response<Streaming<Bytes>>, tonic::Status>;
+type Reply = Result<Inbox, Status>;
 
 enum Inbound {
     /// The server has not begun to answer; many do so only with their first response.
     Asked(Pin<Box<dyn Future<Output = Reply> + Send>>),
-    Flowing(Box<Streaming<Bytes>>),
+    Flowing(Box<Inbox>),
 }
 
 impl Live {
@@ -48,15 +53,11 @@ impl Live {
         let (origin, pulse) = (channel.origin.clone(), channel.pulse.clone());
         let (sender, hold) = channel.split();
         let (outbox, requests) = Outbox::new();
-        let mut grpc = Grpc::with_origin(sender, origin).max_decoding_message_size(settings.upstream_message);
-        let path = PathAndQuery::from_static(match dialect {
+        let path = match dialect {
             Dialect::Sotw => "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
             Dialect::Delta => "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
-        });
-        let ask = async move {
-            grpc.ready().await.map_err(tonic::Status::from_error)?;
-            grpc.streaming(tonic::Request::new(requests), path, Raw).await
         };
+        let ask = ask(sender, uri(origin, path), requests, settings.upstream_message);
         Self {
             dialect,
             opened: now(),
@@ -70,27 +71,27 @@ impl Live {
     }
 
     /// The next response, or why there is none any more.
-    pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Failure>> {
+    pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<Pieces, Failure>> {
         if let Inbound::Asked(reply) = &mut self.inbound {
             match ready!(reply.as_mut().poll(cx)) {
-                Ok(reply) => self.inbound = Inbound::Flowing(Box::new(reply.into_inner())),
+                Ok(inbox) => self.inbound = Inbound::Flowing(Box::new(inbox)),
                 Err(status) => return Poll::Ready(Err(self.failure(status))),
             }
         }
-        let Inbound::Flowing(stream) = &mut self.inbound else {
+        let Inbound::Flowing(inbox) = &mut self.inbound else {
             return Poll::Pending;
         };
-        Poll::Ready(match ready!(Pin::new(&mut **stream).poll_next(cx)) {
-            Some(Ok(bytes)) => {
+        Poll::Ready(match ready!(inbox.poll_next(cx)) {
+            Some(Ok(message)) => {
                 self.last = now();
-                Ok(bytes)
+                Ok(message)
             }
             Some(Err(status)) => Err(self.failure(status)),
             None => Err(Failure::Ended),
         })
     }
 
-    fn failure(&self, status: tonic::Status) -> Failure {
+    fn failure(&self, status: Status) -> Failure {
         // What the server itself says of the stream has no cause; what the transport says may have one in its farewell.
         match self.pulse.farewell().filter(|_| status.source().is_some()) {
             Some(farewell) => Failure::GoneAway(farewell),
@@ -110,4 +111,28 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.outbox.close();
     }
+}
+
+/// Begins a stream. Many servers answer only with their first response.
+async fn ask(mut sender: Sender, uri: Uri, requests: Requests, bytes_max: usize) -> Reply {
+    poll_fn(|cx| sender.poll_ready(cx)).await.map_err(Status::from_error)?;
+    let frames = requests.map(|request| Ok::<_, Infallible>(Frame::data(message(&request))));
+    let mut request = Request::new(Body::new(StreamBody::new(frames)));
+    *request.method_mut() = http::Method::POST;
+    *request.version_mut() = http::Version::HTTP_2;
+    *request.uri_mut() = uri;
+    let headers = request.headers_mut();
+    headers.insert(header::TE, header::HeaderValue::from_static("trailers"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/grpc"),
+    );
+    let response = sender.call(request).await.map_err(Status::from_error)?;
+    Inbox::of(response, bytes_max)
+}
+
+fn uri(origin: Uri, path: &'static str) -> Uri {
+    let mut parts = origin.into_parts();
+    parts.path_and_query = Some(http::uri::PathAndQuery::from_static(path));
+    Uri::from_parts(parts).unwrap_or_default()
 }

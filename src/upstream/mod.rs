@@ -4,11 +4,11 @@
 
 mod channel;
 mod clock;
-mod codec;
 mod connect;
 mod failure;
 mod files;
 mod frames;
+mod inbox;
 mod leg;
 mod live;
 mod outbox;

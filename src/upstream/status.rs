@@ -75,9 +75,17 @@ impl Board {
         }
     }
 
-    /// An attempt came to nothing.
-    pub(super) fn fail(&self) {
-        self.lock().failing_since.get_or_insert_with(now);
+    /// An attempt came to nothing. Whether the one before it did not.
+    pub(super) fn fail(&self) -> bool {
+        let mut status = self.lock();
+        let first = status.failing_since.is_none();
+        status.failing_since.get_or_insert_with(now);
+        first
+    }
+
+    /// Whether the last attempt came to nothing, and none to anything since.
+    pub(super) fn failing(&self) -> bool {
+        self.lock().failing_since.is_some()
     }
 
     pub(super) fn wait(&self, until: Instant, error: Option<String>) {

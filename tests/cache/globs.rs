@@ -98,7 +98,7 @@ impl Source {
             resources,
             ..Default::default()
         };
-        let response = read_delta(&Bytes::from(response.encode_to_vec()));
+        let response = read_delta(Bytes::from(response.encode_to_vec()));
         let changes = response.map(|response| self.client.handle_delta(response, self.now));
         let changes = changes.unwrap_or_default();
         drop(self.view.publish(&changes));

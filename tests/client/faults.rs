@@ -214,7 +214,7 @@ fn a_message_that_is_cut() {
         upstream.hears_bytes(bytes);
         assert_eq!(upstream.sent(), ["eds nack n1"], "cut at {end}");
     }
-    assert!(read_delta(&Bytes::from_static(b"GET / HTTP/1.1\r\n")).is_err());
+    assert!(read_delta(Bytes::from_static(b"GET / HTTP/1.1\r\n")).is_err());
     assert!(read_sotw(Bytes::from_static(b"\xff\xff\xff\xff")).is_err());
 }
 

@@ -113,7 +113,7 @@ impl Upstream {
     }
 
     pub(crate) fn hears_bytes(&mut self, response: Bytes) {
-        let changes = self.client.handle_delta(read_delta(&response).unwrap(), self.now);
+        let changes = self.client.handle_delta(read_delta(response).unwrap(), self.now);
         self.publish(changes);
     }
 

@@ -270,7 +270,7 @@ fn feed(client: &mut Client, bytes: Bytes, now: std::time::Instant) -> Vec<Chang
         Dialect::Sotw => read_sotw(bytes)
             .map(|response| client.handle_sotw(response, now))
             .unwrap_or_default(),
-        Dialect::Delta => read_delta(&bytes)
+        Dialect::Delta => read_delta(bytes)
             .map(|response| client.handle_delta(response, now))
             .unwrap_or_default(),
     }

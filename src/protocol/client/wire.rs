@@ -3,7 +3,7 @@
 //! Owns the cut of a response into its entries, and what can be saved of a damaged one: its type, its nonce and its sound
 //! entries. Refuses to judge them.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
@@ -35,9 +35,9 @@ const NONCE: u32 = 5;
 ///
 /// # Errors
 /// When it is damaged, and not even the type and the nonce can be found.
-pub fn read_sotw(bytes: Bytes) -> Result<DiscoveryResponse, Unreadable> {
-    DiscoveryResponse::decode(bytes.clone()).or_else(|_| {
-        let (head, entries) = cut::<DiscoveryResponse>(&bytes)?;
+pub fn read_sotw(message: impl Buf + Clone) -> Result<DiscoveryResponse, Unreadable> {
+    DiscoveryResponse::decode(message.clone()).or_else(|_| {
+        let (head, entries) = cut::<DiscoveryResponse>(message)?;
         let resources = entries.into_iter().map(|entry| Any::decode(entry).unwrap_or_default());
         Ok(DiscoveryResponse {
             resources: resources.collect(),
@@ -50,25 +50,25 @@ pub fn read_sotw(bytes: Bytes) -> Result<DiscoveryResponse, Unreadable> {
 ///
 /// # Errors
 /// When it is damaged, and not even the type and the nonce can be found.
-pub fn read_delta(bytes: &Bytes) -> Result<DeltaResponse, Unreadable> {
-    let (head, entries) = cut(bytes)?;
+pub fn read_delta(message: impl Buf) -> Result<DeltaResponse, Unreadable> {
+    let (head, entries) = cut(message)?;
     Ok(DeltaResponse { head, entries })
 }
 
 /// All fields but the entries, and the entries. Where the others are damaged, type and nonce are all there is of them, and of
 /// what was lost an empty entry tells, which no response may have.
-fn cut<M: Message + Default>(bytes: &Bytes) -> Result<(M, Vec<Bytes>), Unreadable> {
-    let (mut entries, mut rest) = (Vec::new(), &**bytes);
+fn cut<M: Message + Default>(mut message: impl Buf) -> Result<(M, Vec<Bytes>), Unreadable> {
+    let mut entries = Vec::new();
     let (mut head, mut least) = (BytesMut::new(), BytesMut::new());
     let (mut typed, mut named) = (false, false);
     let mut damage = None;
-    while !rest.is_empty() {
-        match next_field(&mut rest) {
-            Some((RESOURCES, Some(entry))) => entries.push(bytes.slice_ref(entry)),
+    while message.has_remaining() {
+        match next_part(&mut message) {
+            Some((RESOURCES, Some(entry))) => entries.push(entry),
             Some((number, Some(value))) => {
-                put_field(&mut head, number, value);
+                put_field(&mut head, number, &value);
                 if matches!(number, TYPE_URL | NONCE) {
-                    put_field(&mut least, number, value);
+                    put_field(&mut least, number, &value);
                 }
                 typed |= number == TYPE_URL;
                 named |= number == NONCE;
@@ -80,10 +80,10 @@ fn cut<M: Message + Default>(bytes: &Bytes) -> Result<(M, Vec<Bytes>), Unreadabl
             }
         }
     }
-    let mut message = M::decode(head.freeze());
-    if message.is_err() {
+    let mut rest = M::decode(head.freeze());
+    if rest.is_err() {
         damage = Some("what stands beside its resources is damaged");
-        message = M::decode(least.freeze());
+        rest = M::decode(least.freeze());
     }
     match damage {
         Some(damage) if !(typed && named) => return Err(Unreadable(damage)),
@@ -91,11 +91,21 @@ fn cut<M: Message + Default>(bytes: &Bytes) -> Result<(M, Vec<Bytes>), Unreadabl
         None => {}
     }
     let damaged = |_| Unreadable("its type or its nonce is no text");
-    Ok((message.map_err(damaged)?, entries))
+    Ok((rest.map_err(damaged)?, entries))
+}
+
+/// The next field of a message that may be in pieces; see [`next_field`].
+fn next_part(message: &mut impl Buf) -> Option<(u32, Option<Bytes>)> {
+    let (number, wire) = decode_key(message).ok()?;
+    if wire != WireType::LengthDelimited {
+        skip_field(wire, number, message, DecodeContext::default()).ok()?;
+        return Some((number, None));
+    }
+    let len = usize::try_from(decode_varint(message).ok()?).ok()?;
+    (len <= message.remaining()).then(|| (number, Some(message.copy_to_bytes(len))))
 }
 
 /// The next field: its number, and its content unless that is a number; `None` when the message ends in its middle.
-#[inline]
 pub(super) fn next_field<'a>(bytes: &mut &'a [u8]) -> Option<(u32, Option<&'a [u8]>)> {
     let (number, wire) = decode_key(bytes).ok()?;
     if wire != WireType::LengthDelimited {

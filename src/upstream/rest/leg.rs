@@ -103,7 +103,7 @@ impl PollLeg {
     }
 
     fn failed(&mut self, type_url: &TypeUrl, failure: &Failure, changes: &mut Vec<Changes>) {
-        let (answered, failing) = (self.poller.answers(), self.poller.failing());
+        let answered = self.poller.answers();
         // A server that does not have one type may well have the others.
         let alone = matches!(failure, Failure::Refused { status: 400..=499, .. });
         let (wait, lost) = self
@@ -116,8 +116,7 @@ impl PollLeg {
         );
         if !alone {
             self.board.wait(now() + wait, None);
-            self.board.fail();
-            if !failing {
+            if self.board.fail() {
                 self.server.metrics.lost.inc();
             }
             if answered {

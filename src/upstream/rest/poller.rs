@@ -59,12 +59,6 @@ impl Poller {
         self.answers
     }
 
-    /// Whether every poll of late came to nothing.
-    #[must_use]
-    pub const fn failing(&self) -> bool {
-        self.failing
-    }
-
     /// Whether the answer to the last question about this type is waited for. It is not when more is wanted than it asked for.
     #[must_use]
     pub fn awaits(&self, type_url: &TypeUrl) -> bool {
