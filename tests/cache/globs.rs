@@ -26,9 +26,11 @@ use super::*;
 const USUAL: usize = 300_000;
 /// So many in one message of the control plane.
 const AT_ONCE: usize = 10_000;
-/// What one member costs one session at most, in bytes, next to what all sessions have in common: about 115, and what is free
-/// again after the answer was composed.
+/// What one member takes of one session at most, in bytes, next to what all sessions have in common, with what is free again after
+/// the answer was composed.
 const PER_MEMBER: usize = 450;
+/// The same of each of six sessions, which keep 16 of it.
+const KEPT: usize = 70;
 /// What one member costs the view and its upstream machine at most, body and names included.
 const IN_THE_VIEW: usize = 1200;
 /// What a session may take that is refused, however much there is.
@@ -236,7 +238,7 @@ fn in_a_process_of_its_own() {
     println!("view: {view} bytes a member, {:?} in all", begun.elapsed());
     assert!(view < IN_THE_VIEW, "{view} bytes a member in the view");
 
-    let mut sessions = vec![first];
+    let (mut sessions, alone) = (vec![first], resident());
     for (at, dialect) in [Dialect::Delta, Dialect::Sotw].into_iter().enumerate() {
         let (before, begun) = (resident(), start());
         if at > 0 {
@@ -248,6 +250,14 @@ fn in_a_process_of_its_own() {
         // What it took to compose the answer is free, and not all of it has gone back.
         assert!(each < PER_MEMBER, "{each} bytes a member in a {dialect:?} session");
     }
+    // What it took to compose answers is there for the next ones, so that many show what each keeps.
+    for _ in 0..4 {
+        sessions.push(Session::new(&source, Dialect::Delta, 0));
+        sessions.iter_mut().for_each(Session::reads);
+    }
+    let kept = resident().saturating_sub(alone) / sessions.len() / members;
+    println!("{} sessions: {kept} bytes a member in each", sessions.len());
+    assert!(kept < KEPT, "{kept} bytes a member in each session");
     assert!(sessions.iter().all(|session| session.got == members));
 
     source.say(vec![member(members / 2, 2)]);

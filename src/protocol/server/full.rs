@@ -139,7 +139,7 @@ impl Subscription {
                     (_, Some(content)) if *reason == Reason::TimedOut => {
                         drop(named.listed.insert(content.name().clone(), content.clone()));
                     }
-                    (Held::Nothing, _) if self.globs.has_member(name) => {
+                    (Held::Nothing, _) if self.names.has_member(name) => {
                         named.holds.push((name.clone(), Held::Nothing))
                     }
                     (Held::Nothing, _) => {}

@@ -1,6 +1,6 @@
 //! Collections that a client asked for as a whole (C-22): their members are held like names that it asked for.
 //!
-//! Owns which names are wanted only as members. Refuses to know how a member is sent.
+//! Owns which collections are wanted, and what comes into them. Refuses to know how a member is sent.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,10 @@ use crate::xds::{Dialect, Glimpse, Held, Known, Name, Reason, Target};
 
 /// The collections of one type on one stream.
 ///
-/// Every name in `members` is in the table of names, is covered by a collection in `asked`, and is in no other way wanted.
+/// Every member in the table of names is covered by a collection in `asked`, and is in no other way wanted.
 #[derive(Debug, Default)]
 pub(super) struct Globs {
     asked: BTreeSet<Name>,
-    members: BTreeSet<Name>,
     /// Names that may be new members.
     arrivals: BTreeSet<Name>,
     /// Collections of which all members must be looked at.
@@ -52,29 +51,9 @@ impl Globs {
         self.asked.contains(collection)
     }
 
-    /// Whether a name is wanted only as a member.
-    pub(super) fn has_member(&self, name: &Name) -> bool {
-        self.members.contains(name)
-    }
-
-    /// How many names are wanted only as members.
-    pub(super) fn members_len(&self) -> usize {
-        self.members.len()
-    }
-
     /// Whether a collection that was asked for covers the name.
     pub(super) fn covers(&self, name: &Name) -> bool {
         !self.asked.is_empty() && name.collection().is_some_and(|all| self.asked.contains(&all))
-    }
-
-    /// The client asks for a member by itself as well.
-    pub(super) fn promote(&mut self, name: &Name) {
-        self.members.remove(name);
-    }
-
-    /// A name is wanted as a member alone from now on.
-    pub(super) fn take_in(&mut self, name: Name) {
-        self.members.insert(name);
     }
 
     /// Whether answers are owed.
@@ -140,7 +119,7 @@ impl Subscription {
         self.globs.owed.remove(collection);
         self.globs.arrivals.retain(|name| !collection.covers(name));
         let within = self.names.within(collection);
-        let members: Vec<Name> = within.filter(|name| self.globs.has_member(name)).cloned().collect();
+        let members: Vec<Name> = within.filter(|name| self.names.has_member(name)).cloned().collect();
         for name in &members {
             self.forget_member(name);
             self.owed.remove(name);
@@ -151,7 +130,6 @@ impl Subscription {
     }
 
     fn forget_member(&mut self, name: &Name) {
-        self.globs.members.remove(name);
         self.names.remove(name);
         if let Glance::Names(names) = &mut self.dirty {
             names.remove(name);
@@ -160,7 +138,7 @@ impl Subscription {
 
     /// What the client holds under a name from now on, if it asked for it. What left a collection is not in the table any more.
     pub(super) fn note_held(&mut self, name: &Name, held: Held) {
-        if !held.perhaps() && self.globs.has_member(name) {
+        if !held.perhaps() && self.names.has_member(name) {
             self.forget_member(name);
         } else {
             self.names.note(name, held);
@@ -197,7 +175,7 @@ impl Subscription {
         if !self.names.contains(name) {
             self.recall_of(name);
             self.names.set(name.clone(), self.seen.held(name));
-            self.globs.members.insert(name.clone());
+            self.names.mark(name, true);
             self.look_at(name.clone());
         }
         self.names.len() <= room

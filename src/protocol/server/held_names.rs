@@ -14,6 +14,8 @@ use crate::xds::{Baselines, Held, Name, Resource, Version};
 pub(super) struct HeldNames {
     lists: Vec<Vec<Entry>>,
     len: usize,
+    /// How many are wanted only as members of collections.
+    members: usize,
     sum: Version,
 }
 
@@ -22,57 +24,77 @@ pub(super) struct HeldNames {
 pub(super) enum Entry {
     /// The content that has this very name, and so says both. Nearly always it is that.
     Own(Arc<Resource>),
+    /// The same, of a name that is wanted only as a member of a collection.
+    Member(Arc<Resource>),
     /// Anything else.
-    Other(Box<(Name, Held)>),
+    Other(Box<Other>),
+}
+
+/// What the content does not say by itself.
+#[derive(Debug)]
+pub(super) struct Other {
+    name: Name,
+    held: Held,
+    member: bool,
 }
 
 /// The longest list.
 const LIST_MAX: usize = 512;
 
 impl Entry {
-    fn new(name: Name, held: Held) -> Self {
+    fn new(name: Name, held: Held, member: bool) -> Self {
         match held.content().filter(|resource| *resource.name() == name) {
+            Some(resource) if member => Self::Member(resource.clone()),
             Some(resource) => Self::Own(resource.clone()),
-            None => Self::Other(Box::new((name, held))),
+            None => Self::Other(Box::new(Other { name, held, member })),
         }
     }
 
     fn name(&self) -> &Name {
         match self {
-            Self::Own(resource) => resource.name(),
-            Self::Other(other) => &other.0,
+            Self::Own(resource) | Self::Member(resource) => resource.name(),
+            Self::Other(other) => &other.name,
         }
     }
 
     /// What is held.
     pub(super) fn held(&self) -> Held {
         match self {
-            Self::Own(resource) => Held::Content(resource.clone()),
-            Self::Other(other) => other.1.clone(),
+            Self::Own(resource) | Self::Member(resource) => Held::Content(resource.clone()),
+            Self::Other(other) => other.held.clone(),
+        }
+    }
+
+    /// Whether it is wanted only as a member of a collection.
+    pub(super) const fn is_member(&self) -> bool {
+        match self {
+            Self::Own(_) => false,
+            Self::Member(_) => true,
+            Self::Other(other) => other.member,
         }
     }
 
     /// As [`Held::is`].
     pub(super) fn is(&self, version: Version) -> bool {
         match self {
-            Self::Own(resource) => resource.version() == version,
-            Self::Other(other) => other.1.is(version),
+            Self::Own(resource) | Self::Member(resource) => resource.version() == version,
+            Self::Other(other) => other.held.is(version),
         }
     }
 
     /// As [`Held::perhaps`].
     pub(super) fn perhaps(&self) -> bool {
         match self {
-            Self::Own(_) => true,
-            Self::Other(other) => other.1.perhaps(),
+            Self::Own(_) | Self::Member(_) => true,
+            Self::Other(other) => other.held.perhaps(),
         }
     }
 
     /// As [`Held::content`].
     pub(super) fn content(&self) -> Option<&Arc<Resource>> {
         match self {
-            Self::Own(resource) => Some(resource),
-            Self::Other(other) => other.1.content(),
+            Self::Own(resource) | Self::Member(resource) => Some(resource),
+            Self::Other(other) => other.held.content(),
         }
     }
 
@@ -116,19 +138,42 @@ impl HeldNames {
         self.lists.iter().flatten().map(|entry| (entry.name(), entry))
     }
 
+    /// How many names are wanted only as members of collections.
+    pub(super) const fn members_len(&self) -> usize {
+        self.members
+    }
+
+    /// Whether a name is wanted only as a member of a collection.
+    pub(super) fn has_member(&self, name: &Name) -> bool {
+        self.get(name).is_some_and(Entry::is_member)
+    }
+
+    /// From now on a name that is in the table is wanted only as a member of a collection, or for itself.
+    pub(super) fn mark(&mut self, name: &Name, member: bool) {
+        let (list, Ok(at)) = self.place(name.as_str()) else {
+            return;
+        };
+        let Some(place) = self.lists.get_mut(list).and_then(|list| list.get_mut(at)) else {
+            return;
+        };
+        self.members = self.members + usize::from(member) - usize::from(place.is_member());
+        *place = Entry::new(place.name().clone(), place.held(), member);
+    }
+
     /// Adds a name, or notes what the client holds under it now.
     pub(super) fn set(&mut self, name: Name, held: Held) {
         let (list, at) = self.place(name.as_str());
-        let entry = Entry::new(name, held);
+        let place = at
+            .ok()
+            .and_then(|at| self.lists.get_mut(list).and_then(|list| list.get_mut(at)));
+        let entry = Entry::new(name, held, place.as_ref().is_some_and(|place| place.is_member()));
         self.sum = self.sum.plus(entry.version());
-        match at {
-            Ok(at) => {
-                if let Some(place) = self.lists.get_mut(list).and_then(|list| list.get_mut(at)) {
-                    self.sum = self.sum.minus(place.version());
-                    *place = entry;
-                }
+        match (place, at) {
+            (Some(place), _) => {
+                self.sum = self.sum.minus(place.version());
+                *place = entry;
             }
-            Err(at) => self.insert(list, at, entry),
+            (None, Ok(at) | Err(at)) => self.insert(list, at, entry),
         }
     }
 
@@ -142,7 +187,7 @@ impl HeldNames {
     /// Keeps no bodies of what the client holds.
     pub(super) fn lighten(&mut self, baselines: &Baselines) {
         for entry in self.lists.iter_mut().flatten() {
-            *entry = Entry::new(entry.name().clone(), baselines.held(&entry.held()));
+            *entry = Entry::new(entry.name().clone(), baselines.held(&entry.held()), entry.is_member());
         }
     }
 
@@ -158,6 +203,7 @@ impl HeldNames {
             list.shrink_to_fit();
         }
         self.len -= 1;
+        self.members -= usize::from(entry.is_member());
         self.sum = self.sum.minus(entry.version());
         Some(entry.held())
     }
@@ -221,10 +267,15 @@ mod tests {
                 } else {
                     let version = Version::from_bits(u128::from(step) << 60);
                     names.set(name.clone(), Held::Version(version));
-                    naive.insert(name, version);
+                    naive.insert(name.clone(), version);
+                }
+                if step % 3 == 0 {
+                    names.mark(&name, step % 2 == 0);
                 }
             }
             assert_eq!(names.len(), naive.len());
+            let members = naive.keys().filter(|name| names.has_member(name)).count();
+            assert!(members > 0 && members == names.members_len());
             assert!(names.iter().map(|(name, _)| name).eq(naive.keys()));
             assert!(
                 naive
@@ -237,7 +288,7 @@ mod tests {
             assert_eq!(names.name("xdstp://a/t/"), None);
             assert!(!names.contains(&some));
             naive.keys().for_each(|name| drop(names.remove(name)));
-            assert!(names.is_empty() && names.lists.is_empty());
+            assert!(names.is_empty() && names.lists.is_empty() && names.members_len() == 0);
         }
     }
 }

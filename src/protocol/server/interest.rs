@@ -54,7 +54,7 @@ impl Subscription {
 
     /// Whether the client asked for the name itself.
     pub(super) fn asks(&self, name: &Name) -> bool {
-        self.globs.contains(name) || self.names.contains(name) && !self.globs.has_member(name)
+        self.globs.contains(name) || self.names.get(name).is_some_and(|entry| !entry.is_member())
     }
 
     /// All names that the client asked for.
@@ -64,9 +64,9 @@ impl Subscription {
 
     /// Those of them that are no collections. K-21: who asked for collections alone has none, however many members there are.
     pub(super) fn single_names(&self) -> impl Iterator<Item = (&Name, &Entry)> {
-        let any = self.names.len() > self.globs.members_len();
+        let any = self.names.len() > self.names.members_len();
         let all = any.then(|| self.names.iter()).into_iter().flatten();
-        all.filter(|(name, _)| !self.globs.has_member(name))
+        all.filter(|(_, entry)| !entry.is_member())
     }
 
     /// The client asks once more for what it has asked for: it must be answered.
@@ -98,7 +98,7 @@ impl Subscription {
         } else if self.globs.covers(name) {
             // Whoever has several reasons to hold a name does not know whether one is left, until we say so.
             self.owed.insert(name.clone());
-            self.globs.take_in(name.clone());
+            self.names.mark(name, true);
             self.want(Target::Name(name.clone()), false);
         } else {
             self.drop_name(name);
@@ -106,7 +106,7 @@ impl Subscription {
     }
 
     fn add_name(&mut self, name: Name, held: Held) {
-        self.globs.promote(&name);
+        self.names.mark(&name, false);
         self.owed.insert(name.clone());
         self.want(Target::Name(name.clone()), true);
         self.names.set(name, held);

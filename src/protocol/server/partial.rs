@@ -211,7 +211,7 @@ impl Subscription {
             | Current::Unwanted
             | Current::Uncovered => {}
             Current::Known(Known::Absent(_)) if !held.perhaps() || self.dialect == Dialect::Sotw => {
-                if self.globs.has_member(name) {
+                if self.names.has_member(name) {
                     plan.holds.push((name.clone(), Held::Nothing));
                 }
             }

@@ -189,8 +189,8 @@ impl Subscription {
                 Some(_) | None => Held::Unknown,
             };
             if self.globs.covers(&name) && !self.names.contains(&name) {
-                self.globs.take_in(name.clone());
                 self.names.set(name.clone(), held);
+                self.names.mark(&name, true);
                 self.look_at(name);
                 continue;
             }
