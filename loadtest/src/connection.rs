@@ -59,6 +59,8 @@ pub(crate) type Fault = (usize, Violation);
 
 /// So many connections come from one address of this machine: a pair of addresses has no more ports.
 const CONNECTIONS_PER_ADDRESS: u32 = 8000;
+/// What the kernel reads for a client that does not.
+const RECEIVED_BYTES_MIN: u32 = 32 * 1024;
 const SCRATCH_BYTES: usize = 256 * 1024;
 
 impl Shared {
@@ -71,9 +73,9 @@ impl Shared {
 }
 
 impl Connection {
-    /// Connection number `number`, to the target.
-    pub(crate) async fn open(target: &Target, number: u32, shared: Rc<Shared>) -> Result<Self, Violation> {
-        let socket = connect(target.server, number).await?;
+    /// Connection number `number`, to the target. Where the clients stop reading, the kernel is not to read in their place.
+    pub(crate) async fn open(target: &Target, number: u32, stops: bool, shared: Rc<Shared>) -> Result<Self, Violation> {
+        let socket = connect(target.server, number, stops.then_some(RECEIVED_BYTES_MIN)).await?;
         socket.set_nodelay(true)?;
         let io = match &target.tls {
             None => Io::Plain(socket),
@@ -255,13 +257,18 @@ pub(crate) fn deadline(clients: &[Rc<RefCell<Client>>]) -> Option<Instant> {
 }
 
 /// From one of several addresses of this machine, if that is where the server is.
-async fn connect(server: SocketAddr, number: u32) -> std::io::Result<TcpStream> {
-    let block = u8::try_from(number / CONNECTIONS_PER_ADDRESS).unwrap_or(u8::MAX - 1);
-    if !matches!(server.ip(), IpAddr::V4(address) if address.is_loopback()) || block == 0 {
-        return TcpStream::connect(server).await;
+async fn connect(server: SocketAddr, number: u32, received: Option<u32>) -> std::io::Result<TcpStream> {
+    let socket = match server.ip() {
+        IpAddr::V4(_) => TcpSocket::new_v4()?,
+        IpAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    if let Some(received) = received {
+        socket.set_recv_buffer_size(received)?;
     }
-    let socket = TcpSocket::new_v4()?;
-    socket.bind((Ipv4Addr::new(127, 0, 0, block + 1), 0).into())?;
+    let block = u8::try_from(number / CONNECTIONS_PER_ADDRESS).unwrap_or(u8::MAX - 1);
+    if matches!(server.ip(), IpAddr::V4(address) if address.is_loopback()) && block > 0 {
+        socket.bind((Ipv4Addr::new(127, 0, 0, block + 1), 0).into())?;
+    }
     socket.connect(server).await
 }
 

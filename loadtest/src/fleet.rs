@@ -178,6 +178,12 @@ impl Plan {
         u32::try_from(numbers.filter(|it| it.behaviour.flaps.is_none()).count()).unwrap_or(u32::MAX)
     }
 
+    /// How many clients misbehave.
+    pub(crate) fn unsteady(&self) -> u32 {
+        let profiles = (0..self.clients).filter_map(|number| self.crew.profile(number));
+        u32::try_from(profiles.filter(|it| !it.behaviour.is_steady()).count()).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn connections(&self) -> u32 {
         self.clients.div_ceil(self.per_connection.max(1))
     }

@@ -88,7 +88,11 @@ impl Life {
         let begun = now();
         let mut connection = {
             let _permit = self.connecting.acquire().await;
-            match Connection::open(&self.plan.target, self.number, Rc::clone(&self.shared)).await {
+            let stops = self
+                .clients
+                .iter()
+                .any(|client| client.borrow().profile.behaviour.stops());
+            match Connection::open(&self.plan.target, self.number, stops, Rc::clone(&self.shared)).await {
                 Ok(connection) => connection,
                 Err(violation) => return End::Fault((0, violation)),
             }

@@ -6,7 +6,7 @@
 //! - [`fleet`], [`life`], [`connection`], [`http2`], [`tls`]: who connects, and how
 //! - [`client`], [`wire`]: who asks for it, and checks it
 //! - [`record`], [`tally`]: what is measured while it is done, to be read by programs too
-//! - [`relay`], [`process`], [`scrape`]: the child under test, and what can be seen of it from outside
+//! - [`relay`], [`process`], [`sockets`], [`scrape`]: the child under test, and what can be seen of it from outside
 
 mod arguments;
 mod client;
@@ -29,6 +29,7 @@ mod report;
 mod scenario;
 mod scrape;
 mod shape;
+mod sockets;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -100,10 +100,14 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
+    /// Whether it does not read all that it is sent as soon as it can.
+    pub(crate) const fn stops(&self) -> bool {
+        self.stalls || self.reads.is_some()
+    }
+
     /// Whether the client gets everything in time, so that somebody may wait for it.
     pub(crate) const fn is_steady(&self) -> bool {
-        let reads = !self.stalls && self.reads.is_none();
-        matches!(self.acks, Acks::Yes | Acks::Late(_)) && reads && self.flaps.is_none()
+        matches!(self.acks, Acks::Yes | Acks::Late(_)) && !self.stops() && self.flaps.is_none()
     }
 }
 

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::phase::{Expect, Figure};
-use super::play::{Past, Play, Rounds};
+use super::past::{Past, Rounds};
+use super::phase::{Expect, Figure, Stalled};
+use super::play::Play;
 use crate::record::{Claim, Quantity, Recorder, Relation, TOOL_SHARE_MAX, Unit, Verdict, counter, float};
+use crate::sockets;
 
 /// Writes down what rounds cost as multiples of the floor's.
 pub(super) fn ratios(recorder: &Recorder, rounds: &Rounds) {
@@ -199,6 +201,9 @@ fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> an
             false,
         );
     }
+    if let Some(expected) = &expect.each_stalled {
+        stalled(expected, past, play, bar)?;
+    }
     let percent = past.phase.percent(relay.cpu_ms);
     let text = "the relay's part of one processor";
     bar.below(text, (percent, Unit::Percent), expect.relay_cpu_percent_below, false);
@@ -228,6 +233,32 @@ fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> an
             false,
         );
     }
+    Ok(())
+}
+
+/// What clients that misbehave cost, each.
+fn stalled(expected: &Stalled, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> anyhow::Result<()> {
+    let plan = &play.cast.main.plan;
+    let clients = f64::from(plan.unsteady().max(1));
+    let before = play.past.iter().find(|it| it.phase.name == expected.since);
+    let before = before.context("no such phase")?;
+    let resident = |past: &Past| float(past.phase.relay.unwrap_or_default().resident_bytes);
+    let calm = past.calm_bytes.zip(before.calm_bytes);
+    let calm = calm.map_or(0.0, |(now, then)| float(now) - float(then));
+    let added = (resident(past) - resident(before) - calm.max(0.0)) / clients;
+    let text = format!("memory per stalled client beyond that of phase `{}`", expected.since);
+    let bound = float(expected.process.0);
+    bar.claim(&text, (added, Unit::Bytes), Relation::AtMost, bound, false);
+    let kernel = sockets::bytes_at(plan.target.server.port())?;
+    let most = kernel.last().map_or(f64::NAN, |bytes| float(*bytes));
+    let text = "memory of the kernel for the connection that has most";
+    bar.claim(
+        text,
+        (most, Unit::Bytes),
+        Relation::AtMost,
+        float(expected.kernel.0),
+        false,
+    );
     Ok(())
 }
 

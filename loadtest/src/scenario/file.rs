@@ -308,7 +308,9 @@ impl Scenario {
                 bail!("there are two phases `{}`", phase.name);
             }
             let named = phase.expect.compared.iter().map(|it| &it.to);
-            for other in named.chain(phase.expect.memory_grows_at_most.iter().map(|it| &it.since)) {
+            let grown = phase.expect.memory_grows_at_most.iter().map(|it| &it.since);
+            let stalled = phase.expect.each_stalled.iter().map(|it| &it.since);
+            for other in named.chain(grown).chain(stalled) {
                 if !before().any(|name| name == other) {
                     bail!(
                         "phase `{}` is compared to `{other}`, which is no phase before it",

@@ -116,6 +116,8 @@ pub(crate) struct Expect {
     pub(crate) memory_per_client_below: Option<Size>,
     /// Beyond what it was at the end of another phase, for each client.
     pub(crate) memory_grows_at_most: Option<Grown>,
+    /// For each client that misbehaves.
+    pub(crate) each_stalled: Option<Stalled>,
     pub(crate) relay_cpu_percent_below: Option<f64>,
     pub(crate) messages_at_most: Option<u64>,
     pub(crate) resources_at_most: Option<u64>,
@@ -133,6 +135,16 @@ pub(crate) struct Expect {
 pub(crate) struct Grown {
     pub(crate) since: String,
     pub(crate) per_client: Size,
+}
+
+/// What clients that misbehave may cost: the relay's memory beyond what it was at the end of another phase, and beyond what that
+/// of a relay without them has grown; and the kernel's, for the connection that has most.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Stalled {
+    pub(crate) since: String,
+    pub(crate) process: Size,
+    pub(crate) kernel: Size,
 }
 
 /// A figure of this phase as a multiple of that of another.

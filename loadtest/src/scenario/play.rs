@@ -7,14 +7,15 @@ use anyhow::{Context as _, bail};
 use tokio::time::{sleep, sleep_until};
 
 use super::cast::Cast;
-use super::contender::{Contender, Round, Server};
+use super::contender::{Contender, Server};
 use super::file::Scenario;
+use super::past::{Past, Rounds};
 use super::phase::{Act, Change, Part, Pattern, PhaseShape, Reconnect, Remove};
 use super::{expect, now, steps};
 use crate::arguments::Arguments;
 use crate::fleet::Order;
 use crate::ledger::What;
-use crate::record::{Phase, Recorder, Schedule, counter, float};
+use crate::record::{Recorder, Schedule, counter, float};
 use crate::scrape::Metrics;
 
 /// A scenario that is being played.
@@ -33,25 +34,6 @@ pub(super) struct Play<'a> {
     based: bool,
     /// What the relay had counted when the phase began.
     metrics: Metrics,
-}
-
-/// A phase that is over.
-pub(super) struct Past {
-    pub(super) phase: Phase,
-    pub(super) rounds: Rounds,
-    pub(super) upstream_streams: u64,
-    pub(super) upstream_bytes: u64,
-    pub(super) changes: u32,
-    /// How many deliveries there must be.
-    pub(super) wanted: u64,
-}
-
-/// What the rounds of a phase cost: the server in question, the floor, and the calm one.
-#[derive(Debug, Default)]
-pub(super) struct Rounds {
-    pub(super) main: Vec<Round>,
-    pub(super) floor: Vec<Round>,
-    pub(super) calm: Vec<Round>,
 }
 
 /// Spreads the changes over the resources.
@@ -188,6 +170,11 @@ impl Play<'_> {
             upstream_bytes,
             changes,
             wanted,
+            calm_bytes: self
+                .cast
+                .calm
+                .as_ref()
+                .and_then(|calm| calm.process()?.resident_bytes().ok()),
         };
         let held = expect::check(&shape.expect, &past, self);
         self.past.push(past);
