@@ -8,6 +8,7 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::kind::{Dialect, Kind};
+use crate::place::{Place, Trust};
 use crate::report::Outputs;
 
 /// Simulates a fleet of xDS clients, checks every response they get, and measures the server.
@@ -48,12 +49,20 @@ pub(crate) struct Arguments {
     /// Start this program as the relay instead of the built-in one; it gets the arguments of `distributary serve`.
     #[arg(long, global = true, value_name = "PATH", conflicts_with_all = ["server", "direct"])]
     pub(crate) relay_bin: Option<PathBuf>,
-    /// Use a server that already runs; with --control-plane its upstream is there, without it is what it is.
-    #[arg(long, global = true, value_name = "ADDR", conflicts_with = "direct")]
-    pub(crate) server: Option<SocketAddr>,
-    /// A control plane of your own, `host:port`, in the place of the built-in one: what its resources are is learned as they come.
-    #[arg(long, global = true, value_name = "ADDR", conflicts_with_all = ["server", "control_plane"])]
-    pub(crate) upstream: Option<SocketAddr>,
+    /// Use a server that already runs, `host:port` or `https://host:port`; with --control-plane its upstream is there, without it is
+    /// what it is.
+    #[arg(long, global = true, value_name = "PLACE", conflicts_with = "direct")]
+    pub(crate) server: Option<Place>,
+    /// A control plane of your own, `host:port` or `https://host:port`, in the place of the built-in one: what its resources are is
+    /// learned as they come.
+    #[arg(long, global = true, value_name = "PLACE", conflicts_with_all = ["server", "control_plane"])]
+    pub(crate) upstream: Option<Place>,
+    #[command(flatten)]
+    pub(crate) trust: Trust,
+    /// With --server or --upstream: what clients ask for that ask by name, as often as there are names; default: what a client
+    /// finds that asks for everything.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) name: Vec<String>,
     /// Run a bare server of the same bytes beside the relay, so that figures are multiples of what the sockets cost.
     #[arg(long, global = true)]
     pub(crate) floor: bool,

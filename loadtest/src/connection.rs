@@ -25,7 +25,7 @@ use crate::violation::Violation;
 pub(crate) struct Connection {
     io: Io,
     http2: Http2,
-    authority: String,
+    authority: Arc<str>,
     /// What the streams are, in the order in which they were opened.
     streams: Vec<(usize, usize)>,
     written: usize,
@@ -51,7 +51,17 @@ pub(crate) enum Io {
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) server: SocketAddr,
+    /// What requests call it.
+    pub(crate) authority: Arc<str>,
     pub(crate) tls: Option<Arc<Secure>>,
+}
+
+impl Target {
+    /// A server of this machine.
+    pub(crate) fn local(server: SocketAddr, tls: Option<Arc<Secure>>) -> Self {
+        let authority = server.to_string().into();
+        Self { server, authority, tls }
+    }
 }
 
 /// What broke, and which of the clients saw it.
@@ -84,7 +94,7 @@ impl Connection {
         Ok(Self {
             io,
             http2: Http2::new(),
-            authority: target.server.to_string(),
+            authority: Arc::clone(&target.authority),
             streams: Vec::new(),
             written: 0,
             pause: None,

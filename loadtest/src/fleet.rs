@@ -132,6 +132,11 @@ impl Crew {
         script
     }
 
+    /// Everything that clients are like.
+    pub(crate) fn profiles(&self) -> impl Iterator<Item = &Arc<Profile>> {
+        self.0.iter().map(|(_, profile)| profile)
+    }
+
     /// What client `number` is like: the groups take turns, so that each part of the fleet is a mixture.
     pub(crate) fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
         let sum: u32 = self.0.iter().map(|(weight, _)| *weight).sum();

@@ -13,7 +13,6 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::kind::Kind;
 use crate::shape::{Body, canonical};
-use crate::violation::text;
 use crate::world;
 use learning::Learned;
 
@@ -200,8 +199,8 @@ impl Ledger {
     }
 
     /// How many resources there are, but for the extras, which come after them.
-    pub(crate) const fn len(&self) -> u32 {
-        self.len
+    pub(crate) fn len(&self) -> u32 {
+        self.learned().map_or(self.len, |learned| learned.count())
     }
 
     /// How many there are with the extras.
@@ -211,10 +210,8 @@ impl Ledger {
 
     /// The name of a resource.
     pub(crate) fn name(&self, index: u32) -> String {
-        if let Some(learned) = &self.learned {
-            let learned = learned.read().unwrap_or_else(PoisonError::into_inner);
-            let name = usize::try_from(index).ok().and_then(|index| learned.names.get(index));
-            return name.map_or_else(String::new, |name| text(name));
+        if let Some(learned) = self.learned() {
+            return learned.name(index);
         }
         format!("{}{index:07}", self.prefix)
     }
@@ -222,12 +219,7 @@ impl Ledger {
     /// The resource with this name.
     pub(crate) fn index(&self, name: &[u8]) -> Option<u32> {
         if let Some(learned) = &self.learned {
-            let known = learned
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .indexes
-                .get(name)
-                .copied();
+            let known = self.learned().and_then(|learned| learned.index(name));
             return known.or_else(|| learned.write().unwrap_or_else(PoisonError::into_inner).add(name));
         }
         let digits = name.strip_prefix(self.prefix.as_bytes())?;

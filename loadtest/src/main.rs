@@ -3,6 +3,7 @@
 //!
 //! - [`arguments`], [`scenario`], [`report`]: what is asked for, what is done, what was found
 //! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: what there is to know, and who serves it
+//! - [`place`]: servers that run already
 //! - [`fleet`], [`life`], [`connection`], [`http2`], [`tls`]: who connects, and how
 //! - [`client`], [`wire`]: who asks for it, and checks it
 //! - [`record`], [`tally`]: what is measured while it is done, to be read by programs too
@@ -20,6 +21,7 @@ mod http2;
 mod kind;
 mod ledger;
 mod life;
+mod place;
 mod process;
 mod progress;
 mod record;

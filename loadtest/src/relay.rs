@@ -52,8 +52,8 @@ pub(crate) struct Launch<'a> {
 /// What a relay is told of its control planes.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// There is one.
-    Upstream(SocketAddr),
+    /// There is one, with this URI.
+    Upstream(String),
     /// The text of a configuration file.
     Config(String),
 }
@@ -85,7 +85,7 @@ impl Relay {
             command.args(["--listen", &address.to_string()]);
         }
         match &launch.source {
-            Source::Upstream(upstream) => command.args(["--upstream", &format!("http://{upstream}")]),
+            Source::Upstream(upstream) => command.args(["--upstream", upstream]),
             Source::Config(_) => command.args(["--config", "/dev/stdin"]),
         };
         // What the user's shell says to a relay of his own is not meant for this one.

@@ -9,12 +9,21 @@ use anyhow::Context as _;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::folder::Folder;
+
+/// What somebody shows of himself, in files of PEM.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity<'a> {
+    pub(crate) certificate: &'a Path,
+    pub(crate) key: &'a Path,
+}
 
 /// How clients secure their connections.
 pub(crate) struct Secure {
@@ -31,17 +40,23 @@ impl std::fmt::Debug for Secure {
 }
 
 impl Secure {
-    /// Trusts the certificates in a file of PEM, which speak of `name`.
-    pub(crate) fn new(ca: &Path, name: &str, resumes: bool) -> anyhow::Result<Arc<Self>> {
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(ca)? {
-            roots.add(certificate)?;
-        }
+    /// Trusts the certificates in a file of PEM, or those that the system trusts, where they speak of `name`.
+    pub(crate) fn new(
+        ca: Option<&Path>,
+        name: &str,
+        shows: Option<Identity<'_>>,
+        resumes: bool,
+    ) -> anyhow::Result<Arc<Self>> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let builder = match ca {
+            Some(ca) => builder.with_root_certificates(roots(ca)?),
+            None => builder.with_platform_verifier()?,
+        };
+        let mut config = match shows {
+            None => builder.with_no_client_auth(),
+            Some(identity) => builder.with_client_auth_cert(certificates(identity.certificate)?, key(identity.key)?)?,
+        };
         config.alpn_protocols = vec![b"h2".to_vec()];
         config.resumption = if resumes {
             Resumption::in_memory_sessions(SESSIONS_MAX)
@@ -70,22 +85,41 @@ fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
         .with_context(read)
 }
 
-/// The other side, for the floor.
-pub(crate) fn acceptor(chain: &Path, key: &Path) -> anyhow::Result<tokio_rustls::TlsAcceptor> {
-    let key = PrivateKeyDer::from_pem_file(key).with_context(|| format!("cannot read {}", key.display()))?;
+fn roots(file: &Path) -> anyhow::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(file)? {
+        roots.add(certificate)?;
+    }
+    Ok(roots)
+}
+
+fn key(file: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_file(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+/// The other side, for the floor; where `clients` is given they must show a certificate that one of those signed.
+pub(crate) fn acceptor(shows: Identity<'_>, clients: Option<&Path>) -> anyhow::Result<tokio_rustls::TlsAcceptor> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(certificates(chain)?, key)?;
+    let builder =
+        rustls::ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(file) => {
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(file)?), provider);
+            builder.with_client_cert_verifier(verifier.build()?)
+        }
+    };
+    let mut config = builder.with_single_cert(certificates(shows.certificate)?, key(shows.key)?)?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(tokio_rustls::TlsAcceptor::from(Arc::new(config)))
 }
 
-/// A certificate and its key in files that go when this does.
+/// Certificates and their keys in files that go when this does.
 pub(crate) struct Papers {
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
+    /// What clients show, where they must.
+    client: Option<(PathBuf, PathBuf)>,
     _folder: Folder,
 }
 
@@ -93,24 +127,54 @@ impl Papers {
     /// Whom the certificate speaks of.
     pub(crate) const NAME: &'static str = "relay.test";
 
-    pub(crate) fn new() -> anyhow::Result<Self> {
-        let made = rcgen::generate_simple_self_signed([Self::NAME.to_owned()])?;
+    pub(crate) fn new(clients: bool) -> anyhow::Result<Self> {
         let folder = Folder::new()?;
-        let (certificate, key) = (folder.0.join("certificate.pem"), folder.0.join("key.pem"));
-        std::fs::write(&certificate, made.cert.pem())?;
-        std::fs::write(&key, made.signing_key.serialize_pem())?;
+        let make = |name: &str| -> anyhow::Result<(PathBuf, PathBuf)> {
+            let made = rcgen::generate_simple_self_signed([name.to_owned()])?;
+            let files = (
+                folder.0.join(format!("{name}.pem")),
+                folder.0.join(format!("{name}.key")),
+            );
+            std::fs::write(&files.0, made.cert.pem())?;
+            std::fs::write(&files.1, made.signing_key.serialize_pem())?;
+            Ok(files)
+        };
+        let (certificate, key) = make(Self::NAME)?;
         Ok(Self {
             certificate,
             key,
+            client: clients.then(|| make("client.test")).transpose()?,
             _folder: folder,
         })
+    }
+
+    /// What the server shows.
+    pub(crate) fn identity(&self) -> Identity<'_> {
+        let (certificate, key) = (&self.certificate, &self.key);
+        Identity { certificate, key }
+    }
+
+    /// Whom clients must be signed by, where they must show something.
+    pub(crate) fn client_ca(&self) -> Option<&Path> {
+        self.client.as_ref().map(|(certificate, _)| certificate.as_path())
+    }
+
+    /// How clients connect.
+    pub(crate) fn secure(&self, resumes: bool) -> anyhow::Result<Arc<Secure>> {
+        let shows = self.client.as_ref();
+        let shows = shows.map(|(certificate, key)| Identity { certificate, key });
+        Secure::new(Some(&self.certificate), Self::NAME, shows, resumes)
     }
 
     /// A relay's listener with them, as its configuration has it.
     pub(crate) fn listener(&self, address: SocketAddr) -> String {
         let (certificate, key) = (self.certificate.display(), self.key.display());
+        let clients = self
+            .client_ca()
+            .map(|file| format!(", client_ca: '{}'", file.display()));
         format!(
-            "listeners:\n  - address: '{address}'\n    tls: {{ certificate: '{certificate}', private_key: '{key}' }}\n"
+            "listeners:\n  - address: '{address}'\n    tls: {{ certificate: '{certificate}', private_key: '{key}'{} }}\n",
+            clients.unwrap_or_default()
         )
     }
 }

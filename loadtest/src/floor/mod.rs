@@ -60,7 +60,8 @@ impl Floor {
             .arg(address.to_string())
             .stdin(Stdio::piped());
         if let Some(papers) = papers {
-            command.arg(&papers.certificate).arg(&papers.key);
+            let shows = papers.identity();
+            command.arg(shows.certificate).arg(shows.key).args(papers.client_ca());
         }
         let mut child = command.spawn().context("cannot start the floor")?;
         let input = child.stdin.take().context("the floor has no input")?;

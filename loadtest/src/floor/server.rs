@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::Read as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use super::{AFTER, PUSH};
-use crate::tls;
+use crate::tls::{self, Identity};
 
 /// The hidden first argument: be the floor.
 pub(crate) const ENTRY: &str = "be-the-floor";
@@ -54,7 +54,13 @@ fn serve(args: &[OsString]) -> anyhow::Result<()> {
     let address: SocketAddr = args.first().and_then(|it| it.to_str()).context("no address")?.parse()?;
     let acceptor = match args.get(1).zip(args.get(2)) {
         None => None,
-        Some((certificate, key)) => Some(tls::acceptor(&PathBuf::from(certificate), &PathBuf::from(key))?),
+        Some((certificate, key)) => {
+            let (certificate, key) = (Path::new(certificate), Path::new(key));
+            Some(tls::acceptor(
+                Identity { certificate, key },
+                args.get(3).map(Path::new),
+            )?)
+        }
     };
     let script = Arc::<Script>::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -11,12 +11,13 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{Bell, Content, Ledger};
 use crate::kind::Kind;
 use crate::references;
+use crate::violation::text;
 
 /// Names of resources as they came.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
-    pub(super) names: Vec<Box<[u8]>>,
-    pub(super) indexes: BTreeMap<Box<[u8]>, u32>,
+    names: Vec<Box<[u8]>>,
+    indexes: BTreeMap<Box<[u8]>, u32>,
 }
 
 /// So many resources of a type can be learned.
@@ -36,6 +37,11 @@ impl Ledger {
             log: Mutex::default(),
             bell,
         }
+    }
+
+    pub(super) fn learned(&self) -> Option<RwLockReadGuard<'_, Learned>> {
+        let learned = self.learned.as_ref()?;
+        Some(learned.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) const fn is_learning(&self) -> bool {
@@ -94,6 +100,19 @@ impl Ledger {
 }
 
 impl Learned {
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.names.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn name(&self, index: u32) -> String {
+        let name = usize::try_from(index).ok().and_then(|index| self.names.get(index));
+        name.map_or_else(String::new, |name| text(name))
+    }
+
+    pub(super) fn index(&self, name: &[u8]) -> Option<u32> {
+        self.indexes.get(name).copied()
+    }
+
     pub(super) fn add(&mut self, name: &[u8]) -> Option<u32> {
         let next = u32::try_from(self.names.len())
             .ok()

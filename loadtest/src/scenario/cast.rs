@@ -1,13 +1,13 @@
 //! From what a scenario says of its clients to what they are: groups become profiles, and the parts are put on the stage.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::contender::{Contender, Manner, Origin, Server, world};
+use super::contender::{Contender, Manner, Origin, Server, Upstream, world};
 use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
+use super::scout::scout;
 use super::{FILES_BESIDES, local};
 use crate::arguments::Arguments;
 use crate::client::profile::{Acks, Behaviour, Delay, Interest, Names, Profile};
@@ -37,23 +37,29 @@ struct Stage<'a> {
     arguments: &'a Arguments,
     papers: Option<&'a Papers>,
     secure: Option<Arc<Secure>>,
+    resumes: bool,
 }
 
 impl Cast {
     pub(super) async fn assemble(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Self> {
+        arguments
+            .trust
+            .check(arguments.server.as_ref().or(arguments.upstream.as_ref()))?;
         let shares = 1 + u64::from(scenario.floor) + u64::from(scenario.calm) + u64::from(arguments.direct);
         let connections = u64::from(scenario.clients.count.div_ceil(scenario.clients.per_connection.max(1)));
         process::raise_open_files(connections * shares + FILES_BESIDES)?;
-        let papers = scenario.tls.map(|_| Papers::new()).transpose()?;
-        let secure = match (&papers, scenario.tls) {
-            (Some(papers), Some(tls)) => Some(Secure::new(&papers.certificate, Papers::NAME, tls.resumes)?),
-            _ => None,
-        };
+        let resumes = scenario.tls.is_none_or(|tls| tls.resumes);
+        let papers = scenario
+            .tls
+            .map(|tls| Papers::new(tls.client_certificates))
+            .transpose()?;
+        let secure = papers.as_ref().map(|papers| papers.secure(resumes)).transpose()?;
         let stage = Stage {
             scenario,
             arguments,
             papers: papers.as_ref(),
             secure,
+            resumes,
         };
         let everybody = stage.crew(|_| true)?;
         let foreign = arguments.upstream.is_some() || (arguments.server.is_some() && arguments.control_plane.is_none());
@@ -64,6 +70,11 @@ impl Cast {
         };
         let setup = setup(scenario, &main_world, arguments);
         let main = stage.relay(main_world, everybody.clone(), true).await?;
+        if foreign {
+            scout(&main.plan, &arguments.name).await?;
+        } else if !arguments.name.is_empty() {
+            bail!("--name is for --server and --upstream: the built-in control plane's names are its own");
+        }
         let floor = match scenario.floor && !foreign {
             true => Some(stage.floor(everybody).await?),
             false => None,
@@ -111,13 +122,24 @@ impl Stage<'_> {
             )?),
         };
         let own = control_plane.as_ref().map(|control_plane| control_plane.address);
-        let upstream = arguments.upstream.filter(|_| main).or(own);
-        let mut secure = self.secure.clone();
-        let (address, server) = if let Some(server) = arguments.server.filter(|_| main) {
-            (server, Server::Other)
-        } else if arguments.direct {
-            secure = None;
-            (upstream.context("there is no control plane")?, Server::Other)
+        let mut upstream = own.map(|own| Upstream {
+            uri: format!("http://{own}"),
+            credentials: None,
+        });
+        if let Some(place) = arguments.upstream.as_ref().filter(|_| main) {
+            upstream = Some(Upstream {
+                uri: place.uri(),
+                credentials: arguments.trust.credentials(),
+            });
+        }
+        let other = arguments
+            .server
+            .as_ref()
+            .or(arguments.upstream.as_ref().filter(|_| arguments.direct));
+        let (target, server) = if let Some(place) = other.filter(|_| main) {
+            (place.target(&arguments.trust, self.resumes).await?, Server::Other)
+        } else if let Some(own) = own.filter(|_| arguments.direct) {
+            (Target::local(own, None), Server::Other)
         } else {
             let address = free_address()?;
             let mut manner = Manner {
@@ -129,18 +151,19 @@ impl Stage<'_> {
                 manner.config.push_str(&papers.listener(address));
                 manner.listens = true;
             }
-            let upstream = upstream.context("there is no control plane")?;
+            let upstream = upstream.as_ref().context("there is no control plane")?;
             let relay = Some(manner.start(arguments, address, upstream).await?);
-            (address, Server::Relay { relay, manner })
+            let target = Target::local(address, self.secure.clone());
+            (target, Server::Relay { relay, manner })
         };
-        let mut plan = self.plan(address, world, crew, secure);
+        let mut plan = self.plan(target, world, crew);
         if !main {
             plan.clients = self.steady();
         }
         let origin = Origin {
             control_plane,
             dialect: scenario.control_plane.dialect,
-            address: upstream,
+            upstream,
         };
         Contender::new(plan, arguments.threads, server, origin)
     }
@@ -153,13 +176,13 @@ impl Stage<'_> {
         let profile = crew.profile(0).cloned().context("there are no clients")?;
         let script = crew.first_requests(&world);
         let floor = Floor::start(&world, &profile, script, self.papers).await?;
-        let plan = self.plan(floor.address, world, crew, self.secure.clone());
+        let plan = self.plan(Target::local(floor.address, self.secure.clone()), world, crew);
         Contender::new(plan, self.arguments.threads, Server::Floor(floor), Origin::default())
     }
 
-    fn plan(&self, server: SocketAddr, world: Arc<World>, crew: Crew, tls: Option<Arc<Secure>>) -> Plan {
+    fn plan(&self, target: Target, world: Arc<World>, crew: Crew) -> Plan {
         Plan {
-            target: Target { server, tls },
+            target,
             clients: self.scenario.clients.count,
             per_connection: self.scenario.clients.per_connection.max(1),
             world,
@@ -181,8 +204,8 @@ impl Stage<'_> {
 
 fn setup(scenario: &Scenario, world: &World, arguments: &Arguments) -> String {
     let (resources, bytes) = world.size();
-    let through = match (arguments.server, arguments.direct) {
-        (Some(server), _) => format!("at {server}"),
+    let through = match (&arguments.server, arguments.direct) {
+        (Some(server), _) => format!("at {}", server.uri()),
         (None, true) => "at the control plane itself".to_owned(),
         (None, false) => "at a relay".to_owned(),
     };

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use tokio::time::sleep_until;
 
 use super::steps::{self, Sent};
-use super::{alone, local, now, prepare};
+use super::{alone, local, now, open};
 use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::fleet::{Fleet, Plan};
@@ -35,14 +35,7 @@ const LOOP_WATCHED: Duration = Duration::from_secs(3);
 
 /// Plays it.
 pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
-    prepare(arguments, 2)?;
-    recorder.describe(&format!(
-        "{} clients at each of two relays, one above the other (delta ADS, {} resources of {} bytes)",
-        arguments.clients(),
-        arguments.resources,
-        arguments.bytes
-    ));
-    let world = alone(arguments);
+    let world = open(arguments, recorder, 2, "at each of two relays, one above the other")?;
     let ledger = world.ledgers().first().context("no resources")?;
     let control_plane = ControlPlane::start(local(), Arc::clone(&world), None)?;
     let upper = Hop::start(arguments, "the upper relay", control_plane.address, ledger).await?;
@@ -163,7 +156,7 @@ async fn circle(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<()
         program: arguments.relay_bin.as_deref(),
         listen: Some(listen),
         listens: false,
-        source: Source::Upstream(upstream),
+        source: Source::Upstream(format!("http://{upstream}")),
         quiet: true,
     };
     let relays = [
@@ -238,7 +231,7 @@ impl Hop {
             program: arguments.relay_bin.as_deref(),
             listen: Some(self.address),
             listens: false,
-            source: Source::Upstream(self.upstream),
+            source: Source::Upstream(format!("http://{}", self.upstream)),
             quiet: true,
         })
         .await

@@ -32,8 +32,7 @@ pub(super) struct Contender {
     control_plane_address: Option<SocketAddr>,
     /// The only dialect that it knows.
     control_plane_dialect: Option<Dialect>,
-    /// Where the relay finds its control plane.
-    upstream: Option<SocketAddr>,
+    upstream: Option<Upstream>,
     demand: BTreeMap<Kind, Vec<u32>>,
     total: Tally,
 }
@@ -67,8 +66,15 @@ pub(super) struct Origin {
     pub(super) control_plane: Option<ControlPlane>,
     /// The only dialect that it knows.
     pub(super) dialect: Option<Dialect>,
-    /// Where the relay finds it, if there is a relay.
-    pub(super) address: Option<SocketAddr>,
+    pub(super) upstream: Option<Upstream>,
+}
+
+/// Where a relay finds its control plane.
+#[derive(Clone, Debug)]
+pub(super) struct Upstream {
+    pub(super) uri: String,
+    /// As a relay's configuration has them.
+    pub(super) credentials: Option<String>,
 }
 
 /// Acknowledgements are given so long to be read before a round is over.
@@ -84,7 +90,7 @@ impl Contender {
             control_plane_address: control_plane.as_ref().map(|control_plane| control_plane.address),
             control_plane,
             control_plane_dialect: origin.dialect,
-            upstream: origin.address,
+            upstream: origin.upstream,
             demand: BTreeMap::new(),
             total: Tally::new()?,
         })
@@ -227,13 +233,13 @@ impl Contender {
     /// Ends the relay and starts it at the same address.
     pub(super) async fn restart_relay(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
         let address = self.plan.target.server;
-        let upstream = self.upstream;
+        let upstream = self.upstream.clone();
         let Server::Relay { relay, manner } = &mut self.server else {
             bail!("there is no relay to restart");
         };
         *relay = None;
         let upstream = upstream.context("there is no control plane")?;
-        *relay = Some(manner.start(arguments, address, upstream).await?);
+        *relay = Some(manner.start(arguments, address, &upstream).await?);
         Ok(())
     }
 
@@ -273,12 +279,14 @@ impl Manner {
         &self,
         arguments: &Arguments,
         address: SocketAddr,
-        upstream: SocketAddr,
+        upstream: &Upstream,
     ) -> anyhow::Result<Relay> {
-        let source = if self.config.is_empty() {
-            Source::Upstream(upstream)
+        let Upstream { uri, credentials } = upstream;
+        let source = if self.config.is_empty() && credentials.is_none() {
+            Source::Upstream(uri.clone())
         } else {
-            let upstream = format!("upstream:\n  xds_servers: [{{ server_uri: 'http://{upstream}' }}]\n");
+            let credentials = credentials.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
+            let upstream = format!("upstream:\n  xds_servers: [{{ server_uri: '{uri}'{credentials} }}]\n");
             Source::Config(format!("{upstream}{}\n", self.config))
         };
         Relay::start(&Launch {

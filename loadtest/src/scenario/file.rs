@@ -81,6 +81,9 @@ pub(crate) struct RelayShape {
 pub(crate) struct TlsShape {
     #[serde(default = "yes")]
     pub(crate) resumes: bool,
+    /// Whether clients must show a certificate.
+    #[serde(default)]
+    pub(crate) client_certificates: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -230,6 +233,7 @@ built_in!(
     "slow-clients",
     "nack-storm",
     "m-of-n",
+    "certificates",
     "growth",
 );
 

@@ -10,6 +10,7 @@ mod past;
 mod phase;
 pub(crate) mod play;
 mod quantities;
+mod scout;
 mod steps;
 mod warm_start;
 
@@ -49,6 +50,19 @@ pub(crate) async fn play(
             play::run(&scenario, arguments, recorder, say).await
         }
     }
+}
+
+/// The opening of a story with one type of resources: what is simulated in one sentence, room for so many connections of every
+/// client, and the world.
+fn open(arguments: &Arguments, recorder: &Recorder, connections: u64, parts: &str) -> anyhow::Result<Arc<World>> {
+    prepare(arguments, connections)?;
+    recorder.describe(&format!(
+        "{} clients {parts} (delta ADS, {} resources of {} bytes)",
+        arguments.clients(),
+        arguments.resources,
+        arguments.bytes
+    ));
+    Ok(alone(arguments))
 }
 
 /// Room for so many connections of every client.

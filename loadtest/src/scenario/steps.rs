@@ -72,7 +72,7 @@ pub(super) fn judge(recorder: &Recorder, story: &str, outcome: anyhow::Result<()
 /// A plan for a fleet that speaks delta.
 pub(super) fn plan(arguments: &Arguments, server: SocketAddr, ledger: &Arc<Ledger>) -> Plan {
     Plan {
-        target: Target { server, tls: None },
+        target: Target::local(server, None),
         clients: arguments.clients(),
         per_connection: 1,
         world: World::of(Arc::clone(ledger)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::steps::{self, Sent};
-use super::{alone, local, now, prepare};
+use super::{local, now, open};
 use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::fleet::Fleet;
@@ -22,14 +22,7 @@ const STREAMS: &str = "distributary_streams";
 
 /// Plays it.
 pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
-    prepare(arguments, 1)?;
-    recorder.describe(&format!(
-        "{} clients (delta ADS, {} resources of {} bytes), a relay with snapshots",
-        arguments.clients(),
-        arguments.resources,
-        arguments.bytes
-    ));
-    let world = alone(arguments);
+    let world = open(arguments, recorder, 1, "at a relay with snapshots")?;
     let address = free_address()?;
     let mut plan = steps::plan(arguments, address, world.ledgers().first().context("no resources")?);
     plan.crew = plan.crew.returning();

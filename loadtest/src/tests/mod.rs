@@ -1,5 +1,6 @@
 //! That the reader reads however the bytes arrive, and that the checker finds every fault.
 
+mod places;
 mod polls;
 mod record;
 mod scenarios;

@@ -55,15 +55,13 @@ fn play_with(text: &str, flags: &Overrides, words: &str) -> Record {
     record
 }
 
-/// What is found when it is played.
+/// What is found when it is played at the control plane itself.
 fn record_of(scenario: &Scenario, words: &str) -> Record {
-    try_record(scenario, words).unwrap()
+    try_record(scenario, &format!("--direct {words}")).unwrap()
 }
 
-fn try_record(scenario: &Scenario, words: &str) -> anyhow::Result<Record> {
-    let words = ["distributary-load", "--direct"]
-        .into_iter()
-        .chain(words.split_whitespace());
+pub(super) fn try_record(scenario: &Scenario, words: &str) -> anyhow::Result<Record> {
+    let words = ["distributary-load"].into_iter().chain(words.split_whitespace());
     let arguments = <crate::arguments::Arguments as clap::Parser>::parse_from(words);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -228,7 +226,7 @@ fn a_floor_is_for_clients_that_ask_for_the_same() {
             floor: true,
             ..Overrides::default()
         });
-        try_record(&scenario, "").unwrap_err().to_string()
+        try_record(&scenario, "--direct").unwrap_err().to_string()
     };
     let own = "description: Names.
 world: { eds: { count: 9, bytes: 200 } }

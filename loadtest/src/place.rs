@@ -1,0 +1,131 @@
+//! Where a server is, as people write it: `host:port`, `http://host:port` or `https://host:port`; and whom clients trust there.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use http::uri::Authority;
+
+use crate::connection::Target;
+use crate::tls::{Identity, Secure};
+
+/// A server that this program did not start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) secure: bool,
+    authority: Authority,
+}
+
+/// Whom to trust behind `https://`, and what to show there.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Trust {
+    /// Behind https://: trust certificates that one of these signed (PEM); default: what the system trusts.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Behind https://: the certificate that clients show (PEM).
+    #[arg(long, global = true, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+    /// Behind https://: whom the server's certificate must speak of; default: the host that is connected to.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fault = || format!("expected host:port, http://host:port or https://host:port, not `{text}`");
+        let (secure, rest) = match text.split_once("://") {
+            None => (false, text),
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            Some(_) => return Err(fault()),
+        };
+        let authority: Authority = rest.parse().map_err(|_| fault())?;
+        match authority.port_u16() {
+            Some(_) => Ok(Self { secure, authority }),
+            None => Err(fault()),
+        }
+    }
+}
+
+impl Place {
+    /// As a relay's configuration has it.
+    pub(crate) fn uri(&self) -> String {
+        format!("{}://{}", if self.secure { "https" } else { "http" }, self.authority)
+    }
+
+    /// Where clients connect to.
+    pub(crate) async fn target(&self, trust: &Trust, resumes: bool) -> anyhow::Result<Target> {
+        let unknown = || format!("cannot find {}", self.authority);
+        let mut found = tokio::net::lookup_host(self.authority.as_str())
+            .await
+            .with_context(unknown)?;
+        let server: SocketAddr = found.next().with_context(unknown)?;
+        let tls = match self.secure {
+            false => None,
+            true => {
+                let host = self.authority.host().trim_matches(['[', ']']);
+                let name = trust.server_name.as_deref().unwrap_or(host);
+                Some(Secure::new(trust.ca.as_deref(), name, trust.identity(), resumes)?)
+            }
+        };
+        Ok(Target {
+            server,
+            authority: Arc::from(self.authority.as_str()),
+            tls,
+        })
+    }
+}
+
+impl Trust {
+    /// It means nothing without TLS.
+    pub(crate) fn check(&self, place: Option<&Place>) -> anyhow::Result<()> {
+        let given = self.ca.is_some() || self.cert.is_some() || self.server_name.is_some();
+        if given && !place.is_some_and(|place| place.secure) {
+            bail!("--ca, --cert, --key and --server-name are for a --server or --upstream at https://");
+        }
+        Ok(())
+    }
+
+    fn identity(&self) -> Option<Identity<'_>> {
+        let (certificate, key) = (self.cert.as_deref()?, self.key.as_deref()?);
+        Some(Identity { certificate, key })
+    }
+
+    /// The same for a relay's control plane, as its configuration has it; nothing where the URI says it all.
+    pub(crate) fn credentials(&self) -> Option<String> {
+        let files = [
+            ("ca_certificate_file", &self.ca),
+            ("certificate_file", &self.cert),
+            ("private_key_file", &self.key),
+        ];
+        let given = files
+            .iter()
+            .filter_map(|(key, file)| Some(format!("{key}: '{}'", file.as_ref()?.display())));
+        let given: Vec<_> = given.collect();
+        (!given.is_empty()).then(|| format!("channel_creds: [{{ type: tls, config: {{ {} }} }}]", given.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_written_in_three_ways() {
+        let read = |text: &str| text.parse::<Place>().map(|place| place.uri());
+        assert_eq!(read("127.0.0.1:80").unwrap(), "http://127.0.0.1:80");
+        assert_eq!(read("http://cp.test:80").unwrap(), "http://cp.test:80");
+        assert_eq!(read("https://[::1]:443").unwrap(), "https://[::1]:443");
+        for wrong in ["cp.test", "ftp://cp.test:1", "https://", "a b:1", "://a:1"] {
+            assert!(read(wrong).unwrap_err().contains("expected host:port"), "{wrong}");
+        }
+    }
+}

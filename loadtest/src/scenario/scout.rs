@@ -1,0 +1,83 @@
+//! What there is to ask for by name where the control plane is not this program's: names that are given, or those that a client
+//! finds which asks for everything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::time::{sleep, timeout};
+
+use crate::client::profile::{Behaviour, Interest, Profile};
+use crate::fleet::{Crew, Fleet, Plan};
+use crate::kind::Kind;
+
+/// So long it may take to find what there is, and so long after the last of it nothing more is expected.
+const SEARCH_MAX: Duration = Duration::from_secs(20);
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Has the plan's world know the names that its clients may ask for.
+pub(super) async fn scout(plan: &Plan, given: &[String]) -> anyhow::Result<()> {
+    let by_name = |interest: &Interest| matches!(interest, Interest::Names(_) | Interest::Demand(..));
+    let interests = plan.crew.profiles().flat_map(|profile| &profile.interests);
+    let ledgers = interests.filter(|(_, interest)| by_name(interest));
+    let ledgers: Vec<_> = ledgers.filter_map(|(kind, _)| plan.world.ledger(*kind)).collect();
+    if ledgers.is_empty() {
+        return Ok(());
+    }
+    for ledger in &ledgers {
+        given.iter().for_each(|name| _ = ledger.index(name.as_bytes()));
+    }
+    if given.is_empty() {
+        search(plan).await?;
+    }
+    match ledgers.iter().find(|ledger| ledger.len() == 0) {
+        Some(ledger) => bail!(
+            "who asks for everything is told of no {}, and others are to ask for them by name: say which with --name",
+            ledger.kind().word()
+        ),
+        None => Ok(()),
+    }
+}
+
+/// One client that asks for everything, and for what that leads to.
+async fn search(plan: &Plan) -> anyhow::Result<()> {
+    let like = plan.crew.profile(0).context("there are no clients")?;
+    let profile = Profile {
+        dialect: like.dialect,
+        aggregated: like.aggregated,
+        apart: None,
+        interests: vec![
+            (Kind::Cds, Interest::All),
+            (Kind::Eds, Interest::Follow),
+            (Kind::Lds, Interest::All),
+            (Kind::Rds, Interest::Follow),
+        ],
+        polls: like.polls,
+        behaviour: Behaviour::default(),
+    };
+    let plan = Plan {
+        clients: 1,
+        per_connection: 1,
+        crew: Crew::of(profile),
+        ..plan.clone()
+    };
+    let fleet = Fleet::start(&plan, 1)?;
+    let progress = Arc::clone(&fleet.progress);
+    fleet.admit(1);
+    let quiet = async {
+        let mut before = None;
+        while before != Some(progress.messages()) || progress.messages() == 0 {
+            before = Some(progress.messages());
+            sleep(QUIET).await;
+            if let Some(breach) = progress.violations().first() {
+                bail!("who looked what there is to ask for by name saw: {}", breach.what);
+            }
+        }
+        Ok(())
+    };
+    let found = timeout(SEARCH_MAX, quiet).await;
+    fleet.stop()?;
+    found.with_context(|| {
+        format!("who asks for everything is told nothing within {SEARCH_MAX:?}; say names with --name")
+    })?
+}
