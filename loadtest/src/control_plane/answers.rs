@@ -63,7 +63,7 @@ impl Answers {
     pub(crate) fn delta(ledger: &Ledger, indexes: Vec<u32>, generation: usize) -> Vec<Bytes> {
         let mut messages = Vec::new();
         let mut message = DeltaDiscoveryResponse {
-            system_version_info: generation.to_string(),
+            system_version_info: version(generation),
             type_url: ledger.kind().type_url().to_owned(),
             ..DeltaDiscoveryResponse::default()
         };
@@ -77,7 +77,7 @@ impl Answers {
             };
             size += body.len();
             message.resources.push(Resource {
-                version: format!("v{serial}"),
+                version: version(serial),
                 resource: Some(any(ledger, body)),
                 name,
                 ..Resource::default()
@@ -105,6 +105,11 @@ impl Answers {
         };
         Bytes::from(message.encode_to_vec())
     }
+}
+
+/// As long as hashes of contents, which is what most control planes have.
+fn version(number: impl std::fmt::LowerHex) -> String {
+    format!("{number:032x}")
 }
 
 fn any(ledger: &Ledger, body: Bytes) -> Any {

@@ -118,7 +118,7 @@ impl Floor {
         let push = self.pushes.fetch_add(1, Ordering::Relaxed);
         let mut message = match self.dialect {
             Dialect::Delta => Answers::delta(ledger, indexes, 0).concat(),
-            Dialect::Sotw => Answers::sotw(ledger, indexes, &format!("f{push}")).to_vec(),
+            Dialect::Sotw => Answers::sotw(ledger, indexes, &format!("{push:032x}")).to_vec(),
         };
         // As long as a relay's.
         prost::encoding::string::encode(5, &format!("floor-{push:010}"), &mut message);

@@ -207,6 +207,22 @@ fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> an
     let percent = past.phase.percent(relay.cpu_ms);
     let text = "the relay's part of one processor";
     bar.below(text, (percent, Unit::Percent), expect.relay_cpu_percent_below, false);
+    traffic(expect, past, bar);
+    if let Some(streams) = expect.upstream_streams {
+        let measured = (float(past.upstream_streams), Unit::Count);
+        bar.claim(
+            "streams at the control plane",
+            measured,
+            Relation::Exactly,
+            float(streams),
+            false,
+        );
+    }
+    Ok(())
+}
+
+/// What was said.
+fn traffic(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     let counted = |name| past.phase.counter(name);
     let sent = (counted(counter::RESPONSES), Unit::Count);
     bar.below("messages to clients", sent, expect.messages_at_most.map(float), false);
@@ -220,20 +236,9 @@ fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> an
     bar.below(
         "bytes to clients",
         (counted(counter::BYTES), Unit::Bytes),
-        size(expect.bytes_at_most),
+        expect.bytes_at_most.map(|bytes| float(bytes.0)),
         false,
     );
-    if let Some(streams) = expect.upstream_streams {
-        let measured = (float(past.upstream_streams), Unit::Count);
-        bar.claim(
-            "streams at the control plane",
-            measured,
-            Relation::Exactly,
-            float(streams),
-            false,
-        );
-    }
-    Ok(())
 }
 
 /// What clients that misbehave cost, each.
