@@ -221,19 +221,9 @@ pub(super) fn wake(wakers: Wakers) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    use crate::cache::woken::tests::Count;
 
     fn names(count: usize) -> Vec<Name> {
         (0..count).map(|n| Name::from(format!("n{n}"))).collect()
@@ -244,7 +234,7 @@ mod tests {
         let (bell, eds) = (Bell::default(), TypeUrl::new("a.B"));
         let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
         let [reader, writer] = counts.clone().map(Waker::from);
-        let woken = || counts.each_ref().map(|count| count.0.load(Ordering::Relaxed));
+        let woken = || counts.each_ref().map(|count| count.wakes());
         assert!(
             bell.poll(Driver::Reader, &mut Context::from_waker(&reader))
                 .is_pending()
@@ -317,7 +307,7 @@ mod tests {
             assert!(bell.poll(Driver::Writer, &mut Context::from_waker(&waker)).is_ready());
             assert_eq!(bell.take(), []);
         }
-        assert_eq!(count.0.load(Ordering::Relaxed), 2);
+        assert_eq!(count.wakes(), 2);
         assert!(bell.is_dismissed());
     }
 }

@@ -33,15 +33,22 @@ impl Drop for Woken {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
     use super::*;
 
+    /// Counts wakes.
     #[derive(Default)]
-    struct Count(AtomicUsize);
+    pub(in crate::cache) struct Count(AtomicUsize);
+
+    impl Count {
+        pub(in crate::cache) fn wakes(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
 
     impl Wake for Count {
         fn wake(self: Arc<Self>) {
@@ -53,7 +60,7 @@ mod tests {
     fn some_at_a_time_and_in_the_end_all() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());
-        let woken = || count.0.load(Ordering::Relaxed);
+        let woken = || count.wakes();
         let mut all = Woken::new(vec![waker; 3 * AT_ONCE]);
         assert_eq!(woken(), 0);
         assert!(all.wake_some());

@@ -1,6 +1,6 @@
 //! The files of a listener's TLS: which keys are read, and what is said of files that cannot be used.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use distributary::config::{Identity, ListenerTls};
 use distributary::tls;
@@ -8,28 +8,7 @@ use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize, date_time_ymd,
 };
 
-/// Files of one test, gone when it is over.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("distributary-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn put(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
+use crate::folder::Folder;
 
 fn params() -> CertificateParams {
     CertificateParams::new(["relay".to_owned()]).unwrap()

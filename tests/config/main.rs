@@ -9,6 +9,7 @@
 
 mod bootstrap;
 mod certificates;
+mod folder;
 mod stories;
 
 use std::path::{Path, PathBuf};

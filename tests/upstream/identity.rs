@@ -9,31 +9,9 @@ use distributary::config::{Credentials, Endpoint, Grpc, Identity, Tls};
 use distributary::upstream::Phase;
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 
+use crate::folder::Folder;
 use crate::reaching::{tls_plane, tls_plane_for};
 use crate::{EDS, Relay, delta};
-
-/// Files that are gone after the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("distributary-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn put(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn certified() -> CertifiedKey<KeyPair> {
     generate_simple_self_signed(["localhost".to_owned()]).unwrap()
@@ -135,7 +113,7 @@ async fn a_token_with_every_call() {
 
     std::fs::remove_file(&path).unwrap();
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        at(port, &mut plan.server, folder.0.join("ca.pem"), None);
+        at(port, &mut plan.server, path.with_file_name("ca.pem"), None);
         plan.server.token = Some(path.clone());
     });
     let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;

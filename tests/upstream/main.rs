@@ -11,6 +11,8 @@ mod answers;
 mod apart;
 mod dialects;
 mod endings;
+#[path = "../config/folder.rs"]
+mod folder;
 mod identity;
 mod plane;
 mod pollers;
