@@ -253,6 +253,13 @@ impl Origin {
                 Some(truth) => {
                     let expiry = slot.and_then(|slot| slot.named.expiry(truth.resource.name()));
                     updates.extend(update(truth, false, known, expiry, now));
+                    // What the name meant before is said to be gone in the same message.
+                    if let Some(Known::Present(before)) = known
+                        && before.name() != truth.resource.name()
+                        && self.find(type_url, before.name()).is_none()
+                    {
+                        updates.push(Update::Forget(before.name().clone()));
+                    }
                 }
                 None => updates.extend(self.missing(type_url, name, known, *since, now)),
             }

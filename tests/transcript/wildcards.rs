@@ -303,3 +303,38 @@ fn nothing_is_said_to_who_wants_nothing() {
         ",
     );
 }
+
+/// C-20, K-05: of two that answer to one alias who asked by it gets the one that its wildcard covers, and the other in its place.
+#[test]
+fn an_alias_of_two() {
+    both(
+        "
+        origin put cds y@1:aka=a, put cds x@2:aka=a:aside
+        client subscribe cds * a
+        client <- cds sotw [y@1] | delta [y@1:aka=a]
+        client ack
+        origin put cds x@3:aka=a:aside
+        nothing
+        origin put cds y@4:aka=a
+        client <- cds sotw [y@4] | delta [y@4:aka=a]
+        client ack
+        origin drop cds y
+        client <- cds sotw [x@3] | delta [x@3:aka=a] -[y]
+        client ack
+        ",
+    );
+}
+
+/// C-20: the same without a wildcard.
+#[test]
+fn an_alias_of_another() {
+    delta(
+        "
+        origin put eds y@1:aka=a
+        client subscribe eds a
+        client <- eds [y@1:aka=a], ack
+        origin drop eds y, put eds x@2:aka=a
+        client <- eds [x@2:aka=a] -[y], ack
+        ",
+    );
+}

@@ -90,7 +90,7 @@ impl Subscription {
         for resource in all {
             // C-11: all that the wildcard covers is sent again, also what the client has asked for by name.
             if self.again {
-                self.plan_content(resource.name(), resource, plan);
+                self.plan_content(resource.name(), resource, slot, plan);
             } else if self.names.contains(resource.name()) || held(resource) {
                 continue;
             } else {
@@ -125,8 +125,9 @@ impl Subscription {
             .names
             .iter()
             .filter_map(|(asked, held)| Some((asked, held.content()?.name())));
+        // Where the other name means something else now, nothing but this says that what it meant has gone.
         let by_alias: BTreeSet<&Name> = held
-            .filter(|(asked, name)| asked != name)
+            .filter(|(asked, name)| asked != name && slot.resource(asked).is_none())
             .map(|(_, name)| name)
             .collect();
         let called = self.names.iter().filter_map(|(asked, _)| slot.resource(asked));
@@ -175,7 +176,7 @@ impl Subscription {
             Current::Unknown => return,
             Current::Unwanted => {}
             Current::Known(Known::Present(resource)) => {
-                self.plan_content(name, resource, plan);
+                self.plan_content(name, resource, slot, plan);
                 plan.put(self.item(resource, slot, allowed.now));
             }
             // K-16: that nobody answered in time is no ground to take away what a client holds.
@@ -192,12 +193,12 @@ impl Subscription {
         match self.current(name, slot) {
             Current::Known(Known::Present(resource)) if self.refuses(resource) => {}
             Current::Known(Known::Present(resource)) if !held.is(resource.version()) => {
-                self.plan_content(name, resource, plan);
+                self.plan_content(name, resource, slot, plan);
                 plan.put(self.item(resource, slot, allowed.now));
             }
             // E-09: only the resource itself says that nothing is wrong with it any more.
             Current::Known(Known::Present(resource)) if self.is_absolved(name, slot) => {
-                self.plan_content(name, resource, plan);
+                self.plan_content(name, resource, slot, plan);
                 plan.put(self.item(resource, slot, allowed.now));
             }
             Current::Known(Known::Present(resource)) => {
@@ -223,24 +224,27 @@ impl Subscription {
     }
 
     /// Notes what the client holds once it has this content, under every name that it asked for it by (C-20).
-    fn plan_content(&self, name: &Name, resource: &Arc<Resource>, plan: &mut Plan) {
+    fn plan_content(&self, name: &Name, resource: &Arc<Resource>, slot: Glimpse<'_>, plan: &mut Plan) {
         plan.since = oldest(plan.since, Some(resource.received()));
         let others = std::iter::once(resource.name()).chain(resource.aliases());
         let others = others.filter(|other| *other != name && self.names.contains(other));
         for name in std::iter::once(name).chain(others) {
+            if self
+                .held(name)
+                .content()
+                .is_some_and(|held| held.name() != resource.name())
+            {
+                self.plan_former(name, slot, plan);
+            }
             plan.holds.push((name.clone(), Held::Content(resource.clone())));
         }
     }
 
-    fn plan_removal(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
-        if self.dialect == Dialect::Sotw {
-            return;
-        }
-        if self.names.get(name).is_some_and(|held| !held.perhaps()) {
-            plan.missing.insert(name.clone());
-        }
-        // C-20: who asked by an alias holds the resource under its own name.
+    /// C-20: who asked by an alias holds the resource under its own name: that goes when the alias means nothing more, or
+    /// something else.
+    fn plan_former(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
         if let Some(content) = self.held(name).content()
+            && self.dialect == Dialect::Delta
             && content.name() != name
             && matches!(
                 self.current(content.name(), slot),
@@ -253,6 +257,16 @@ impl Subscription {
         {
             plan.removed.insert(content.name().clone());
         }
+    }
+
+    fn plan_removal(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
+        if self.dialect == Dialect::Sotw {
+            return;
+        }
+        if self.names.get(name).is_some_and(|held| !held.perhaps()) {
+            plan.missing.insert(name.clone());
+        }
+        self.plan_former(name, slot, plan);
         plan.removed.insert(name.clone());
         plan.holds.push((name.clone(), Held::Nothing));
     }
