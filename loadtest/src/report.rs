@@ -8,6 +8,7 @@ mod grid;
 mod growth;
 mod live;
 mod page;
+mod picture;
 mod plot;
 mod scale;
 mod table;
@@ -37,8 +38,11 @@ pub(crate) struct Outputs {
     /// Write a page with plots to this file; it needs no other file and no network.
     #[arg(long, global = true, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the plots of a fleet that grows to this file, as one picture.
+    #[arg(long, global = true, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Run nothing: show the records of two runs side by side (with `--html`, as a page too).
-    #[arg(long, global = true, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["json", "csv"])]
+    #[arg(long, global = true, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["json", "csv", "svg"])]
     pub(crate) compare: Vec<PathBuf>,
 }
 
@@ -54,6 +58,9 @@ impl Outputs {
         }
         if let Some(file) = &self.html {
             write(file, &page::page(record))?;
+        }
+        if let Some(file) = &self.svg {
+            write(file, &picture::picture(record)?)?;
         }
         write!(std::io::stdout().lock(), "\n{}", table::table(record)).context("cannot write the table")
     }

@@ -9,7 +9,7 @@ use super::plot::Plot;
 use super::{charts, growth, table};
 use crate::record::Record;
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 
 /// The page of one run.
 pub(crate) fn page(record: &Record) -> String {

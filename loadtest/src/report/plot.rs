@@ -35,7 +35,7 @@ pub(super) struct Band {
     pub(super) to: f64,
 }
 
-const WIDTH: f64 = 720.0;
+pub(super) const WIDTH: f64 = 720.0;
 const LEFT: f64 = 72.0;
 const RIGHT: f64 = 24.0;
 const HEIGHT: f64 = 230.0;
@@ -88,24 +88,29 @@ impl Plot {
     }
 
     fn svg(&self) -> String {
+        let (drawing, height) = self.drawing();
+        format!(
+            "<div class=\"scroll\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
+             <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>\n{drawing}</svg></div>\n",
+            escaped(&self.title),
+            escaped(&self.about),
+            id = self.id
+        )
+    }
+
+    /// What is drawn, and how high that is.
+    pub(super) fn drawing(&self) -> (String, f64) {
         let (names, rows) = self.names();
         let top = 8.0 + NAME_ROW * rows;
         let (width, height, base) = (WIDTH - LEFT - RIGHT, top + HEIGHT + BOTTOM, top + HEIGHT);
         let frame = Frame { top, base, width };
-        let mut out = format!(
-            "<div class=\"scroll\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
-             <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>\n",
-            escaped(&self.title),
-            escaped(&self.about),
-            id = self.id
-        );
+        let mut out = String::new();
         self.draw_bands(&mut out, &frame, &names);
         self.draw_axes(&mut out, &frame);
         for (at, line) in self.lines.iter().enumerate() {
             self.draw_line(&mut out, &frame, line, at % STYLES);
         }
-        out.push_str("</svg></div>\n");
-        out
+        (out, height)
     }
 
     /// Where the name of each band stands, so that neither another name nor another band's mark runs through it, and how many

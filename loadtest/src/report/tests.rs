@@ -249,3 +249,16 @@ fn a_record_survives_its_file() {
     assert_eq!(table::table(&back), table::table(&record));
     assert_eq!(page::page(&back), page::page(&record));
 }
+
+/// It stands alone: nothing in it is from elsewhere, and every plot of growth is there.
+#[test]
+fn growth_is_one_picture() {
+    let grown = growing();
+    let svg = super::picture::picture(&grown).unwrap();
+    markup::check(&format!("<!DOCTYPE html>\n{svg}"));
+    for plot in growth::plots(&grown) {
+        assert!(svg.contains(&super::grid::escaped(&plot.title)), "{}", plot.title);
+    }
+    assert!(!svg.contains("href") && !svg.contains("url("));
+    assert!(super::picture::picture(&small()).is_err());
+}

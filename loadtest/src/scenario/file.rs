@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-use super::phase::{Act, PhaseShape};
+use super::phase::{Act, Grow, PhaseShape};
 use super::quantities::{Size, Time};
 use crate::arguments::Overrides;
 use crate::client::profile::HOT;
@@ -286,6 +286,7 @@ impl Scenario {
             group.dialect = flags.dialect.unwrap_or(group.dialect);
             group.names.count = flags.names.unwrap_or(group.names.count);
         }
+        self.write_out();
         for phase in &mut self.phases {
             phase.limit = flags.deadline.map(Time).or(phase.limit);
             match &mut phase.act {
@@ -294,7 +295,8 @@ impl Scenario {
                     change.rate = change.rate.map(|rate| flags.rate.unwrap_or(rate));
                 }
                 Act::Idle(time) | Act::Rest(time) => time.0 = flags.idle.unwrap_or(time.0),
-                Act::Join(_) | Act::Remove(_) | Act::Restart(_) | Act::Stop(_) | Act::Start(_) | Act::Reconnect(_) => {}
+                Act::Join(_) | Act::Grow(_) | Act::Remove(_) => {}
+                Act::Restart(_) | Act::Stop(_) | Act::Start(_) | Act::Reconnect(_) => {}
             }
         }
     }
@@ -322,9 +324,10 @@ impl Scenario {
                     );
                 }
             }
-            if let Act::Change(change) = &phase.act
-                && !self.world.contains_key(&change.kind)
-            {
+            let (Act::Change(change) | Act::Grow(Grow { change, .. })) = &phase.act else {
+                continue;
+            };
+            if !self.world.contains_key(&change.kind) {
                 bail!(
                     "phase `{}` changes {}, of which the world has none",
                     phase.name,

@@ -6,6 +6,7 @@ mod contender;
 mod expect;
 mod failover;
 pub(crate) mod file;
+mod growth;
 mod past;
 mod phase;
 pub(crate) mod play;

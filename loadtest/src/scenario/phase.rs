@@ -17,6 +17,9 @@ pub(crate) struct PhaseShape {
     pub(crate) limit: Option<Time>,
     #[serde(default)]
     pub(crate) expect: Expect,
+    /// One size of a fleet that grows, until p99 for each client is so many times the least before.
+    #[serde(skip)]
+    pub(crate) knee: Option<f64>,
 }
 
 /// What happens in a phase.
@@ -29,6 +32,8 @@ pub(crate) enum Act {
     /// Watches the idle relay: what it spends is subtracted from then on.
     Idle(Time),
     Change(Change),
+    /// Doubles the fleet, and changes something at each size.
+    Grow(Grow),
     /// Takes so many resources away, waits until nobody has them, and brings them back.
     Remove(Remove),
     Restart(Part),
@@ -43,6 +48,15 @@ pub(crate) enum Act {
 pub(crate) struct Join {
     /// None for all.
     pub(crate) clients: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Grow {
+    pub(crate) from: u32,
+    pub(crate) change: Change,
+    /// It grows no further once p99 for each client is so many times the least before.
+    pub(crate) knee: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -173,9 +187,12 @@ impl Act {
     /// Whether only a control plane of this program can do it.
     pub(crate) const fn needs_control_plane(&self) -> bool {
         match self {
-            Self::Change(_) | Self::Remove(_) | Self::Stop(_) | Self::Start(_) | Self::Restart(Part::ControlPlane) => {
-                true
-            }
+            Self::Change(_)
+            | Self::Grow(_)
+            | Self::Remove(_)
+            | Self::Stop(_)
+            | Self::Start(_)
+            | Self::Restart(Part::ControlPlane) => true,
             Self::Join(_) | Self::Rest(_) | Self::Idle(_) | Self::Restart(Part::Relay) | Self::Reconnect(_) => false,
         }
     }

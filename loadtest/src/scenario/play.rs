@@ -9,6 +9,7 @@ use tokio::time::{sleep, sleep_until};
 use super::cast::Cast;
 use super::contender::{Contender, Server};
 use super::file::Scenario;
+use super::growth::Knee;
 use super::past::{Past, Rounds};
 use super::phase::{Act, Change, Part, Pattern, PhaseShape, Reconnect, Remove};
 use super::{expect, now, steps};
@@ -34,6 +35,7 @@ pub(super) struct Play<'a> {
     based: bool,
     /// What the relay had counted when the phase began.
     metrics: Metrics,
+    knee: Knee,
 }
 
 /// Spreads the changes over the resources.
@@ -66,14 +68,24 @@ pub(crate) async fn run(
         wanted: 0,
         based: false,
         metrics: Metrics::default(),
+        knee: Knee::default(),
     };
     for phase in &scenario.phases {
+        if phase.knee.is_some() && play.knee.is_passed() {
+            continue;
+        }
         say(&phase.name);
         recorder.begin(&phase.name, now())?;
         if let Err(error) = play.phase(phase).await {
             recorder.fail(&format!("phase `{}`", phase.name), Some(format!("{error:#}")));
             break;
         }
+    }
+    if scenario.phases.iter().any(|phase| phase.knee.is_some()) {
+        recorder.note(
+            "knee: p99 for each client is a multiple of the least before",
+            play.knee.text(),
+        );
     }
     play.finish()
 }
@@ -114,6 +126,7 @@ impl Play<'_> {
                 self.recorder.idle(now())?;
             }
             Act::Change(change) => rounds = self.change(*change, limit).await?,
+            Act::Grow(_) => bail!("a fleet grows in phases of its own"),
             Act::Remove(remove) => self.remove(*remove, limit).await?,
             Act::Restart(Part::Relay) => self.restart(limit).await?,
             Act::Restart(Part::ControlPlane) => {
@@ -176,6 +189,9 @@ impl Play<'_> {
                 .as_ref()
                 .and_then(|calm| calm.process()?.resident_bytes().ok()),
         };
+        if let Some(times) = shape.knee {
+            self.knee.look(&past, times);
+        }
         let held = expect::check(&shape.expect, &past, self);
         self.past.push(past);
         held

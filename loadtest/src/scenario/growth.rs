@@ -1,0 +1,137 @@
+//! A fleet that is doubled: from one phase as it is written to one of joining and one of changes for each size; and where the knee
+//! is, after which every client waits longer because of the others.
+
+use super::file::Scenario;
+use super::past::{Past, Rounds};
+use super::phase::{Act, Expect, Grow, Join, PhaseShape};
+use crate::record::float;
+
+/// How long a change takes for each client, size by size.
+#[derive(Debug, Default)]
+pub(super) struct Knee {
+    /// Microseconds of p99 for each client, the least so far.
+    least: Option<f64>,
+    /// So many clients seemed too many, which may have been the machine's doing.
+    above: Option<u64>,
+    /// And so did twice as many.
+    is_sure: bool,
+}
+
+impl Scenario {
+    /// Writes out what `grow` says, for as many clients as there are to be.
+    pub(super) fn write_out(&mut self) {
+        let clients = self.clients.count;
+        let phases = std::mem::take(&mut self.phases);
+        self.phases = phases
+            .into_iter()
+            .flat_map(|phase| match &phase.act {
+                Act::Grow(grow) => sizes(*grow, clients)
+                    .flat_map(|size| at_size(&phase, *grow, size))
+                    .collect(),
+                _ => vec![phase],
+            })
+            .collect();
+    }
+}
+
+/// From the first, each twice the one before, and the last whatever is missing to that.
+fn sizes(grow: Grow, clients: u32) -> impl Iterator<Item = u32> {
+    let first = grow.from.clamp(1, clients.max(1));
+    std::iter::successors(Some(first), move |size| {
+        (*size < clients).then(|| size.saturating_mul(2).min(clients))
+    })
+}
+
+fn at_size(phase: &PhaseShape, grow: Grow, size: u32) -> [PhaseShape; 2] {
+    let shape = |name: String, act, knee| PhaseShape {
+        name,
+        act,
+        limit: phase.limit,
+        expect: Expect::default(),
+        knee,
+    };
+    let changes = PhaseShape {
+        expect: phase.expect.clone(),
+        ..shape(format!("{size} clients"), Act::Change(grow.change), Some(grow.knee))
+    };
+    let join = Act::Join(Join { clients: Some(size) });
+    [shape(format!("{size} clients join"), join, Some(grow.knee)), changes]
+}
+
+impl Knee {
+    /// Whether there is no point in a larger fleet.
+    pub(super) const fn is_passed(&self) -> bool {
+        self.is_sure
+    }
+
+    /// Where it is.
+    pub(super) fn text(&self) -> String {
+        let at = |clients| format!("at {clients} clients");
+        self.above.map_or_else(|| "none".to_owned(), at)
+    }
+
+    /// Looks at one size more.
+    pub(super) fn look(&mut self, past: &Past, times: f64) {
+        let clients = past.phase.clients;
+        let Some(p99) = median_p99(&past.rounds).filter(|_| clients > 0) else {
+            return;
+        };
+        let each = p99 / float(clients);
+        if self.least.is_some_and(|least| each > least * times) {
+            self.is_sure |= self.above.is_some();
+            self.above = self.above.or(Some(clients));
+        } else if !self.is_sure {
+            self.above = None;
+        }
+        self.least = Some(self.least.map_or(each, |least| least.min(each)));
+    }
+}
+
+/// In microseconds: some rounds are slow because the machine is.
+fn median_p99(rounds: &Rounds) -> Option<f64> {
+    let mut all: Vec<_> = rounds.main.iter().map(|round| round.propagation.at(0.99)).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).map(|micros| float(*micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_is_doubled_up_to_its_size() {
+        let text = include_str!("../../scenarios/growth.yaml");
+        let mut scenario = Scenario::parse("growth", text).unwrap();
+        scenario.clients.count = 1000;
+        scenario.write_out();
+        let names: Vec<_> = scenario.phases.iter().map(|phase| phase.name.as_str()).collect();
+        assert_eq!(
+            names[..4],
+            ["100 clients join", "100 clients", "200 clients join", "200 clients"]
+        );
+        assert_eq!(names[8..], ["1000 clients join", "1000 clients"]);
+        assert_eq!(
+            sizes(
+                Grow {
+                    from: 100,
+                    ..grow(&scenario)
+                },
+                60
+            )
+            .collect::<Vec<_>>(),
+            [60]
+        );
+    }
+
+    fn grow(scenario: &Scenario) -> Grow {
+        let change = scenario.phases.iter().find_map(|phase| match phase.act {
+            Act::Change(change) => Some(change),
+            _ => None,
+        });
+        Grow {
+            from: 1,
+            change: change.unwrap(),
+            knee: 2.0,
+        }
+    }
+}
