@@ -88,7 +88,7 @@ impl Driver {
         // After the first request, which is what brings the session to a view: before it there is no bell to wait at.
         state.handle_bell(cx);
         let due = self.alarm.is_due(now);
-        self.busy = state.is_stirred() || due;
+        self.busy = state.is_stirred() || due || self.requests.poll_timeout().is_some();
         if self.busy {
             state.settle();
         }

@@ -165,6 +165,12 @@ impl Place {
         moved
     }
 
+    /// Whether only the failure of a server that is read can move the session.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.bindings().all(|binding| binding.fallback.at_rest())
+    }
+
     /// Nobody listens to the bell of a new seat yet: the reader has to come round once more.
     fn listen_again(&self) {
         if let Some(reader) = &self.reader {

@@ -1,14 +1,13 @@
 //! A client's message, before the machine takes it.
 //!
-//! Owns the bounds on what decoding may cost, and the short way for what most messages are. Refuses to know what follows.
+//! Owns the bounds on what decoding may cost. Refuses to know what follows.
 
 use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
 use super::Shared;
-use crate::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use crate::wire::{Scan, acknowledgement};
+use crate::wire::Scan;
 use crate::xds::Dialect;
 
 /// What decoding would cost is bounded before it is paid.
@@ -33,18 +32,6 @@ pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Resu
         }
     }
     Ok(())
-}
-
-/// A delta request; nearly all of them are acknowledgements.
-pub(super) fn delta_request(message: &Bytes) -> Result<DeltaDiscoveryRequest, Status> {
-    let Some((type_url, nonce)) = acknowledgement(message) else {
-        return decode(message);
-    };
-    Ok(DeltaDiscoveryRequest {
-        type_url: type_url.to_owned(),
-        response_nonce: nonce.to_owned(),
-        ..Default::default()
-    })
 }
 
 /// Any request.

@@ -14,11 +14,11 @@ use tonic::{Code, Status};
 use super::Shared;
 use super::accounts::Accounts;
 use super::place::Place;
-use super::said::{bounded, decode, delta_request};
+use super::said::{bounded, decode};
 use super::services::{Method, Transport};
-use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{self, End, Opening, Response, Server};
-use crate::wire::{Afloat, Answer, Progress, Rope, encode};
+use crate::wire::{Afloat, Answer, Progress, Rope, acknowledgement, encode};
 use crate::xds::{Dialect, Known, Name, Sight};
 
 /// A stream as its two drivers share it: the one that reads requests, and the response body. Both run in one task, so the lock
@@ -111,12 +111,30 @@ impl State {
 
     /// One request.
     pub(super) fn handle_message(&mut self, message: &Bytes) {
+        if self.end.is_some() || self.handle_acknowledgement(message) {
+            return;
+        }
         self.stirred = true;
-        if self.end.is_none()
-            && let Err(end) = self.try_handle(message, self.now)
-        {
+        if let Err(end) = self.try_handle(message, self.now) {
             self.end = Some(end);
         }
+    }
+
+    /// What nearly every request is. Whether it is one, which is all that it says.
+    fn handle_acknowledgement(&mut self, message: &[u8]) -> bool {
+        let Some((type_url, nonce)) = acknowledgement(message).filter(|_| self.method.dialect == Dialect::Delta) else {
+            return false;
+        };
+        let Some(receipt) = self.server.handle_acknowledgement(type_url, nonce) else {
+            return false;
+        };
+        self.accounts.receipt(&receipt, self.server.node(), nonce, self.now);
+        if self.server.is_done() && self.place.as_ref().is_some_and(Place::is_at_rest) {
+            self.note_looked(None);
+        } else {
+            self.stirred = true;
+        }
+        true
     }
 
     /// What has changed in the views since the last look; the task is woken at the next change.
@@ -199,7 +217,10 @@ impl State {
         }
         let output = self.output(self.now);
         match &output {
-            Poll::Ready(Output::Response(_)) => {}
+            // Whatever else there is to be said, or done, is found in the next round.
+            Poll::Ready(Output::Response(_)) => {
+                self.stirred = !self.server.is_done() || self.closing || self.end.is_some();
+            }
             Poll::Ready(Output::End(status)) => self.accounts.end(self.server.node(), status, self.now),
             Poll::Pending => self.stirred = false,
         }
@@ -239,12 +260,11 @@ impl State {
     /// old content.
     fn note_looked(&self, response: Option<&Response>) {
         let Some(place) = &self.place else { return };
-        place.looked(|type_url| match response {
-            Some(response) => response.type_url == *type_url,
-            None => {
-                let mut types = self.server.status();
-                !types.any(|(known, status)| known == type_url && status == protocol::Status::Stale)
-            }
+        let unasked = response.is_some() && !self.server.is_done();
+        place.looked(|type_url| {
+            let mut types = self.server.status();
+            response.is_some_and(|response| response.type_url == *type_url)
+                || !unasked && !types.any(|(known, status)| known == type_url && status == protocol::Status::Stale)
         });
     }
 
@@ -265,7 +285,7 @@ impl State {
                 (receipt, request.response_nonce)
             }
             Dialect::Delta => {
-                let request = delta_request(message)?;
+                let request: DeltaDiscoveryRequest = decode(message)?;
                 let receipt = self
                     .server
                     .handle_delta(&request, library, now)

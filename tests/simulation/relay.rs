@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::View;
 use distributary::downstream::Place;
-use distributary::protocol::{Code, End, Opening, Response, Server, Status};
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::protocol::{Code, End, Opening, Receipt, Response, Server, Status};
 use distributary::xds::{Dialect, Sight, TypeUrl};
 
 use super::body::Type;
@@ -143,7 +144,10 @@ impl World {
         }
         let receipt = match &request {
             Up::Sotw(request) => stream.server.handle_sotw(request, &self.answers, now),
-            Up::Delta(request) => stream.server.handle_delta(request, &self.answers, now),
+            Up::Delta(request) => match acknowledge(&mut stream.server, request) {
+                Some(receipt) => Ok(receipt),
+                None => stream.server.handle_delta(request, &self.answers, now),
+            },
         };
         if let Some(node) = stream.server.node() {
             self.tally.hit(Rule::B01);
@@ -271,7 +275,18 @@ impl World {
     /// What the relay says next, as it is on the wire.
     pub(crate) fn next_response(&mut self, stream: &mut Stream, sight: &Sight) -> Result<Option<Answer>, Broken> {
         let now = self.instant();
+        let done = stream.server.is_done();
         let response = stream.server.poll_response(sight, &self.answers, now);
+        if let Some(late) = response.as_ref().filter(|_| done) {
+            let what = format!(
+                "{} although there was nothing more to say, whatever is acknowledged",
+                late.type_url
+            );
+            return Err(Broken::new(Rule::Done, what));
+        }
+        if done {
+            self.tally.hit(Rule::Done);
+        }
         if let Some(place) = &stream.place {
             place.looked(|type_url| is_dealt_with(&stream.server, response.as_ref(), type_url));
         }
@@ -357,4 +372,16 @@ impl World {
         }
         self.end_at_relay(id);
     }
+}
+
+/// What a request says that says nothing but that a response was accepted.
+fn acknowledge(server: &mut Server, request: &DeltaDiscoveryRequest) -> Option<Receipt> {
+    let (type_url, nonce) = (&request.type_url, &request.response_nonce);
+    let alone = DeltaDiscoveryRequest {
+        type_url: type_url.clone(),
+        response_nonce: nonce.clone(),
+        ..Default::default()
+    };
+    let bare = alone == *request;
+    bare.then(|| server.handle_acknowledgement(type_url, nonce)).flatten()
 }

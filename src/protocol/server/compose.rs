@@ -312,13 +312,18 @@ impl Subscription {
 
     /// Whether the client surely has all that is current, removals included, and nothing is on its way.
     pub(super) fn quiet(&self, slot: Glimpse<'_>) -> bool {
+        self.settled() && self.up_to_date(slot)
+    }
+
+    /// Whether the client was sent all that is current, removals included.
+    pub(super) fn up_to_date(&self, slot: Glimpse<'_>) -> bool {
         let same = match (&self.seen.state, slot.wildcard()) {
             (Some(seen), Some(state)) => seen.id() == state.id(),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => !self.wildcard,
         };
         let nothing = self.owed.is_empty() && !self.globs.owes() && !self.again && !self.glances();
-        same && self.seen.extra.is_none() && self.settled() && nothing
+        same && self.seen.extra.is_none() && nothing
     }
 
     /// Whether all that was sent is accepted or rejected.

@@ -31,6 +31,11 @@ impl Gate {
         self.ripe = false;
     }
 
+    /// Whether something waits.
+    pub(super) const fn waits(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// Whether something has waited long enough.
     pub(super) fn is_ripe(&self, bound: Duration, now: Instant) -> bool {
         self.since.is_some_and(|since| now >= since + bound)

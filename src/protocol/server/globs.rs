@@ -4,8 +4,10 @@
 
 use std::collections::BTreeSet;
 
+use super::stream::Server;
 use super::subscription::{Glance, Subscription};
-use crate::xds::{Dialect, Glimpse, Held, Known, Name, Reason, Target};
+use crate::protocol::end::End;
+use crate::xds::{Dialect, Glimpse, Held, Known, Name, Reason, Sight, Target};
 
 /// The collections of one type on one stream.
 ///
@@ -198,6 +200,37 @@ impl Subscription {
         let mut sent = self.names.within(collection);
         let mut told = self.seen.extra.iter().flat_map(|extra| extra.names());
         sent.any(|name| self.held(name).perhaps()) || told.any(|(name, held)| held.perhaps() && collection.covers(name))
+    }
+}
+
+impl Server {
+    /// Brings the tables of names in line with the collections. Whether there is room for all of them.
+    pub(super) fn admit(&mut self, sight: &Sight) -> bool {
+        let max = self.settings.limits.names_per_stream;
+        for at in 0..self.types.len() {
+            if !self.types.get(at).is_some_and(|one| one.globs.restless()) {
+                continue;
+            }
+            let count: usize = self.types.iter().map(Subscription::count).sum();
+            let Some(subscription) = self.types.get_mut(at) else {
+                continue;
+            };
+            let others = count - subscription.names.len();
+            let room = if max > 0 {
+                max.saturating_sub(others)
+            } else {
+                usize::MAX
+            };
+            let type_url = subscription.type_url.clone();
+            let audience = subscription.audience.clone();
+            let slot = sight.glimpse(&type_url).seen_by(audience.as_deref());
+            if !subscription.admit(slot, room) {
+                let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
+                self.end = Some(End::limit("names_per_stream", what));
+                return false;
+            }
+        }
+        true
     }
 }
 

@@ -10,6 +10,7 @@ impl Server {
     /// The client lags, and what it was sent takes too much memory: from here on only hashes are kept of it. What its wildcard
     /// loses meanwhile cannot be listed once more in a full state that brings additions (D-03).
     pub fn lighten(&mut self, baselines: &Baselines) {
+        self.done = false;
         for subscription in &mut self.types {
             subscription.lighten(baselines);
         }

@@ -6,6 +6,7 @@
 
 mod audience;
 mod compose;
+mod done;
 mod errors;
 mod flight;
 mod full;

@@ -13,6 +13,12 @@ use crate::xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 impl Server {
     /// The next response, if anything can be said now. Without one, ask for [`poll_end`](Self::poll_end).
     pub fn poll_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
+        let response = self.next_response(sight, answers, now);
+        self.note_done(sight);
+        response
+    }
+
+    fn next_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         if !self.admit(sight) {
             return None;
         }

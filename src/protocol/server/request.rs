@@ -233,25 +233,36 @@ impl Subscription {
             let again = self.last_nonce == Some(number) && error.is_none();
             return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
         };
-        let flight = self.flights.remove(at);
-        if self.flights.is_empty() {
-            // Who has settled everything keeps no room for more.
-            self.flights = Vec::new();
-        }
         match error {
-            None => {
-                if flight.set.is_some() {
-                    self.refused = None;
-                }
-                ReceiptKind::Ack { since: flight.since }
-            }
+            None => ReceiptKind::Ack {
+                since: self.accept_flight(at),
+            },
             Some(detail) => {
+                let flight = self.take_flight(at);
                 self.park(flight);
                 ReceiptKind::Nack {
                     message: detail.message.clone(),
                 }
             }
         }
+    }
+
+    /// The client has accepted a response. Gives the age of the oldest change in it.
+    pub(super) fn accept_flight(&mut self, at: usize) -> Option<Instant> {
+        let flight = self.take_flight(at);
+        if flight.set.is_some() {
+            self.refused = None;
+        }
+        flight.since
+    }
+
+    fn take_flight(&mut self, at: usize) -> Flight {
+        let flight = self.flights.remove(at);
+        if self.flights.is_empty() {
+            // Who has settled everything keeps no room for more.
+            self.flights = Vec::new();
+        }
+        flight
     }
 
     /// B-22, C-25: what was in a rejected response is unknown at the client, and is not sent again as it is.

@@ -20,8 +20,8 @@ use crate::xds::{Answers, Cut, Dialect, Dirty, Node, Sight, TypeUrl, Want};
 
 /// One client stream.
 ///
-/// - A, facts: `node`, `status`, `expired_gates`.
-/// - B, inputs: `handle_sotw`, `handle_delta`, `handle_dirty`, `handle_timeout`, `lighten`.
+/// - A, facts: `node`, `status`, `expired_gates`, `is_done`.
+/// - B, inputs: `handle_sotw`, `handle_delta`, `handle_acknowledgement`, `handle_dirty`, `handle_timeout`, `lighten`.
 /// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
 ///   can take more; then `poll_end` and `poll_timeout`.
 #[derive(Debug)]
@@ -39,8 +39,10 @@ pub struct Server {
     /// Closed while a cluster could go before its routes.
     pub(super) removals: Gate,
     pub(super) sent: u64,
+    /// Whether nothing is left to say until there is input other than an acknowledgement.
+    pub(super) done: bool,
     /// More came of the collections than one stream may hold.
-    end: Option<End>,
+    pub(super) end: Option<End>,
 }
 
 /// How a stream begins.
@@ -69,6 +71,7 @@ impl Server {
             additions: Gate::default(),
             removals: Gate::default(),
             sent: 0,
+            done: false,
             end: None,
         }
     }
@@ -153,6 +156,7 @@ impl Server {
 
     /// Something that is known of these names has changed.
     pub fn handle_dirty(&mut self, type_url: &TypeUrl, dirty: Dirty) {
+        self.done = false;
         if let Ok(at) = self.position(type_url)
             && let Some(subscription) = self.types.get_mut(at)
         {
@@ -162,6 +166,7 @@ impl Server {
 
     /// The time of `poll_timeout` has come.
     pub fn handle_timeout(&mut self, sight: &Sight, now: Instant) -> Option<End> {
+        self.done = false;
         let bound = self.settings.timers.unanswered;
         for gate in [&mut self.additions, &mut self.removals] {
             gate.handle_timeout(self.settings.timers.order_gate, now);
@@ -213,6 +218,7 @@ impl Server {
     /// The names of an authority are read from another view from now on: what differs there is a change like any other, and
     /// nothing else is (G-11).
     pub fn handle_moved(&mut self) {
+        self.done = false;
         self.types.iter_mut().for_each(Subscription::handle_moved);
     }
 
@@ -224,7 +230,7 @@ impl Server {
     /// Interest that begins or ends.
     pub fn poll_want(&mut self) -> Option<Want> {
         let want = self.wants.pop_front();
-        if want.is_none() {
+        if want.is_none() && self.wants.capacity() > 0 {
             // A client says what it wants once: the memory is given back.
             self.wants = VecDeque::new();
         }
@@ -287,6 +293,7 @@ impl Server {
     }
 
     fn subscription(&mut self, text: &str, now: Instant) -> Result<&mut Subscription, End> {
+        self.done = false;
         // Nearly every request is about a type that the stream has, and written as we write it.
         let known = self.types.iter().position(|one| one.type_url.url() == text);
         let at = known.map_or_else(|| self.place(text, now), Ok)?;
@@ -366,34 +373,5 @@ impl Server {
             ));
         }
         Ok(Receipt { type_url, kind })
-    }
-
-    /// Brings the tables of names in line with the collections. Whether there is room for all of them.
-    pub(super) fn admit(&mut self, sight: &Sight) -> bool {
-        let max = self.settings.limits.names_per_stream;
-        for at in 0..self.types.len() {
-            if !self.types.get(at).is_some_and(|one| one.globs.restless()) {
-                continue;
-            }
-            let count: usize = self.types.iter().map(Subscription::count).sum();
-            let Some(subscription) = self.types.get_mut(at) else {
-                continue;
-            };
-            let others = count - subscription.names.len();
-            let room = if max > 0 {
-                max.saturating_sub(others)
-            } else {
-                usize::MAX
-            };
-            let type_url = subscription.type_url.clone();
-            let audience = subscription.audience.clone();
-            let slot = sight.glimpse(&type_url).seen_by(audience.as_deref());
-            if !subscription.admit(slot, room) {
-                let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
-                self.end = Some(End::limit("names_per_stream", what));
-                return false;
-            }
-        }
-        true
     }
 }
