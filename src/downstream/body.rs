@@ -1,10 +1,8 @@
-//! What is sent in answer to a request.
+//! What is sent in answer to a request that begins no stream.
 //!
-//! Owns the shape of response bodies. Refuses to decide anything: hyper polls a body only while the transport can take
-//! more, so requests, timers and the end of a stream are looked after elsewhere.
+//! Owns the shape of response bodies. Refuses to decide anything.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -12,7 +10,6 @@ use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use tonic::Status;
 
-use super::session::{Output, Session};
 use crate::wire::Rope;
 
 /// A response body.
@@ -23,8 +20,6 @@ pub(super) enum Body {
     Text(Bytes),
     /// Bytes that others are sent as well, until they are taken.
     Shared(Option<Rope>),
-    /// The responses of a discovery stream; `None` after its end.
-    Session(Option<Arc<Session>>),
     /// What one of the small services says.
     Small(tonic::body::Body),
 }
@@ -43,7 +38,6 @@ impl http_body::Body for Body {
                 Poll::Ready(Some(Ok(frame)))
             }
             Self::Shared(rope) => Poll::Ready(rope.take().map(|rope| Ok(Frame::data(rope)))),
-            Self::Session(session) => poll_session(session, cx).map(|frame| frame.map(Ok)),
             Self::Small(small) => {
                 let frame = Pin::new(small).poll_frame(cx);
                 frame.map(|next| next.map(|frame| frame.map(|frame| frame.map_data(Rope::from))))
@@ -56,7 +50,6 @@ impl http_body::Body for Body {
             Self::Empty => true,
             Self::Text(text) => text.is_empty(),
             Self::Shared(rope) => rope.is_none(),
-            Self::Session(_) => false,
             Self::Small(small) => small.is_end_stream(),
         }
     }
@@ -66,28 +59,7 @@ impl http_body::Body for Body {
             Self::Empty => SizeHint::with_exact(0),
             Self::Text(text) => SizeHint::with_exact(text.len() as u64),
             Self::Shared(rope) => SizeHint::with_exact(rope.as_ref().map_or(0, bytes::Buf::remaining) as u64),
-            Self::Session(_) => SizeHint::default(),
             Self::Small(small) => small.size_hint(),
-        }
-    }
-}
-
-fn poll_session(place: &mut Option<Arc<Session>>, cx: &mut Context<'_>) -> Poll<Option<Frame<Rope>>> {
-    let Some(session) = place else {
-        return Poll::Ready(None);
-    };
-    let mut state = session.lock();
-    // What the transport does not take now may be outdated when it does: it stays a difference that is not computed yet.
-    if !state.is_ending() && !session.progress.ready(cx.waker()) {
-        return Poll::Pending;
-    }
-    match state.poll_output() {
-        Poll::Pending => Poll::Pending,
-        Poll::Ready(Output::Response(rope)) => Poll::Ready(Some(Frame::data(rope.reporting(&session.progress)))),
-        Poll::Ready(Output::End(status)) => {
-            drop(state);
-            *place = None;
-            Poll::Ready(Some(Frame::trailers(trailers(&status))))
         }
     }
 }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt as _;
@@ -18,9 +18,9 @@ use tokio::io::AsyncReadExt as _;
 use super::alarm::Alarm;
 use super::clock;
 use super::handshakes::{Fault, Handshakes};
+use super::http2::Http2;
 use super::service::Calls;
 use super::stall::Stall;
-use super::streams::Streams;
 use crate::shutdown::Drain;
 use crate::wire::sealed::HANDSHAKE;
 use crate::wire::{Cork, Peer, Socket};
@@ -43,17 +43,6 @@ const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// What of a request's head, and of its body, is read at once.
 const HTTP1_BUFFER_BYTES: usize = 16 * 1024;
-/// How long a client may take to answer a keepalive ping; never longer than the pause between two of them.
-const PING_TIMEOUT_MAX: Duration = Duration::from_secs(20);
-/// What a stream may send before its requests are read, and all streams of a connection together at the least and at the
-/// most: one that is read slowly leaves room for the others.
-const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
-const CONNECTION_WINDOW_BYTES_MIN: u32 = 1024 * 1024;
-const CONNECTION_WINDOW_BYTES_MAX: u32 = 16 * 1024 * 1024;
-/// The transport counts an unread frame as so many bytes at the least, and sends away a client of which frames are unread
-/// that it counts as half of the connection's window.
-const FRAME_BYTES_MIN: u32 = 256;
-
 /// Starts the connection's task.
 #[expect(clippy::disallowed_methods, reason = "one task for each client connection")]
 pub(super) fn start(connection: Connection) {
@@ -99,30 +88,22 @@ impl Connection {
     }
 
     async fn speak_http2(self, begun: Bytes) {
-        let settings = &self.calls.shared.settings;
-        let bound = settings.timers.write_stall;
-        let streams = Streams::new(self.drain.clone(), settings.limits.request);
-        let (calls, called) = (self.calls.clone(), streams.clone());
-        let service = service_fn(move |request| calls.call(request, &called));
-        let (cork, io) = Cork::new(self.socket, begun, streams.afloat().clone());
-        let connection = http2::Builder::new(streams)
-            .timer(TokioTimer::new())
-            .keep_alive_interval(settings.timers.keepalive)
-            .keep_alive_timeout(
-                settings
-                    .timers
-                    .keepalive
-                    .map_or(PING_TIMEOUT_MAX, |every| every.min(PING_TIMEOUT_MAX)),
-            )
-            .max_concurrent_streams(settings.limits.streams_per_connection)
-            .initial_stream_window_size(STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(window(settings.limits.streams_per_connection))
-            .auto_date_header(false)
-            .serve_connection(TokioIo::new(io), service);
-        let connection = Box::pin(connection);
-        run(&self.peer, connection, &cork, self.drain, bound, |connection| {
-            connection.graceful_shutdown();
-        })
+        let bound = self.calls.shared.settings.timers.write_stall;
+        // A box, because what a beginning needs would stay with the connection otherwise.
+        let beginning = Box::pin(Http2::begin(self.calls, self.socket, begun));
+        let connection = match tokio::time::timeout(PREFACE_TIMEOUT, beginning).await {
+            Ok(Ok(connection)) => Box::pin(connection),
+            Ok(Err(error)) => return tracing::debug!(peer = %self.peer, %error, "a connection ended before it began"),
+            Err(_) => return tracing::debug!(peer = %self.peer, "a client takes nothing"),
+        };
+        run(
+            &self.peer,
+            connection,
+            self.drain,
+            bound,
+            |mut connection, cx| (connection.as_mut().poll(cx), connection.stuck_at()),
+            |connection| connection.get_mut().drain(),
+        )
         .await;
     }
 
@@ -144,9 +125,14 @@ impl Connection {
             .max_buf_size(HTTP1_BUFFER_BYTES)
             .serve_connection(TokioIo::new(io), service);
         let connection = Box::pin(connection);
-        let answered = run(&self.peer, connection, &cork, self.drain, bound, |connection| {
-            connection.graceful_shutdown();
-        });
+        let answered = run(
+            &self.peer,
+            connection,
+            self.drain,
+            bound,
+            |connection, cx| (cork.turn(cx, |cx| connection.poll(cx)), cork.stuck_at()),
+            |connection| connection.graceful_shutdown(),
+        );
         let unasked = async {
             tokio::time::sleep(PREFACE_TIMEOUT).await;
             if was_asked.load(Ordering::Relaxed) {
@@ -160,17 +146,16 @@ impl Connection {
     }
 }
 
-/// Runs a connection until it ends, or must end. It comes in a box, because what is pinned inside of a future takes its place twice.
-async fn run<C>(
+/// Runs a connection until it ends, or must end. It comes in a box, because what is kept inside of a future takes its place twice.
+/// To `poll` it gives how much the client has taken ever, too, if it has not taken everything.
+async fn run<C, E: ToString>(
     peer: &Peer,
     mut connection: Pin<Box<C>>,
-    cork: &Cork<Socket>,
     drain: Drain,
     bound: Option<Duration>,
+    poll: impl Fn(Pin<&mut C>, &mut Context<'_>) -> (Poll<Result<(), E>>, Option<u64>),
     shut_down: impl Fn(Pin<&mut C>),
-) where
-    C: Future<Output = hyper::Result<()>>,
-{
+) {
     let mut draining = drain.listen();
     let mut end = Ending::default();
     let ended = poll_fn(|cx| {
@@ -181,22 +166,16 @@ async fn run<C>(
             // New calls go elsewhere; those that there are end by themselves.
             shut_down(connection.as_mut());
         }
-        if let Poll::Ready(ended) = cork.turn(cx, |cx| connection.as_mut().poll(cx)) {
+        let (ended, stuck_at) = poll(connection.as_mut(), cx);
+        if let Poll::Ready(ended) = ended {
             return Poll::Ready(ended.map_err(|error| error.to_string()));
         }
-        end.poll(cork.stuck_at(), bound, cx).map(|why| Err(why.to_owned()))
+        end.poll(stuck_at, bound, cx).map(|why| Err(why.to_owned()))
     })
     .await;
     if let Err(error) = ended {
         tracing::debug!(%peer, error, "a connection ended early");
     }
-}
-
-/// As large that all streams of a connection may send a small request at the same time.
-fn window(streams: u32) -> u32 {
-    streams
-        .saturating_mul(2 * FRAME_BYTES_MIN)
-        .clamp(CONNECTION_WINDOW_BYTES_MIN, CONNECTION_WINDOW_BYTES_MAX)
 }
 
 /// When a connection is closed whatever its streams do.

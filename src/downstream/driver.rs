@@ -1,29 +1,32 @@
-//! Everything about one client stream that must not wait for the transport to take responses.
+//! One client stream in its connection's task.
 //!
-//! Owns the reading of requests, the bell, and all timers of the stream. Refuses to write.
+//! Owns the reading of requests, the bell, all timers of the stream, and that nothing is said before the transport can take it.
+//! Refuses to know what is said.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use h2::SendStream;
 use tonic::Status;
 
 use super::alarm::Alarm;
-use super::clock;
+use super::body::trailers;
 use super::requests::{Next, Requests};
-use super::session::{Session, State};
+use super::session::{Output, Session};
 use super::settings::Settings;
 use super::stall::Stall;
+use crate::wire::{Progress, Rope};
 
 /// The driver of one stream.
 pub(super) struct Driver {
-    session: Arc<Session>,
+    session: Session,
     requests: Requests,
+    /// How far the transport has come with what was said.
+    progress: Arc<Progress>,
     alarm: Alarm,
     stall: Stall,
     times: Times,
-    /// Whether this turn has anything to do: a task is often woken for what hyper alone looks after.
-    busy: bool,
 }
 
 /// When what happens to the stream, if nothing else does before.
@@ -44,8 +47,9 @@ const REQUESTS_IN_A_TURN: usize = 32;
 impl Driver {
     /// Begins with the client's `timeout`; how old the stream becomes is `settings`' figure, give or take a fifth.
     pub(super) fn new(
-        session: Arc<Session>,
+        session: Session,
         requests: Requests,
+        progress: Arc<Progress>,
         settings: &Settings,
         timeout: Option<Duration>,
         now: Instant,
@@ -64,73 +68,83 @@ impl Driver {
         Self {
             session,
             requests,
+            progress,
             alarm: Alarm::default(),
             stall: Stall::default(),
             times,
-            busy: true,
         }
     }
 
     /// The relay is about to stop.
-    pub(super) fn drain(&self) {
-        self.session.lock().close();
+    pub(super) fn drain(&mut self) {
+        self.session.close();
     }
 
-    /// Everything that can be done now. Ready when the stream must be given up without another word.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let now = clock::now();
-        let session = self.session.clone();
-        let mut state = session.lock();
-        state.begin(now);
-        if self.read(&mut state, cx, now).is_ready() {
+    /// Everything that can be done now. Ready when the stream is over: dropping what belongs to it then resets what is left of it.
+    pub(super) fn poll(&mut self, send: &mut SendStream<Rope>, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        self.session.begin(now);
+        if self.read(cx, now).is_ready() {
             return Poll::Ready(());
         }
         // After the first request, which is what brings the session to a view: before it there is no bell to wait at.
-        state.handle_bell(cx);
+        self.session.handle_bell(cx);
         let due = self.alarm.is_due(now);
-        self.busy = state.is_stirred() || due || self.requests.poll_timeout().is_some();
-        if self.busy {
-            state.settle();
+        let busy = self.session.is_stirred() || due || self.requests.poll_timeout().is_some();
+        if busy {
+            self.session.settle();
         }
         if due {
-            self.handle_times(&mut state, now);
+            self.handle_times(now);
+        }
+        if self.say(send, cx).is_ready() || self.requests.is_deaf() && send.poll_reset(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        // A task is often woken for what its timers have nothing to do with.
+        if busy { self.poll_times(cx, now) } else { Poll::Pending }
+    }
+
+    /// Says what there is to be said, as long as the transport can take more. What it does not take now may be outdated when it
+    /// does: it stays a difference that is not computed yet.
+    fn say(&mut self, send: &mut SendStream<Rope>, cx: &Context<'_>) -> Poll<()> {
+        while self.session.is_ending() || self.progress.ready(cx.waker()) {
+            match ready!(self.session.poll_output()) {
+                Output::Response(rope) => {
+                    if send.send_data(rope.reporting(&self.progress), false).is_err() {
+                        return Poll::Ready(());
+                    }
+                }
+                Output::End(status) => {
+                    // Whom it does not reach is not there any more.
+                    drop(send.send_trailers(trailers(&status)));
+                    return Poll::Ready(());
+                }
+            }
         }
         Poll::Pending
     }
 
-    /// The timers alone: to be called again when a response may have been made, for that may set one.
-    pub(super) fn poll_timers(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.busy {
-            return Poll::Pending;
-        }
-        let session = self.session.clone();
-        let state = session.lock();
-        let now = state.now();
-        self.poll_times(&state, cx, now)
-    }
-
-    fn read(&mut self, state: &mut State, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    fn read(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         for _ in 0..REQUESTS_IN_A_TURN {
-            if state.is_ending() {
+            if self.session.is_ending() {
                 self.requests.stop();
             }
             match self.requests.poll(cx, now) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Next::Message(message)) => {
-                    state.handle_message(&message);
-                    if state.is_fetch() {
+                    self.session.handle_message(&message);
+                    if self.session.is_fetch() {
                         self.requests.stop();
                         self.times.given_up = now.checked_add(self.times.unanswered);
                     }
                 }
-                Poll::Ready(Next::Closed) if state.is_fetch() => {
-                    state.end(Status::invalid_argument("the call has no request"));
+                Poll::Ready(Next::Closed) if self.session.is_fetch() => {
+                    self.session.end(Status::invalid_argument("the call has no request"));
                 }
                 Poll::Ready(Next::Closed) => {
-                    state.close();
+                    self.session.close();
                     self.times.given_up = now.checked_add(self.times.unanswered);
                 }
-                Poll::Ready(Next::Fault(status)) => state.end(status),
+                Poll::Ready(Next::Fault(status)) => self.session.end(status),
                 Poll::Ready(Next::Gone) => return Poll::Ready(()),
             }
         }
@@ -139,27 +153,28 @@ impl Driver {
     }
 
     /// Some time has come, perhaps one of these.
-    fn handle_times(&mut self, state: &mut State, now: Instant) {
+    fn handle_times(&mut self, now: Instant) {
         let due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
-        state.handle_timeout();
+        self.session.handle_timeout();
         if due(&mut self.times.deadline) {
-            state.end(Status::deadline_exceeded("the call's grpc-timeout has passed"));
+            self.session
+                .end(Status::deadline_exceeded("the call's grpc-timeout has passed"));
         }
         if due(&mut self.times.old) {
-            state.close();
+            self.session.close();
         }
         if due(&mut self.times.given_up) {
             let bound = self.times.unanswered;
-            state.end(Status::unavailable(format!(
+            self.session.end(Status::unavailable(format!(
                 "there is no answer within {bound:?}, and the client sends no more"
             )));
         }
     }
 
-    fn poll_times(&mut self, state: &State, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    fn poll_times(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         // Only what was given to the transport can be stuck there: a window that is not opened holds up no timer.
-        let progress = &self.session.progress;
-        let stuck = (progress.waiting() > 0).then(|| progress.taken() + state.written());
+        let progress = &self.progress;
+        let stuck = (progress.waiting() > 0).then(|| progress.taken() + self.session.written());
         let stuck = self.stall.note(stuck, self.times.write_stall, now);
         if stuck.is_some_and(|at| at <= now) {
             tracing::info!(
@@ -169,7 +184,7 @@ impl Driver {
             return Poll::Ready(());
         }
         let times = [
-            state.poll_timeout(),
+            self.session.poll_timeout(),
             self.requests.poll_timeout(),
             self.times.deadline,
             self.times.old,

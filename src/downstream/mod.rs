@@ -1,18 +1,21 @@
 //! Clients: their connections, streams and calls.
 //!
-//! Owns the way from an accepted socket to the machine of each stream and back. A connection is one task, and so is each
-//! of its streams: in it a driver reads requests and looks after timers, and hyper takes responses when it can send more.
-//! Refuses to know control planes; what clients want and get passes through the cache.
+//! Owns the way from an accepted socket to the machine of each stream and back. A connection is one task, in which
+//! the transport and all of its calls have their turns. Refuses to know control planes; what clients want and get passes through the cache.
 
 mod accounts;
+mod agenda;
 mod alarm;
+mod answer;
+mod asked;
 mod body;
 mod clock;
 mod connection;
 mod driver;
-mod echo;
 mod handshakes;
 mod health;
+mod http2;
+mod keepalive;
 mod log;
 mod pace;
 mod place;
@@ -25,7 +28,6 @@ mod services;
 mod session;
 mod settings;
 mod stall;
-mod streams;
 
 pub use handshakes::{Handshakes, Places};
 pub use place::{Place, Rung};

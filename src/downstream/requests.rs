@@ -2,22 +2,21 @@
 //!
 //! Owns the request body and how fast it is read. Refuses to decode and to know answers: reading never waits for writing (E-21).
 
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http_body::Body as _;
-use hyper::body::Incoming;
+use h2::RecvStream;
 use tonic::Status;
 
+use super::asked::poll_chunk;
 use super::pace::Pace;
 use crate::wire::Deframer;
 
 /// What a client sends on one stream.
 pub(super) struct Requests {
     /// `None` after its end: nothing is held then.
-    open: Option<(Incoming, Deframer)>,
+    open: Option<(RecvStream, Deframer)>,
     pace: Pace,
     /// When reading goes on, while it is held up.
     resumes: Option<Instant>,
@@ -37,7 +36,7 @@ pub(super) enum Next {
 }
 
 impl Requests {
-    pub(super) const fn new(body: Incoming, deframer: Deframer, pace: Pace) -> Self {
+    pub(super) const fn new(body: RecvStream, deframer: Deframer, pace: Pace) -> Self {
         Self {
             open: Some((body, deframer)),
             pace,
@@ -48,6 +47,11 @@ impl Requests {
     /// When it must be polled again although nothing came.
     pub(super) const fn poll_timeout(&self) -> Option<Instant> {
         self.resumes
+    }
+
+    /// Whether it is not read whether the client is still there.
+    pub(super) const fn is_deaf(&self) -> bool {
+        self.open.is_none() || self.resumes.is_some()
     }
 
     /// Pending for ever after the end.
@@ -83,12 +87,8 @@ impl Requests {
                 Ok(None) => {}
                 Err(status) => return Poll::Ready(Next::Fault(status)),
             }
-            match ready!(Pin::new(&mut *body).poll_frame(cx)) {
-                Some(Ok(frame)) => {
-                    if let Ok(chunk) = frame.into_data() {
-                        deframer.push(chunk);
-                    }
-                }
+            match ready!(poll_chunk(body, cx)) {
+                Some(Ok(chunk)) => deframer.push(chunk),
                 Some(Err(error)) => {
                     tracing::debug!(%error, "a client is gone");
                     return Poll::Ready(Next::Gone);

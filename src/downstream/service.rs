@@ -4,9 +4,11 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, Ready, ready};
+use h2::RecvStream;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -16,21 +18,22 @@ use tower::limit::ConcurrencyLimit;
 use tower::{ServiceBuilder, ServiceExt as _};
 
 use super::accounts::Accounts;
+use super::asked::Asked;
 use super::body::{Body, trailers};
 use super::driver::Driver;
 use super::handshakes::Fault;
 use super::health::Checks;
+use super::http2::Links;
 use super::log::Log;
 use super::pace::Pace;
 use super::requests::Requests;
 use super::rest::Polls;
 use super::services::{self, Unknown};
 use super::session::Session;
-use super::streams::Streams;
 use super::{Shared, clock};
 use crate::shutdown::Drain;
 use crate::wire::frame::ACCEPTED;
-use crate::wire::{Deframer, Encoding, Peer, timeout};
+use crate::wire::{Deframer, Encoding, Peer, Progress, timeout};
 
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
@@ -42,6 +45,14 @@ pub(super) struct Calls {
 
 type Answer = Result<Response<Body>, Infallible>;
 pub(super) type Answering = Either<Ready<Answer>, BoxFuture<'static, Answer>>;
+
+/// What becomes of a request on an HTTP/2 connection.
+pub(super) enum Called {
+    /// It is answered, now or later.
+    Answer(Answering),
+    /// A stream that begins with this head.
+    Stream(Response<()>, Driver),
+}
 
 /// Calls of the small services that are answered at the same time.
 const SMALL_CALLS_MAX: usize = 256;
@@ -67,30 +78,39 @@ impl Calls {
     }
 
     /// One request on an HTTP/2 connection.
-    pub(super) fn call(&self, request: Request<Incoming>, streams: &Streams) -> Answering {
+    pub(super) fn call(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Called {
         if Polls::path(request.uri().path()) {
-            return Either::Right(self.polls.clone().answer(request).boxed());
+            let request = request.map(Asked::Http2);
+            return Called::Answer(Either::Right(self.polls.clone().answer(request).boxed()));
         }
         let response = match refuse(request.method(), request.headers()) {
             Some(response) => response,
             None if services::split(request.uri().path()).is_some_and(|(service, _)| service == SERVICE_NAME) => {
-                return Either::Right(small(self.health.clone(), request).boxed());
+                let request = request.map(Asked::Http2);
+                return Called::Answer(Either::Right(small(self.health.clone(), request).boxed()));
             }
             None => {
                 let path = request.uri().path().to_owned();
-                self.begin(request, streams).unwrap_or_else(|status| {
-                    tracing::debug!(path, %status, "call refused");
-                    refusal(&status)
-                })
+                match self.begin(request, links, now) {
+                    Ok(driver) => {
+                        let mut head = Response::new(());
+                        head.headers_mut().insert(CONTENT_TYPE, GRPC);
+                        return Called::Stream(head, driver);
+                    }
+                    Err(status) => {
+                        tracing::debug!(path, %status, "call refused");
+                        refusal(&status)
+                    }
+                }
             }
         };
-        Either::Left(ready(Ok(response)))
+        Called::Answer(Either::Left(ready(Ok(response))))
     }
 
     /// One request on a connection of HTTP/1.1: clients that poll speak it, and gRPC does not.
     pub(super) fn call_http1(&self, request: Request<Incoming>) -> Answering {
         if Polls::path(request.uri().path()) {
-            return Either::Right(self.polls.clone().answer(request).boxed());
+            return Either::Right(self.polls.clone().answer(request.map(Asked::Http1)).boxed());
         }
         let message = "gRPC speaks HTTP/2 with prior knowledge, not HTTP/1.1; with it there are POST /v3/discovery:clusters \
                        and the like\n";
@@ -102,7 +122,7 @@ impl Calls {
     }
 
     /// Starts a discovery stream.
-    fn begin(&self, request: Request<Incoming>, streams: &Streams) -> Result<Response<Body>, Status> {
+    fn begin(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Result<Driver, Status> {
         let settings = &self.shared.settings;
         let method = services::method(request.uri().path(), settings.transport_v2, &settings.protocol.types)
             .map_err(|Unknown(message)| Status::unimplemented(message))?;
@@ -111,29 +131,18 @@ impl Calls {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Status::deadline_exceeded("grpc-timeout is zero"));
         }
-        let now = clock::now();
-        let deframer = Deframer::new(encoding, settings.limits.request, streams.gathered().clone());
+        let deframer = Deframer::new(encoding, settings.limits.request, links.gathered.clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
         let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), method.dialect);
-        let session = Arc::new(Session::new(
-            self.shared.clone(),
-            accounts,
-            method,
-            streams.afloat().clone(),
-            now,
-        ));
-        streams.drive(Driver::new(session.clone(), requests, settings, timeout, now));
-
-        // The headers go out at once, whenever the first response may come.
-        let mut response = Response::new(Body::Session(Some(session)));
-        response.headers_mut().insert(CONTENT_TYPE, GRPC);
-        Ok(response)
+        let session = Session::new(self.shared.clone(), accounts, method, now);
+        let progress = Arc::new(Progress::new(links.afloat.clone()));
+        Ok(Driver::new(session, requests, progress, settings, timeout, now))
     }
 }
 
 /// A call of a small service, in the log like the calls on the admin address.
-async fn small(service: ConcurrencyLimit<HealthServer<Checks>>, request: Request<Incoming>) -> Answer {
+async fn small(service: ConcurrencyLimit<HealthServer<Checks>>, request: Request<Asked>) -> Answer {
     let (path, begun) = (request.uri().path().to_owned(), clock::now());
     let answered = service.oneshot(request).await;
     let response = answered.unwrap_or_else(|never| match never {});

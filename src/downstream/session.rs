@@ -4,7 +4,7 @@
 //! is encoded before the transport can take it. Refuses to know the transport: requests come in as messages, responses go out
 //! as ropes, and time is an argument.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -18,17 +18,11 @@ use super::said::{bounded, decode};
 use super::services::{Method, Transport};
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{self, End, Opening, Response, Server};
-use crate::wire::{Afloat, Answer, Progress, Rope, acknowledgement, encode};
+use crate::wire::{Answer, Rope, acknowledgement, encode};
 use crate::xds::{Dialect, Known, Name, Sight};
 
-/// A stream as its two drivers share it: the one that reads requests, and the response body. Both run in one task, so the lock
-/// is never waited for.
+/// One client stream.
 pub(super) struct Session {
-    state: Mutex<State>,
-    pub(super) progress: Arc<Progress>,
-}
-
-pub(super) struct State {
     shared: Arc<Shared>,
     accounts: Accounts,
     method: Method,
@@ -49,27 +43,21 @@ pub(super) struct State {
     stirred: bool,
 }
 
-/// What the response body can say next.
+/// What a stream can say next.
 pub(super) enum Output {
     Response(Rope),
     End(Status),
 }
 
 impl Session {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        accounts: Accounts,
-        method: Method,
-        afloat: Arc<Afloat>,
-        now: Instant,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method, now: Instant) -> Self {
         let opening = Opening {
             dialect: method.dialect,
             service: method.service.clone(),
             nonce_prefix: rand::random(),
         };
         let server = Server::new(shared.settings.protocol.clone(), opening);
-        let state = State {
+        Self {
             shared,
             accounts,
             method,
@@ -81,27 +69,12 @@ impl Session {
             written: 0,
             now,
             stirred: true,
-        };
-        Self {
-            state: Mutex::new(state),
-            progress: Arc::new(Progress::new(afloat)),
         }
     }
 
-    /// Nothing that panics leaves the state half-changed in a way that matters to a stream that then ends.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
     /// The task has its turn; everything in it happens at the same time.
     pub(super) const fn begin(&mut self, now: Instant) {
         self.now = now;
-    }
-
-    pub(super) const fn now(&self) -> Instant {
-        self.now
     }
 
     /// Whether anything has happened of which it is not known yet what there is to say about it.

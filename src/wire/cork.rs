@@ -48,8 +48,9 @@ struct Inner<S> {
     rest: VecDeque<Bytes>,
     /// Whether the socket has taken something that it has not sent: what it has sealed is its own.
     unsent: bool,
-    /// Bytes that the socket has ever taken.
+    /// Bytes that the socket has ever taken, and given.
     sent: u64,
+    received: u64,
     failed: Option<io::Error>,
 }
 
@@ -64,6 +65,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
             rest: VecDeque::new(),
             unsent: false,
             sent: 0,
+            received: 0,
             failed: None,
         }));
         (Self(shared.clone()), Corked(shared))
@@ -75,6 +77,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
         let result = turn(cx);
         lock(&self.0).end(cx);
         result
+    }
+
+    /// What is on its way, and so not copied.
+    #[must_use]
+    pub fn afloat(&self) -> Arc<Afloat> {
+        lock(&self.0).afloat.clone()
+    }
+
+    /// How much was ever read.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        lock(&self.0).received
     }
 
     /// If the socket has not taken everything: how much it has taken ever, which grows unless the client is stuck.
@@ -223,7 +237,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 
     fn read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.replay.is_empty() {
-            return Pin::new(&mut self.socket).poll_read(cx, into);
+            let before = into.filled().len();
+            let read = Pin::new(&mut self.socket).poll_read(cx, into);
+            self.received += (into.filled().len() - before) as u64;
+            return read;
         }
         let count = self.replay.len().min(into.remaining());
         into.put_slice(&self.replay.split_to(count));

@@ -16,7 +16,6 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use head::Method;
@@ -24,6 +23,7 @@ use poll::{Poll, Polled};
 use refusal::Refusal;
 
 use super::Shared;
+use super::asked::Asked;
 use super::body::Body;
 use super::clock;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
@@ -60,7 +60,7 @@ impl Polls {
     }
 
     /// One poll.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Asked>) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path().to_owned();
         let response = self.poll(request).await.unwrap_or_else(|refusal| {
             tracing::debug!(
@@ -74,7 +74,7 @@ impl Polls {
         Ok(response)
     }
 
-    async fn poll(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+    async fn poll(&self, request: Request<Asked>) -> Result<Response<Body>, Refusal> {
         let settings = &self.shared.settings;
         let method = Method::of(&request, settings)?;
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
@@ -100,7 +100,7 @@ impl Polls {
         }
     }
 
-    async fn read(&self, request: Request<Incoming>) -> Result<DiscoveryRequest, Refusal> {
+    async fn read(&self, request: Request<Asked>) -> Result<DiscoveryRequest, Refusal> {
         let limits = &self.shared.settings.limits;
         let (head, body) = request.into_parts();
         if announced(&head.headers).is_some_and(|length| length > limits.request) {
@@ -124,7 +124,7 @@ impl Polls {
     }
 
     /// The whole body, and the place that a large one takes until it is read.
-    async fn gather(&self, mut body: Incoming) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Refusal> {
+    async fn gather(&self, mut body: Asked) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Refusal> {
         let max = self.shared.settings.limits.request;
         let (mut gathered, mut place) = (BytesMut::new(), None);
         while let Some(frame) = body.frame().await {

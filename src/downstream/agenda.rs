@@ -1,0 +1,152 @@
+//! Which parts of one connection have something to do.
+//!
+//! A connection is one task; its transport and its calls are parts of it, each with a waker of its own, so that a turn polls those
+//! that were woken and no others. Owns that no wake is lost. Refuses to know what a part does.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
+
+/// The parts that were woken, in the order in which they were.
+#[derive(Debug, Default)]
+pub(super) struct Agenda(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    woken: VecDeque<u32>,
+    /// Whether the task has its turn: it asks for the next part itself then.
+    within: bool,
+    task: Option<Waker>,
+}
+
+/// One part, which is in the list at most once.
+#[derive(Debug)]
+pub(super) struct Part {
+    agenda: Arc<Agenda>,
+    number: u32,
+    noted: AtomicBool,
+}
+
+impl Agenda {
+    /// A part by this number.
+    pub(super) fn part(self: &Arc<Self>, number: u32) -> Arc<Part> {
+        Arc::new(Part {
+            agenda: self.clone(),
+            number,
+            noted: AtomicBool::new(false),
+        })
+    }
+
+    /// The task has its turn.
+    pub(super) fn begin(&self, task: &Waker) {
+        let mut inner = self.lock();
+        inner.within = true;
+        match &mut inner.task {
+            Some(known) => known.clone_from(task),
+            None => inner.task = Some(task.clone()),
+        }
+    }
+
+    /// The next part, which must then be told so ([`Part::begin`]); without one the turn is over.
+    pub(super) fn next(&self) -> Option<u32> {
+        let mut inner = self.lock();
+        let next = inner.woken.pop_front();
+        inner.within = next.is_some();
+        next
+    }
+
+    /// The turn is over although there may be more to do: then there is another one.
+    pub(super) fn end(&self) {
+        let mut inner = self.lock();
+        inner.within = false;
+        let task = inner.task.clone().filter(|_| !inner.woken.is_empty());
+        drop(inner);
+        task.iter().for_each(Waker::wake_by_ref);
+    }
+
+    fn note(&self, number: u32) {
+        let mut inner = self.lock();
+        inner.woken.push_back(number);
+        let task = if inner.within { None } else { inner.task.clone() };
+        drop(inner);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// Nothing that panics is called with the lock held.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Part {
+    /// It is polled now: whatever happens from here on wakes it again.
+    pub(super) fn begin(&self) {
+        self.noted.swap(false, Ordering::AcqRel);
+    }
+}
+
+impl Wake for Part {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.noted.swap(true, Ordering::AcqRel) {
+            self.agenda.note(self.number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_is_woken_has_a_turn_and_only_wakes_from_elsewhere_make_one() {
+        let count = Arc::new(Count::default());
+        let task = Waker::from(count.clone());
+        let turns = || count.0.swap(0, Ordering::Relaxed);
+        let agenda = Arc::new(Agenda::default());
+        let parts = [0, 1].map(|number| agenda.part(number));
+        agenda.begin(&task);
+        assert_eq!(agenda.next(), None, "nobody was woken");
+        for _ in 0..2 {
+            parts[1].wake_by_ref();
+        }
+        assert_eq!(turns(), 1, "once, however often");
+        agenda.begin(&task);
+        assert_eq!(agenda.next(), Some(1));
+        parts[1].begin();
+        parts[0].wake_by_ref();
+        parts[1].wake_by_ref();
+        assert_eq!(turns(), 0, "it is found in this turn");
+        assert_eq!(agenda.next(), Some(0));
+        parts[0].begin();
+        agenda.end();
+        assert_eq!(turns(), 1, "there is more to do");
+        agenda.begin(&task);
+        assert_eq!(agenda.next(), Some(1));
+        parts[1].begin();
+        assert_eq!(agenda.next(), None);
+        parts[0].wake_by_ref();
+        assert_eq!(turns(), 1, "after the turn");
+        agenda.begin(&task);
+        assert_eq!(agenda.next(), Some(0));
+        agenda.end();
+        assert_eq!(turns(), 0, "there is no more to do");
+    }
+}

@@ -1,0 +1,52 @@
+//! The body of a request of which nobody cares by which version of HTTP it came.
+//!
+//! Owns that what is read of it makes room for more. Refuses to gather.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
+
+/// What a client sends with one request.
+pub(super) enum Asked {
+    Http1(Incoming),
+    Http2(RecvStream),
+}
+
+/// What comes next on an HTTP/2 stream: the client may send as much more.
+pub(super) fn poll_chunk(stream: &mut RecvStream, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+    let next = ready!(stream.poll_data(cx));
+    if let Some(Ok(chunk)) = &next {
+        stream.flow_control().release_capacity(chunk.len())?;
+    }
+    Poll::Ready(next)
+}
+
+impl Body for Asked {
+    type Data = Bytes;
+    type Error = Box<dyn Error + Send + Sync>;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Box<dyn Error + Send + Sync>>>> {
+        match self.get_mut() {
+            Self::Http1(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            Self::Http2(stream) => {
+                let next = ready!(poll_chunk(stream, cx));
+                Poll::Ready(next.map(|chunk| chunk.map(Frame::data).map_err(Into::into)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Http1(body) => body.is_end_stream(),
+            Self::Http2(stream) => stream.is_end_stream(),
+        }
+    }
+}

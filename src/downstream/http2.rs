@@ -1,0 +1,263 @@
+//! One HTTP/2 connection with all of its calls, in one task.
+//!
+//! Owns whose turn it is: the transport and each call are polled when they were woken, and what all of them write in one turn goes to
+//! the socket together. Refuses to know what a call says.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use bytes::Bytes;
+use h2::server::{Builder, Connection, SendResponse};
+use h2::{RecvStream, SendStream};
+use http::Request;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::agenda::{Agenda, Part};
+use super::answer::Answer;
+use super::clock;
+use super::driver::Driver;
+use super::keepalive::Keepalive;
+use super::service::{Called, Calls};
+use crate::wire::{Afloat, Cork, Corked, Gathered, Rope};
+
+/// A connection on which HTTP/2 has begun.
+pub(super) struct Http2<S> {
+    cork: Cork<S>,
+    keepalive: Keepalive,
+    inner: Inner<S>,
+}
+
+/// What the calls of a connection share.
+pub(super) struct Links {
+    /// What they hold of unfinished requests.
+    pub(super) gathered: Arc<Gathered>,
+    /// What they have given to the transport.
+    pub(super) afloat: Arc<Afloat>,
+}
+
+struct Inner<S> {
+    calls: Arc<Calls>,
+    links: Links,
+    transport: Connection<Corked<S>, Rope>,
+    agenda: Arc<Agenda>,
+    /// The transport's own part in the agenda, and its waker.
+    part: Arc<Part>,
+    waker: Waker,
+    /// By their number in the agenda, less one.
+    open: Vec<Option<Box<Call>>>,
+    draining: bool,
+}
+
+struct Call {
+    part: Arc<Part>,
+    waker: Waker,
+    kind: Kind,
+}
+
+enum Kind {
+    Stream(Driver, SendStream<Rope>),
+    Answer(Answer),
+}
+
+/// The transport's number in the agenda.
+const TRANSPORT: u32 = 0;
+/// So often parts are polled in a turn, and the transport among them: then other connections have theirs.
+const PARTS_IN_A_TURN: usize = 128;
+const TRANSPORT_IN_A_TURN: usize = 4;
+/// A connection may hold unfinished requests of so many times the largest one.
+const UNFINISHED_REQUESTS_MAX: usize = 4;
+/// What a stream may send before its requests are read, and all streams of a connection together at the least and at the
+/// most: one that is read slowly leaves room for the others.
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+const CONNECTION_WINDOW_BYTES_MIN: u32 = 1024 * 1024;
+const CONNECTION_WINDOW_BYTES_MAX: u32 = 16 * 1024 * 1024;
+/// The transport counts an unread frame as so many bytes at the least, and sends away a client of which frames are unread
+/// that it counts as half of the connection's window.
+const FRAME_BYTES_MIN: u32 = 256;
+/// The most that the head of a request may have.
+const HEAD_BYTES_MAX: u32 = 16 * 1024;
+/// A client that makes us reset more streams than this, because of what is wrong with them, is sent away.
+const FAULTY_STREAMS_MAX: usize = 1024;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
+    /// Begins it, on a socket of which `begun` was read.
+    ///
+    /// # Errors
+    /// The client says something else.
+    pub(super) async fn begin(calls: Arc<Calls>, socket: S, begun: Bytes) -> Result<Self, h2::Error> {
+        let settings = &calls.shared.settings;
+        let (cork, io) = Cork::new(socket, begun, Arc::default());
+        let streams = settings.limits.streams_per_connection;
+        let mut transport = Builder::new()
+            .max_concurrent_streams(streams)
+            .initial_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(window(streams))
+            .max_header_list_size(HEAD_BYTES_MAX)
+            .max_local_error_reset_streams(Some(FAULTY_STREAMS_MAX))
+            .handshake(io)
+            .await?;
+        let agenda = Arc::new(Agenda::default());
+        let part = agenda.part(TRANSPORT);
+        let waker = Waker::from(part.clone());
+        waker.wake_by_ref();
+        let bytes_max = settings.limits.request.saturating_mul(UNFINISHED_REQUESTS_MAX);
+        Ok(Self {
+            keepalive: Keepalive::new(settings.timers.keepalive, transport.ping_pong(), clock::now()),
+            inner: Inner {
+                links: Links {
+                    gathered: Arc::new(Gathered::new(bytes_max)),
+                    afloat: cork.afloat(),
+                },
+                calls,
+                transport,
+                agenda,
+                part,
+                waker,
+                open: Vec::new(),
+                draining: false,
+            },
+            cork,
+        })
+    }
+
+    /// New calls go elsewhere; those that there are end by themselves.
+    pub(super) fn drain(&mut self) {
+        let inner = &mut self.inner;
+        inner.draining = true;
+        inner.transport.graceful_shutdown();
+        inner.waker.wake_by_ref();
+        for call in inner.open.iter_mut().flatten() {
+            call.drain();
+            call.waker.wake_by_ref();
+        }
+    }
+
+    /// How much the client has taken ever, if it has not taken everything.
+    pub(super) fn stuck_at(&self) -> Option<u64> {
+        self.cork.stuck_at()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
+    type Output = Result<(), String>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
+        let Self { cork, keepalive, inner } = self.get_mut();
+        let now = clock::now();
+        inner.agenda.begin(cx.waker());
+        // Whenever the socket takes or has more it is the transport that must go on.
+        let waker = inner.waker.clone();
+        let ended = cork.turn(&mut Context::from_waker(&waker), |cx| inner.turn(cx, now));
+        if let Poll::Ready(ended) = ended {
+            return Poll::Ready(ended.map_err(|error| error.to_string()));
+        }
+        let gone = keepalive.poll(cork.received(), now, cx);
+        gone.map(|()| Err("the client does not answer pings".to_owned()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
+    fn turn(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<(), h2::Error>> {
+        let mut again = TRANSPORT_IN_A_TURN;
+        for _ in 0..PARTS_IN_A_TURN {
+            let Some(number) = self.agenda.next() else {
+                return Poll::Pending;
+            };
+            if number == TRANSPORT {
+                self.part.begin();
+                if again == 0 {
+                    cx.waker().wake_by_ref();
+                    break;
+                }
+                again -= 1;
+                if let Poll::Ready(ended) = self.poll_transport(cx, now) {
+                    return Poll::Ready(ended);
+                }
+            } else {
+                self.poll_call(number, now);
+            }
+        }
+        self.agenda.end();
+        Poll::Pending
+    }
+
+    fn poll_transport(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<(), h2::Error>> {
+        loop {
+            match std::task::ready!(self.transport.poll_accept(cx)) {
+                Some(Ok((request, respond))) => self.accept(request, respond, now),
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+
+    fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Rope>, now: Instant) {
+        let kind = match self.calls.call(request, &self.links, now) {
+            Called::Answer(answering) => Kind::Answer(Answer::new(answering, respond, self.links.afloat.clone())),
+            // The headers go out at once, whenever the first response may come.
+            Called::Stream(head, driver) => match respond.send_response(head, false) {
+                Ok(send) => Kind::Stream(driver, send),
+                Err(error) => return tracing::debug!(%error, "a stream cannot begin"),
+            },
+        };
+        let at = self.open.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.open.push(None);
+            self.open.len() - 1
+        });
+        let (Some(place), Ok(number)) = (self.open.get_mut(at), u32::try_from(at + 1)) else {
+            return;
+        };
+        let part = self.agenda.part(number);
+        let waker = Waker::from(part.clone());
+        let call = place.insert(Box::new(Call { part, waker, kind }));
+        if self.draining {
+            call.drain();
+        }
+        call.waker.wake_by_ref();
+    }
+
+    fn poll_call(&mut self, number: u32, now: Instant) {
+        let Some(place) = self.open.get_mut(number as usize - 1) else {
+            return;
+        };
+        // It may have ended before it came to what woke it.
+        let Some(call) = place else { return };
+        if call.poll(now).is_pending() {
+            return;
+        }
+        *place = None;
+        while matches!(self.open.last(), Some(None)) {
+            self.open.pop();
+        }
+        if self.open.is_empty() {
+            self.open = Vec::new();
+        }
+    }
+}
+
+impl Call {
+    fn poll(&mut self, now: Instant) -> Poll<()> {
+        self.part.begin();
+        let cx = &mut Context::from_waker(&self.waker);
+        match &mut self.kind {
+            Kind::Stream(driver, send) => driver.poll(send, cx, now),
+            Kind::Answer(answer) => answer.poll(cx),
+        }
+    }
+
+    fn drain(&mut self) {
+        match &mut self.kind {
+            Kind::Stream(driver, _) => driver.drain(),
+            Kind::Answer(_) => {}
+        }
+    }
+}
+
+/// As large that all streams of a connection may send a small request at the same time.
+fn window(streams: u32) -> u32 {
+    streams
+        .saturating_mul(2 * FRAME_BYTES_MIN)
+        .clamp(CONNECTION_WINDOW_BYTES_MIN, CONNECTION_WINDOW_BYTES_MAX)
+}
