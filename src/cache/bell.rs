@@ -25,6 +25,17 @@ pub enum Driver {
     Writer,
 }
 
+/// What a bell has rung for.
+#[derive(Debug)]
+pub struct Rang {
+    /// As [`Bell::take`] gives it.
+    pub dirty: Vec<(TypeUrl, Dirty)>,
+    /// Whether the session is to keep only hashes of what its client holds; it is told once.
+    pub lighten: bool,
+    /// Whether the session is to end.
+    pub dismissed: bool,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     rung: bool,
@@ -61,28 +72,29 @@ impl Bell {
         if inner.rung {
             return Poll::Ready(());
         }
-        let place = match driver {
-            Driver::Reader => &mut inner.reader,
-            Driver::Writer => &mut inner.writer,
-        };
-        match place {
-            Some(waker) => waker.clone_from(context.waker()),
-            None => *place = Some(context.waker().clone()),
-        }
+        inner.listen(driver, context);
         Poll::Pending
+    }
+
+    /// What it has rung for since the last call, if it has: it is cleared then. In any case this driver is woken when it rings again.
+    pub fn poll_rang(&self, driver: Driver, context: &mut Context<'_>) -> Option<Rang> {
+        let mut inner = lock(&self.0);
+        inner.listen(driver, context);
+        if !inner.rung {
+            return None;
+        }
+        Some(Rang {
+            dirty: inner.take(),
+            lighten: std::mem::take(&mut inner.lighten),
+            dismissed: inner.dismissed,
+        })
     }
 
     /// Clears the bell and gives what it rang for. A change of a wildcard alone comes as an empty list of names: who
     /// wants the wildcard compares states, not names.
     #[must_use]
     pub fn take(&self) -> Vec<(TypeUrl, Dirty)> {
-        let mut inner = lock(&self.0);
-        inner.rung = false;
-        let taken = inner.behind.iter_mut().filter_map(|behind| {
-            let (dirty, _) = behind.dirty.take()?;
-            Some((behind.type_url.clone(), dirty))
-        });
-        taken.collect()
+        lock(&self.0).take()
     }
 
     /// Notes of which types the session has dealt with all that it took.
@@ -187,6 +199,26 @@ impl Bell {
 }
 
 impl Inner {
+    fn listen(&mut self, driver: Driver, context: &Context<'_>) {
+        let place = match driver {
+            Driver::Reader => &mut self.reader,
+            Driver::Writer => &mut self.writer,
+        };
+        match place {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => *place = Some(context.waker().clone()),
+        }
+    }
+
+    fn take(&mut self) -> Vec<(TypeUrl, Dirty)> {
+        self.rung = false;
+        let taken = self.behind.iter_mut().filter_map(|behind| {
+            let (dirty, _) = behind.dirty.take()?;
+            Some((behind.type_url.clone(), dirty))
+        });
+        taken.collect()
+    }
+
     fn ring(&mut self) -> Wakers {
         if self.rung {
             return [None, None];

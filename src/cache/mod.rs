@@ -31,7 +31,7 @@ mod stock;
 mod through;
 mod woken;
 
-pub use bell::{Bell, Driver};
+pub use bell::{Bell, Driver, Rang};
 pub use class::{Classes, Piece, Rule, Selector};
 pub use library::{Library, Text, Uses};
 pub use presented::Presented;

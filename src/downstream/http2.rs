@@ -46,7 +46,7 @@ struct Inner<S> {
     part: Arc<Part>,
     waker: Waker,
     /// By their number in the agenda, less one.
-    open: Vec<Option<Box<Call>>>,
+    open: Vec<Option<Call>>,
     draining: bool,
 }
 
@@ -57,8 +57,8 @@ struct Call {
 }
 
 enum Kind {
-    Stream(Driver, SendStream<Rope>),
-    Answer(Answer),
+    Stream(Box<Driver>, SendStream<Rope>),
+    Answer(Box<Answer>),
 }
 
 /// The transport's number in the agenda.
@@ -195,7 +195,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Rope>, now: Instant) {
         let kind = match self.calls.call(request, &self.links, now) {
-            Called::Answer(answering) => Kind::Answer(Answer::new(answering, respond, self.links.afloat.clone())),
+            Called::Answer(answering) => {
+                let answer = Answer::new(answering, respond, self.links.afloat.clone());
+                Kind::Answer(Box::new(answer))
+            }
             // The headers go out at once, whenever the first response may come.
             Called::Stream(head, driver) => match respond.send_response(head, false) {
                 Ok(send) => Kind::Stream(driver, send),
@@ -203,6 +206,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             },
         };
         let at = self.open.iter().position(Option::is_none).unwrap_or_else(|| {
+            if self.open.len() == self.open.capacity() {
+                self.open.reserve_exact((self.open.len() / 2).max(1));
+            }
             self.open.push(None);
             self.open.len() - 1
         });
@@ -211,7 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         };
         let part = self.agenda.part(number);
         let waker = Waker::from(part.clone());
-        let call = place.insert(Box::new(Call { part, waker, kind }));
+        let call = place.insert(Call { part, waker, kind });
         if self.draining {
             call.drain();
         }

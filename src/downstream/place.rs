@@ -108,23 +108,24 @@ impl Place {
         let mut rung = Rung::default();
         for binding in self.bindings() {
             for (server, seat) in binding.seats.iter().enumerate() {
-                while seat.bell().poll(Driver::Reader, cx).is_ready() {
-                    rung.any = true;
-                    let dirty = seat.bell().take();
-                    if server == binding.fallback.bound() {
-                        rung.dirty.extend(dirty);
-                        if seat.bell().take_lighten() {
-                            rung.lighten = Some(seat.view().clone());
-                        }
-                        rung.dismissed |= seat.bell().is_dismissed();
-                    } else {
-                        // Of a view that is not read nothing is held back.
-                        seat.bell().looked(|_| true);
-                    }
-                    if rung.dismissed {
-                        return rung;
-                    }
+                let Some(rang) = seat.bell().poll_rang(Driver::Reader, cx) else {
+                    continue;
+                };
+                rung.any = true;
+                if server != binding.fallback.bound() {
+                    // Of a view that is not read nothing is held back.
+                    seat.bell().looked(|_| true);
+                    continue;
                 }
+                if rung.dirty.is_empty() {
+                    rung.dirty = rang.dirty;
+                } else {
+                    rung.dirty.extend(rang.dirty);
+                }
+                if rang.lighten {
+                    rung.lighten = Some(seat.view().clone());
+                }
+                rung.dismissed |= rang.dismissed;
             }
         }
         rung

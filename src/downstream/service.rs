@@ -51,7 +51,7 @@ pub(super) enum Called {
     /// It is answered, now or later.
     Answer(Answering),
     /// A stream that begins with this head.
-    Stream(Response<()>, Driver),
+    Stream(Response<()>, Box<Driver>),
 }
 
 /// Calls of the small services that are answered at the same time.
@@ -95,7 +95,7 @@ impl Calls {
                     Ok(driver) => {
                         let mut head = Response::new(());
                         head.headers_mut().insert(CONTENT_TYPE, GRPC);
-                        return Called::Stream(head, driver);
+                        return Called::Stream(head, Box::new(driver));
                     }
                     Err(status) => {
                         tracing::debug!(path, %status, "call refused");

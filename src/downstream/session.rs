@@ -101,7 +101,7 @@ impl Session {
         let Some(receipt) = self.server.handle_acknowledgement(type_url, nonce) else {
             return false;
         };
-        self.accounts.receipt(&receipt, self.server.node(), nonce, self.now);
+        self.accounts.receipt(&receipt, None, "", self.now);
         if self.server.is_done() && self.place.as_ref().is_some_and(Place::is_at_rest) {
             self.note_looked(None);
         } else {

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Afloat;
-use super::gathering::{Gathering, PARTS_MAX, fill, skip};
+use super::gathering::{Gathering, PARTS_FEW, PARTS_MAX, fill, skip};
 
 /// The end that the connection's task keeps.
 pub struct Cork<S>(Arc<Mutex<Inner<S>>>);
@@ -147,8 +147,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         };
         let mut from = 0;
         while from < gathering.len() {
-            let mut slices = [IoSlice::new(&[]); PARTS_MAX];
-            let parts = gathering.slices(from, &mut slices);
+            let (mut few, mut many);
+            let slices: &mut [IoSlice<'_>] = if gathering.parts_max() <= PARTS_FEW {
+                few = [IoSlice::new(&[]); PARTS_FEW];
+                &mut few
+            } else {
+                many = [IoSlice::new(&[]); PARTS_MAX];
+                &mut many
+            };
+            let parts = gathering.slices(from, slices);
             let slices = slices.get(..parts).unwrap_or_default();
             match Pin::new(&mut self.socket).poll_write_vectored(cx, slices) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),

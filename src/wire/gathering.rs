@@ -22,8 +22,9 @@ struct Shared {
     bytes: Bytes,
 }
 
-/// The most parts that one write takes.
+/// The most parts that one write takes, and as many as most writes have.
 pub(super) const PARTS_MAX: usize = 64;
+pub(super) const PARTS_FEW: usize = 4;
 
 impl Gathering {
     /// All bytes.
@@ -34,6 +35,11 @@ impl Gathering {
     /// The bytes that take memory of their own.
     pub(super) const fn copied(&self) -> usize {
         self.copied.len()
+    }
+
+    /// There are no more parts than this.
+    pub(super) const fn parts_max(&self) -> usize {
+        2 * self.shared.len() + 1
     }
 
     pub(super) fn copy(&mut self, bytes: &[u8]) {

@@ -383,5 +383,6 @@ fn acknowledge(server: &mut Server, request: &DeltaDiscoveryRequest) -> Option<R
         ..Default::default()
     };
     let bare = alone == *request;
-    bare.then(|| server.handle_acknowledgement(type_url, nonce)).flatten()
+    bare.then(|| server.handle_acknowledgement(type_url.as_bytes(), nonce.as_bytes()))
+        .flatten()
 }

@@ -10,9 +10,12 @@ use crate::xds::{Glimpse, Sight};
 impl Server {
     /// A delta request that says nothing but that a response was accepted, read without decoding it. `None` if it is about anything
     /// but a response that waits for it: then nothing has happened.
-    pub fn handle_acknowledgement(&mut self, type_url: &str, nonce: &str) -> Option<Receipt> {
+    pub fn handle_acknowledgement(&mut self, type_url: &[u8], nonce: &[u8]) -> Option<Receipt> {
         let nonces = self.nonces;
-        let subscription = self.types.iter_mut().find(|one| one.type_url.url() == type_url)?;
+        let subscription = self
+            .types
+            .iter_mut()
+            .find(|one| one.type_url.url().as_bytes() == type_url)?;
         let number = nonces.number(nonce)?;
         let at = subscription.flights.iter().position(|flight| flight.nonce == number)?;
         let since = subscription.accept_flight(at);

@@ -225,7 +225,7 @@ impl Subscription {
         if nonce.is_empty() {
             return ReceiptKind::Update;
         }
-        let Some(number) = nonces.number(nonce) else {
+        let Some(number) = nonces.number(nonce.as_bytes()) else {
             return ReceiptKind::Stale;
         };
         let Some(at) = self.flights.iter().position(|flight| flight.nonce == number) else {
