@@ -22,15 +22,14 @@ impl Scenario {
     pub(super) fn write_out(&mut self) {
         let clients = self.clients.count;
         let phases = std::mem::take(&mut self.phases);
-        self.phases = phases
-            .into_iter()
-            .flat_map(|phase| match &phase.act {
-                Act::Grow(grow) => sizes(*grow, clients)
-                    .flat_map(|size| at_size(&phase, *grow, size))
-                    .collect(),
-                _ => vec![phase],
-            })
-            .collect();
+        for phase in phases {
+            let Act::Grow(grow) = phase.act else {
+                self.phases.push(phase);
+                continue;
+            };
+            let sizes = sizes(grow, clients);
+            self.phases.extend(sizes.flat_map(|size| at_size(&phase, grow, size)));
+        }
     }
 }
 
@@ -124,9 +123,9 @@ mod tests {
     }
 
     fn grow(scenario: &Scenario) -> Grow {
-        let change = scenario.phases.iter().find_map(|phase| match phase.act {
-            Act::Change(change) => Some(change),
-            _ => None,
+        let change = scenario.phases.iter().find_map(|phase| {
+            let Act::Change(change) = phase.act else { return None };
+            Some(change)
         });
         Grow {
             from: 1,
