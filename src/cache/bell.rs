@@ -98,7 +98,8 @@ impl Bell {
     }
 
     /// Notes of which types the session has dealt with all that it took.
-    pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) {
+    /// Whether there are others.
+    pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) -> bool {
         let mut inner = lock(&self.0);
         let Inner { behind, light, .. } = &mut *inner;
         behind.retain_mut(|behind| {
@@ -113,9 +114,10 @@ impl Bell {
                 .inspect(|(_, first)| behind.since = *first)
                 .is_some()
         });
-        if inner.behind.is_empty() {
+        if inner.behind.is_empty() && inner.behind.capacity() > 1 {
             inner.behind = Vec::new();
         }
+        !inner.behind.is_empty()
     }
 
     /// Rings without a change in the view: one driver has something for the other to look at.
@@ -231,6 +233,10 @@ impl Inner {
     fn dirty(&mut self, type_url: &TypeUrl, generation: u64) -> &mut Dirty {
         let at = self.behind.iter().position(|behind| behind.type_url == *type_url);
         let at = at.unwrap_or_else(|| {
+            if self.behind.capacity() == 0 {
+                // The place that is kept for the next time.
+                self.behind.reserve_exact(1);
+            }
             self.behind.push(Behind {
                 type_url: type_url.clone(),
                 dirty: None,

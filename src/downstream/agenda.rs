@@ -20,9 +20,16 @@ struct Inner {
     task: Option<Waker>,
 }
 
+/// What a part is woken by.
+#[derive(Debug)]
+pub(super) struct Ear {
+    part: Arc<Part>,
+    waker: Waker,
+}
+
 /// One part, which is in the list at most once.
 #[derive(Debug)]
-pub(super) struct Part {
+struct Part {
     agenda: Arc<Agenda>,
     number: u32,
     noted: AtomicBool,
@@ -30,12 +37,16 @@ pub(super) struct Part {
 
 impl Agenda {
     /// A part by this number.
-    pub(super) fn part(self: &Arc<Self>, number: u32) -> Arc<Part> {
-        Arc::new(Part {
+    pub(super) fn part(self: &Arc<Self>, number: u32) -> Ear {
+        let part = Arc::new(Part {
             agenda: self.clone(),
             number,
             noted: AtomicBool::new(false),
-        })
+        });
+        Ear {
+            waker: Waker::from(part.clone()),
+            part,
+        }
     }
 
     /// The task has its turn.
@@ -48,7 +59,7 @@ impl Agenda {
         }
     }
 
-    /// The next part, which must then be told so ([`Part::begin`]); without one the turn is over.
+    /// The next part, which must then be told so ([`Ear::begin`]); without one the turn is over.
     pub(super) fn next(&self) -> Option<u32> {
         let mut inner = self.lock();
         let next = inner.woken.pop_front();
@@ -81,10 +92,21 @@ impl Agenda {
     }
 }
 
-impl Part {
-    /// It is polled now: whatever happens from here on wakes it again.
-    pub(super) fn begin(&self) {
-        self.noted.swap(false, Ordering::AcqRel);
+impl Ear {
+    /// The part is polled now, with this waker: whatever happens from here on wakes it again.
+    pub(super) fn begin(&self) -> &Waker {
+        self.part.noted.swap(false, Ordering::AcqRel);
+        &self.waker
+    }
+
+    /// What wakes it.
+    pub(super) const fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// The part has something to do.
+    pub(super) fn wake(&self) {
+        self.part.wake_by_ref();
     }
 }
 
@@ -125,24 +147,24 @@ mod tests {
         agenda.begin(&task);
         assert_eq!(agenda.next(), None, "nobody was woken");
         for _ in 0..2 {
-            parts[1].wake_by_ref();
+            parts[1].wake();
         }
         assert_eq!(turns(), 1, "once, however often");
         agenda.begin(&task);
         assert_eq!(agenda.next(), Some(1));
-        parts[1].begin();
-        parts[0].wake_by_ref();
-        parts[1].wake_by_ref();
+        let _ = parts[1].begin();
+        parts[0].wake();
+        parts[1].wake();
         assert_eq!(turns(), 0, "it is found in this turn");
         assert_eq!(agenda.next(), Some(0));
-        parts[0].begin();
+        let _ = parts[0].begin();
         agenda.end();
         assert_eq!(turns(), 1, "there is more to do");
         agenda.begin(&task);
         assert_eq!(agenda.next(), Some(1));
-        parts[1].begin();
+        let _ = parts[1].begin();
         assert_eq!(agenda.next(), None);
-        parts[0].wake_by_ref();
+        parts[0].wake();
         assert_eq!(turns(), 1, "after the turn");
         agenda.begin(&task);
         assert_eq!(agenda.next(), Some(0));

@@ -130,7 +130,10 @@ impl Connection {
             connection,
             self.drain,
             bound,
-            |connection, cx| (cork.turn(cx, |cx| connection.poll(cx)), cork.stuck_at()),
+            |connection, cx| {
+                let (ended, flow) = cork.turn(cx, |cx| connection.poll(cx));
+                (ended, flow.stuck_at)
+            },
             |connection| connection.graceful_shutdown(),
         );
         let unasked = async {

@@ -80,12 +80,25 @@ impl Driver {
         self.session.close();
     }
 
-    /// Everything that can be done now. Ready when the stream is over: dropping what belongs to it then resets what is left of it.
+    /// Reads what the client sends. Ready when the stream is over: dropping what belongs to it then resets what is left of it.
+    pub(super) fn hear(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        self.session.begin(now);
+        self.read(cx, now)
+    }
+
+    /// Whether there is more to do about what was read.
+    pub(super) const fn has_news(&self) -> bool {
+        self.session.is_stirred() || self.requests.is_deaf()
+    }
+
+    /// Whether it is time to read on, because reading was held up.
+    pub(super) fn hears_again(&self, now: Instant) -> bool {
+        self.requests.poll_timeout().is_some_and(|at| at <= now)
+    }
+
+    /// Everything else that can be done now. Ready as [`Self::hear`] is.
     pub(super) fn poll(&mut self, send: &mut SendStream<Rope>, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         self.session.begin(now);
-        if self.read(cx, now).is_ready() {
-            return Poll::Ready(());
-        }
         // After the first request, which is what brings the session to a view: before it there is no bell to wait at.
         self.session.handle_bell(cx);
         let due = self.alarm.is_due(now);

@@ -5,7 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -14,17 +14,18 @@ use h2::{RecvStream, SendStream};
 use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::agenda::{Agenda, Part};
+use super::agenda::{Agenda, Ear};
 use super::answer::Answer;
 use super::clock;
 use super::driver::Driver;
 use super::keepalive::Keepalive;
 use super::service::{Called, Calls};
-use crate::wire::{Afloat, Cork, Corked, Gathered, Rope};
+use crate::wire::{Afloat, Cork, Corked, Flow, Gathered, Rope};
 
 /// A connection on which HTTP/2 has begun.
 pub(super) struct Http2<S> {
     cork: Cork<S>,
+    flow: Flow,
     keepalive: Keepalive,
     inner: Inner<S>,
 }
@@ -42,22 +43,21 @@ struct Inner<S> {
     links: Links,
     transport: Connection<Corked<S>, Rope>,
     agenda: Arc<Agenda>,
-    /// The transport's own part in the agenda, and its waker.
-    part: Arc<Part>,
-    waker: Waker,
-    /// By their number in the agenda, less one.
+    /// The transport's own part in the agenda.
+    ear: Ear,
+    /// Each has two numbers in the agenda: the first for all but its requests, the second for these.
     open: Vec<Option<Call>>,
     draining: bool,
 }
 
 struct Call {
-    part: Arc<Part>,
-    waker: Waker,
+    ear: Ear,
     kind: Kind,
 }
 
 enum Kind {
-    Stream(Box<Driver>, SendStream<Rope>),
+    /// The last is what its requests wake.
+    Stream(Box<Driver>, SendStream<Rope>, Ear),
     Answer(Box<Answer>),
 }
 
@@ -99,11 +99,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             .handshake(io)
             .await?;
         let agenda = Arc::new(Agenda::default());
-        let part = agenda.part(TRANSPORT);
-        let waker = Waker::from(part.clone());
-        waker.wake_by_ref();
+        let ear = agenda.part(TRANSPORT);
+        ear.wake();
         let bytes_max = settings.limits.request.saturating_mul(UNFINISHED_REQUESTS_MAX);
         Ok(Self {
+            flow: Flow::default(),
             keepalive: Keepalive::new(settings.timers.keepalive, transport.ping_pong(), clock::now()),
             inner: Inner {
                 links: Links {
@@ -113,8 +113,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
                 calls,
                 transport,
                 agenda,
-                part,
-                waker,
+                ear,
                 open: Vec::new(),
                 draining: false,
             },
@@ -127,16 +126,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         let inner = &mut self.inner;
         inner.draining = true;
         inner.transport.graceful_shutdown();
-        inner.waker.wake_by_ref();
+        inner.ear.wake();
         for call in inner.open.iter_mut().flatten() {
             call.drain();
-            call.waker.wake_by_ref();
+            call.ear.wake();
         }
     }
 
     /// How much the client has taken ever, if it has not taken everything.
-    pub(super) fn stuck_at(&self) -> Option<u64> {
-        self.cork.stuck_at()
+    pub(super) const fn stuck_at(&self) -> Option<u64> {
+        self.flow.stuck_at
     }
 }
 
@@ -144,16 +143,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
     type Output = Result<(), String>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
-        let Self { cork, keepalive, inner } = self.get_mut();
+        let Self {
+            cork,
+            flow,
+            keepalive,
+            inner,
+        } = self.get_mut();
         let now = clock::now();
         inner.agenda.begin(cx.waker());
         // Whenever the socket takes or has more it is the transport that must go on.
-        let waker = inner.waker.clone();
-        let ended = cork.turn(&mut Context::from_waker(&waker), |cx| inner.turn(cx, now));
+        let waker = inner.ear.waker().clone();
+        let ended;
+        (ended, *flow) = cork.turn(&mut Context::from_waker(&waker), |cx| inner.turn(cx, now));
         if let Poll::Ready(ended) = ended {
             return Poll::Ready(ended.map_err(|error| error.to_string()));
         }
-        let gone = keepalive.poll(cork.received(), now, cx);
+        let gone = keepalive.poll(flow.received, now, cx);
         gone.map(|()| Err("the client does not answer pings".to_owned()))
     }
 }
@@ -166,7 +171,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                 return Poll::Pending;
             };
             if number == TRANSPORT {
-                self.part.begin();
+                self.ear.begin();
                 if again == 0 {
                     cx.waker().wake_by_ref();
                     break;
@@ -194,6 +199,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     }
 
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Rope>, now: Instant) {
+        let at = self.place();
+        let Ok(number) = u32::try_from(2 * at + 1) else { return };
         let kind = match self.calls.call(request, &self.links, now) {
             Called::Answer(answering) => {
                 let answer = Answer::new(answering, respond, self.links.afloat.clone());
@@ -201,36 +208,43 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             }
             // The headers go out at once, whenever the first response may come.
             Called::Stream(head, driver) => match respond.send_response(head, false) {
-                Ok(send) => Kind::Stream(driver, send),
+                Ok(send) => {
+                    let requests = self.agenda.part(number + 1);
+                    requests.wake();
+                    Kind::Stream(driver, send, requests)
+                }
                 Err(error) => return tracing::debug!(%error, "a stream cannot begin"),
             },
         };
-        let at = self.open.iter().position(Option::is_none).unwrap_or_else(|| {
+        let ear = self.agenda.part(number);
+        ear.wake();
+        let mut call = Call { ear, kind };
+        if self.draining {
+            call.drain();
+        }
+        if let Some(place) = self.open.get_mut(at) {
+            *place = Some(call);
+        }
+    }
+
+    /// Where the next call belongs.
+    fn place(&mut self) -> usize {
+        let free = self.open.iter().position(Option::is_none);
+        free.unwrap_or_else(|| {
             if self.open.len() == self.open.capacity() {
                 self.open.reserve_exact((self.open.len() / 2).max(1));
             }
             self.open.push(None);
             self.open.len() - 1
-        });
-        let (Some(place), Ok(number)) = (self.open.get_mut(at), u32::try_from(at + 1)) else {
-            return;
-        };
-        let part = self.agenda.part(number);
-        let waker = Waker::from(part.clone());
-        let call = place.insert(Call { part, waker, kind });
-        if self.draining {
-            call.drain();
-        }
-        call.waker.wake_by_ref();
+        })
     }
 
     fn poll_call(&mut self, number: u32, now: Instant) {
-        let Some(place) = self.open.get_mut(number as usize - 1) else {
-            return;
-        };
+        let at = (number as usize - 1) / 2;
         // It may have ended before it came to what woke it.
+        let Some(place) = self.open.get_mut(at) else { return };
         let Some(call) = place else { return };
-        if call.poll(now).is_pending() {
+        if call.poll(number.is_multiple_of(2), now).is_pending() {
             return;
         }
         *place = None;
@@ -244,18 +258,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 }
 
 impl Call {
-    fn poll(&mut self, now: Instant) -> Poll<()> {
-        self.part.begin();
-        let cx = &mut Context::from_waker(&self.waker);
+    fn poll(&mut self, requests: bool, now: Instant) -> Poll<()> {
         match &mut self.kind {
-            Kind::Stream(driver, send) => driver.poll(send, cx, now),
-            Kind::Answer(answer) => answer.poll(cx),
+            Kind::Stream(driver, _, ear) if requests => {
+                let over = driver.hear(&mut Context::from_waker(ear.begin()), now);
+                if driver.has_news() {
+                    self.ear.wake();
+                }
+                over
+            }
+            Kind::Stream(driver, send, requests) => {
+                let over = driver.poll(send, &mut Context::from_waker(self.ear.begin()), now);
+                if driver.hears_again(now) {
+                    requests.wake();
+                }
+                over
+            }
+            Kind::Answer(answer) => answer.poll(&mut Context::from_waker(self.ear.begin())),
         }
     }
 
     fn drain(&mut self) {
         match &mut self.kind {
-            Kind::Stream(driver, _) => driver.drain(),
+            Kind::Stream(driver, ..) => driver.drain(),
             Kind::Answer(_) => {}
         }
     }

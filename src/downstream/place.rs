@@ -131,13 +131,13 @@ impl Place {
         rung
     }
 
-    /// Notes of which types the session has dealt with all that rang.
-    pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) {
-        for binding in self.bindings() {
-            if let Some(seat) = binding.seat() {
-                seat.bell().looked(&at);
-            }
+    /// Notes of which types the session has dealt with all that rang. Whether there are others.
+    pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) -> bool {
+        let mut others = false;
+        for seat in self.bindings().filter_map(Binding::seat) {
+            others |= seat.bell().looked(&at);
         }
+        others
     }
 
     /// What the session reads now.

@@ -37,6 +37,8 @@ pub(super) struct Session {
     end: Option<Status>,
     /// Grows with every response.
     written: u64,
+    /// Whether anything that has rung was not dealt with when that was last noted.
+    lags: bool,
     /// When the task's present turn began.
     now: Instant,
     /// Whether anything has happened since there was nothing to say: only then is it worth to ask again.
@@ -67,6 +69,7 @@ impl Session {
             closing: false,
             end: None,
             written: 0,
+            lags: false,
             now,
             stirred: true,
         }
@@ -103,7 +106,9 @@ impl Session {
         };
         self.accounts.receipt(&receipt, None, "", self.now);
         if self.server.is_done() && self.place.as_ref().is_some_and(Place::is_at_rest) {
-            self.note_looked(None);
+            if self.lags {
+                self.note_looked(None);
+            }
         } else {
             self.stirred = true;
         }
@@ -231,10 +236,10 @@ impl Session {
 
     /// A type is dealt with when it has a response, or needs none and waits for no acknowledgement: only the others hold back
     /// old content.
-    fn note_looked(&self, response: Option<&Response>) {
+    fn note_looked(&mut self, response: Option<&Response>) {
         let Some(place) = &self.place else { return };
         let unasked = response.is_some() && !self.server.is_done();
-        place.looked(|type_url| {
+        self.lags = place.looked(|type_url| {
             let mut types = self.server.status();
             response.is_some_and(|response| response.type_url == *type_url)
                 || !unasked && !types.any(|(known, status)| known == type_url && status == protocol::Status::Stale)

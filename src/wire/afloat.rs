@@ -18,16 +18,22 @@ struct Ropes {
     last: (usize, usize),
 }
 
+/// Below this it costs less to copy than to refer.
+pub(super) const SHARED_BYTES_MIN: usize = 2048;
+
 impl Afloat {
     /// A rope with these pieces is given to the transport.
     pub(super) fn enter(&self, pieces: &Arc<[Bytes]>) {
-        if !pieces.is_empty() {
+        if is_worth(pieces) {
             self.lock().pieces.push(pieces.clone());
         }
     }
 
     /// The rope has been read, or given up.
     pub(super) fn leave(&self, pieces: &Arc<[Bytes]>) {
+        if !is_worth(pieces) {
+            return;
+        }
         let mut ropes = self.lock();
         if let Some(at) = ropes.pieces.iter().position(|known| Arc::ptr_eq(known, pieces)) {
             ropes.pieces.swap_remove(at);
@@ -67,6 +73,11 @@ impl Afloat {
     }
 }
 
+/// Whether anybody will look for one of the pieces.
+fn is_worth(pieces: &[Bytes]) -> bool {
+    pieces.iter().any(|piece| piece.len() >= SHARED_BYTES_MIN)
+}
+
 /// Whether the slice lies within the bytes' very memory. Since somebody holds those, it can be nothing else.
 fn contains(bytes: &Bytes, slice: &[u8]) -> bool {
     let (outer, inner) = (bytes.as_ptr_range(), slice.as_ptr_range());
@@ -79,8 +90,9 @@ mod tests {
 
     #[test]
     fn only_what_is_afloat_is_found_and_only_by_its_memory() {
-        let pieces: Arc<[Bytes]> = Arc::from([Bytes::from(vec![1; 100]), Bytes::from(vec![2; 100])]);
-        let others: Arc<[Bytes]> = Arc::from([Bytes::from(vec![1; 100])]);
+        let pieces: Arc<[Bytes]> = Arc::from([Bytes::from(vec![1; 2100]), Bytes::from(vec![2; 100])]);
+        let others: Arc<[Bytes]> = Arc::from([Bytes::from(vec![1; SHARED_BYTES_MIN])]);
+        let small: Arc<[Bytes]> = Arc::from([Bytes::from(vec![1; SHARED_BYTES_MIN - 1])]);
         let afloat = Afloat::default();
         assert_eq!(afloat.find(&pieces[0]), None);
         afloat.enter(&pieces);
@@ -100,6 +112,9 @@ mod tests {
         assert_eq!(afloat.find(&pieces[1]), None);
         assert!(afloat.find(&others[0]).is_some());
         afloat.leave(&others);
+        afloat.enter(&small);
+        assert_eq!(afloat.find(&small[0]), None, "it is copied");
+        afloat.leave(&small);
         assert_eq!(afloat.lock().pieces.capacity(), 0);
     }
 }

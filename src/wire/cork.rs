@@ -15,10 +15,20 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Afloat;
+use super::afloat::SHARED_BYTES_MIN;
 use super::gathering::{Gathering, PARTS_FEW, PARTS_MAX, fill, skip};
 
 /// The end that the connection's task keeps.
 pub struct Cork<S>(Arc<Mutex<Inner<S>>>);
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// How much was ever read.
+    pub received: u64,
+    /// If the socket has not taken everything: how much it has taken ever, which grows unless the client is stuck.
+    pub stuck_at: Option<u64>,
+}
 
 /// The end that the transport reads from and writes to.
 pub struct Corked<S>(Arc<Mutex<Inner<S>>>);
@@ -27,8 +37,6 @@ pub struct Corked<S>(Arc<Mutex<Inner<S>>>);
 pub const COPIED_BYTES_MAX: usize = 128 * 1024;
 /// The most that is gathered before it is written, give or take one frame.
 pub const GATHERED_BYTES_MAX: usize = 256 * 1024;
-/// Below this it costs less to copy than to refer.
-const SHARED_BYTES_MIN: usize = 1024;
 
 thread_local! {
     /// Lent to one connection for the time of its turn, and empty whenever it is not lent.
@@ -72,30 +80,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
     }
 
     /// One turn: what is written in `turn` goes to the socket when it ends, or as soon as there is much of it.
-    pub fn turn<T>(&self, cx: &mut Context<'_>, turn: impl FnOnce(&mut Context<'_>) -> T) -> T {
+    pub fn turn<T>(&self, cx: &mut Context<'_>, turn: impl FnOnce(&mut Context<'_>) -> T) -> (T, Flow) {
         lock(&self.0).begin(cx);
         let result = turn(cx);
-        lock(&self.0).end(cx);
-        result
+        let mut inner = lock(&self.0);
+        inner.end(cx);
+        let flow = Flow {
+            received: inner.received,
+            stuck_at: (inner.unsent || !inner.rest.is_empty()).then_some(inner.sent),
+        };
+        (result, flow)
     }
 
     /// What is on its way, and so not copied.
     #[must_use]
     pub fn afloat(&self) -> Arc<Afloat> {
         lock(&self.0).afloat.clone()
-    }
-
-    /// How much was ever read.
-    #[must_use]
-    pub fn received(&self) -> u64 {
-        lock(&self.0).received
-    }
-
-    /// If the socket has not taken everything: how much it has taken ever, which grows unless the client is stuck.
-    #[must_use]
-    pub fn stuck_at(&self) -> Option<u64> {
-        let shared = lock(&self.0);
-        (shared.unsent || !shared.rest.is_empty()).then_some(shared.sent)
     }
 }
 

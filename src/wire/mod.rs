@@ -15,7 +15,7 @@ pub mod scan;
 pub mod sealed;
 
 pub use afloat::Afloat;
-pub use cork::{Cork, Corked};
+pub use cork::{Cork, Corked, Flow};
 pub use deadline::timeout;
 pub use frame::{Deframer, Encoding};
 pub use gathered::Gathered;

@@ -109,13 +109,13 @@ fn parts(bytes: &Bytes, random: &mut StdRng) -> Arc<[Bytes]> {
 }
 
 async fn write_all<S: AsyncRead + AsyncWrite + Unpin>(mut writer: Writer<S>, cork: Cork<S>, rope: Rope) {
-    poll_fn(|cx| cork.turn(cx, |cx| writer.poll(cx))).await;
+    poll_fn(|cx| cork.turn(cx, |cx| writer.poll(cx)).0).await;
     // The transport has read it; what the socket did not take yet must not depend on it.
     drop(rope);
     // Turns in which nothing is written must bring the rest to the socket, or nobody ever would.
     poll_fn(|cx| {
-        cork.turn(cx, |_| ());
-        if cork.stuck_at().is_some() {
+        let ((), flow) = cork.turn(cx, |_| ());
+        if flow.stuck_at.is_some() {
             Poll::Pending
         } else {
             Poll::Ready(())
@@ -123,7 +123,7 @@ async fn write_all<S: AsyncRead + AsyncWrite + Unpin>(mut writer: Writer<S>, cor
     })
     .await;
     // Only now is the connection closed: what the reader gets before does not depend on it.
-    poll_fn(|cx| cork.turn(cx, |cx| Pin::new(&mut writer.io).poll_shutdown(cx)))
+    poll_fn(|cx| cork.turn(cx, |cx| Pin::new(&mut writer.io).poll_shutdown(cx)).0)
         .await
         .unwrap();
 }
@@ -237,19 +237,14 @@ where
     let piece = vec![7; 16 * 1024];
     let mut accepted = 0;
     let fill = poll_fn(|cx| {
-        cork.turn(cx, |cx| {
+        let ((), flow) = cork.turn(cx, |cx| {
             while let Poll::Ready(count) = Pin::new(&mut io).poll_write(cx, &piece) {
                 accepted += count.unwrap();
             }
         });
-        if cork.stuck_at().is_some() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        flow.stuck_at.map_or(Poll::Pending, Poll::Ready)
     });
-    timeout(PATIENCE, fill).await.unwrap();
-    let taken = usize::try_from(cork.stuck_at().unwrap()).unwrap();
+    let taken = usize::try_from(timeout(PATIENCE, fill).await.unwrap()).unwrap();
     assert!(
         accepted - taken <= COPIED_BYTES_MAX,
         "{accepted} accepted, {taken} taken"
@@ -257,8 +252,8 @@ where
 
     let mut got = vec![0; accepted];
     let drain = poll_fn(|cx| {
-        cork.turn(cx, |_| ());
-        if cork.stuck_at().is_some() {
+        let ((), flow) = cork.turn(cx, |_| ());
+        if flow.stuck_at.is_some() {
             Poll::Pending
         } else {
             Poll::Ready(())
