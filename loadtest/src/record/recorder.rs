@@ -26,6 +26,8 @@ pub(crate) struct Claim<'a> {
     pub(crate) bound: f64,
     /// Whether it is a bar of time, which is void when the tool itself took too much of the processors.
     pub(crate) timed: bool,
+    /// The tool's part of all processor time meanwhile, where that is not the part that it had of the phase.
+    pub(crate) tool_share: Option<f64>,
 }
 
 /// What can be asked of the fleets at any time.
@@ -156,7 +158,8 @@ impl Recorder {
     pub(crate) fn claim(&self, claim: &Claim<'_>) -> Verdict {
         let mut state = self.state();
         let held = claim.relation.holds(claim.measured.value, claim.bound);
-        let share = state.open.as_ref().and_then(|open| open.phase.figures(None).tool_share);
+        let of_phase = state.open.as_ref().and_then(|open| open.phase.figures(None).tool_share);
+        let share = claim.tool_share.or(of_phase);
         let busy = share.filter(|share| claim.timed && *share > TOOL_SHARE_MAX);
         let verdict = match (busy, held) {
             (Some(_), _) => Verdict::Void,
@@ -217,6 +220,7 @@ impl Recorder {
             relation: Relation::Exactly,
             bound: float(wanted),
             timed: false,
+            tool_share: None,
         });
     }
 

@@ -48,13 +48,20 @@ pub(super) enum Server {
     Other,
 }
 
+/// How long something took, and what was spent meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spent {
+    pub(super) taken: Duration,
+    /// By the server.
+    pub(super) cpu: Duration,
+    /// By this program.
+    pub(super) tool: Duration,
+}
+
 /// One change of some resources, and what it cost.
 #[derive(Debug)]
 pub(super) struct Round {
-    pub(super) taken: Duration,
-    pub(super) cpu: Duration,
-    /// What this program spent meanwhile.
-    pub(super) tool: Duration,
+    pub(super) spent: Spent,
     pub(super) deliveries: u64,
     pub(super) bytes: u64,
     pub(super) propagation: Distribution,
@@ -75,6 +82,13 @@ pub(super) struct Upstream {
     pub(super) uri: String,
     /// As a relay's configuration has them.
     pub(super) credentials: Option<String>,
+}
+
+/// What had been spent when something began.
+struct Watch {
+    cpu: Duration,
+    tool: Duration,
+    begin: Instant,
 }
 
 /// Acknowledgements are given so long to be read before a round is over.
@@ -178,7 +192,7 @@ impl Contender {
     }
 
     /// Lets clients in until there are so many, and waits until those that are steady have everything.
-    pub(super) async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<Duration> {
+    pub(super) async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<Spent> {
         // A connection comes with all who share it.
         let admitted = clients
             .next_multiple_of(self.plan.per_connection)
@@ -186,14 +200,36 @@ impl Contender {
         let mut plan = self.plan.clone();
         plan.clients = admitted;
         self.demand = demand(&plan);
-        let (begin, progress) = (now(), Arc::clone(&self.fleet.progress));
+        let (watch, progress) = (self.watch()?, Arc::clone(&self.fleet.progress));
         let all = self.plan.complete_of(admitted);
         progress.expect(all);
         self.fleet.admit(admitted);
         self.wait(limit, || progress.complete() >= all)
             .await
             .with_context(|| format!("{} of {all} clients are complete", progress.complete()))?;
-        Ok(begin.elapsed())
+        let taken = watch.begin.elapsed();
+        self.spent(watch, taken)
+    }
+
+    /// From now on what is spent counts.
+    fn watch(&self) -> anyhow::Result<Watch> {
+        Ok(Watch {
+            cpu: self.cpu()?,
+            tool: Process::own().cpu("")?,
+            begin: now(),
+        })
+    }
+
+    fn cpu(&self) -> anyhow::Result<Duration> {
+        self.process().map_or(Ok(Duration::ZERO), |process| process.cpu(""))
+    }
+
+    fn spent(&self, since: Watch, taken: Duration) -> anyhow::Result<Spent> {
+        Ok(Spent {
+            taken,
+            cpu: self.cpu()?.saturating_sub(since.cpu),
+            tool: Process::own().cpu("")?.saturating_sub(since.tool),
+        })
     }
 
     /// One measured change, from its writing until everybody has acknowledged it.
@@ -205,19 +241,15 @@ impl Contender {
         limit: Duration,
     ) -> anyhow::Result<Round> {
         let before = self.totals()?;
-        let cpu = || self.process().map_or(Ok(Duration::ZERO), |process| process.cpu(""));
-        let own = Process::own();
-        let (begin, spent, tool) = (now(), cpu()?, own.cpu("")?);
-        let contents = self.change(kind, indexes, what, true, begin)?;
+        let watch = self.watch()?;
+        let contents = self.change(kind, indexes, what, true, watch.begin)?;
         self.delivered(limit, &contents).await?;
-        let taken = begin.elapsed();
+        let taken = watch.begin.elapsed();
         tokio::time::sleep(SETTLE).await;
-        let cpu = cpu()?.saturating_sub(spent);
+        let spent = self.spent(watch, taken)?;
         let after = self.totals()?;
         Ok(Round {
-            taken,
-            cpu,
-            tool: own.cpu("")?.saturating_sub(tool),
+            spent,
             deliveries: after.delivered - before.delivered,
             bytes: after.bytes - before.bytes,
             propagation: after.propagation.since(&before.propagation)?,

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::contender::{Round, Spent};
 use super::past::{Past, Rounds};
 use super::phase::{Expect, Figure, Stalled};
 use super::play::Play;
-use crate::record::{Claim, Quantity, Recorder, Relation, TOOL_SHARE_MAX, Unit, Verdict, counter, float};
+use crate::record::{Claim, Quantity, Recorder, Relation, Unit, Verdict, counter, float};
 use crate::sockets;
 
 /// Writes down what rounds cost as multiples of the floor's.
@@ -19,7 +20,7 @@ pub(super) fn ratios(recorder: &Recorder, rounds: &Rounds) {
         let pairs = || rounds.main.iter().zip(others);
         let cpu = pairs().map(|(main, other)| per_delivery(main) / per_delivery(other));
         recorder.ratio(&format!("processor time to {name}"), cpu.collect());
-        let taken = pairs().map(|(main, other)| main.taken.as_secs_f64() / other.taken.as_secs_f64());
+        let taken = pairs().map(|(main, other)| main.spent.taken.as_secs_f64() / other.spent.taken.as_secs_f64());
         recorder.ratio(&format!("time until all have it to {name}"), taken.collect());
         let bytes = pairs().map(|(main, other)| float(main.bytes) / float(other.bytes));
         recorder.ratio(&format!("bytes to {name}"), bytes.collect());
@@ -32,13 +33,14 @@ pub(super) fn ratios(recorder: &Recorder, rounds: &Rounds) {
 /// The tool's part of all processor time while it was the turn of the server in question: what the others' clients cost is not
 /// the question.
 fn tool_share(rounds: &Rounds) -> Option<f64> {
-    let sum = |of: fn(&super::contender::Round) -> Duration| rounds.main.iter().map(of).sum::<Duration>().as_secs_f64();
-    let (tool, relay) = (sum(|round| round.tool), sum(|round| round.cpu));
+    let spent = rounds.main.iter().map(|round| round.spent).chain(rounds.join);
+    let sum = |of: fn(Spent) -> Duration| spent.clone().map(of).sum::<Duration>().as_secs_f64();
+    let (tool, relay) = (sum(|spent| spent.tool), sum(|spent| spent.cpu));
     (tool + relay > 0.0).then(|| tool / (tool + relay))
 }
 
-fn per_delivery(round: &super::contender::Round) -> f64 {
-    round.cpu.as_secs_f64() / float(round.deliveries.max(1))
+fn per_delivery(round: &Round) -> f64 {
+    round.spent.cpu.as_secs_f64() / float(round.deliveries.max(1))
 }
 
 /// A claim about a phase; `timed` ones are void when the tool took too much.
@@ -56,6 +58,7 @@ impl Bar<'_> {
             relation,
             bound,
             timed,
+            tool_share: tool_share(&self.past.rounds),
         };
         if self.recorder.claim(&claim) == Verdict::Failed {
             self.failed += 1;
@@ -69,7 +72,6 @@ impl Bar<'_> {
     }
 
     fn ratio(&mut self, name: &str, bound: Option<f64>, timed: bool) {
-        let timed = timed && tool_share(&self.past.rounds).is_none_or(|share| share > TOOL_SHARE_MAX);
         if let Some(bound) = bound {
             let found = self.past.phase.ratios.iter().find(|ratio| ratio.what == name);
             let median = found.and_then(|ratio| ratio.quantile(0.5)).unwrap_or(f64::NAN);
@@ -143,7 +145,7 @@ fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     };
     bar.ratio(name, expect.time_to_floor, true);
     if let Some((time, times)) = expect.p99_below_or_to_floor {
-        let median = |rounds: &[super::contender::Round]| {
+        let median = |rounds: &[Round]| {
             let mut all: Vec<_> = rounds.iter().map(|round| round.propagation.at(0.99)).collect();
             all.sort_unstable();
             all.get(all.len() / 2).map_or(f64::NAN, |micros| float(*micros) / 1e3)
@@ -151,13 +153,7 @@ fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
         let (main, floor) = (median(&past.rounds.main), median(&past.rounds.floor));
         let bound = millis(time.0).max(times * floor);
         let text = format!("p99 of a change, median of rounds; the floor's is {floor:.1} ms");
-        bar.claim(
-            &text,
-            (main, Unit::Millis),
-            Relation::AtMost,
-            bound,
-            tool_share(&past.rounds).is_none_or(|it| it > TOOL_SHARE_MAX),
-        );
+        bar.claim(&text, (main, Unit::Millis), Relation::AtMost, bound, true);
     }
 }
 
@@ -274,7 +270,12 @@ fn figure(what: Figure, past: &Past) -> f64 {
         Figure::CpuPerChange => match past.rounds.main.len() {
             0 => past.phase.net_cpu_ms().unwrap_or(f64::NAN) / f64::from(past.changes.max(1)),
             _ => {
-                let mut all: Vec<_> = past.rounds.main.iter().map(|round| round.cpu.as_secs_f64()).collect();
+                let mut all: Vec<_> = past
+                    .rounds
+                    .main
+                    .iter()
+                    .map(|round| round.spent.cpu.as_secs_f64())
+                    .collect();
                 all.sort_unstable_by(f64::total_cmp);
                 all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
             }

@@ -1,6 +1,6 @@
 //! Phases that are over: what was found, for what is claimed of them and of later ones.
 
-use super::contender::Round;
+use super::contender::{Round, Spent};
 use crate::record::Phase;
 
 /// A phase that is over.
@@ -22,4 +22,6 @@ pub(super) struct Rounds {
     pub(super) main: Vec<Round>,
     pub(super) floor: Vec<Round>,
     pub(super) calm: Vec<Round>,
+    /// What the server in question cost while its clients came, and only they.
+    pub(super) join: Option<Spent>,
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use tokio::time::{sleep, sleep_until};
 
 use super::cast::Cast;
-use super::contender::{Contender, Server};
+use super::contender::{Contender, Server, Spent};
 use super::file::Scenario;
 use super::growth::Knee;
 use super::past::{Past, Rounds};
@@ -117,8 +117,8 @@ impl Play<'_> {
         }
         match &shape.act {
             Act::Join(join) => {
-                self.join(join.clients.unwrap_or(self.cast.main.plan.clients), limit)
-                    .await?
+                let clients = join.clients.unwrap_or(self.cast.main.plan.clients);
+                rounds.join = Some(self.join(clients, limit).await?);
             }
             Act::Rest(time) => sleep(time.0).await,
             Act::Idle(time) => {
@@ -197,7 +197,7 @@ impl Play<'_> {
         held
     }
 
-    async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<()> {
+    async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<Spent> {
         let main = self.cast.main.join(clients, limit).await?;
         // What few clients cost is nobody's.
         if !self.based && clients < self.cast.main.plan.clients {
@@ -206,18 +206,20 @@ impl Play<'_> {
                 .base(u64::from(self.cast.main.plan.complete_of(clients)))?;
             self.based = true;
         }
-        self.recorder.time("everybody has everything after", main);
+        self.recorder.time("everybody has everything after", main.taken);
         if let Some(floor) = &mut self.cast.floor {
-            let taken = floor.join(clients, limit).await.context("the clients of the floor")?;
-            self.recorder.time("at the floor after", taken);
+            let floor = floor.join(clients, limit).await.context("the clients of the floor")?;
+            self.recorder.time("at the floor after", floor.taken);
+            let ratio = |main: Duration, floor: Duration| vec![main.as_secs_f64() / floor.as_secs_f64()];
+            self.recorder.ratio("time to join", ratio(main.taken, floor.taken));
             self.recorder
-                .ratio("time to join", vec![main.as_secs_f64() / taken.as_secs_f64()]);
+                .ratio("processor time to join", ratio(main.cpu, floor.cpu));
         }
         if let Some(calm) = &mut self.cast.calm {
             let clients = calm.plan.clients;
             calm.join(clients, limit).await.context("the calm clients")?;
         }
-        Ok(())
+        Ok(main)
     }
 
     /// The resources that the next change is about.

@@ -90,7 +90,22 @@ fn at_most(bound: f64, measured: f64, timed: bool) -> Claim<'static> {
         relation: Relation::AtMost,
         bound,
         timed,
+        tool_share: None,
     }
+}
+
+/// A time says nothing of a server beside which the tool took most of the processors; a count does.
+#[test]
+fn a_busy_tool_voids_times_alone() {
+    let recorder = Recorder::new("test", now()).unwrap();
+    recorder.begin("first", now()).unwrap();
+    let claim = |timed, share| Claim {
+        tool_share: Some(share),
+        ..at_most(5.0, 4.0, timed)
+    };
+    assert_eq!(recorder.claim(&claim(true, 0.7)), Verdict::Void);
+    assert_eq!(recorder.claim(&claim(true, 0.5)), Verdict::Held);
+    assert_eq!(recorder.claim(&claim(false, 0.7)), Verdict::Held);
 }
 
 #[test]
