@@ -124,16 +124,21 @@ impl Name {
         self.as_str().starts_with(NOTHING)
     }
 
+    /// F-03: what names nothing is in no collection, and is none.
+    fn may_exist(&self) -> bool {
+        self.is_new_style() && !self.is_nothing()
+    }
+
     /// C-22: whether it stands for all that is in one directory.
     #[must_use]
     pub fn is_collection(&self) -> bool {
-        self.is_new_style() && self.directory().is_some_and(|(_, last, _)| last == "*")
+        self.may_exist() && self.directory().is_some_and(|(_, last, _)| last == "*")
     }
 
     /// F-10: the collection that it belongs to: the same with a star for the last part of its id.
     #[must_use]
     pub fn collection(&self) -> Option<Self> {
-        let (directory, last, parameters) = self.directory().filter(|_| self.is_new_style())?;
+        let (directory, last, parameters) = self.directory().filter(|_| self.may_exist())?;
         (last != "*").then(|| Self::from(format!("{directory}*{parameters}")))
     }
 

@@ -37,6 +37,11 @@ impl Type {
         }
     }
 
+    /// The name of its message.
+    pub(crate) fn message(self) -> &'static str {
+        self.url().trim_start_matches("type.googleapis.com/")
+    }
+
     pub(crate) fn of(url: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.url() == url)
     }

@@ -84,7 +84,7 @@ impl Zone {
     pub(crate) fn attach(&mut self, view: Arc<View>, node: Node) -> bool {
         let alone = !std::mem::replace(&mut self.attached, true);
         self.view = view;
-        self.book = Book::new(self.book.range());
+        self.book = self.book.anew();
         self.wire = self.wire.take().map(|wire| wire.anew(node.clone()));
         if let Some(source) = &mut self.source {
             source.attach(node);

@@ -19,7 +19,8 @@
 //! Some are files, or directories of files, that are torn, emptied, spoiled, moved and removed; some are polled and look at
 //! versions alone; some are relays with a control plane of their own, restart, and now and then are this very relay.
 //! Clients ask for collections, by other spellings and by aliases; hostile ones flood the relay with garbage.
-//! A follower beside each client stream knows whose word it may hear; in a lull in which nothing but the outages goes on, and
+//! The witness judges every response there as well, those to hostile clients included, by what the stream reads. Beside it a
+//! follower knows whose word may be heard; in a lull in which nothing but the outages goes on, and
 //! when all has healed, clients are compared with the views that they read, and at last with their first servers.
 //!
 //! What it does not judge: contents that a control plane never says have gone (partial SotW; delta servers that are deaf to what
@@ -46,6 +47,7 @@ mod names;
 mod origin;
 mod people;
 mod quiet;
+mod reading;
 mod relay;
 mod rng;
 mod served;
@@ -74,7 +76,8 @@ const KEPT: &[u64] = &[
 ];
 /// The same of worlds with lists of servers, counted from [`LISTS`].
 const KEPT_LISTS: &[u64] = &[
-    44, 170, 441, 655, 727, 1159, 1264, 1982, 2646, 3812, 4281, 4443, 5609, 6668, 7616,
+    44, 60, 170, 345, 441, 655, 727, 997, 1159, 1264, 1681, 1782, 1973, 1982, 2475, 2646, 2974, 3704, 3812, 4281, 4443,
+    5609, 6668, 7616, 7919,
 ];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;

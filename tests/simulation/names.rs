@@ -22,8 +22,7 @@ pub(crate) fn name(kind: Type, at: usize) -> String {
 
 /// A name of new style (F-02).
 pub(crate) fn under(authority: &str, kind: Type, at: usize) -> String {
-    let message = kind.url().trim_start_matches("type.googleapis.com/");
-    format!("xdstp://{authority}/{message}/{}", name(kind, at))
+    format!("xdstp://{authority}/{}/{}", kind.message(), name(kind, at))
 }
 
 /// A name of old style, or one under one of these authorities.
@@ -37,12 +36,16 @@ pub(crate) fn anywhere(authorities: &[&str], kind: Type, at: usize, rng: &mut Rn
 
 /// Everything in one directory (F-10).
 pub(crate) fn glob(authority: &str, kind: Type) -> String {
-    let message = kind.url().trim_start_matches("type.googleapis.com/");
-    format!("xdstp://{authority}/{message}/*")
+    format!("xdstp://{authority}/{}/*", kind.message())
 }
 
 pub(crate) fn is_glob(name: &str) -> bool {
     name.starts_with("xdstp://") && name.ends_with("/*")
+}
+
+/// Whether a name of this type stands for a collection.
+pub(crate) fn is_collection(kind: Type, name: &str) -> bool {
+    is_glob(name) && !is_nothing(kind, name)
 }
 
 /// Whether a collection has this member.
@@ -51,7 +54,7 @@ pub(crate) fn covers(glob: &str, name: &str) -> bool {
         .strip_suffix('*')
         .filter(|_| is_glob(glob))
         .and_then(|all| name.strip_prefix(all));
-    rest.is_some_and(|rest| !rest.contains('/') && rest != "*")
+    rest.is_some_and(|rest| !rest.contains(['/', '%', '?', '#']) && rest != "*")
 }
 
 /// The same name, written otherwise (F-05, F-07).
@@ -65,24 +68,51 @@ pub(crate) fn respelled(name: &str, rng: &mut Rng) -> String {
     }
 }
 
+/// The authority of a name.
+pub(crate) fn authority(name: &str) -> Option<String> {
+    let rest = name.strip_prefix("xdstp://")?;
+    Some(rest.split('/').next().unwrap_or_default().to_owned())
+}
+
+/// F-03: whether a text names nothing of this type, whoever is asked.
+pub(crate) fn is_nothing(kind: Type, text: &str) -> bool {
+    if !text.starts_with("xdstp:") {
+        return false;
+    }
+    let path = text.strip_prefix("xdstp://").unwrap_or_default();
+    let path = path.split(['#', '?']).next().unwrap_or_default();
+    let mut parts = path.splitn(3, '/').skip(1);
+    let of_type = parts.next() == Some(kind.message());
+    let named = parts.next().is_some_and(|id| !id.is_empty());
+    !of_type || !named || unescaped(path).is_none()
+}
+
 /// The name itself, however it is written.
 pub(crate) fn canonical(text: &str) -> String {
     if !text.starts_with("xdstp://") {
         return text.to_owned();
     }
-    let text = text.split('#').next().unwrap_or_default();
+    let path = text.split('#').next().unwrap_or_default();
+    let (path, parameters) = path.split_once('?').unwrap_or((path, ""));
+    let mut parameters: Vec<&str> = parameters.split('&').filter(|it| !it.is_empty()).collect();
+    parameters.sort_unstable();
+    match unescaped(path) {
+        Some(name) if parameters.is_empty() => name,
+        Some(name) => format!("{name}?{}", parameters.join("&")),
+        None => text.to_owned(),
+    }
+}
+
+fn unescaped(text: &str) -> Option<String> {
     let mut name = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
-        let byte = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let byte = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok())?;
         name += before;
-        match byte {
-            Some(byte) => name.push(char::from(byte)),
-            None => return text.to_owned(),
-        }
+        name.push(char::from(byte));
         rest = &after[2..];
     }
-    name + rest
+    Some(name + rest)
 }
 
 pub(crate) fn alias(name: &str) -> String {

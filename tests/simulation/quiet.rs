@@ -13,6 +13,7 @@ use super::client::{Mux, Persona};
 use super::feed::Zone;
 use super::lists::Source;
 use super::names::is_glob;
+use super::reading::Reading;
 use super::tally::{Broken, Rule, Tally};
 use super::truth::{Key, Step};
 use super::world::{Event, World};
@@ -51,14 +52,17 @@ impl World {
             zone.check(above.as_deref(), &mut self.tally)?;
         }
         self.compare_chains()?;
-        for (id, stream) in self.streams.iter().filter(|_| self.lists.is_none()) {
-            let zone = &self.zones[stream.zone];
-            let cut = zone.view.cut();
-            stream
-                .witness
-                .verdict(&cut, &zone.book, &mut self.tally)
-                .map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
-        }
+        let mut tally = std::mem::take(&mut self.tally);
+        let judged = self.streams.iter().try_for_each(|(id, stream)| {
+            let reading = match self.lists.is_some() {
+                true => self.reading(&stream.follower),
+                false => Reading::alone(&self.zones, stream.zone),
+            };
+            let judged = stream.witness.verdict(&reading, &mut tally);
+            judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))
+        });
+        self.tally = tally;
+        judged?;
         for id in 0..self.clients.len() {
             let client = &self.clients[id];
             if self.lists.is_some() {

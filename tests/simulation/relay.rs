@@ -15,6 +15,7 @@ use distributary::xds::{Dialect, Sight, TypeUrl};
 use super::body::Type;
 use super::client::Persona;
 use super::lists::Follower;
+use super::reading::Reading;
 use super::tally::{Broken, Rule};
 use super::wire::{Answer, Up, decode, encode};
 use super::witness::{Scene, Witness};
@@ -138,9 +139,8 @@ impl World {
         if let Some(kind) = request.kind() {
             if self.lists.is_some() {
                 stream.follower.request(kind, &request);
-            } else {
-                stream.witness.request(kind, &request, now);
             }
+            stream.witness.request(kind, &request, now);
         }
         let receipt = match &request {
             Up::Sotw(request) => stream.server.handle_sotw(request, &self.answers, now),
@@ -218,8 +218,8 @@ impl World {
         let cut = self.zones[stream.zone].view.cut();
         if stream.room > 0 {
             let scene = Scene {
-                cut: &cut,
-                book: &mut self.zones[stream.zone].book,
+                reading: &Reading::alone(&self.zones, stream.zone),
+                alone: true,
                 now,
                 expired: false,
                 unanswered: self.settings.timers.unanswered,
@@ -239,14 +239,14 @@ impl World {
                     if expired { " (gate)" } else { "" }
                 )
             });
-            let mut scene = Scene {
-                cut: &cut,
-                book: &mut self.zones[stream.zone].book,
+            let scene = Scene {
+                reading: &Reading::alone(&self.zones, stream.zone),
+                alone: true,
                 now,
                 expired,
                 unanswered: self.settings.timers.unanswered,
             };
-            let judged = stream.witness.response(&answer, &mut scene, &mut self.tally);
+            let judged = stream.witness.response(&answer, &scene, &mut self.tally);
             judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
             self.transmit(id, stream, answer);
         }

@@ -150,7 +150,13 @@ impl Answer {
             .entries
             .iter()
             .map(|entry| match &entry.facts {
-                Some(facts) => format!("{}@{}{}", entry.name, facts.revision, if facts.bad { "!" } else { "" }),
+                Some(facts) => format!(
+                    "{}@{}{}{}",
+                    entry.name,
+                    facts.revision,
+                    if facts.bad { "!" } else { "" },
+                    if entry.ttl.is_some() { "~" } else { "" },
+                ),
                 None => format!("{} beats", entry.name),
             })
             .collect();

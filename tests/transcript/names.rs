@@ -103,6 +103,47 @@ fn what_names_nothing() {
     );
 }
 
+/// C-08, F-03, F-09: an answer for a name that was dropped under a wildcard calls it as the client did, also one that names nothing;
+/// nothing of that kind is in a collection of its kind.
+#[test]
+fn what_is_dropped_is_called_as_it_was() {
+    delta(
+        "
+        origin put lds l@1
+        client subscribe lds *
+        client <- lds [l@1], ack
+        client subscribe lds xdstp://a/LDS/%zz xdstp://a/LDS/%78
+        client <- lds -[xdstp://a/LDS/%78 xdstp://a/LDS/%zz], ack
+        client unsubscribe lds xdstp://a/LDS/%zz
+        client <- lds -[xdstp://a/LDS/%zz], ack
+        client unsubscribe lds xdstp://a/LDS/%78
+        client <- lds -[xdstp://a/LDS/%78], ack
+        client subscribe lds xdstp://a/LDS/x
+        client <- lds -[xdstp://a/LDS/x], ack
+        client subscribe lds xdstp://a/CDS/%zz xdstp://a/CDS/*
+        client <- lds -[xdstp://a/CDS/%zz xdstp://a/CDS/*], ack
+        ",
+    );
+}
+
+/// C-15, C-22: that a collection is empty is said also if there was something in it that was gone before it could be sent.
+#[test]
+fn a_collection_that_is_empty_in_time() {
+    delta(
+        "
+        origin put rds r@1, put rds xdstp://a/RDS/d/x@1
+        client subscribe rds r
+        client stalls
+        client subscribe rds xdstp://a/RDS/d/*
+        origin drop rds xdstp://a/RDS/d/x
+        client reads
+        client <- rds [r@1]
+        client <- rds -[xdstp://a/RDS/d/*]
+        client ack
+        ",
+    );
+}
+
 /// F-01: everything else is compared byte by byte.
 #[test]
 fn old_style() {

@@ -223,8 +223,9 @@ impl Subscription {
             Some(state) if !self.names.is_empty() => self
                 .names
                 .iter()
-                .filter_map(|(name, held)| held.content().filter(|_| state.resource(name).is_some()))
-                .fold(Version::EMPTY, |sum, held| sum.plus(held.version())),
+                // What it asked for by name it holds as it was sent by name, whatever the wildcard has.
+                .filter_map(|(name, held)| held.content().and(state.resource(name)))
+                .fold(Version::EMPTY, |sum, covered| sum.plus(covered.version())),
             Some(_) | None => Version::EMPTY,
         };
         debug_assert!(

@@ -86,6 +86,14 @@ impl Globs {
         }
     }
 
+    /// What was to be said of a collection or a member is not said.
+    pub(super) fn unsettle(&mut self, name: &Name) {
+        if !self.asked.is_empty() {
+            let both = std::iter::once(name.clone()).chain(name.collection());
+            self.owed.extend(both.filter(|name| self.asked.contains(name)));
+        }
+    }
+
     /// The collection was answered for.
     pub(super) fn settle(&mut self, collection: &Name) {
         self.owed.remove(collection);
@@ -167,9 +175,11 @@ impl Subscription {
         let answered = |collection: &Name| match extent(collection, slot) {
             Extent::Unknown => false,
             Extent::Empty => self.dialect == Dialect::Sotw,
-            Extent::Some => true,
+            // What is in it may go before anything of it was sent.
+            Extent::Some => self.may_hold_of(collection),
         };
-        self.globs.owed.retain(|collection| !answered(collection));
+        let owed = self.globs.owed.iter().filter(|collection| !answered(collection));
+        self.globs.owed = owed.cloned().collect();
         true
     }
 

@@ -37,6 +37,7 @@ impl Subscription {
         self.again = false;
         if !wanted {
             self.owed.retain(|name| self.names.contains(name));
+            self.let_spellings_go();
         }
         self.want(Target::Wildcard, wanted);
     }
@@ -90,7 +91,6 @@ impl Subscription {
         if !self.asks(name) {
             return;
         }
-        self.spellings.forget(name);
         self.told.remove(name);
         self.forget_parameters(name);
         if name.is_collection() {
@@ -103,6 +103,21 @@ impl Subscription {
         } else {
             self.drop_name(name);
         }
+        // F-09: an answer that is still owed calls the name as the client did.
+        let answers = self.dialect == Dialect::Delta && self.owed.contains(name) && !self.names.contains(name);
+        if !answers {
+            self.spellings.forget(name);
+        }
+    }
+
+    /// Forgets how the client wrote what it does not ask for and is owed no answer for.
+    pub(super) fn let_spellings_go(&mut self) {
+        if self.spellings.is_empty() {
+            return;
+        }
+        let mut spellings = std::mem::take(&mut self.spellings);
+        spellings.retain(|name| self.asks(name) || self.owed.contains(name));
+        self.spellings = spellings;
     }
 
     fn add_name(&mut self, name: Name, held: Held) {
@@ -192,6 +207,7 @@ impl Subscription {
             let items = items.map(|item| (item.resource.name(), item.resource.aliases()));
             let removed = batch.removed_of(chunk).iter().map(|name| (name, &[][..]));
             for (name, aliases) in items.chain(removed) {
+                self.globs.unsettle(name);
                 if let Some(wanted) = self.wanted(name, aliases) {
                     self.owed.insert(wanted.clone());
                 }

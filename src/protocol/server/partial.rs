@@ -132,7 +132,8 @@ impl Subscription {
             .collect();
         let called = self.names.iter().filter_map(|(asked, _)| slot.resource(asked));
         let called: BTreeSet<&Name> = called.map(|resource| resource.name()).collect();
-        let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name);
+        // F-03: what names nothing is nowhere, and has no name that a client knows.
+        let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name) && !name.is_nothing();
         // F-11: nobody's resource is also called by a name of another authority.
         let unknown = self.names.iter().filter(|(name, _)| slot.known(name).is_none());
         let unsure: BTreeSet<Option<&str>> = unknown.map(|(name, _)| name.authority()).collect();
@@ -364,6 +365,7 @@ impl Subscription {
             return Composed::Not(Step::Idle);
         }
         let batch = self.batch(items, removed.into_iter().collect(), &errors, answers.chunk());
+        self.let_spellings_go();
         let hosts = self.traits().kind == Kind::Vhds;
         let batch = Arc::new(
             batch

@@ -159,6 +159,9 @@ impl Subscription {
         }
         let name = self.name(text, answers);
         let asked = self.asks(&name);
+        if !asked {
+            self.spellings.forget(&name);
+        }
         self.spellings.add(&name, text, asked);
         if asked {
             self.owe(name);

@@ -62,12 +62,20 @@ impl Spellings {
         let Some(texts) = self.0.get_mut(name) else {
             return text != name.as_str();
         };
+        // The last way of writing it goes with the name.
+        if texts.iter().all(|own| own.as_str() == text) {
+            return false;
+        }
         texts.remove(text);
-        let left = !texts.is_empty();
-        if !left || texts.iter().eq([name]) {
+        if texts.iter().eq([name]) {
             self.0.remove(name);
         }
-        left
+        true
+    }
+
+    /// Forgets the others.
+    pub(super) fn retain(&mut self, keeps: impl Fn(&Name) -> bool) {
+        self.0.retain(|name, _| keeps(name));
     }
 
     pub(super) fn forget(&mut self, name: &Name) {

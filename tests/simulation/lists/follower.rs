@@ -8,8 +8,8 @@ use std::sync::Arc;
 use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource};
 
 use crate::body::Type;
-use crate::feed::Zone;
-use crate::names::{canonical, covers, is_glob};
+use crate::names::{authority, canonical, covers, is_glob};
+use crate::reading::Reading;
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Up};
 
@@ -50,13 +50,6 @@ pub(super) struct Track {
 pub(super) struct Sent {
     pub(super) revision: u64,
     pub(super) aliases: Vec<String>,
-    pub(super) refers: Arc<[String]>,
-}
-
-/// What a session reads: of each authority one server's view.
-pub(super) struct Reading<'a> {
-    pub(super) zones: &'a [Zone],
-    pub(super) reads: BTreeMap<Option<String>, (usize, Arc<Cut>)>,
 }
 
 /// All that is known of what is wanted: revisions, 0 for what does not exist.
@@ -71,12 +64,6 @@ pub(super) enum Seen {
     /// A wildcard that is complete does not have it.
     Uncovered,
     Present(u64),
-}
-
-/// The authority of a name.
-pub(super) fn authority(name: &str) -> Option<String> {
-    let rest = name.strip_prefix("xdstp://")?;
-    Some(rest.split('/').next().unwrap_or_default().to_owned())
 }
 
 impl Reading<'_> {
@@ -139,7 +126,7 @@ impl Reading<'_> {
                 let name = Name::from(canonical(name));
                 slot.is_none_or(|slot| slot.known(&name).is_none() && slot.named.members(&name).next().is_none())
             };
-            let ours = |name: &&String| self::authority(name).as_deref() == authority;
+            let ours = |name: &&String| crate::names::authority(name).as_deref() == authority;
             track.wildcard && authority.is_none() && !whole || track.names.iter().filter(ours).any(unknown)
         })
     }
@@ -215,7 +202,6 @@ impl Track {
             let sent = entry.facts.as_ref().map(|facts| Sent {
                 revision: facts.revision,
                 aliases: entry.aliases.clone(),
-                refers: facts.refers.clone(),
             });
             self.sent.extend(sent.map(|sent| (entry.name.clone(), sent)));
         }
@@ -379,7 +365,6 @@ impl Follower {
         }
         track.take(answer, full);
         self.sent += 1;
-        tally.responses += 1;
         Ok(())
     }
 }

@@ -5,7 +5,6 @@
 mod folder;
 mod follower;
 mod moves;
-mod order;
 mod polled;
 mod upper;
 mod verdict;

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 
 use distributary::xds::Standing;
 
-use super::follower::{Follower, Reading};
+use super::follower::Follower;
 use crate::feed::Zone;
+use crate::reading::Reading;
 use crate::relay::Stream;
 use crate::tally::{Broken, Rule};
+use crate::witness::Scene;
 use crate::world::World;
 
 impl Zone {
@@ -32,8 +34,18 @@ impl World {
         self.check_seats(stream).map_err(wrong)?;
         let Some(place) = &stream.place else { return Ok(()) };
         let sight = place.sight(&self.scopes);
+        let now = self.instant();
         let contents = {
             let reading = self.reading(&stream.follower);
+            if stream.room > 0 {
+                stream.witness.look(&Scene {
+                    reading: &reading,
+                    alone: false,
+                    now,
+                    expired: false,
+                    unanswered: self.settings.timers.unanswered,
+                });
+            }
             stream.follower.contents(&reading)
         };
         // Only what is equal to what was there when all was said is worth remembering.
@@ -51,11 +63,15 @@ impl World {
             let mut tally = std::mem::take(&mut self.tally);
             let judged = {
                 let reading = self.reading(&stream.follower);
-                let ordered = match loose || stream.server.expired_gates() > gates {
-                    true => Ok(()),
-                    false => stream.follower.check_order(&answer, &reading, &mut tally),
+                let scene = Scene {
+                    reading: &reading,
+                    alone: false,
+                    now,
+                    expired: loose || stream.server.expired_gates() > gates,
+                    unanswered: self.settings.timers.unanswered,
                 };
-                ordered.and_then(|()| stream.follower.response(&answer, &reading, &mut tally))
+                let followed = stream.follower.response(&answer, &reading, &mut tally);
+                followed.and_then(|()| stream.witness.response(&answer, &scene, &mut tally))
             };
             self.tally = tally;
             judged.map_err(wrong)?;
@@ -67,9 +83,14 @@ impl World {
     }
 
     /// What the stream reads now.
-    pub(super) fn reading(&self, follower: &Follower) -> Reading<'_> {
-        let reads = follower.reads.iter();
-        let reads = reads.map(|(authority, server)| (authority.clone(), (*server, self.zones[*server].view.cut())));
+    pub(crate) fn reading(&self, follower: &Follower) -> Reading<'_> {
+        self.reading_of(&follower.reads)
+    }
+
+    fn reading_of(&self, reads: &BTreeMap<Option<String>, usize>) -> Reading<'_> {
+        let reads = reads
+            .iter()
+            .map(|(authority, server)| (authority.clone(), (*server, self.zones[*server].view.cut())));
         Reading {
             zones: &self.zones,
             reads: reads.collect(),
@@ -106,6 +127,10 @@ impl World {
         // What was to come from the view that was read before is not said any more.
         let tracks = stream.follower.tracks.values_mut();
         tracks.for_each(|track| track.chain &= moves.is_empty());
+        if !moves.is_empty() {
+            let reads = stream.follower.reads.clone();
+            stream.witness.moved(&self.reading_of(&reads));
+        }
         for (authority, servers, from, to, knob) in moves {
             self.log(|| {
                 format!(

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use distributary::xds::{Dialect, Name, Reason, Standing};
 
 use super::Mood;
-use super::follower::{Reading, Seen, authority};
+use super::follower::Seen;
 use crate::body::{Content, Type};
 use crate::client::{Mux, Persona};
-use crate::names::{canonical, covers, is_glob};
+use crate::names::{authority, canonical, covers, is_glob};
 use crate::quiet::timed_out;
+use crate::reading::Reading;
 use crate::relay::Stream;
 use crate::tally::{Broken, Rule};
 use crate::world::World;
@@ -189,7 +190,7 @@ impl World {
         let mut expected = BTreeMap::new();
         for (authority, server) in home {
             let (zone, truth) = (&self.zones[*server], &self.zones[*server].truth);
-            let ours = |name: &&String| self::authority(name) == *authority;
+            let ours = |name: &&String| crate::names::authority(name) == *authority;
             let found = |name: &String| Some((name.clone(), truth.find(kind, &canonical(name))?));
             let named = mux.names.iter().filter(ours).filter_map(found);
             // What answers to another name is held under its own.

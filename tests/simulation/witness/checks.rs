@@ -4,10 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use distributary::xds::{Dialect, Name, Reason, Slot, Version};
+use distributary::xds::{Dialect, Reason};
 
-use super::{Scene, Seen, Watch, Witness, slot};
+use super::{Scene, Seen, Sent, Watch, Witness};
 use crate::body::Type;
+use crate::names::{canonical, covers};
+use crate::reading::Lens;
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Entry};
 
@@ -15,7 +17,7 @@ use crate::wire::{Answer, Entry};
 const OPEN_MAX: usize = 64;
 
 impl Witness {
-    pub(crate) fn response(&mut self, answer: &Answer, scene: &mut Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+    pub(crate) fn response(&mut self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let broken = |rule, what: String| Err(Broken::new(rule, what));
         tally.hit(Rule::B03);
         if answer.nonce.is_empty() || !self.nonces.insert(answer.nonce.clone()) {
@@ -60,13 +62,11 @@ impl Witness {
 
     fn check_entry(&self, kind: Type, entry: &Entry, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let watch = &self.watches[&kind];
-        let slot = slot(kind, scene.cut);
+        let lens = scene.lens(kind);
         let name = &entry.name;
         tally.hit(Rule::B29);
         let held = watch.sent.contains_key(name);
-        let covers = slot
-            .and_then(|slot| slot.wildcard.as_ref())
-            .is_some_and(|state| state.resource(&Name::from(name.as_str())).is_some());
+        let covers = lens.covers(name);
         let late = watch.chain || self.full_state(kind) && held;
         // A heartbeat does not repeat the aliases.
         let aliases = watch.sent.get(name).map_or(&entry.aliases, |sent| &sent.aliases);
@@ -82,31 +82,33 @@ impl Witness {
             return self.check_beat(kind, entry, scene, tally);
         };
         tally.hit(Rule::K02);
-        if !scene.book.range.contains(&facts.revision) {
+        let book = scene.reading.book(name);
+        if scene.alone && !book.is_some_and(|book| book.has(facts.revision)) {
             return Err(Broken::new(
                 Rule::K02,
                 format!("{kind:?} {name}@{} is of another class", facts.revision),
             ));
         }
         tally.hit(Rule::Age);
-        let Some(place) = scene.book.place(kind, name, facts.revision) else {
+        let before = watch.sent.get(name);
+        let place = lens.place(name, facts.revision);
+        // What a client holds of a server that is not read any more stays in full states while the view does not know it (G-17).
+        let kept = self.full_state(kind) && before.is_some_and(|sent| sent.revision == facts.revision);
+        if place.is_none() && !kept {
             return Err(Broken::new(
                 Rule::Age,
                 format!("{kind:?} {name}@{} was never in the view", facts.revision),
             ));
-        };
-        if let Some(sent) = watch
-            .sent
-            .get(name)
-            .filter(|sent| place < sent.place && sent.revision != facts.revision)
-        {
+        }
+        let older = |sent: &&Sent| place.zip(sent.place).is_some_and(|(now, then)| now.is_before(then));
+        if let Some(sent) = before.filter(|sent| sent.revision != facts.revision).filter(older) {
             let what = format!("{kind:?} {name}@{} after @{}", facts.revision, sent.revision);
             return Err(Broken::new(Rule::Age, what));
         }
         if self.dialect == Dialect::Delta {
             tally.hit(Rule::C18);
-            let revision = Version::parse(&entry.version).and_then(|version| scene.book.revisions.get(&version));
-            if revision != Some(&facts.revision) {
+            let revision = book.and_then(|book| book.stands_for(&entry.version));
+            if revision != Some(facts.revision) {
                 let what = format!("{kind:?} {name}@{} has the version of {revision:?}", facts.revision);
                 return Err(Broken::new(Rule::C18, what));
             }
@@ -124,7 +126,7 @@ impl Witness {
             || remembered == Some(&entry.version)
             || watch.memory.contains(&entry.name) && sent.is_none();
         if self.dialect == Dialect::Sotw || entry.ttl.is_none() || !same {
-            let held = sent.map(|sent| (sent.revision, scene.book.place(kind, &entry.name, sent.revision)));
+            let held = sent.map(|sent| (sent.revision, scene.lens(kind).place(&entry.name, sent.revision)));
             return Err(Broken::new(
                 Rule::K17,
                 format!("a heartbeat for {kind:?} {}, held {held:?}", entry.name),
@@ -136,7 +138,6 @@ impl Witness {
     fn check_ttls(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let sotw = self.dialect == Dialect::Sotw;
         let reads = self.ttl && (!sotw || self.wrapper);
-        let slot = slot(answer.kind, scene.cut);
         for entry in &answer.entries {
             if entry.wrapped && !self.wrapper {
                 return Err(Broken::new(Rule::K18, format!("{} is wrapped", entry.name)));
@@ -150,7 +151,7 @@ impl Witness {
                 ));
             }
             tally.hit(Rule::K17);
-            let expiry = slot.and_then(|slot| slot.expiry(&Name::from(entry.name.as_str())));
+            let expiry = scene.lens(answer.kind).expiry(&entry.name);
             let remains = expiry.map(|expiry| expiry.at.saturating_duration_since(scene.now));
             if remains.is_some_and(|remains| remains < ttl) {
                 return Err(Broken::new(
@@ -164,18 +165,27 @@ impl Witness {
 
     fn check_removal(&self, kind: Type, name: &str, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let watch = &self.watches[&kind];
-        let slot = slot(kind, scene.cut);
-        let holds = watch.sent.contains_key(name) || watch.remembered.contains_key(name);
+        let lens = scene.lens(kind);
+        let glob = watch.globs.contains(name);
+        let holds = match glob {
+            true => watch.holds_of(name),
+            false => watch.sent.contains_key(name) || watch.remembered.contains_key(name),
+        };
         tally.hit(Rule::G20);
-        let sound = match watch.seen(name, slot) {
+        let seen = if glob {
+            watch.extent(name, lens)
+        } else {
+            watch.seen(name, lens)
+        };
+        let sound = match seen {
             // C-13: what it remembers and does not ask for. C-20: what it holds under another name than it asked for.
-            Seen::Unwanted => holds || watch.chain || watch.memory.contains(name),
+            Seen::Unwanted => holds || watch.chain || watch.memory.contains(name) || watch.asked.contains_key(name),
             Seen::Uncovered => true,
-            Seen::Unknown => watch.alias_is_gone(name, slot),
+            Seen::Unknown => watch.alias_is_gone(name, lens),
             Seen::Absent(Reason::TimedOut) => {
                 tally.hit(Rule::K16);
                 // A wildcard that it has left has said enough.
-                let left = watch.wildcard && scene.book.has_left(kind, name);
+                let left = watch.wildcard && lens.has_left(name);
                 if holds && !left {
                     return Err(Broken::new(
                         Rule::K16,
@@ -213,8 +223,9 @@ impl Witness {
                 .sent
                 .get(&entry.name)
                 // What had gone in the meantime may come again.
-                .filter(|sent| scene.book.place(kind, &entry.name, facts.revision) == Some(sent.place))
-                .is_some_and(|sent| sent.revision == facts.revision && sent.sure);
+                .filter(|sent| scene.lens(kind).place(&entry.name, facts.revision) == sent.place)
+                // E-11: that it does not end by itself any more is said by the resource.
+                .is_some_and(|sent| sent.revision == facts.revision && sent.sure && !sent.mortal);
             if same && !licensed && !watch.chain {
                 let what = format!("{kind:?} {}@{} is sent again for nothing", entry.name, facts.revision);
                 return Err(Broken::new(Rule::B21, what));
@@ -262,8 +273,14 @@ impl Watch {
     /// Whether a name may be sent once more without a change.
     pub(super) fn licensed(&self, name: &str, aliases: &[String]) -> bool {
         let has = |name: &str| {
+            let own = canonical(name);
             self.licence.contains(name)
-                || self.forced.contains(name)
+                || self.licence.contains(&own)
+                || self
+                    .globs
+                    .iter()
+                    .any(|glob| covers(glob, &own) && self.licence.contains(glob))
+                || self.forced.contains(&own)
                 || self
                     .refused
                     .iter()
@@ -272,11 +289,17 @@ impl Watch {
         has(name) || aliases.iter().any(|alias| has(alias))
     }
 
+    /// Whether the client may hold anything of a collection.
+    pub(super) fn holds_of(&self, glob: &str) -> bool {
+        let mut all = self.sent.keys().chain(self.remembered.keys());
+        all.any(|name| covers(glob, name))
+    }
+
     /// Whether a name that stands for an alias lost its resource.
-    fn alias_is_gone(&self, name: &str, slot: Option<&Slot>) -> bool {
+    fn alias_is_gone(&self, name: &str, lens: Lens<'_>) -> bool {
         let Some(sent) = self.sent.get(name) else { return false };
         let mut aliases = sent.aliases.iter().filter(|alias| self.names.contains(*alias));
-        aliases.any(|alias| matches!(self.seen(alias, slot), Seen::Absent(_)))
+        aliases.any(|alias| matches!(self.seen(alias, lens), Seen::Absent(_)))
     }
 }
 

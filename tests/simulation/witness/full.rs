@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use distributary::xds::{Reason, Version};
 
-use super::{Scene, Seen, Watch, Witness, slot};
+use super::{Scene, Seen, Watch, Witness};
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::Answer;
 
@@ -17,18 +17,15 @@ impl Witness {
     pub(super) fn check_full(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let kind = answer.kind;
         let watch = &self.watches[&kind];
-        let slot = slot(kind, scene.cut);
-        let complete = slot
-            .and_then(|slot| slot.wildcard.as_ref())
-            .is_some_and(|state| state.complete());
+        let lens = scene.lens(kind);
         tally.hit(Rule::G20);
-        if watch.wildcard && !complete {
+        if watch.wildcard && !lens.is_complete() {
             return Err(Broken::new(Rule::G20, format!("{kind:?} is not complete, and is sent")));
         }
         tally.hit(Rule::B16);
-        let present = watch.present(slot);
+        let present = watch.present(lens);
         for (name, resource) in &present {
-            let revision = scene.book.revision(resource);
+            let revision = lens.revision(resource);
             match answer.revision(name) {
                 Some(sent) if sent == revision => {}
                 other => {
@@ -39,7 +36,7 @@ impl Witness {
         }
         // What is held and not in the answer must be known to be gone, or wanted no more.
         for name in watch.sent.keys().filter(|name| answer.revision(name).is_none()) {
-            match watch.seen(name, slot) {
+            match watch.seen(name, lens) {
                 Seen::Unwanted | Seen::Uncovered | Seen::Absent(Reason::Said | Reason::Expired) => {}
                 // What it has refused it perhaps never had.
                 Seen::Absent(Reason::TimedOut) if !watch.sent[name].sure => {}
@@ -66,7 +63,7 @@ impl Witness {
                 .asked
                 .get(name)
                 .is_some_and(|asked| scene.now >= asked.at + scene.unanswered);
-            if matches!(watch.seen(name, slot), Seen::Unknown) && !waited {
+            if matches!(watch.seen(name, lens), Seen::Unknown) && !waited {
                 let what = format!("{kind:?} {name} is left out out of ignorance; the client may hold it from before");
                 return Err(Broken::new(Rule::G20, what));
             }
@@ -89,7 +86,9 @@ impl Witness {
             .iter()
             .filter_map(|entry| Some((entry.name.clone(), entry.facts.as_ref()?.revision)))
             .collect();
-        let asked = watch.first || !watch.licence.is_empty() || answer.entries.iter().any(|entry| entry.ttl.is_some());
+        let lives =
+            watch.sent.values().any(|sent| sent.mortal) || answer.entries.iter().any(|entry| entry.ttl.is_some());
+        let asked = watch.first || !watch.licence.is_empty() || lives;
         if let Some(refused) = &watch.refused_set {
             tally.hit(Rule::K08);
             if *refused == set && !asked {
@@ -135,9 +134,9 @@ impl Witness {
             return Ok(());
         }
         let sum = |held: &BTreeMap<String, u64>| {
-            let versions = held.values().filter_map(|revision| scene.book.versions.get(revision));
+            let versions = held.values().filter_map(|revision| scene.reading.version(*revision));
             versions
-                .fold(Version::EMPTY, |sum, version| sum.plus(*version))
+                .fold(Version::EMPTY, |sum, version| sum.plus(version))
                 .to_string()
         };
         let mut held = watch.set(full);
@@ -147,6 +146,7 @@ impl Witness {
             answer.entries.iter().for_each(|entry| watch.bring(&entry.name));
             held = watch.set(full);
         }
+        let doubts = watch.perhaps.len();
         if !watch.perhaps.is_empty() && sum(&held) != answer.version {
             let perhaps: Vec<String> = std::mem::take(&mut watch.perhaps).into_iter().collect();
             let choices = 1..1_usize << perhaps.len().min(DOUBTS);
@@ -162,6 +162,10 @@ impl Witness {
                 watch.brought.retain(|name, _| !lost(name));
                 held = found;
             }
+        }
+        // So much is in doubt that nobody can say.
+        if doubts > DOUBTS && sum(&held) != answer.version {
+            return Ok(());
         }
         let before = watch.sets.insert(answer.version.clone(), held.clone());
         if before.as_ref().is_some_and(|before| *before != held) {

@@ -16,9 +16,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource, Slot, Version};
+use distributary::xds::{Dialect, Known, Name, Reason, Resource, Version};
 
 use super::body::Type;
+use super::names::{canonical, covers};
+use super::reading::{Lens, Reading};
 use super::tally::Rule;
 
 /// The bookkeeper of one stream.
@@ -44,6 +46,10 @@ struct Watch {
     covered: bool,
     /// Names that it gave up.
     dropped: BTreeSet<String>,
+    /// Collections that it asks for.
+    globs: BTreeSet<String>,
+    /// Whether its requests list all that it asks for (SotW).
+    listed: bool,
     /// What the client was sent on this stream and has not let go, by canonical name.
     sent: BTreeMap<String, Sent>,
     /// What it said it holds from before: name and version.
@@ -86,12 +92,14 @@ struct Watch {
 struct Sent {
     revision: u64,
     version: String,
-    /// Its place in the order in which the view had contents of this name.
-    place: usize,
+    /// Its place in the order in which the view had contents of this name, if its server ever said it.
+    place: Option<Place>,
     /// Whether the client surely has it: it has not refused the response.
     sure: bool,
     refers: Arc<[String]>,
     aliases: Vec<String>,
+    /// Whether the client was told that it ends by itself.
+    mortal: bool,
 }
 
 struct Open {
@@ -114,12 +122,20 @@ struct Refused {
 
 /// What the relay looked at when it spoke.
 pub(crate) struct Scene<'a> {
-    pub(crate) cut: &'a Cut,
-    pub(crate) book: &'a mut Book,
+    pub(crate) reading: &'a Reading<'a>,
+    /// Whether it is the one server of its class.
+    pub(crate) alone: bool,
     pub(crate) now: Instant,
     /// Whether a gate opened by itself for this response.
     pub(crate) expired: bool,
     pub(crate) unanswered: Duration,
+}
+
+/// Where a content stands in the order of all contents of its name: in one life of one view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    life: (u64, u64),
+    at: usize,
 }
 
 /// What a view has ever said, by name, in order.
@@ -132,6 +148,8 @@ pub(crate) struct Book {
     versions: BTreeMap<u64, Version>,
     /// Revisions of one origin lie in one range.
     range: Range<u64>,
+    /// How many views there were before this one.
+    life: u64,
     /// What the wildcards have had and have no more.
     left: BTreeSet<(Type, String)>,
     /// How often the wildcard has lost a name.
@@ -146,8 +164,26 @@ impl Book {
         }
     }
 
-    pub(crate) fn range(&self) -> Range<u64> {
-        self.range.clone()
+    /// Another view begins.
+    pub(crate) fn anew(&self) -> Self {
+        Self {
+            life: self.life + 1,
+            ..Self::new(self.range.clone())
+        }
+    }
+
+    pub(crate) fn has(&self, revision: u64) -> bool {
+        self.range.contains(&revision)
+    }
+
+    pub(crate) fn version(&self, revision: u64) -> Option<Version> {
+        self.versions.get(&revision).copied()
+    }
+
+    /// The revision that a version of a resource stands for.
+    pub(crate) fn stands_for(&self, version: &str) -> Option<u64> {
+        let version = Version::parse(version)?;
+        self.revisions.get(&version).copied()
     }
 
     pub(crate) fn note(&mut self, kind: Type, resource: &Resource, revision: u64) {
@@ -180,13 +216,13 @@ impl Book {
         }
     }
 
-    fn losses(&self, kind: Type, name: &str) -> u64 {
+    pub(crate) fn losses(&self, kind: Type, name: &str) -> u64 {
         let losses = self.losses.get(&(kind, name.to_owned()));
         losses.copied().unwrap_or_default()
     }
 
     /// Whether the wildcard has had this name and has it no more: whoever holds it by the wildcard was told that it goes.
-    fn has_left(&self, kind: Type, name: &str) -> bool {
+    pub(crate) fn has_left(&self, kind: Type, name: &str) -> bool {
         self.left.contains(&(kind, name.to_owned()))
     }
 
@@ -195,14 +231,16 @@ impl Book {
     }
 
     /// Whether the view has had nothing newer of this name, in either half.
-    fn is_latest(&self, kind: Type, name: &str, revision: u64) -> bool {
+    pub(crate) fn is_latest(&self, kind: Type, name: &str, revision: u64) -> bool {
         let order = self.order.get(&(kind, name.to_owned()));
         order.and_then(|order| order.iter().rfind(|other| **other != 0)) == Some(&revision)
     }
 
-    pub(crate) fn place(&self, kind: Type, name: &str, revision: u64) -> Option<usize> {
+    pub(crate) fn place(&self, kind: Type, name: &str, revision: u64) -> Option<Place> {
         let order = self.order.get(&(kind, name.to_owned()))?;
-        order.iter().rposition(|other| *other == revision)
+        let at = order.iter().rposition(|other| *other == revision)?;
+        let life = (self.range.start, self.life);
+        Some(Place { life, at })
     }
 }
 
@@ -215,53 +253,99 @@ enum Seen<'a> {
     Present(&'a Arc<Resource>),
 }
 
+impl Place {
+    /// Whether it stands before another one; nobody can say so of what different views said.
+    fn is_before(self, other: Self) -> bool {
+        self.life == other.life && self.at < other.at
+    }
+}
+
+impl Scene<'_> {
+    fn lens(&self, kind: Type) -> Lens<'_> {
+        self.reading.lens(kind)
+    }
+}
+
 impl Watch {
-    fn explicit(&self, name: &str, aliases: &[String]) -> bool {
-        self.names.contains(name) || aliases.iter().any(|alias| self.names.contains(alias))
+    /// Whether it is asked for by a name of its own, or with its collection.
+    fn asks(&self, name: &str) -> bool {
+        self.names.contains(name)
+            || self
+                .globs
+                .iter()
+                .any(|glob| covers(glob, name) && canonical(name) == name)
     }
 
-    fn seen<'a>(&self, name: &str, slot: Option<&'a Slot>) -> Seen<'a> {
+    fn explicit(&self, name: &str, aliases: &[String]) -> bool {
+        self.asks(name) || aliases.iter().any(|alias| self.names.contains(alias))
+    }
+
+    fn wants_any(&self) -> bool {
+        self.wildcard || !self.names.is_empty() || !self.globs.is_empty()
+    }
+
+    fn seen<'a>(&self, name: &str, lens: Lens<'a>) -> Seen<'a> {
         // C-20: what is asked for by another of its names is asked for.
-        let found = slot.and_then(|slot| slot.named.resource(&Name::from(name)));
-        let aliases = found.into_iter().flat_map(|found| found.aliases());
+        let aliases = lens.found(name).into_iter().flat_map(|found| found.aliases());
         let aliased = aliases.into_iter().any(|alias| self.names.contains(alias.as_str()));
-        let explicit = self.names.contains(name) || aliased;
-        let (Some(slot), true) = (slot, explicit || self.wildcard) else {
-            return if explicit || self.wildcard {
-                Seen::Unknown
-            } else {
-                Seen::Unwanted
-            };
-        };
-        let name = Name::from(name);
-        let covered = slot.wildcard.as_ref().and_then(|state| state.known(&name));
-        let known = match covered {
+        let explicit = self.asks(name) || aliased;
+        // No wildcard covers names of new style.
+        let wildcard = self.wildcard && !name.starts_with("xdstp:");
+        if !explicit && !wildcard {
+            return Seen::Unwanted;
+        }
+        if let Some(known) = lens.nowhere(name) {
+            return Seen::from(known);
+        }
+        if lens.slot(name).is_none() {
+            return Seen::Unknown;
+        }
+        let state = lens.state().filter(|_| !name.starts_with("xdstp:"));
+        let known = match state.and_then(|state| state.known(&Name::from(name))) {
             Some(known) => Some(known),
-            None if explicit => slot.named.known(&name),
-            None if slot.wildcard.as_ref().is_some_and(|state| state.complete()) => return Seen::Uncovered,
+            None if explicit => lens.named(name),
+            None if lens.is_complete() => return Seen::Uncovered,
             None => None,
         };
-        match known {
-            None => Seen::Unknown,
-            Some(Known::Absent(reason)) => Seen::Absent(*reason),
-            Some(Known::Present(resource)) => Seen::Present(resource),
+        known.map_or(Seen::Unknown, Seen::from)
+    }
+
+    /// What is known of a collection as such.
+    fn extent<'a>(&self, glob: &str, lens: Lens<'a>) -> Seen<'a> {
+        match lens.members(glob).first() {
+            Some(member) => Seen::Present(member),
+            None => lens
+                .nowhere(glob)
+                .or_else(|| lens.named(glob))
+                .map_or(Seen::Unknown, Seen::from),
         }
     }
 
-    /// All that the interest covers and that exists.
-    fn present<'a>(&self, slot: Option<&'a Slot>) -> BTreeMap<&'a str, &'a Arc<Resource>> {
+    /// All that the interest covers and that exists, as the client calls it.
+    fn present<'a>(&self, lens: Lens<'a>) -> BTreeMap<String, &'a Arc<Resource>> {
         let mut present = BTreeMap::new();
-        let Some(slot) = slot else { return present };
+        let own = |resource: &'a Arc<Resource>| (resource.name().as_str().to_owned(), resource);
         if self.wildcard {
-            let all = slot.wildcard.iter().flat_map(|state| state.resources());
-            present.extend(all.map(|resource| (resource.name().as_str(), resource)));
+            present.extend(lens.state().iter().flat_map(|state| state.resources()).map(own));
         }
+        present.extend(self.globs.iter().flat_map(|glob| lens.members(glob)).map(own));
         for name in &self.names {
-            if let Some(resource) = slot.resource(&Name::from(name.as_str())) {
-                present.entry(resource.name().as_str()).or_insert(resource);
+            if let Some(resource) = lens.resource(name) {
+                let alias = resource.aliases().iter().any(|alias| alias.as_str() == name);
+                let called = if alias { resource.name().as_str() } else { name };
+                present.entry(called.to_owned()).or_insert(resource);
             }
         }
         present
+    }
+}
+
+impl<'a> From<&'a Known> for Seen<'a> {
+    fn from(known: &'a Known) -> Self {
+        match known {
+            Known::Absent(reason) => Self::Absent(*reason),
+            Known::Present(resource) => Self::Present(resource),
+        }
     }
 }
 
@@ -292,8 +376,4 @@ impl Witness {
                     .any(|refused| !refused.released && refused.members.contains_key(name))
         })
     }
-}
-
-fn slot(kind: Type, cut: &Cut) -> Option<&Slot> {
-    cut.slot(kind.type_url())
 }

@@ -4,12 +4,21 @@
 
 use std::collections::BTreeMap;
 
-use super::{Open, Scene, Sent, Watch, Witness, slot};
+use super::{Open, Scene, Sent, Watch, Witness};
 use crate::body::Type;
+use crate::names::{canonical, covers};
+use crate::reading::{Lens, Reading};
 use crate::tally::{Rule, Tally};
 use crate::wire::Answer;
 
 impl Witness {
+    /// The stream reads another server.
+    pub(crate) fn moved(&mut self, reading: &Reading<'_>) {
+        for (kind, watch) in &mut self.watches {
+            watch.moved(reading.lens(*kind));
+        }
+    }
+
     /// Notes what the client is left with.
     pub(super) fn note(&mut self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) {
         let full = self.full_state(answer.kind);
@@ -20,9 +29,8 @@ impl Witness {
         let chain = watch.chain;
         watch.chain = answer.nonce.ends_with('+');
         watch.first = false;
-        let complete = slot(kind, scene.cut)
-            .and_then(|slot| slot.wildcard.as_ref())
-            .is_some_and(|state| state.complete());
+        let lens = scene.lens(kind);
+        let complete = lens.is_complete();
         watch.again &= chain || !complete;
         if !chain {
             watch.begin(kind, scene);
@@ -36,20 +44,21 @@ impl Witness {
             let confirmed = watch.sent.get(&entry.name).map(|sent| sent.revision);
             members.insert(entry.name.clone(), answer.revision(&entry.name).or(confirmed));
             watch.resolve(&entry.name, &entry.aliases, chain, tally);
+            if let Some(sent) = watch.sent.get_mut(&entry.name) {
+                sent.mortal |= entry.ttl.is_some();
+            }
             let Some(facts) = &entry.facts else { continue };
+            let version = scene.reading.version(facts.revision);
             let sent = Sent {
                 revision: facts.revision,
-                version: scene
-                    .book
-                    .versions
-                    .get(&facts.revision)
-                    .map(ToString::to_string)
-                    .unwrap_or_default(),
-                place: scene.book.place(kind, &entry.name, facts.revision).unwrap_or_default(),
+                version: version.map(|version| version.to_string()).unwrap_or_default(),
+                place: lens.place(&entry.name, facts.revision),
                 sure: true,
                 refers: facts.refers.clone(),
                 aliases: entry.aliases.clone(),
+                mortal: entry.ttl.is_some(),
             };
+            watch.resolve_globs(&entry.name, tally);
             watch.bring(&entry.name);
             watch.sent.insert(entry.name.clone(), sent);
             watch.remembered.remove(&entry.name);
@@ -57,8 +66,10 @@ impl Witness {
         for name in &answer.removed {
             members.insert(name.clone(), None);
             watch.resolve(name, &[], chain, tally);
-            watch.sent.remove(name);
-            watch.remembered.remove(name);
+            let held = watch.sent.remove(name).is_some();
+            if watch.remembered.remove(name).is_some() || held {
+                watch.resolve_globs(name, tally);
+            }
         }
         if full {
             watch.asked.clear();
@@ -70,6 +81,10 @@ impl Witness {
         watch.refused.retain(|refused| !refused.members.is_empty());
         if !watch.chain {
             watch.end();
+            let (globs, asked) = (&watch.globs, &watch.asked);
+            watch
+                .licence
+                .retain(|name| !globs.contains(name) || asked.contains_key(name));
         }
         let nonce = answer.nonce.clone();
         watch.open.push(Open { nonce, members });
@@ -79,12 +94,12 @@ impl Witness {
 impl Watch {
     /// An answer begins: what the wildcard has now is what it will have brought when all parts are sent.
     pub(super) fn begin(&mut self, kind: Type, scene: &Scene<'_>) {
-        let state = slot(kind, scene.cut).and_then(|slot| slot.wildcard.as_ref());
-        let Some(state) = state.filter(|_| self.wildcard) else {
+        let lens = scene.lens(kind);
+        let Some(state) = lens.state().filter(|_| self.wildcard) else {
             return;
         };
         let all = state.resources().map(|resource| resource.name().as_str());
-        let all = all.map(|name| (name.to_owned(), scene.book.losses(kind, name)));
+        let all = all.map(|name| (name.to_owned(), lens.losses(name)));
         self.coming = all.collect();
         self.brought.retain(|name, _| self.coming.contains_key(name));
         for (name, losses) in &self.coming {
@@ -101,7 +116,7 @@ impl Watch {
     /// A name stands in an answer.
     pub(super) fn bring(&mut self, name: &str) {
         self.perhaps.remove(name);
-        if self.names.contains(name) {
+        if self.asks(name) {
             self.own.insert(name.to_owned());
         }
         if let Some(losses) = self.coming.get(name) {
@@ -109,9 +124,28 @@ impl Watch {
         }
     }
 
+    /// Another server is read: of what the wildcard had nobody knows what it has now.
+    pub(super) fn moved(&mut self, lens: Lens<'_>) {
+        let Self { sent, names, .. } = self;
+        let lost = |name: &String| self.listed && !names.contains(name) && !lens.covers(name);
+        for (_, sent) in sent.iter_mut().filter(|(name, _)| lost(name)) {
+            // Nothing says in SotW that it goes, and so it may come again.
+            sent.place = None;
+        }
+        self.perhaps.extend(self.brought.keys().cloned());
+    }
+
     /// All parts of an answer are sent: what the wildcard has the client has.
     fn end(&mut self) {
         self.perhaps.retain(|name| !self.coming.contains_key(name));
+    }
+
+    /// A collection is answered for by a member.
+    fn resolve_globs(&mut self, member: &str, tally: &mut Tally) {
+        let globs = self.globs.iter().filter(|glob| covers(glob, member));
+        for asked in globs.filter_map(|glob| self.asked.remove(glob)) {
+            tally.hit(asked.rule);
+        }
     }
 
     fn resolve(&mut self, name: &str, aliases: &[String], chain: bool, tally: &mut Tally) {
@@ -122,7 +156,7 @@ impl Watch {
             if self.all_again.remove(name) {
                 tally.hit(Rule::C11);
             }
-            if self.forced.remove(name) {
+            if self.forced.remove(&canonical(name)) {
                 tally.hit(Rule::K13);
             }
             // What was said while older answers were on their way may come once more.
@@ -130,6 +164,7 @@ impl Watch {
                 self.licence.insert(name.to_owned());
             } else if !chain {
                 self.licence.remove(name);
+                self.licence.remove(&canonical(name));
             }
         }
     }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use distributary::xds::{Dialect, Reason};
 
-use super::{Scene, Seen, Sent, Watch, Witness, slot};
+use super::{Scene, Seen, Sent, Watch, Witness};
 use crate::body::{Type, read};
+use crate::names::canonical;
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Entry};
 
@@ -26,14 +27,11 @@ impl Witness {
         let Some(clusters) = self.watches.get(&Type::Cds) else {
             return Ok(());
         };
-        let cds = slot(Type::Cds, scene.cut);
+        let cds = scene.lens(Type::Cds);
         // Where clusters cannot be sent, routes do not wait for them.
         let open = |clusters: &Watch| {
-            let complete = cds
-                .and_then(|slot| slot.wildcard.as_ref())
-                .is_some_and(|state| state.complete());
             let unknown = |name: &String| matches!(clusters.seen(name, cds), Seen::Unknown);
-            clusters.wildcard && !complete || clusters.reborn.iter().any(unknown)
+            clusters.wildcard && !cds.is_complete() || clusters.reborn.iter().any(unknown)
         };
         if self.dialect == Dialect::Sotw && open(clusters) {
             return Ok(());
@@ -82,7 +80,7 @@ impl Witness {
         });
         for cluster in going {
             let asked = clusters.licence.contains(cluster);
-            let unwanted = matches!(clusters.seen(cluster, slot(Type::Cds, scene.cut)), Seen::Unwanted);
+            let unwanted = matches!(clusters.seen(cluster, scene.lens(Type::Cds)), Seen::Unwanted);
             // What it has refused it perhaps never had.
             let unsure = clusters.sent.get(cluster).is_some_and(|sent| !sent.sure);
             if asked || unwanted || unsure {
@@ -91,7 +89,7 @@ impl Witness {
             tally.hit(Rule::D03);
             let leads = |refers: &Arc<[String]>| refers.iter().any(|name| name == cluster);
             for (name, sent) in routes.sent.iter().filter(|(_, sent)| leads(&sent.refers)) {
-                let better = match routes.seen(name, slot(Type::Rds, scene.cut)) {
+                let better = match routes.seen(name, scene.lens(Type::Rds)) {
                     Seen::Present(resource) => {
                         let any = distributary::proto::google::protobuf::Any {
                             type_url: Type::Rds.url().to_owned(),
@@ -132,7 +130,8 @@ impl Witness {
             let same = |sent: &Sent| sent.revision == facts.revision && sent.sure;
             if !watch.sent.get(&entry.name).is_some_and(same) {
                 endpoints.0.insert(name.clone());
-            } else if watch.licensed(&entry.name, &entry.aliases) {
+            } else if watch.chain || watch.licensed(&entry.name, &entry.aliases) {
+                // A heartbeat in a part that was called back comes as a whole.
                 endpoints.1.insert(name.clone());
             }
         }
@@ -146,14 +145,15 @@ impl Witness {
         };
         let wanted = |watch: &Watch, name: &String| {
             let held = watch.sent.contains_key(name) || watch.remembered.contains_key(name);
-            watch.names.contains(name) || watch.wildcard && held
+            let spelled = || watch.names.iter().any(|asked| canonical(asked) == *name);
+            watch.names.contains(name) || held && (watch.wildcard || watch.asks(name)) || spelled()
         };
         for name in names.0 {
             if !wanted(watch, &name) {
                 continue;
             }
             // An absent name is said again to be absent: that releases warming, where it can be said.
-            let must = match watch.seen(&name, slot(Type::Eds, scene.cut)) {
+            let must = match watch.seen(&name, scene.lens(Type::Eds)) {
                 Seen::Present(_) => true,
                 Seen::Absent(Reason::Said | Reason::Expired) => self.dialect == Dialect::Delta,
                 Seen::Absent(Reason::TimedOut) | Seen::Unknown | Seen::Uncovered | Seen::Unwanted => false,

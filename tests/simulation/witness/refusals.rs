@@ -2,10 +2,11 @@
 //!
 //! Owns the sets that were rejected as a whole. Refuses to know full states.
 
-use distributary::xds::{Name, Reason, Slot};
+use distributary::xds::Reason;
 
-use super::{Scene, Seen, Watch, Witness, slot};
+use super::{Scene, Seen, Watch, Witness};
 use crate::body::Type;
+use crate::reading::Lens;
 use crate::tally::{Broken, Rule, Tally};
 
 impl Witness {
@@ -13,13 +14,13 @@ impl Witness {
     pub(crate) fn look(&mut self, scene: &Scene<'_>) {
         // What is asked for again is what the wildcard covers.
         for (kind, watch) in self.watches.iter_mut().filter(|(_, watch)| watch.again) {
-            if let Some(state) = slot(*kind, scene.cut).and_then(|slot| slot.wildcard.as_ref()) {
-                let covers = |name: &String| state.resource(&Name::from(name.as_str())).is_some();
-                watch.all_again.retain(covers);
+            let lens = scene.lens(*kind);
+            if lens.state().is_some() {
+                watch.all_again.retain(|name| lens.covers(name));
             }
         }
         for (kind, watch) in self.watches.iter_mut().filter(|(_, watch)| !watch.refused.is_empty()) {
-            watch.release(slot(*kind, scene.cut), scene);
+            watch.release(scene.lens(*kind));
         }
     }
 }
@@ -48,18 +49,18 @@ impl Watch {
     }
 
     /// B-22: a member that changes or goes releases all of them.
-    fn release(&mut self, slot: Option<&Slot>, scene: &Scene<'_>) {
+    fn release(&mut self, lens: Lens<'_>) {
         let mut released = Vec::new();
         for (at, refused) in self.refused.iter().enumerate().filter(|(_, refused)| !refused.released) {
             let changed = |(name, revision): (&String, &Option<u64>)| {
                 let aliases: Vec<&String> = self.sent.get(name).into_iter().flat_map(|sent| &sent.aliases).collect();
                 let wanted = std::iter::once(name)
                     .chain(aliases)
-                    .find(|name| self.names.contains(*name) || self.wildcard);
-                match wanted.map_or(Seen::Unwanted, |name| self.seen(name, slot)) {
+                    .find(|name| self.asks(name) || self.wildcard);
+                match wanted.map_or(Seen::Unwanted, |name| self.seen(name, lens)) {
                     Seen::Unwanted | Seen::Unknown | Seen::Absent(Reason::TimedOut) => false,
                     Seen::Uncovered | Seen::Absent(_) => revision.is_some(),
-                    Seen::Present(resource) => *revision != Some(scene.book.revision(resource)),
+                    Seen::Present(resource) => *revision != Some(lens.revision(resource)),
                 }
             };
             if refused.members.iter().any(changed) {

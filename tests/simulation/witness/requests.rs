@@ -10,6 +10,7 @@ use distributary::xds::Dialect;
 
 use super::{Asked, Refused, Watch, Witness};
 use crate::body::Type;
+use crate::names::{canonical, covers, is_collection};
 use crate::tally::Rule;
 use crate::wire::Up;
 
@@ -88,7 +89,10 @@ impl Watch {
     }
 
     fn sotw(&mut self, kind: Type, request: &DiscoveryRequest, first: bool, now: Instant) {
-        let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();
+        self.listed = true;
+        let listed = request.resource_names.iter().cloned();
+        let (globs, mut names): (BTreeSet<String>, BTreeSet<String>) =
+            listed.partition(|name| is_collection(kind, name));
         let all = names.remove("*");
         if first && !request.version_info.is_empty() {
             self.reborn.clone_from(&names);
@@ -105,16 +109,25 @@ impl Watch {
             self.want_all();
         }
         self.wildcard = all;
+        let gone: Vec<String> = self.globs.difference(&globs).cloned().collect();
+        gone.iter().for_each(|glob| self.drop_glob(glob));
+        for glob in globs {
+            if !self.globs.contains(&glob) {
+                self.add_glob(glob, now);
+            }
+        }
         for name in self.brought.keys().filter(|name| names.contains(*name)) {
             if self.own.insert(name.clone()) {
                 self.perhaps.insert(name.clone());
             }
         }
         // What it does not name any more its wildcard may have brought by now, or not.
-        let given_up = self.own.iter().filter(|name| !names.contains(*name));
+        let globs = &self.globs;
+        let asks = |name: &String| names.contains(name) || globs.iter().any(|glob| covers(glob, name));
+        let given_up = self.own.iter().filter(|name| !asks(name));
         self.perhaps.extend(given_up.cloned());
-        self.own.retain(|name| names.contains(name));
-        self.perhaps.retain(|name| names.contains(name) || all);
+        self.own.retain(asks);
+        self.perhaps.retain(|name| asks(name) || all);
         if !all {
             self.brought.clear();
             self.coming.clear();
@@ -123,8 +136,8 @@ impl Watch {
             self.dropped.insert(name.clone());
             self.asked.remove(name);
             self.licence.remove(name);
-            // Whether the wildcard covers it is not for the client to know.
-            if all {
+            // Whether the wildcard or a collection covers it is not for the client to know.
+            if all || self.globs.iter().any(|glob| covers(glob, name)) {
                 self.licence.insert(name.clone());
             }
         }
@@ -156,6 +169,8 @@ impl Watch {
                 if !self.wildcard {
                     self.want_all();
                 }
+            } else if is_collection(kind, name) {
+                self.add_glob(name.clone(), now);
             } else {
                 let rule = match self.names.insert(name.clone()) {
                     true if self.dropped.remove(name) => Rule::B15,
@@ -171,21 +186,19 @@ impl Watch {
             if name == "*" {
                 self.wildcard = false;
                 self.first = false;
-                self.asked.retain(|name, _| self.names.contains(name));
+                let (names, globs) = (&self.names, &self.globs);
+                let asks =
+                    |name: &String| names.contains(name) || globs.iter().any(|glob| glob == name || covers(glob, name));
+                self.asked.retain(|name, _| asks(name));
                 self.again = false;
                 self.all_again.clear();
-                self.remembered.retain(|name, _| self.names.contains(name));
+                self.remembered.retain(|name, _| asks(name));
+                self.let_go();
+            } else if self.globs.contains(name) {
+                self.drop_glob(name);
                 self.let_go();
             } else if self.names.remove(name) {
-                self.dropped.insert(name.clone());
-                self.asked.remove(name);
-                self.licence.remove(name);
-                if self.wildcard {
-                    self.ask(name.clone(), Rule::C08, now);
-                } else {
-                    self.remembered.remove(name);
-                    self.let_go();
-                }
+                self.drop_name(name, now);
             }
         }
         if first {
@@ -211,7 +224,52 @@ impl Watch {
         self.memory.extend(coming.cloned());
     }
 
+    fn drop_name(&mut self, name: &str, now: Instant) {
+        self.dropped.insert(name.to_owned());
+        self.asked.remove(name);
+        self.licence.remove(name);
+        let own = canonical(name);
+        let otherwise = self.names.iter().any(|other| canonical(other) == own);
+        // C-08: whether it is wanted for another reason is not for the client to know.
+        if !otherwise && (self.wildcard || self.asks(&own)) {
+            self.ask(name.to_owned(), Rule::C08, now);
+        } else {
+            self.remembered.remove(name);
+        }
+        self.let_go();
+    }
+
+    fn add_glob(&mut self, glob: String, now: Instant) {
+        let rule = match self.globs.insert(glob.clone()) {
+            true if self.dropped.remove(&glob) => Rule::B15,
+            true => Rule::B14,
+            false => Rule::C11,
+        };
+        let members = self.sent.keys().filter(|name| covers(&glob, &canonical(name)));
+        for member in members.cloned().collect::<Vec<_>>() {
+            if rule == Rule::C11 {
+                self.ask(member, rule, now);
+            } else {
+                self.licence.insert(member);
+            }
+        }
+        self.ask(glob, rule, now);
+    }
+
+    fn drop_glob(&mut self, glob: &str) {
+        self.globs.remove(glob);
+        self.dropped.insert(glob.to_owned());
+        self.asked.remove(glob);
+        let names = &self.names;
+        let moot = |name: &String| covers(glob, name) && !names.contains(name);
+        self.asked.retain(|name, _| !moot(name));
+        self.licence.retain(|name| !moot(name));
+        self.remembered.retain(|name, _| !moot(name));
+    }
+
     fn ask(&mut self, name: String, rule: Rule, now: Instant) {
+        // F-09: a name is sent in all its spellings when one of them is asked for.
+        self.licence.insert(canonical(&name));
         self.licence.insert(name.clone());
         let asked = Asked {
             rule,
@@ -221,22 +279,30 @@ impl Watch {
         self.asked.insert(name, asked);
     }
 
-    /// B-15, C-09: without a wildcard the client forgets what it does not name any more.
+    /// B-15, C-09: without a wildcard the client forgets what it does not name any more; no wildcard covers names of new style.
     fn let_go(&mut self) {
-        if self.wildcard {
-            return;
-        }
-        let names = &self.names;
-        let wanted = |name: &String, aliases: &[String]| {
-            names.contains(name) || aliases.iter().any(|alias| names.contains(alias))
+        let Self {
+            names,
+            globs,
+            asked,
+            wildcard,
+            listed,
+            ..
+        } = self;
+        let by_glob = |name: &String| globs.iter().any(|glob| covers(glob, name) && canonical(name) == *name);
+        let asks = |name: &String| names.contains(name) || by_glob(name);
+        let covered = |name: &String| *wildcard && (*listed || !name.starts_with("xdstp:") || asked.contains_key(name));
+        let keeps = |name: &String, aliases: &[String]| {
+            covered(name) || asks(name) || aliases.iter().any(|alias| names.contains(alias))
         };
-        self.sent.retain(|name, sent| wanted(name, &sent.aliases));
+        self.sent.retain(|name, sent| keeps(name, &sent.aliases));
         for refused in &mut self.refused {
             refused
                 .members
-                .retain(|name, _| names.contains(name) || self.sent.contains_key(name));
+                .retain(|name, _| keeps(name, &[]) || self.sent.contains_key(name));
         }
         self.refused.retain(|refused| !refused.members.is_empty());
-        self.forced.retain(|name| names.contains(name));
+        let spelled = |name: &String| names.iter().any(|asked| canonical(asked) == *name);
+        self.forced.retain(|name| keeps(name, &[]) || spelled(name));
     }
 }

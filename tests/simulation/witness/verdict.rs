@@ -4,21 +4,22 @@
 
 use std::collections::BTreeSet;
 
-use distributary::xds::{Cut, Dialect, Name, Reason, Slot};
+use distributary::xds::{Dialect, Reason};
 
-use super::{Book, Seen, Watch, Witness, slot};
+use super::{Seen, Watch, Witness};
 use crate::body::Type;
 use crate::names::is_alias;
+use crate::reading::{Lens, Reading};
 use crate::tally::{Broken, Rule, Tally};
 
 impl Witness {
-    pub(crate) fn verdict(&self, cut: &Cut, book: &Book, tally: &mut Tally) -> Result<(), Broken> {
+    pub(crate) fn verdict(&self, reading: &Reading<'_>, tally: &mut Tally) -> Result<(), Broken> {
         for (kind, watch) in &self.watches {
-            self.check_asked(*kind, watch, cut, tally)?;
-            self.check_held(*kind, watch, cut, book, tally)?;
-            self.check_first(*kind, watch, cut, tally)?;
-            let slot = slot(*kind, cut);
-            let exists = |name: &&String| matches!(watch.seen(name, slot), Seen::Present(_));
+            let lens = reading.lens(*kind);
+            self.check_asked(*kind, watch, lens, tally)?;
+            self.check_held(*kind, watch, lens, tally)?;
+            self.check_first(*kind, watch, lens, tally)?;
+            let exists = |name: &&String| matches!(watch.seen(name, lens), Seen::Present(_));
             if let Some(name) = watch.forced.iter().find(exists) {
                 return Err(Broken::new(
                     Rule::K13,
@@ -35,22 +36,28 @@ impl Witness {
         Ok(())
     }
 
-    fn check_asked(&self, kind: Type, watch: &Watch, cut: &Cut, tally: &mut Tally) -> Result<(), Broken> {
-        let slot = slot(kind, cut);
+    fn check_asked(&self, kind: Type, watch: &Watch, lens: Lens<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let delta = self.dialect == Dialect::Delta;
         for (name, asked) in &watch.asked {
             let holds = watch.memory.contains(name)
                 || watch.reborn.contains(name)
                 || watch.refused_names().contains(name.as_str());
-            let owed = match watch.seen(name, slot) {
+            let seen = || match watch.globs.contains(name) {
+                true => watch.extent(name, lens),
+                false => watch.seen(name, lens),
+            };
+            let owed = match seen() {
+                // Of a collection each member is looked at by itself.
+                Seen::Present(_) if watch.globs.contains(name) => false,
                 Seen::Present(resource) => asked.enough.as_deref() != Some(&resource.version().to_string()),
                 // What answered to an alias may be held under its own name.
                 Seen::Absent(Reason::TimedOut) if is_alias(name) && watch.holds_any() => false,
+                Seen::Absent(Reason::TimedOut) if watch.globs.contains(name) => delta && !watch.holds_of(name),
                 Seen::Absent(Reason::TimedOut) => delta && !holds && !watch.sent.contains_key(name),
                 Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta,
                 Seen::Unwanted | Seen::Unknown => false,
             };
-            let known = matches!(watch.seen(name, slot), Seen::Present(_));
+            let known = matches!(seen(), Seen::Present(_));
             if owed {
                 let rule = if known { asked.rule } else { Rule::C15 };
                 return Err(Broken::new(
@@ -59,7 +66,7 @@ impl Witness {
                 ));
             }
         }
-        if let Some(name) = watch.all_again.iter().find(|name| covered(name, slot)) {
+        if let Some(name) = watch.all_again.iter().find(|name| lens.covers(name)) {
             return Err(Broken::new(
                 Rule::C11,
                 format!("{kind:?} {name} was asked for again with all others"),
@@ -68,26 +75,23 @@ impl Witness {
         let absent = watch
             .names
             .iter()
-            .filter(|name| matches!(watch.seen(name, slot), Seen::Absent(_)));
+            .filter(|name| matches!(watch.seen(name, lens), Seen::Absent(_)));
         if delta {
             absent.for_each(|_| tally.hit(Rule::C15));
         }
         Ok(())
     }
 
-    fn check_held(&self, kind: Type, watch: &Watch, cut: &Cut, book: &Book, tally: &mut Tally) -> Result<(), Broken> {
-        let slot = slot(kind, cut);
+    fn check_held(&self, kind: Type, watch: &Watch, lens: Lens<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let refused = watch.refused_names();
         tally.hit(Rule::Held);
         if watch.refused_set.is_some() {
             return Ok(());
         }
-        let complete = slot
-            .and_then(|slot| slot.wildcard.as_ref())
-            .is_some_and(|state| state.complete());
+        let complete = lens.is_complete();
         let silent = self.full_state(kind) && watch.wildcard && !complete;
-        for (name, resource) in watch.present(slot).into_iter().filter(|_| !silent) {
-            let revision = book.revision(resource);
+        for (name, resource) in watch.present(lens).iter().filter(|_| !silent) {
+            let revision = lens.revision(resource);
             let sent = watch.sent.get(name).map(|sent| sent.revision);
             let remembered = watch.remembered.get(name);
             if remembered == Some(&resource.version().to_string()) {
@@ -96,27 +100,24 @@ impl Witness {
             }
             // What has two contents in the view, by its own name and by an alias (C-20), is held in one of them.
             let by_alias = || {
-                let mut asked = watch
-                    .names
-                    .iter()
-                    .filter_map(|asked| slot?.resource(&Name::from(asked.as_str())));
-                asked.any(|other| other.name().as_str() == name && sent == Some(book.revision(other)))
+                let mut asked = watch.names.iter().filter_map(|asked| lens.resource(asked));
+                asked.any(|other| other.name().as_str() == name && sent == Some(lens.revision(other)))
             };
             // What it holds by an alias is lost to it once a wildcard brought something newer of the same name, and ended.
-            let overtaken = !watch.wildcard && !watch.names.contains(name) && !book.is_latest(kind, name, revision);
-            if sent != Some(revision) && !refused.contains(name) && !by_alias() && !overtaken {
+            let overtaken = !watch.wildcard && !watch.asks(name) && !lens.is_latest(name, revision);
+            if sent != Some(revision) && !refused.contains(name.as_str()) && !by_alias() && !overtaken {
                 let what = format!("{kind:?} {name} is @{revision} in the view, and the client was sent @{sent:?}");
                 return Err(Broken::new(Rule::Held, what));
             }
         }
-        let subscribed = watch.wildcard || !watch.names.is_empty();
+        let subscribed = watch.wants_any();
         for name in watch.sent.keys().chain(watch.remembered.keys()).filter(|_| subscribed) {
-            let explicit = watch.names.contains(name);
+            let explicit = watch.asks(name);
             let aliased = watch
                 .sent
                 .get(name)
                 .is_some_and(|sent| watch.explicit(name, &sent.aliases));
-            let goes = match watch.seen(name, slot) {
+            let goes = match watch.seen(name, lens) {
                 Seen::Unwanted => watch.remembered.contains_key(name) && !aliased,
                 Seen::Uncovered => !aliased,
                 Seen::Absent(Reason::TimedOut) => {
@@ -138,15 +139,12 @@ impl Witness {
     }
 
     /// B-20: the first wildcard request is answered once it is certain that there is nothing more.
-    fn check_first(&self, kind: Type, watch: &Watch, cut: &Cut, tally: &mut Tally) -> Result<(), Broken> {
+    fn check_first(&self, kind: Type, watch: &Watch, lens: Lens<'_>, tally: &mut Tally) -> Result<(), Broken> {
         if !watch.wildcard {
             return Ok(());
         }
         tally.hit(Rule::B20);
-        let complete = slot(kind, cut)
-            .and_then(|slot| slot.wildcard.as_ref())
-            .is_some_and(|state| state.complete());
-        if watch.first && complete {
+        if watch.first && lens.is_complete() {
             return Err(Broken::new(
                 Rule::B20,
                 format!("the wildcard of {kind:?} was never answered"),
@@ -154,12 +152,6 @@ impl Witness {
         }
         Ok(())
     }
-}
-
-/// Whether the wildcard has this name.
-fn covered(name: &str, slot: Option<&Slot>) -> bool {
-    let state = slot.and_then(|slot| slot.wildcard.as_ref());
-    state.is_some_and(|state| state.resource(&Name::from(name)).is_some())
 }
 
 impl Watch {

@@ -1,0 +1,140 @@
+//! What a stream reads: of each authority the word of one server.
+//!
+//! Owns the naive lookup of names, however they are written. Refuses to know how a server is chosen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use distributary::xds::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, Version};
+
+use super::body::Type;
+use super::feed::Zone;
+use super::names::{authority, canonical, is_nothing};
+use super::witness::{Book, Place};
+
+/// What a session reads: of each authority one server's view.
+pub(crate) struct Reading<'a> {
+    pub(crate) zones: &'a [Zone],
+    pub(crate) reads: BTreeMap<Option<String>, (usize, Arc<Cut>)>,
+}
+
+/// The same, as far as it is of one type.
+#[derive(Clone, Copy)]
+pub(crate) struct Lens<'a> {
+    reading: &'a Reading<'a>,
+    kind: Type,
+}
+
+static NOWHERE: Known = Known::Absent(Reason::Said);
+
+impl<'a> Reading<'a> {
+    /// Where there is one server.
+    pub(crate) fn alone(zones: &'a [Zone], zone: usize) -> Self {
+        let cut = zones[zone].view.cut();
+        Self {
+            zones,
+            reads: BTreeMap::from([(None, (zone, cut))]),
+        }
+    }
+
+    pub(crate) fn lens(&self, kind: Type) -> Lens<'_> {
+        Lens { reading: self, kind }
+    }
+
+    /// The book of the server that is read for a name.
+    pub(crate) fn book(&self, name: &str) -> Option<&Book> {
+        let (server, _) = self.reads.get(&authority(name))?;
+        Some(&self.zones[*server].book)
+    }
+
+    /// The version of a revision, whoever said it.
+    pub(crate) fn version(&self, revision: u64) -> Option<Version> {
+        self.zones.iter().find_map(|zone| zone.book.version(revision))
+    }
+}
+
+impl<'a> Lens<'a> {
+    pub(crate) fn slot(self, name: &str) -> Option<&'a Slot> {
+        let (_, cut) = self.reading.reads.get(&authority(name))?;
+        cut.slot(self.kind.type_url())
+    }
+
+    /// What the wildcard has.
+    pub(crate) fn state(self) -> Option<&'a Arc<State>> {
+        self.slot("")?.wildcard.as_ref()
+    }
+
+    pub(crate) fn is_complete(self) -> bool {
+        self.state().is_some_and(|state| state.complete())
+    }
+
+    /// Whether the wildcard has a resource of this name.
+    pub(crate) fn covers(self, name: &str) -> bool {
+        let state = self.state();
+        state.is_some_and(|state| state.resource(&Name::from(name)).is_some())
+    }
+
+    /// F-03, F-15: what cannot exist, whoever is asked.
+    pub(crate) fn nowhere(self, name: &str) -> Option<&'static Known> {
+        let served = self.reading.reads.contains_key(&authority(name));
+        (!served || is_nothing(self.kind, name)).then_some(&NOWHERE)
+    }
+
+    /// What is known of a name among those that were asked for by name.
+    pub(crate) fn named(self, name: &str) -> Option<&'a Known> {
+        self.slot(name)?.named.known(&Name::from(canonical(name)))
+    }
+
+    /// The resource of a name or alias among those that were asked for by name.
+    pub(crate) fn found(self, name: &str) -> Option<&'a Arc<Resource>> {
+        self.slot(name)?.named.resource(&Name::from(canonical(name)))
+    }
+
+    /// The resource of a name or alias.
+    pub(crate) fn resource(self, name: &str) -> Option<&'a Arc<Resource>> {
+        let slot = self.slot(name).filter(|_| self.nowhere(name).is_none())?;
+        slot.resource(&Name::from(canonical(name)))
+    }
+
+    /// The members of a collection that are known.
+    pub(crate) fn members(self, glob: &str) -> Vec<&'a Arc<Resource>> {
+        let slot = self.slot(glob).filter(|_| self.nowhere(glob).is_none());
+        let named = slot.into_iter().flat_map(|slot| slot.named.resources());
+        named
+            .filter(|resource| super::names::covers(glob, resource.name().as_str()))
+            .collect()
+    }
+
+    pub(crate) fn expiry(self, name: &str) -> Option<Expiry> {
+        self.slot(name)?.expiry(&Name::from(canonical(name)))
+    }
+
+    /// The revision of a resource that is read.
+    pub(crate) fn revision(self, resource: &Resource) -> u64 {
+        let book = self.reading.book(resource.name().as_str());
+        book.map_or(0, |book| book.revision(resource))
+    }
+
+    /// Where a content stands among all that the server has ever said of the name.
+    pub(crate) fn place(self, name: &str, revision: u64) -> Option<Place> {
+        let book = self.reading.book(name)?;
+        book.place(self.kind, &canonical(name), revision)
+    }
+
+    /// Whether the server has said nothing newer of this name.
+    pub(crate) fn is_latest(self, name: &str, revision: u64) -> bool {
+        let book = self.reading.book(name);
+        book.is_some_and(|book| book.is_latest(self.kind, &canonical(name), revision))
+    }
+
+    /// How often the wildcard has lost a name.
+    pub(crate) fn losses(self, name: &str) -> u64 {
+        self.reading.book("").map_or(0, |book| book.losses(self.kind, name))
+    }
+
+    /// Whether the wildcard has had a name and has it no more.
+    pub(crate) fn has_left(self, name: &str) -> bool {
+        let book = self.reading.book("");
+        book.is_some_and(|book| book.has_left(self.kind, name))
+    }
+}
