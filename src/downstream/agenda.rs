@@ -71,18 +71,17 @@ impl Agenda {
     pub(super) fn end(&self) {
         let mut inner = self.lock();
         inner.within = false;
-        let task = inner.task.clone().filter(|_| !inner.woken.is_empty());
-        drop(inner);
-        task.iter().for_each(Waker::wake_by_ref);
+        if let Some(task) = inner.task.as_ref().filter(|_| !inner.woken.is_empty()) {
+            task.wake_by_ref();
+        }
     }
 
     fn note(&self, number: u32) {
         let mut inner = self.lock();
         inner.woken.push_back(number);
-        let task = if inner.within { None } else { inner.task.clone() };
-        drop(inner);
-        if let Some(task) = task {
-            task.wake();
+        // The waker of a task does no more than put it in a queue, so the lock may be held.
+        if let Some(task) = inner.task.as_ref().filter(|_| !inner.within) {
+            task.wake_by_ref();
         }
     }
 

@@ -50,7 +50,9 @@ struct Inner<S> {
     replay: Bytes,
     /// What is on its way, and so need not be copied.
     afloat: Arc<Afloat>,
-    /// What this turn wrote. There is none outside of a turn: writes go straight to the socket then.
+    /// Whether this is a turn: outside of one, writes go straight to the socket.
+    within: bool,
+    /// What this turn wrote, if it wrote anything.
     gathering: Option<Gathering>,
     /// What the socket has not taken. While there is any, nothing more is accepted.
     rest: VecDeque<Bytes>,
@@ -69,6 +71,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
             socket,
             replay,
             afloat,
+            within: false,
             gathering: None,
             rest: VecDeque::new(),
             unsent: false,
@@ -104,10 +107,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         if let Poll::Ready(Err(error)) = self.send_rest(cx) {
             self.failed = Some(error);
         }
-        self.gathering = Some(SCRATCH.take());
+        self.within = true;
     }
 
     fn end(&mut self, cx: &mut Context<'_>) {
+        self.within = false;
+        if self.gathering.is_none() {
+            return;
+        }
         if let Poll::Ready(Err(error)) = self.send_gathered(cx) {
             self.failed = Some(error);
             // The transport believes that it has written all this: let it come back and learn otherwise.
@@ -120,10 +127,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     }
 
     /// Sends what the socket did not take earlier.
+    #[inline]
     fn send_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.rest.is_empty() && !self.unsent {
             return Poll::Ready(Ok(()));
         }
+        self.send_some_rest(cx)
+    }
+
+    fn send_some_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.rest.is_empty() {
             let mut slices = [IoSlice::new(&[]); PARTS_MAX];
             let parts = fill(self.rest.iter().map(|part| &**part), &mut slices);
@@ -202,11 +214,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 
     fn write(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         ready!(self.make_room(cx))?;
-        let Some(gathering) = &mut self.gathering else {
+        if !self.within {
             let count = ready!(Pin::new(&mut self.socket).poll_write_vectored(cx, slices))?;
             self.sent += count as u64;
             return Poll::Ready(Ok(count));
-        };
+        }
+        let gathering = self.gathering.get_or_insert_with(|| SCRATCH.take());
         let before = gathering.len();
         for slice in slices {
             let shared = Some(slice).filter(|slice| slice.len() >= SHARED_BYTES_MIN);
@@ -229,7 +242,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             return Poll::Ready(Err(error));
         }
         ready!(self.send_rest(cx))?;
-        if self.gathering.is_some() {
+        if self.within {
             // The turn's end does it.
             return Poll::Ready(Ok(()));
         }

@@ -63,7 +63,7 @@ pub fn encode(answer: Answer<'_>, shared: Arc<[Bytes]>) -> Rope {
         + identifier.map_or(0, |(_, inner)| field_len(answer.control_plane(), inner));
     let length = private + shared.iter().map(Bytes::len).sum::<usize>();
 
-    let mut head = BytesMut::with_capacity(PREFIX_LEN + private);
+    let mut head = Vec::with_capacity(PREFIX_LEN + private);
     put_prefix(&mut head, length);
     for (number, text) in answer.fields() {
         put_field(&mut head, number, text);
@@ -72,7 +72,7 @@ pub fn encode(answer: Answer<'_>, shared: Arc<[Bytes]>) -> Rope {
         put_key_len(&mut head, answer.control_plane(), inner);
         put_field(&mut head, IDENTIFIER, text.as_bytes());
     }
-    Rope::new(head.freeze(), shared)
+    Rope::new(Bytes::from(head), shared)
 }
 
 /// Any small message with its prefix.
@@ -84,7 +84,7 @@ pub fn message(encoded: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
-fn put_prefix(into: &mut BytesMut, length: usize) {
+fn put_prefix(into: &mut impl BufMut, length: usize) {
     into.put_u8(0);
     into.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
 }

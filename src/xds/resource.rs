@@ -372,13 +372,13 @@ pub(crate) fn field_len(number: u32, len: usize) -> usize {
 }
 
 /// Writes a length-delimited field.
-pub(crate) fn put_field(into: &mut BytesMut, number: u32, bytes: &[u8]) {
+pub(crate) fn put_field(into: &mut impl BufMut, number: u32, bytes: &[u8]) {
     put_key_len(into, number, bytes.len());
     into.put_slice(bytes);
 }
 
 /// Writes what comes before the content of a length-delimited field.
-pub(crate) fn put_key_len(into: &mut BytesMut, number: u32, len: usize) {
+pub(crate) fn put_key_len(into: &mut impl BufMut, number: u32, len: usize) {
     // What responses say of themselves is short: a byte each.
     if let (1..=15, Ok(short @ ..=127)) = (number, u8::try_from(len)) {
         into.put_slice(&[(number << 3) as u8 | WireType::LengthDelimited as u8, short]);
