@@ -230,6 +230,10 @@ impl Binding {
     }
 
     fn settle(&mut self, scopes: &Scopes, node: &Arc<Node>, server: &Server, now: Instant) -> bool {
+        if self.servers.len() < 2 {
+            // There is nowhere to go.
+            return false;
+        }
         let before = self.fallback.bound();
         let standing = self.seat().map(|seat| seat.view().standing());
         if self.fallback.at_rest() && standing != Some(Standing::Failing) {

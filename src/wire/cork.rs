@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::Afloat;
 use super::afloat::SHARED_BYTES_MIN;
 use super::gathering::{Gathering, PARTS_FEW, PARTS_MAX, fill, skip};
+use super::signal::Signal;
 
 /// The end that the connection's task keeps.
 pub struct Cork<S>(Arc<Mutex<Inner<S>>>);
@@ -48,6 +49,8 @@ struct Inner<S> {
     socket: S,
     /// What was read before the transport began to read.
     replay: Bytes,
+    /// Whether it is worth to read from the socket.
+    signal: Signal,
     /// What is on its way, and so need not be copied.
     afloat: Arc<Afloat>,
     /// Whether this is a turn: outside of one, writes go straight to the socket.
@@ -70,6 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
         let shared = Arc::new(Mutex::new(Inner {
             socket,
             replay,
+            signal: Signal::default(),
             afloat,
             within: false,
             gathering: None,
@@ -257,8 +261,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 
     fn read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.replay.is_empty() {
+            if !self.signal.take(cx.waker()) {
+                return Poll::Pending;
+            }
             let before = into.filled().len();
-            let read = Pin::new(&mut self.socket).poll_read(cx, into);
+            let read = Pin::new(&mut self.socket).poll_read(&mut self.signal.context(), into);
+            if read.is_ready() {
+                // There may be more.
+                self.signal.set();
+            }
             self.received += (into.filled().len() - before) as u64;
             return read;
         }

@@ -13,6 +13,7 @@ pub mod response;
 pub mod rope;
 pub mod scan;
 pub mod sealed;
+mod signal;
 
 pub use afloat::Afloat;
 pub use cork::{Cork, Corked, Flow};

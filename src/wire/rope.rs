@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
 use bytes::{Buf, Bytes};
@@ -27,14 +27,15 @@ pub struct Rope {
 /// How far the transport has come with what one stream gave to it.
 pub struct Progress {
     afloat: Arc<Afloat>,
-    waiting: AtomicUsize,
+    /// Bytes that it was ever given, and that it has taken: what is between waits.
+    given: AtomicU64,
     taken: AtomicU64,
     waker: AtomicWaker,
 }
 
 /// A stream gives the transport nothing more while this many bytes wait there: what comes next can then still be replaced
 /// by something newer.
-const WAITING_BYTES_MAX: usize = 64 * 1024;
+const WAITING_BYTES_MAX: u64 = 64 * 1024;
 
 impl Rope {
     /// A message of these parts, of which nobody asks how far it has come.
@@ -54,7 +55,7 @@ impl Rope {
     /// The same message, reporting to `progress` from now on.
     #[must_use]
     pub fn reporting(mut self, progress: &Arc<Progress>) -> Self {
-        progress.waiting.fetch_add(self.remaining, Ordering::Relaxed);
+        progress.given.fetch_add(self.remaining as u64, Ordering::Relaxed);
         progress.afloat.enter(&self.pieces);
         self.progress = Some(progress.clone());
         self
@@ -147,7 +148,7 @@ impl Progress {
     pub fn new(afloat: Arc<Afloat>) -> Self {
         Self {
             afloat,
-            waiting: AtomicUsize::new(0),
+            given: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             waker: AtomicWaker::new(),
         }
@@ -155,17 +156,18 @@ impl Progress {
 
     /// Whether the transport can be given more; if not, `waker` is woken when it can.
     pub fn ready(&self, waker: &Waker) -> bool {
-        if self.waiting.load(Ordering::Acquire) < WAITING_BYTES_MAX {
+        if self.waiting() < WAITING_BYTES_MAX {
             return true;
         }
         self.waker.register(waker);
-        self.waiting.load(Ordering::Acquire) < WAITING_BYTES_MAX
+        self.waiting() < WAITING_BYTES_MAX
     }
 
     /// Bytes that wait in the transport.
     #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Acquire)
+    pub fn waiting(&self) -> u64 {
+        let taken = self.taken.load(Ordering::Acquire);
+        self.given.load(Ordering::Relaxed).saturating_sub(taken)
     }
 
     /// A number that grows with every byte that the transport takes.
@@ -175,9 +177,10 @@ impl Progress {
     }
 
     fn took(&self, count: usize) {
-        self.taken.fetch_add(count as u64, Ordering::Release);
-        let before = self.waiting.fetch_sub(count, Ordering::AcqRel);
-        if before >= WAITING_BYTES_MAX && before - count < WAITING_BYTES_MAX {
+        let count = count as u64;
+        let before = self.taken.fetch_add(count, Ordering::AcqRel);
+        let waited = self.given.load(Ordering::Relaxed).saturating_sub(before);
+        if waited >= WAITING_BYTES_MAX && waited.saturating_sub(count) < WAITING_BYTES_MAX {
             self.waker.wake();
         }
     }
@@ -224,7 +227,7 @@ mod tests {
     #[test]
     fn progress_knows_what_waits_and_forgets_what_is_dropped() {
         let progress = Arc::new(Progress::new(Arc::default()));
-        let big = Bytes::from(vec![0; WAITING_BYTES_MAX]);
+        let big = Bytes::from(vec![0; 64 * 1024]);
         let mut rope = Rope::new(Bytes::new(), Arc::from([big])).reporting(&progress);
         assert!(!progress.ready(Waker::noop()));
         rope.advance(1);

@@ -34,10 +34,12 @@ impl Batch {
         }
         clear.clear();
         let (mut taken, mut len) = (0, 0);
-        for slice in slices {
+        for (at, slice) in slices.iter().enumerate() {
             let mut rest = &**slice;
             while !rest.is_empty() && taken < BATCH_BYTES {
-                let alone = rest.len() >= ALONE_BYTES_MIN;
+                // Where nothing comes before and nothing after it there is nothing to share a record with.
+                let only = clear.is_empty() && at + 1 == slices.len();
+                let alone = only || rest.len() >= ALONE_BYTES_MIN;
                 if alone || clear.len() == RECORD_BYTES {
                     len += seal(traffic, clear, sealed, len)?;
                     clear.clear();
