@@ -241,3 +241,19 @@ phases: [{ name: join, do: { join: {} } }]
 ";
     assert!(run(mixed).contains("same bytes"), "{}", run(mixed));
 }
+
+/// What a client does not read lies in the kernel, and is found there.
+#[test]
+fn what_stalled_clients_cost_is_measured() {
+    let text = "description: Stalled.
+world: { cds: { count: 5, bytes: 200 } }
+clients: { count: 4, groups: [{ kind: clusters, weight: 3 }, { kind: clusters, stalls: true }] }
+phases:
+  - { name: join, do: { join: {} }, limit: 20s }
+  - { name: large, do: { change: { kind: cds, pattern: one, times: 3, bytes: 1MiB } }, limit: 20s }
+  - { name: after, do: { rest: 100ms }, expect: { each_stalled: { since: join, process: 1MiB, kernel: 64MiB } } }
+";
+    let record = play_with(text, &Overrides::default(), "");
+    let kernel = record.assertions.iter().find(|it| it.text.contains("kernel")).unwrap();
+    assert!(kernel.measured.unwrap().value > 50_000.0, "{kernel:?}");
+}
