@@ -4,20 +4,27 @@
 //! that were woken and no others. Owns that no wake is lost. Refuses to know what a part does.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-/// The parts that were woken, in the order in which they were.
+/// The parts that were woken. As long as there are any outside of a turn, the task was woken as well.
 #[derive(Debug, Default)]
-pub(super) struct Agenda(Mutex<Inner>);
+pub(super) struct Agenda {
+    /// A bit for each of the first parts that was woken, and the two below.
+    woken: AtomicU64,
+    /// The other parts that were woken, in the order in which they were.
+    others: Mutex<VecDeque<u32>>,
+    task: Mutex<Option<Waker>>,
+}
 
-#[derive(Debug, Default)]
-struct Inner {
-    woken: VecDeque<u32>,
-    /// Whether the task has its turn: it asks for the next part itself then.
-    within: bool,
-    task: Option<Waker>,
+/// One turn of the task: it asks for the next part itself.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    agenda: &'a Agenda,
+    /// As in [`Agenda::woken`]: what was taken from there.
+    taken: u64,
+    over: bool,
 }
 
 /// What a part is woken by.
@@ -27,13 +34,21 @@ pub(super) struct Ear {
     waker: Waker,
 }
 
-/// One part, which is in the list at most once.
+/// One part, which is woken at most once before it is polled.
 #[derive(Debug)]
 struct Part {
     agenda: Arc<Agenda>,
     number: u32,
-    noted: AtomicBool,
+    /// Whether it is in the list.
+    listed: AtomicBool,
 }
+
+/// So many parts have a bit each, which nearly every connection has enough of.
+const BITS: u32 = 62;
+/// There is something in the list.
+const LISTED: u64 = 1 << BITS;
+/// It is the task's turn.
+const WITHIN: u64 = LISTED << 1;
 
 impl Agenda {
     /// A part by this number.
@@ -41,7 +56,7 @@ impl Agenda {
         let part = Arc::new(Part {
             agenda: self.clone(),
             number,
-            noted: AtomicBool::new(false),
+            listed: AtomicBool::new(false),
         });
         Ear {
             waker: Waker::from(part.clone()),
@@ -50,51 +65,80 @@ impl Agenda {
     }
 
     /// The task has its turn.
-    pub(super) fn begin(&self, task: &Waker) {
-        let mut inner = self.lock();
-        inner.within = true;
-        match &mut inner.task {
+    pub(super) fn begin(&self, task: &Waker) -> Turn<'_> {
+        match &mut *lock(&self.task) {
             Some(known) => known.clone_from(task),
-            None => inner.task = Some(task.clone()),
+            none => *none = Some(task.clone()),
+        }
+        self.woken.fetch_or(WITHIN, Ordering::AcqRel);
+        Turn {
+            agenda: self,
+            taken: 0,
+            over: false,
         }
     }
 
+    fn note(&self, bit: u64) {
+        if self.woken.fetch_or(bit, Ordering::AcqRel) == 0 {
+            self.wake();
+        }
+    }
+
+    /// The waker of a task does no more than put it in a queue, so the lock may be held.
+    fn wake(&self) {
+        if let Some(task) = &*lock(&self.task) {
+            task.wake_by_ref();
+        }
+    }
+}
+
+impl Turn<'_> {
     /// The next part, which must then be told so ([`Ear::begin`]); without one the turn is over.
-    pub(super) fn next(&self) -> Option<u32> {
-        let mut inner = self.lock();
-        let next = inner.woken.pop_front();
-        inner.within = next.is_some();
-        next
-    }
-
-    /// The turn is over although there may be more to do: then there is another one.
-    pub(super) fn end(&self) {
-        let mut inner = self.lock();
-        inner.within = false;
-        if let Some(task) = inner.task.as_ref().filter(|_| !inner.woken.is_empty()) {
-            task.wake_by_ref();
+    pub(super) fn next(&mut self) -> Option<u32> {
+        let woken = &self.agenda.woken;
+        while self.taken == 0 {
+            self.taken = woken.fetch_and(WITHIN, Ordering::AcqRel) & !WITHIN;
+            let none = || woken.compare_exchange(WITHIN, 0, Ordering::AcqRel, Ordering::Acquire);
+            if self.taken == 0 && none().is_ok() {
+                self.over = true;
+                return None;
+            }
         }
-    }
-
-    fn note(&self, number: u32) {
-        let mut inner = self.lock();
-        inner.woken.push_back(number);
-        // The waker of a task does no more than put it in a queue, so the lock may be held.
-        if let Some(task) = inner.task.as_ref().filter(|_| !inner.within) {
-            task.wake_by_ref();
+        let number = self.taken.trailing_zeros();
+        self.taken &= self.taken - 1;
+        if number < BITS {
+            return Some(number);
         }
+        let mut others = lock(&self.agenda.others);
+        let other = others.pop_front();
+        if !others.is_empty() {
+            self.taken |= LISTED;
+        }
+        drop(others);
+        other.or_else(|| self.next())
     }
+}
 
-    /// Nothing that panics is called with the lock held.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Turn<'_> {
+    /// There may be more to do: then there is another turn.
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let woken = &self.agenda.woken;
+        woken.fetch_or(self.taken, Ordering::AcqRel);
+        if woken.fetch_and(!WITHIN, Ordering::AcqRel) & !WITHIN != 0 {
+            self.agenda.wake();
+        }
     }
 }
 
 impl Ear {
     /// The part is polled now, with this waker: whatever happens from here on wakes it again.
     pub(super) fn begin(&self) -> &Waker {
-        self.part.noted.swap(false, Ordering::AcqRel);
+        if self.part.number >= BITS {
+            self.part.listed.swap(false, Ordering::AcqRel);
+        }
         &self.waker
     }
 
@@ -115,10 +159,18 @@ impl Wake for Part {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.noted.swap(true, Ordering::AcqRel) {
-            self.agenda.note(self.number);
+        if self.number < BITS {
+            self.agenda.note(1 << self.number);
+        } else if !self.listed.swap(true, Ordering::AcqRel) {
+            lock(&self.agenda.others).push_back(self.number);
+            self.agenda.note(LISTED);
         }
     }
+}
+
+/// Nothing that panics is called with a lock held.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -132,42 +184,86 @@ mod tests {
 
     impl Wake for Count {
         fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
+            self.0.fetch_add(1, Ordering::Release);
         }
     }
 
+    /// Whichever way the parts are kept.
     #[test]
     fn who_is_woken_has_a_turn_and_only_wakes_from_elsewhere_make_one() {
+        for (one, two) in [(0, 1), (BITS, BITS + 1), (3, 70)] {
+            let count = Arc::new(Count::default());
+            let task = Waker::from(count.clone());
+            let turns = || count.0.swap(0, Ordering::Relaxed);
+            let agenda = Arc::new(Agenda::default());
+            let parts = [one, two].map(|number| agenda.part(number));
+            assert_eq!(agenda.begin(&task).next(), None, "nobody was woken");
+            for _ in 0..2 {
+                parts[1].wake();
+            }
+            assert_eq!(turns(), 1, "once, however often");
+            let mut turn = agenda.begin(&task);
+            assert_eq!(turn.next(), Some(two));
+            let _ = parts[1].begin();
+            parts[0].wake();
+            parts[1].wake();
+            assert_eq!(turns(), 0, "it is found in this turn");
+            assert_eq!(turn.next(), Some(one));
+            let _ = parts[0].begin();
+            drop(turn);
+            assert_eq!(turns(), 1, "there is more to do");
+            let mut turn = agenda.begin(&task);
+            assert_eq!(turn.next(), Some(two));
+            let _ = parts[1].begin();
+            assert_eq!(turn.next(), None);
+            drop(turn);
+            parts[0].wake();
+            assert_eq!(turns(), 1, "after the turn");
+            let mut turn = agenda.begin(&task);
+            assert_eq!(turn.next(), Some(one));
+            let _ = parts[0].begin();
+            drop(turn);
+            assert_eq!(turns(), 0, "there is no more to do");
+        }
+    }
+
+    /// Wakes on one thread, turns on another: who was woken is polled, always.
+    #[test]
+    fn no_wake_is_lost() {
+        const WAKES: usize = 20_000;
+        let agenda = Arc::new(Agenda::default());
+        let parts = [0, 1, 63, 64].map(|number| (number, agenda.part(number)));
+        let made: [AtomicUsize; 4] = Default::default();
         let count = Arc::new(Count::default());
         let task = Waker::from(count.clone());
-        let turns = || count.0.swap(0, Ordering::Relaxed);
-        let agenda = Arc::new(Agenda::default());
-        let parts = [0, 1].map(|number| agenda.part(number));
-        agenda.begin(&task);
-        assert_eq!(agenda.next(), None, "nobody was woken");
-        for _ in 0..2 {
-            parts[1].wake();
-        }
-        assert_eq!(turns(), 1, "once, however often");
-        agenda.begin(&task);
-        assert_eq!(agenda.next(), Some(1));
-        let _ = parts[1].begin();
-        parts[0].wake();
-        parts[1].wake();
-        assert_eq!(turns(), 0, "it is found in this turn");
-        assert_eq!(agenda.next(), Some(0));
-        let _ = parts[0].begin();
-        agenda.end();
-        assert_eq!(turns(), 1, "there is more to do");
-        agenda.begin(&task);
-        assert_eq!(agenda.next(), Some(1));
-        let _ = parts[1].begin();
-        assert_eq!(agenda.next(), None);
-        parts[0].wake();
-        assert_eq!(turns(), 1, "after the turn");
-        agenda.begin(&task);
-        assert_eq!(agenda.next(), Some(0));
-        agenda.end();
-        assert_eq!(turns(), 0, "there is no more to do");
+        let seen = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for wake in 0..WAKES {
+                    made[wake % 4].fetch_add(1, Ordering::Release);
+                    parts[wake % 4].1.wake();
+                }
+            });
+            let (mut seen, mut turns) = ([0; 4], usize::MAX);
+            #[expect(clippy::disallowed_methods, reason = "a deadline in a test")]
+            let begun = std::time::Instant::now();
+            while seen.iter().sum::<usize>() < WAKES {
+                // As a runtime does: no turn without a wake.
+                if count.0.load(Ordering::Acquire) == turns {
+                    assert!(begun.elapsed().as_secs() < 60, "{seen:?} of {WAKES}");
+                    std::thread::yield_now();
+                    continue;
+                }
+                turns = count.0.load(Ordering::Acquire);
+                let mut turn = agenda.begin(&task);
+                for _ in 0..3 {
+                    let Some(number) = turn.next() else { break };
+                    let at = parts.iter().position(|(known, _)| *known == number).unwrap();
+                    let _ = parts[at].1.begin();
+                    seen[at] = made[at].load(Ordering::Acquire);
+                }
+            }
+            seen
+        });
+        assert_eq!(seen, [WAKES / 4; 4]);
     }
 }

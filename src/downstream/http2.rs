@@ -14,7 +14,7 @@ use h2::{RecvStream, SendStream};
 use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::agenda::{Agenda, Ear};
+use super::agenda::{Agenda, Ear, Turn};
 use super::answer::Answer;
 use super::clock;
 use super::driver::Driver;
@@ -27,6 +27,9 @@ pub(super) struct Http2<S> {
     cork: Cork<S>,
     flow: Flow,
     keepalive: Keepalive,
+    agenda: Arc<Agenda>,
+    /// The transport's own part in the agenda.
+    ear: Ear,
     inner: Inner<S>,
 }
 
@@ -43,8 +46,6 @@ struct Inner<S> {
     links: Links,
     transport: Connection<Corked<S>, Rope>,
     agenda: Arc<Agenda>,
-    /// The transport's own part in the agenda.
-    ear: Ear,
     /// Each has two numbers in the agenda: the first for all but its requests, the second for these.
     open: Vec<Option<Call>>,
     draining: bool,
@@ -105,6 +106,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         Ok(Self {
             flow: Flow::default(),
             keepalive: Keepalive::new(settings.timers.keepalive, transport.ping_pong(), clock::now()),
+            agenda: agenda.clone(),
+            ear,
             inner: Inner {
                 links: Links {
                     gathered: Arc::new(Gathered::new(bytes_max)),
@@ -113,7 +116,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
                 calls,
                 transport,
                 agenda,
-                ear,
                 open: Vec::new(),
                 draining: false,
             },
@@ -126,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         let inner = &mut self.inner;
         inner.draining = true;
         inner.transport.graceful_shutdown();
-        inner.ear.wake();
+        self.ear.wake();
         for call in inner.open.iter_mut().flatten() {
             call.drain();
             call.ear.wake();
@@ -147,14 +149,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
             cork,
             flow,
             keepalive,
+            agenda,
+            ear,
             inner,
         } = self.get_mut();
         let now = clock::now();
-        inner.agenda.begin(cx.waker());
+        let turn = agenda.begin(cx.waker());
         // Whenever the socket takes or has more it is the transport that must go on.
-        let waker = inner.ear.waker().clone();
         let ended;
-        (ended, *flow) = cork.turn(&mut Context::from_waker(&waker), |cx| inner.turn(cx, now));
+        (ended, *flow) = cork.turn(&mut Context::from_waker(ear.waker()), |cx| {
+            inner.turn(turn, ear, cx, now)
+        });
         if let Poll::Ready(ended) = ended {
             return Poll::Ready(ended.map_err(|error| error.to_string()));
         }
@@ -164,16 +169,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
-    fn turn(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<(), h2::Error>> {
+    fn turn(
+        &mut self,
+        mut turn: Turn<'_>,
+        ear: &Ear,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<Result<(), h2::Error>> {
         let mut again = TRANSPORT_IN_A_TURN;
         for _ in 0..PARTS_IN_A_TURN {
-            let Some(number) = self.agenda.next() else {
-                return Poll::Pending;
+            let Some(number) = turn.next() else {
+                break;
             };
             if number == TRANSPORT {
-                self.ear.begin();
+                ear.begin();
                 if again == 0 {
-                    cx.waker().wake_by_ref();
+                    ear.wake();
                     break;
                 }
                 again -= 1;
@@ -184,7 +195,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                 self.poll_call(number, now);
             }
         }
-        self.agenda.end();
         Poll::Pending
     }
 

@@ -153,6 +153,10 @@ impl Place {
 
     /// Moves the session where it is served best. Whether it reads another view now.
     pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
+        if self.authorities.is_empty() && self.plain.servers.len() < 2 {
+            // There is nowhere to go.
+            return false;
+        }
         let bindings = std::iter::once(&mut self.plain).chain(self.authorities.values_mut());
         let (mut moved, mut seated) = (false, false);
         for binding in bindings {
@@ -230,10 +234,6 @@ impl Binding {
     }
 
     fn settle(&mut self, scopes: &Scopes, node: &Arc<Node>, server: &Server, now: Instant) -> bool {
-        if self.servers.len() < 2 {
-            // There is nowhere to go.
-            return false;
-        }
         let before = self.fallback.bound();
         let standing = self.seat().map(|seat| seat.view().standing());
         if self.fallback.at_rest() && standing != Some(Standing::Failing) {

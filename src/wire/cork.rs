@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Afloat;
 use super::afloat::SHARED_BYTES_MIN;
-use super::gathering::{Gathering, PARTS_FEW, PARTS_MAX, fill, skip};
+use super::gathering::{Gathering, PARTS_MAX, fill, skip};
 use super::signal::Signal;
 
 /// The end that the connection's task keeps.
@@ -163,17 +163,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         };
         let mut from = 0;
         while from < gathering.len() {
-            let (mut few, mut many);
-            let slices: &mut [IoSlice<'_>] = if gathering.parts_max() <= PARTS_FEW {
-                few = [IoSlice::new(&[]); PARTS_FEW];
-                &mut few
-            } else {
-                many = [IoSlice::new(&[]); PARTS_MAX];
-                &mut many
+            let socket = Pin::new(&mut self.socket);
+            let written = match gathering.whole(from) {
+                Some(whole) => socket.poll_write(cx, whole),
+                None => {
+                    let mut slices = [IoSlice::new(&[]); PARTS_MAX];
+                    let parts = gathering.slices(from, &mut slices);
+                    socket.poll_write_vectored(cx, slices.get(..parts).unwrap_or_default())
+                }
             };
-            let parts = gathering.slices(from, slices);
-            let slices = slices.get(..parts).unwrap_or_default();
-            match Pin::new(&mut self.socket).poll_write_vectored(cx, slices) {
+            match written {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => {
                     self.sent += count as u64;

@@ -22,9 +22,8 @@ struct Shared {
     bytes: Bytes,
 }
 
-/// The most parts that one write takes, and as many as most writes have.
+/// The most parts that one write takes.
 pub(super) const PARTS_MAX: usize = 64;
-pub(super) const PARTS_FEW: usize = 4;
 
 impl Gathering {
     /// All bytes.
@@ -35,11 +34,6 @@ impl Gathering {
     /// The bytes that take memory of their own.
     pub(super) const fn copied(&self) -> usize {
         self.copied.len()
-    }
-
-    /// There are no more parts than this.
-    pub(super) const fn parts_max(&self) -> usize {
-        2 * self.shared.len() + 1
     }
 
     pub(super) fn copy(&mut self, bytes: &[u8]) {
@@ -66,6 +60,11 @@ impl Gathering {
             skip: from,
         };
         fill(parts, into)
+    }
+
+    /// All of it from a position on, where nothing is shared.
+    pub(super) fn whole(&self, from: usize) -> Option<&[u8]> {
+        self.copied.get(from..).filter(|_| self.shared.is_empty())
     }
 
     /// What comes from a position on, in memory of its own as far as it is not shared.

@@ -261,8 +261,8 @@ impl Subscription {
 
     fn take_flight(&mut self, at: usize) -> Flight {
         let flight = self.flights.remove(at);
-        if self.flights.is_empty() {
-            // Who has settled everything keeps no room for more.
+        if self.flights.is_empty() && self.flights.capacity() > 1 {
+            // Who has settled everything keeps room for the next one, and for no more.
             self.flights = Vec::new();
         }
         flight

@@ -19,7 +19,9 @@ impl Subscription {
     }
 
     pub(super) fn compose_shared(&mut self, state: &Arc<State>, answers: &impl Answers, allowed: Allowed) -> Composed {
-        self.dirty = Glance::Names(BTreeSet::new());
+        if self.glanced().next().is_some() || matches!(self.dirty, Glance::All) {
+            self.dirty = Glance::Names(BTreeSet::new());
+        }
         let same = self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id());
         if same && self.seen.extra.is_none() && !self.first {
             return Composed::Not(Step::Idle);
