@@ -202,8 +202,9 @@ impl Play<'_> {
         // What few clients cost is nobody's.
         if !self.based && clients < self.cast.main.plan.clients {
             sleep(SETTLE).await;
+            // All who share a connection have come.
             self.recorder
-                .base(u64::from(self.cast.main.plan.complete_of(clients)))?;
+                .base(u64::from(self.cast.main.fleet.progress.complete()))?;
             self.based = true;
         }
         self.recorder.time("everybody has everything after", main.taken);
