@@ -4,11 +4,12 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::futures::OwnedNotified;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// Tells everybody to stop, and sees when they have.
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 pub struct DrainTrigger {
     deadline: watch::Sender<Option<Instant>>,
     begun: Arc<AtomicBool>,
+    bell: Arc<Notify>,
 }
 
 /// Held by whoever has something to bring to an end; dropping the last one ends the drain.
@@ -23,6 +25,8 @@ pub struct DrainTrigger {
 pub struct Drain {
     deadline: watch::Receiver<Option<Instant>>,
     begun: Arc<AtomicBool>,
+    /// For those who would keep more to listen to the deadline.
+    bell: Arc<Notify>,
 }
 
 /// A drain that has not begun.
@@ -30,13 +34,16 @@ pub struct Drain {
 pub fn drain() -> (DrainTrigger, Drain) {
     let (sender, receiver) = watch::channel(None);
     let begun = Arc::new(AtomicBool::new(false));
+    let bell = Arc::new(Notify::new());
     let trigger = DrainTrigger {
         deadline: sender,
         begun: begun.clone(),
+        bell: bell.clone(),
     };
     let drain = Drain {
         deadline: receiver,
         begun,
+        bell,
     };
     (trigger, drain)
 }
@@ -44,9 +51,12 @@ pub fn drain() -> (DrainTrigger, Drain) {
 impl DrainTrigger {
     /// Tells everybody to stop by `deadline`.
     pub fn begin(&self, deadline: Instant) {
-        // First, so that who is woken sees it.
-        self.begun.store(true, Ordering::Release);
-        self.deadline.send_replace(Some(deadline));
+        self.deadline.send_modify(|place| {
+            *place = Some(deadline);
+            // Before anybody is woken, and before anybody can read the deadline: who sees the one sees the other.
+            self.begun.store(true, Ordering::Release);
+        });
+        self.bell.notify_waiters();
     }
 
     /// Waits until every [`Drain`] is dropped, at most until `deadline`; says whether all of them were.
@@ -58,6 +68,7 @@ impl DrainTrigger {
 impl Drop for DrainTrigger {
     fn drop(&mut self) {
         self.begun.store(true, Ordering::Release);
+        self.bell.notify_waiters();
     }
 }
 
@@ -71,11 +82,10 @@ impl Drain {
     /// For who is polled often for other reasons.
     #[must_use]
     pub fn listen(self) -> Draining {
-        let (begun, mut drain) = (self.begun.clone(), self);
         Draining {
-            begun,
-            future: Some(Box::pin(async move { drain.draining().await })),
-            listens: false,
+            drain: self,
+            bell: None,
+            over: false,
         }
     }
 
@@ -94,25 +104,31 @@ impl Drain {
 
 /// Waits for the end within one task, and costs nothing while there are other reasons to be woken.
 pub struct Draining {
-    begun: Arc<AtomicBool>,
-    future: Option<Pin<Box<dyn Future<Output = Instant> + Send>>>,
-    listens: bool,
+    drain: Drain,
+    /// From the first poll on: what wakes the task also shows in the flag.
+    bell: Option<Pin<Box<OwnedNotified>>>,
+    over: bool,
 }
 
 impl Draining {
     /// Ready once, when it is time to stop: by when one must have.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
-        // The task listens since it asked first, and what wakes it shows in the flag.
-        if self.listens && !self.begun.load(Ordering::Acquire) {
+        if self.over {
             return Poll::Pending;
         }
-        self.listens = true;
-        let Some(future) = &mut self.future else {
+        if self.bell.is_none() {
+            let bell = self.bell.insert(Box::pin(self.drain.bell.clone().notified_owned()));
+            // Whoever has begun before this has set the flag, and whoever begins after it wakes the task.
+            let _ = bell.as_mut().poll(context);
+        }
+        if !self.drain.is_draining() {
             return Poll::Pending;
-        };
-        let end = ready!(future.as_mut().poll(context));
-        self.future = None;
-        Poll::Ready(end)
+        }
+        self.over = true;
+        self.bell = None;
+        // Without a trigger nobody waits any more.
+        let deadline = *self.drain.deadline.borrow();
+        Poll::Ready(deadline.unwrap_or_else(now))
     }
 }
 

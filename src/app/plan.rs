@@ -133,7 +133,7 @@ pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, sch
 /// Which servers each authority is asked at.
 pub(super) fn routes(config: &Config) -> Routes {
     let route = |servers: &[usize], reachability_only| Route {
-        servers: servers.to_vec(),
+        servers: servers.into(),
         reachability_only,
     };
     let upstream = &config.upstream;

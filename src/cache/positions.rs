@@ -44,7 +44,7 @@ impl Positions {
             self.sort();
         }
         if self.entries.len() == self.entries.capacity() {
-            self.entries.reserve_exact((self.entries.len() / 4).max(1));
+            self.entries.reserve_exact((self.entries.len() / 8).max(1));
         }
         let position = narrow(position);
         self.entries.push(Entry { lease, position });

@@ -19,7 +19,7 @@ pub struct Routes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Their numbers; equal servers of several lists have one number (F-12).
-    pub servers: Vec<usize>,
+    pub servers: Arc<[usize]>,
     /// Whether a failure is enough to leave a server (G-04).
     pub reachability_only: bool,
 }
@@ -28,7 +28,7 @@ impl Default for Route {
     /// One server.
     fn default() -> Self {
         Self {
-            servers: vec![0],
+            servers: Arc::new([0]),
             reachability_only: false,
         }
     }

@@ -2,14 +2,14 @@
 //!
 //! Owns which version of HTTP it speaks, its writes, and its end. Refuses to know what is called on it.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use futures_util::future::Either;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -21,7 +21,7 @@ use super::handshakes::{Fault, Handshakes};
 use super::http2::Http2;
 use super::service::Calls;
 use super::stall::Stall;
-use crate::shutdown::Drain;
+use crate::shutdown::{Drain, Draining};
 use crate::wire::sealed::HANDSHAKE;
 use crate::wire::{Cork, Peer, Socket};
 
@@ -43,23 +43,29 @@ const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// What of a request's head, and of its body, is read at once.
 const HTTP1_BUFFER_BYTES: usize = 16 * 1024;
+
 /// Starts the connection's task.
 #[expect(clippy::disallowed_methods, reason = "one task for each client connection")]
 pub(super) fn start(connection: Connection) {
+    let metrics = connection.calls.shared.metrics.clone();
+    let peer = connection.peer;
+    // A box, because what a beginning needs would stay with the connection otherwise.
+    let beginning = Box::pin(connection.begin());
     drop(tokio::spawn(async move {
-        let metrics = connection.calls.shared.metrics.clone();
-        let peer = connection.peer;
         metrics.connections.inc();
-        connection.run().await;
+        if let Some(served) = beginning.await {
+            served.await;
+        }
         metrics.connections.dec();
         tracing::debug!(%peer, "a connection has ended");
     }));
 }
 
 impl Connection {
-    async fn run(mut self) {
+    /// Finds out what the client speaks, if it says anything.
+    async fn begin(mut self) -> Option<impl Future<Output = ()> + Send> {
         if let Some(handshakes) = self.tls.take() {
-            // A box, because what a handshake needs would stay with the connection otherwise.
+            // A box of its own, which those without TLS do not need.
             match Box::pin(handshakes.shake(self.socket, PREFACE_TIMEOUT)).await {
                 Ok((socket, resumed)) => {
                     self.calls
@@ -68,43 +74,58 @@ impl Connection {
                         .handshake(if resumed { "resumed" } else { "full" });
                     self.socket = socket;
                 }
-                Err(fault) => return self.calls.not_secure(&self.peer, &fault),
+                Err(fault) => {
+                    self.calls.not_secure(&self.peer, &fault);
+                    return None;
+                }
             }
         }
         let (begun, http2) = match tokio::time::timeout(PREFACE_TIMEOUT, sniff(&mut self.socket)).await {
             Ok(Ok(sniffed)) => sniffed,
-            Ok(Err(error)) => return tracing::debug!(peer = %self.peer, %error, "a connection ended before it began"),
-            Err(_) => return tracing::debug!(peer = %self.peer, "a client says nothing"),
+            Ok(Err(error)) => {
+                tracing::debug!(peer = %self.peer, %error, "a connection ended before it began");
+                return None;
+            }
+            Err(_) => {
+                tracing::debug!(peer = %self.peer, "a client says nothing");
+                return None;
+            }
         };
         if begun.first() == Some(&HANDSHAKE) {
             // The answer of HTTP is one that TLS clients have a word for.
             self.calls.not_secure(&self.peer, &Fault::Plaintext);
         }
-        if http2 {
-            self.speak_http2(begun).await;
-        } else {
-            Box::pin(self.speak_http1(begun)).await;
+        if !http2 {
+            return Some(Either::Right(Box::pin(self.speak_http1(begun))));
         }
+        Box::pin(self.begin_http2(begun)).await.map(Either::Left)
     }
 
-    async fn speak_http2(self, begun: Bytes) {
+    async fn begin_http2(self, begun: Bytes) -> Option<impl Future<Output = ()> + Send> {
         let bound = self.calls.shared.settings.timers.write_stall;
-        // A box, because what a beginning needs would stay with the connection otherwise.
-        let beginning = Box::pin(Http2::begin(self.calls, self.socket, begun));
+        let beginning = Http2::begin(self.calls, self.socket, begun);
         let connection = match tokio::time::timeout(PREFACE_TIMEOUT, beginning).await {
             Ok(Ok(connection)) => Box::pin(connection),
-            Ok(Err(error)) => return tracing::debug!(peer = %self.peer, %error, "a connection ended before it began"),
-            Err(_) => return tracing::debug!(peer = %self.peer, "a client takes nothing"),
+            Ok(Err(error)) => {
+                tracing::debug!(peer = %self.peer, %error, "a connection ended before it began");
+                return None;
+            }
+            Err(_) => {
+                tracing::debug!(peer = %self.peer, "a client takes nothing");
+                return None;
+            }
         };
-        run(
-            &self.peer,
+        Some(Served {
+            peer: self.peer,
             connection,
-            self.drain,
+            draining: self.drain.listen(),
             bound,
-            |mut connection, cx| (connection.as_mut().poll(cx), connection.stuck_at()),
-            |connection| connection.get_mut().drain(),
-        )
-        .await;
+            end: Ending::default(),
+            poll: |mut connection: Pin<&mut Http2<Socket>>, cx: &mut Context<'_>| {
+                (connection.as_mut().poll(cx), connection.stuck_at())
+            },
+            shut_down: |connection: Pin<&mut Http2<Socket>>| connection.get_mut().drain(),
+        })
     }
 
     /// Clients that poll.
@@ -124,18 +145,18 @@ impl Connection {
             .auto_date_header(false)
             .max_buf_size(HTTP1_BUFFER_BYTES)
             .serve_connection(TokioIo::new(io), service);
-        let connection = Box::pin(connection);
-        let answered = run(
-            &self.peer,
-            connection,
-            self.drain,
+        let answered = Served {
+            peer: self.peer,
+            connection: Box::pin(connection),
+            draining: self.drain.listen(),
             bound,
-            |connection, cx| {
+            end: Ending::default(),
+            poll: |connection: Pin<&mut http1::Connection<_, _>>, cx: &mut Context<'_>| {
                 let (ended, flow) = cork.turn(cx, |cx| connection.poll(cx));
-                (ended, flow.stuck_at)
+                (ended.map_err(|error: hyper::Error| error.to_string()), flow.stuck_at)
             },
-            |connection| connection.graceful_shutdown(),
-        );
+            shut_down: |connection: Pin<&mut http1::Connection<_, _>>| connection.graceful_shutdown(),
+        };
         let unasked = async {
             tokio::time::sleep(PREFACE_TIMEOUT).await;
             if was_asked.load(Ordering::Relaxed) {
@@ -149,35 +170,42 @@ impl Connection {
     }
 }
 
-/// Runs a connection until it ends, or must end. It comes in a box, because what is kept inside of a future takes its place twice.
-/// To `poll` it gives how much the client has taken ever, too, if it has not taken everything.
-async fn run<C, E: ToString>(
-    peer: &Peer,
-    mut connection: Pin<Box<C>>,
-    drain: Drain,
+/// A connection until it ends, or must end. It comes in a box, because what is kept inside of a future takes its place twice.
+/// From `poll` comes how much the client has taken ever, too, if it has not taken everything.
+struct Served<C, P, D> {
+    peer: Peer,
+    connection: Pin<Box<C>>,
+    draining: Draining,
     bound: Option<Duration>,
-    poll: impl Fn(Pin<&mut C>, &mut Context<'_>) -> (Poll<Result<(), E>>, Option<u64>),
-    shut_down: impl Fn(Pin<&mut C>),
-) {
-    let mut draining = drain.listen();
-    let mut end = Ending::default();
-    let ended = poll_fn(|cx| {
-        if end.deadline.is_none()
-            && let Poll::Ready(deadline) = draining.poll(cx)
+    end: Ending,
+    poll: P,
+    shut_down: D,
+}
+
+impl<C, P, D> Future for Served<C, P, D>
+where
+    P: Fn(Pin<&mut C>, &mut Context<'_>) -> (Poll<Result<(), String>>, Option<u64>) + Unpin,
+    D: Fn(Pin<&mut C>) + Unpin,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if this.end.deadline.is_none()
+            && let Poll::Ready(deadline) = this.draining.poll(cx)
         {
-            end.deadline = Some(deadline.into_std());
+            this.end.deadline = Some(deadline.into_std());
             // New calls go elsewhere; those that there are end by themselves.
-            shut_down(connection.as_mut());
+            (this.shut_down)(this.connection.as_mut());
         }
-        let (ended, stuck_at) = poll(connection.as_mut(), cx);
-        if let Poll::Ready(ended) = ended {
-            return Poll::Ready(ended.map_err(|error| error.to_string()));
-        }
-        end.poll(stuck_at, bound, cx).map(|why| Err(why.to_owned()))
-    })
-    .await;
-    if let Err(error) = ended {
-        tracing::debug!(%peer, error, "a connection ended early");
+        let (ended, stuck_at) = (this.poll)(this.connection.as_mut(), cx);
+        let error = match ended {
+            Poll::Ready(Ok(())) => return Poll::Ready(()),
+            Poll::Ready(Err(error)) => error,
+            Poll::Pending => ready!(this.end.poll(stuck_at, this.bound, cx)).to_owned(),
+        };
+        tracing::debug!(peer = %this.peer, error, "a connection ended early");
+        Poll::Ready(())
     }
 }
 

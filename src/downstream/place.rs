@@ -25,7 +25,7 @@ pub struct Place {
 /// One authority of the session.
 struct Binding {
     authority: Option<Arc<str>>,
-    servers: Vec<usize>,
+    servers: Arc<[usize]>,
     fallback: Fallback,
     /// One for each watched server, by priority.
     seats: Vec<Seat>,

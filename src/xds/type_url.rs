@@ -10,8 +10,22 @@ use std::sync::Arc;
 
 /// A resource type. Ordered make before break (D-02), then by name.
 #[derive(Clone)]
-pub struct TypeUrl {
-    url: Text,
+pub struct TypeUrl(Row);
+
+/// Two words, because whatever a session keeps for each of its types begins with one of these.
+#[derive(Clone)]
+enum Row {
+    /// As the table has it.
+    Known(&'static Known),
+    Other(Arc<Other>),
+}
+
+/// URL, short name, traits.
+type Known = (&'static str, &'static str, Traits);
+
+/// A type that is not in the table, or to which the operator gave other traits.
+struct Other {
+    url: Box<str>,
     traits: Traits,
 }
 
@@ -88,7 +102,7 @@ const fn row(
     name: NameRule,
     wildcard: bool,
     full_state: bool,
-) -> (&'static str, &'static str, Traits) {
+) -> Known {
     (
         url,
         short,
@@ -106,7 +120,7 @@ const WRAPPER: NameRule = NameRule::Wrapper;
 
 /// The known types: canonical URL, short name, traits.
 #[rustfmt::skip]
-static TABLE: [(&str, &str, Traits); 24] = [
+static TABLE: [Known; 24] = [
     row("type.googleapis.com/envoy.config.cluster.v3.Cluster", "cds", Kind::Cds, NAME, true, true),
     row("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "eds", Kind::Eds, NAME, false, false),
     row("type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint", "leds", Kind::Leds, WRAPPER, false, false),
@@ -150,15 +164,14 @@ impl TypeUrl {
             .iter()
             .find(|(url, _, _)| url.strip_prefix(PREFIX) == Some(full_name))
         {
-            Some((url, _, traits)) => Self {
-                url: Text::Known(url),
-                traits: *traits,
-            },
-            None => Self {
-                url: Text::Other(Arc::from(format!("{PREFIX}{full_name}"))),
-                traits: UNKNOWN,
-            },
+            Some(known) => Self(Row::Known(known)),
+            None => Self::other(full_name, UNKNOWN),
         }
+    }
+
+    fn other(full_name: &str, traits: Traits) -> Self {
+        let url = format!("{PREFIX}{full_name}").into();
+        Self(Row::Other(Arc::new(Other { url, traits })))
     }
 
     /// The type that people call so ([`Self::short`]).
@@ -171,7 +184,10 @@ impl TypeUrl {
     /// The canonical URL, as it goes on the wire.
     #[must_use]
     pub fn url(&self) -> &str {
-        self.url.as_str()
+        match &self.0 {
+            Row::Known((url, _, _)) => url,
+            Row::Other(other) => &other.url,
+        }
     }
 
     /// The message's full name.
@@ -191,56 +207,49 @@ impl TypeUrl {
 
     /// What the protocol must know of the type.
     #[must_use]
-    pub const fn traits(&self) -> &Traits {
-        &self.traits
+    pub fn traits(&self) -> &Traits {
+        match &self.0 {
+            Row::Known((_, _, traits)) => traits,
+            Row::Other(other) => &other.traits,
+        }
     }
 
     /// The type's family.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
-        self.traits.kind
+    pub fn kind(&self) -> Kind {
+        self.traits().kind
+    }
+
+    /// Whether both refer to one row, which they need not to be equal.
+    fn is(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Row::Known(one), Row::Known(other)) => std::ptr::eq(*one, *other),
+            (Row::Other(one), Row::Other(other)) => Arc::ptr_eq(one, other),
+            (Row::Known(_), Row::Other(_)) | (Row::Other(_), Row::Known(_)) => false,
+        }
     }
 }
 
 /// The type table of one relay: the built-in one and what the operator changed (B-13).
 #[derive(Clone, Debug, Default)]
-pub struct Types(Arc<BTreeMap<String, Traits>>);
+pub struct Types(Arc<BTreeMap<String, TypeUrl>>);
 
 impl Types {
     /// A table in which these full names have these traits instead of the built-in ones.
     #[must_use]
     pub fn with(overrides: BTreeMap<String, Traits>) -> Self {
-        Self(Arc::new(overrides))
+        let made = |(name, traits): (String, Traits)| {
+            let type_url = TypeUrl::other(&name, traits);
+            (name, type_url)
+        };
+        Self(Arc::new(overrides.into_iter().map(made).collect()))
     }
 
     /// The type that `text` names.
     #[must_use]
     pub fn resolve(&self, text: &str) -> TypeUrl {
-        let mut found = TypeUrl::new(text);
-        if let Some(traits) = self.0.get(found.full_name()) {
-            found.traits = *traits;
-        }
-        found
-    }
-}
-
-#[derive(Clone)]
-enum Text {
-    Known(&'static str),
-    Other(Arc<str>),
-}
-
-impl Text {
-    fn as_str(&self) -> &str {
-        match self {
-            Self::Known(text) => text,
-            Self::Other(text) => text,
-        }
-    }
-
-    /// Known types share their text.
-    fn is(&self, other: &Self) -> bool {
-        matches!((self, other), (Self::Known(one), Self::Known(other)) if std::ptr::eq(*one, *other))
+        let overridden = self.0.get(full_name(text));
+        overridden.cloned().unwrap_or_else(|| TypeUrl::new(text))
     }
 }
 
@@ -251,7 +260,7 @@ fn full_name(text: &str) -> &str {
 impl PartialEq for TypeUrl {
     fn eq(&self, other: &Self) -> bool {
         // An operator may give a type another family, but only one and for the whole relay.
-        self.kind() == other.kind() && (self.url.is(&other.url) || self.url() == other.url())
+        self.is(other) || self.kind() == other.kind() && self.url() == other.url()
     }
 }
 
@@ -259,11 +268,11 @@ impl Eq for TypeUrl {}
 
 impl Ord for TypeUrl {
     fn cmp(&self, other: &Self) -> Ordering {
-        let by_text = || match self.url.is(&other.url) {
-            true => Ordering::Equal,
-            false => self.url().cmp(other.url()),
-        };
-        self.kind().cmp(&other.kind()).then_with(by_text)
+        if self.is(other) {
+            return Ordering::Equal;
+        }
+        let kinds = self.kind().cmp(&other.kind());
+        kinds.then_with(|| self.url().cmp(other.url()))
     }
 }
 

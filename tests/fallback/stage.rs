@@ -54,7 +54,7 @@ impl Stage {
 
     fn with(classes: Classes, top: &[usize], authority: &[usize], reachability_only: bool) -> Self {
         let route = |servers: &[usize], reachability_only| Route {
-            servers: servers.to_vec(),
+            servers: servers.into(),
             reachability_only,
         };
         let authorities = BTreeMap::from([(Arc::from("a"), route(authority, reachability_only))]);

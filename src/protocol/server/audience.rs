@@ -57,7 +57,9 @@ impl Subscription {
         if self.audience.is_some() {
             let chosen = items.values().filter(|item| item.resource.constraints().is_some());
             let several = chosen.filter(|item| slot.ambiguous(item.resource.name()));
-            self.ambiguous += several.count() as u64;
+            self.ambiguous = self
+                .ambiguous
+                .saturating_add(u32::try_from(several.count()).unwrap_or(u32::MAX));
         }
     }
 

@@ -19,7 +19,7 @@ impl Subscription {
 
     /// Whether a client was told of an error that is over.
     pub(super) fn is_absolved(&self, name: &Name, slot: Glimpse<'_>) -> bool {
-        self.told.contains_key(name) && self.error(name, slot).is_none()
+        self.was_told(name).is_some() && self.error(name, slot).is_none()
     }
 
     /// B-31: the errors that the client was not told of yet, each once per change.
@@ -30,7 +30,7 @@ impl Subscription {
         let names = self.owed.iter().chain(self.glanced()).chain(self.globs.iter());
         let asked = names.filter(|name| self.asks(name));
         let due = asked.filter_map(|name| Some((name, self.error(name, slot)?)));
-        let due = due.filter(|(name, error)| self.told.get(*name) != Some(error));
+        let due = due.filter(|(name, error)| self.was_told(name) != Some(error));
         due.map(|(name, error)| (name.clone(), error)).collect()
     }
 
@@ -46,9 +46,17 @@ impl Subscription {
                 .is_some_and(|resource| items.contains_key(resource.name()))
         };
         // E-09: a resource that comes ends what was wrong with it.
-        self.told.retain(|name, _| !listed(name));
+        if let Some(told) = &mut self.told {
+            told.retain(|name, _| !listed(name));
+        }
         let (wait, go): (Errors, Errors) = due.into_iter().partition(|(name, _)| listed(name));
-        self.told.extend(go.clone());
+        if !go.is_empty() {
+            self.told.get_or_insert_default().extend(go.clone());
+        }
         (go, wait)
+    }
+
+    fn was_told(&self, name: &Name) -> Option<&Arc<ResourceError>> {
+        self.told.as_ref()?.get(name)
     }
 }

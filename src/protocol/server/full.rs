@@ -97,7 +97,7 @@ impl Subscription {
             self.dirty = Glance::All;
         }
         // K-08: the very set that was refused is not sent again unless the client asks for it.
-        if self.refused == Some(set) && !forced && !self.first {
+        if self.refused.as_deref() == Some(&set) && !forced && !self.first {
             return Composed::Not(Step::Idle);
         }
         Composed::Batch {

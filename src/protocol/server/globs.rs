@@ -9,11 +9,14 @@ use super::subscription::{Glance, Subscription};
 use crate::protocol::end::End;
 use crate::xds::{Dialect, Glimpse, Held, Known, Name, Reason, Sight, Target};
 
-/// The collections of one type on one stream.
+/// The collections of one type on one stream. Most clients have none, and so no box.
 ///
 /// Every member in the table of names is covered by a collection in `asked`, and is in no other way wanted.
 #[derive(Debug, Default)]
-pub(super) struct Globs {
+pub(super) struct Globs(Option<Box<Lists>>);
+
+#[derive(Debug)]
+struct Lists {
     asked: BTreeSet<Name>,
     /// Names that may be new members.
     arrivals: BTreeSet<Name>,
@@ -38,96 +41,125 @@ pub(super) enum Extent {
 
 impl Globs {
     pub(super) fn is_empty(&self) -> bool {
-        self.asked.is_empty()
+        self.lists().asked.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.asked.len()
+        self.lists().asked.len()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Name> {
-        self.asked.iter()
+        self.lists().asked.iter()
     }
 
     pub(super) fn contains(&self, collection: &Name) -> bool {
-        self.asked.contains(collection)
+        self.lists().asked.contains(collection)
     }
 
     /// Whether a collection that was asked for covers the name.
     pub(super) fn covers(&self, name: &Name) -> bool {
-        !self.asked.is_empty() && name.collection().is_some_and(|all| self.asked.contains(&all))
+        !self.is_empty() && name.collection().is_some_and(|all| self.contains(&all))
     }
 
     /// Whether answers are owed.
     pub(super) fn owes(&self) -> bool {
-        !self.owed.is_empty()
+        !self.lists().owed.is_empty()
     }
 
     /// Whether the table of names may not be in line with what is known.
     pub(super) fn restless(&self) -> bool {
-        !self.stirred.is_empty() || !self.arrivals.is_empty() || self.owes()
+        let lists = self.lists();
+        !lists.stirred.is_empty() || !lists.arrivals.is_empty() || !lists.owed.is_empty()
     }
 
     /// Something has changed about all members of all collections.
     pub(super) fn stir_all(&mut self) {
-        self.stirred.clone_from(&self.asked);
+        if let Some(lists) = &mut self.0 {
+            lists.stirred.clone_from(&lists.asked);
+        }
     }
 
     /// Something has changed about a name that is not in the table.
     pub(super) fn note(&mut self, name: Name) {
-        if self.asked.contains(&name) {
-            self.stirred.insert(name);
+        if self.contains(&name) {
+            self.lists_mut().stirred.insert(name);
         } else if self.covers(&name) {
-            self.arrivals.insert(name);
-            if self.arrivals.len() > ARRIVALS_MAX {
-                let arrivals = std::mem::take(&mut self.arrivals);
-                self.stirred.extend(arrivals.iter().filter_map(Name::collection));
+            let Lists { arrivals, stirred, .. } = self.lists_mut();
+            arrivals.insert(name);
+            if arrivals.len() > ARRIVALS_MAX {
+                let arrivals = std::mem::take(arrivals);
+                stirred.extend(arrivals.iter().filter_map(Name::collection));
             }
         }
     }
 
     /// What was to be said of a collection or a member is not said.
     pub(super) fn unsettle(&mut self, name: &Name) {
-        if !self.asked.is_empty() {
+        if let Some(lists) = &mut self.0 {
             let both = std::iter::once(name.clone()).chain(name.collection());
-            self.owed.extend(both.filter(|name| self.asked.contains(name)));
+            lists.owed.extend(both.filter(|name| lists.asked.contains(name)));
         }
     }
 
     /// The collection was answered for.
     pub(super) fn settle(&mut self, collection: &Name) {
-        self.owed.remove(collection);
+        if let Some(lists) = &mut self.0 {
+            lists.owed.remove(collection);
+        }
+    }
+
+    fn lists(&self) -> &Lists {
+        static NONE: Lists = Lists::new();
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+
+    fn lists_mut(&mut self) -> &mut Lists {
+        self.0.get_or_insert_with(|| Box::new(Lists::new()))
+    }
+}
+
+impl Lists {
+    const fn new() -> Self {
+        Self {
+            asked: BTreeSet::new(),
+            arrivals: BTreeSet::new(),
+            stirred: BTreeSet::new(),
+            owed: BTreeSet::new(),
+        }
     }
 }
 
 impl Subscription {
     pub(super) fn add_collection(&mut self, collection: Name) {
-        self.globs.owed.insert(collection.clone());
-        self.globs.stirred.insert(collection.clone());
+        let lists = self.globs.lists_mut();
+        lists.asked.insert(collection.clone());
+        lists.owed.insert(collection.clone());
+        lists.stirred.insert(collection.clone());
         // F-09: what came by other spellings alone comes by its own name now.
         let within = self.names.within(&collection);
         let spelled = within.filter(|name| self.spellings.contains(name));
         self.owed.extend(spelled.cloned());
-        self.want(Target::Name(collection.clone()), true);
-        self.globs.asked.insert(collection);
+        self.want(Target::Name(collection), true);
     }
 
     /// C-11: whoever subscribes again may have forgotten what it was sent.
     pub(super) fn repeat_collection(&mut self, collection: &Name) {
-        self.globs.owed.insert(collection.clone());
+        self.globs.lists_mut().owed.insert(collection.clone());
         let members: Vec<Name> = self.names.within(collection).cloned().collect();
         self.owed.extend(members);
     }
 
     /// B-15: dropping a collection forgets that its members were sent.
     pub(super) fn drop_collection(&mut self, collection: &Name) {
-        if !self.globs.asked.remove(collection) {
+        if !self.globs.contains(collection) {
             return;
         }
+        self.globs.lists_mut().asked.remove(collection);
         self.recall();
-        self.globs.stirred.remove(collection);
-        self.globs.owed.remove(collection);
-        self.globs.arrivals.retain(|name| !collection.covers(name));
+        let lists = self.globs.lists_mut();
+        lists.stirred.remove(collection);
+        lists.owed.remove(collection);
+        lists.arrivals.retain(|name| !collection.covers(name));
         let within = self.names.within(collection);
         let members: Vec<Name> = within.filter(|name| self.names.has_member(name)).cloned().collect();
         for name in &members {
@@ -137,6 +169,9 @@ impl Subscription {
         }
         self.let_go(members.iter());
         self.want(Target::Name(collection.clone()), false);
+        if self.globs.is_empty() {
+            self.globs = Globs::default();
+        }
     }
 
     fn forget_member(&mut self, name: &Name) {
@@ -157,7 +192,10 @@ impl Subscription {
 
     /// Brings the table in line with what is known of the collections. Whether there was room for all of it.
     pub(super) fn admit(&mut self, slot: Glimpse<'_>, room: usize) -> bool {
-        for collection in std::mem::take(&mut self.globs.stirred) {
+        if self.globs.is_empty() {
+            return true;
+        }
+        for collection in std::mem::take(&mut self.globs.lists_mut().stirred) {
             let held: Vec<Name> = self.names.within(&collection).cloned().collect();
             held.into_iter().for_each(|name| self.look_at(name));
             for resource in slot.members(&collection) {
@@ -166,7 +204,7 @@ impl Subscription {
                 }
             }
         }
-        for name in std::mem::take(&mut self.globs.arrivals) {
+        for name in std::mem::take(&mut self.globs.lists_mut().arrivals) {
             let there = slot.resource(&name).is_some_and(|resource| *resource.name() == name);
             if there && !self.admit_one(&name, room) {
                 return false;
@@ -178,8 +216,8 @@ impl Subscription {
             // What is in it may go before anything of it was sent.
             Extent::Some => self.may_hold_of(collection),
         };
-        let owed = self.globs.owed.iter().filter(|collection| !answered(collection));
-        self.globs.owed = owed.cloned().collect();
+        let owed = self.globs.lists().owed.iter().filter(|collection| !answered(collection));
+        self.globs.lists_mut().owed = owed.cloned().collect();
         true
     }
 
@@ -195,7 +233,12 @@ impl Subscription {
 
     /// C-22: the collections that must be answered for and are empty.
     pub(super) fn empty_collections<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = &'a Name> {
-        let owed = self.globs.owed.iter().filter(|_| self.dialect == Dialect::Delta);
+        let owed = self
+            .globs
+            .lists()
+            .owed
+            .iter()
+            .filter(|_| self.dialect == Dialect::Delta);
         let empty = owed.filter(move |collection| extent(collection, slot) == Extent::Empty);
         // K-16: that nobody answered in time is no ground to take away what the client may hold of it.
         let silent = move |collection: &Name| {

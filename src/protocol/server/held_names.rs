@@ -1,36 +1,31 @@
 //! The names that a client asked for, and what it holds under each.
 //!
-//! Owns the table and the running version of its contents. Refuses to know what is current.
+//! Owns the tables and the running version of its contents. Refuses to know what is current.
 
 use std::sync::Arc;
 
+use super::sorted::{Named, Sorted};
 use crate::xds::{Baselines, Held, Name, Resource, Version};
 
 /// Explicit subscriptions of one type on one stream. `sum` is always the sum over the contents that the client surely holds.
-///
-/// Most of the memory of a session is here, so it is sorted lists without room to spare. None of them becomes long, or what comes
-/// out of order would have much to move.
 #[derive(Debug, Default)]
 pub(super) struct HeldNames {
-    lists: Vec<Vec<Entry>>,
-    len: usize,
+    /// Contents that have the very names under which they are held, and so say both. Nearly all are such: eight bytes each.
+    own: Sorted<Arc<Resource>>,
+    /// The same, of names that are wanted only as members of collections. Most clients have none, and so no box.
+    members: Option<Box<Sorted<Member>>>,
+    /// Anything else: nothing, for a moment, or content under an alias. No name is in two of the three.
+    other: Sorted<Other>,
+    len: u32,
     /// How many are wanted only as members of collections.
-    members: usize,
+    members_len: u32,
     sum: Version,
 }
 
-/// One name and what is held under it.
 #[derive(Debug)]
-pub(super) enum Entry {
-    /// The content that has this very name, and so says both. Nearly always it is that.
-    Own(Arc<Resource>),
-    /// The same, of a name that is wanted only as a member of a collection.
-    Member(Arc<Resource>),
-    /// Anything else.
-    Other(Box<Other>),
-}
+struct Member(Arc<Resource>);
 
-/// What the content does not say by itself.
+/// What a content does not say by itself.
 #[derive(Debug)]
 pub(super) struct Other {
     name: Name,
@@ -38,19 +33,43 @@ pub(super) struct Other {
     member: bool,
 }
 
-/// The longest list.
-const LIST_MAX: usize = 512;
-
-impl Entry {
-    fn new(name: Name, held: Held, member: bool) -> Self {
-        match held.content().filter(|resource| *resource.name() == name) {
-            Some(resource) if member => Self::Member(resource.clone()),
-            Some(resource) => Self::Own(resource.clone()),
-            None => Self::Other(Box::new(Other { name, held, member })),
-        }
-    }
+impl Named for Arc<Resource> {
+    const STAYS: bool = true;
 
     fn name(&self) -> &Name {
+        Resource::name(self)
+    }
+}
+
+impl Named for Member {
+    const STAYS: bool = true;
+
+    fn name(&self) -> &Name {
+        self.0.name()
+    }
+}
+
+impl Named for Other {
+    const STAYS: bool = false;
+
+    fn name(&self) -> &Name {
+        &self.name
+    }
+}
+
+/// What is held under one name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Entry<'a> {
+    /// The content that has this very name.
+    Own(&'a Arc<Resource>),
+    /// The same, of a name that is wanted only as a member of a collection.
+    Member(&'a Arc<Resource>),
+    /// Anything else.
+    Other(&'a Other),
+}
+
+impl<'a> Entry<'a> {
+    fn name(self) -> &'a Name {
         match self {
             Self::Own(resource) | Self::Member(resource) => resource.name(),
             Self::Other(other) => &other.name,
@@ -58,7 +77,7 @@ impl Entry {
     }
 
     /// What is held.
-    pub(super) fn held(&self) -> Held {
+    pub(super) fn held(self) -> Held {
         match self {
             Self::Own(resource) | Self::Member(resource) => Held::Content(resource.clone()),
             Self::Other(other) => other.held.clone(),
@@ -66,7 +85,7 @@ impl Entry {
     }
 
     /// Whether it is wanted only as a member of a collection.
-    pub(super) const fn is_member(&self) -> bool {
+    pub(super) const fn is_member(self) -> bool {
         match self {
             Self::Own(_) => false,
             Self::Member(_) => true,
@@ -75,7 +94,7 @@ impl Entry {
     }
 
     /// As [`Held::is`].
-    pub(super) fn is(&self, version: Version) -> bool {
+    pub(super) fn is(self, version: Version) -> bool {
         match self {
             Self::Own(resource) | Self::Member(resource) => resource.version() == version,
             Self::Other(other) => other.held.is(version),
@@ -83,7 +102,7 @@ impl Entry {
     }
 
     /// As [`Held::perhaps`].
-    pub(super) fn perhaps(&self) -> bool {
+    pub(super) const fn perhaps(self) -> bool {
         match self {
             Self::Own(_) | Self::Member(_) => true,
             Self::Other(other) => other.held.perhaps(),
@@ -91,16 +110,16 @@ impl Entry {
     }
 
     /// As [`Held::content`].
-    pub(super) fn content(&self) -> Option<&Arc<Resource>> {
+    pub(super) const fn content(self) -> Option<&'a Arc<Resource>> {
         match self {
             Self::Own(resource) | Self::Member(resource) => Some(resource),
             Self::Other(other) => other.held.content(),
         }
     }
+}
 
-    fn version(&self) -> Version {
-        self.content().map_or(Version::EMPTY, |content| content.version())
-    }
+fn version(held: &Held) -> Version {
+    held.content().map_or(Version::EMPTY, |content| content.version())
 }
 
 impl HeldNames {
@@ -109,14 +128,14 @@ impl HeldNames {
     }
 
     pub(super) const fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     pub(super) fn contains(&self, name: &Name) -> bool {
         self.get(name).is_some()
     }
 
-    pub(super) fn get(&self, name: &Name) -> Option<&Entry> {
+    pub(super) fn get(&self, name: &Name) -> Option<Entry<'_>> {
         self.by_text(name.as_str())
     }
 
@@ -127,53 +146,68 @@ impl HeldNames {
 
     /// The names that a collection covers (F-10).
     pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
-        let (list, at) = self.place(collection.prefix());
-        let rest = self.lists.iter().skip(list).flatten();
-        let names = rest.skip(at.unwrap_or_else(|at| at)).map(Entry::name);
+        let names = self.from(collection.prefix()).map(|(name, _)| name);
         let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
         names.filter(|name| collection.covers(name))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Entry)> {
-        self.lists.iter().flatten().map(|entry| (entry.name(), entry))
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, Entry<'_>)> {
+        self.from("")
     }
 
     /// How many names are wanted only as members of collections.
     pub(super) const fn members_len(&self) -> usize {
-        self.members
+        self.members_len as usize
     }
 
     /// Whether a name is wanted only as a member of a collection.
     pub(super) fn has_member(&self, name: &Name) -> bool {
-        self.get(name).is_some_and(Entry::is_member)
+        self.members_len > 0 && self.get(name).is_some_and(Entry::is_member)
     }
 
     /// From now on a name that is in the table is wanted only as a member of a collection, or for itself.
     pub(super) fn mark(&mut self, name: &Name, member: bool) {
-        let (list, Ok(at)) = self.place(name.as_str()) else {
-            return;
-        };
-        let Some(place) = self.lists.get_mut(list).and_then(|list| list.get_mut(at)) else {
-            return;
-        };
-        self.members = self.members + usize::from(member) - usize::from(place.is_member());
-        *place = Entry::new(place.name().clone(), place.held(), member);
+        if self.get(name).is_some_and(|entry| entry.is_member() != member)
+            && let Some(held) = self.remove(name)
+        {
+            self.add(name.clone(), held, member);
+        }
     }
 
     /// Adds a name, or notes what the client holds under it now.
     pub(super) fn set(&mut self, name: Name, held: Held) {
-        let (list, at) = self.place(name.as_str());
-        let place = at
-            .ok()
-            .and_then(|at| self.lists.get_mut(list).and_then(|list| list.get_mut(at)));
-        let entry = Entry::new(name, held, place.as_ref().is_some_and(|place| place.is_member()));
-        self.sum = self.sum.plus(entry.version());
-        match (place, at) {
-            (Some(place), _) => {
-                self.sum = self.sum.minus(place.version());
-                *place = entry;
+        let member = self.has_member(&name);
+        match held {
+            // Nearly always one content comes in the place of another.
+            Held::Content(resource) if !member && *resource.name() == name && self.own.contains(&name) => {
+                self.sum = self.sum.plus(resource.version());
+                if let Some(before) = self.own.insert(resource) {
+                    self.sum = self.sum.minus(before.version());
+                }
             }
-            (None, Ok(at) | Err(at)) => self.insert(list, at, entry),
+            Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_) => {
+                self.remove(&name);
+                self.add(name, held, member);
+            }
+        }
+    }
+
+    /// Adds a name that is not there.
+    fn add(&mut self, name: Name, held: Held, member: bool) {
+        self.sum = self.sum.plus(version(&held));
+        self.len += 1;
+        self.members_len += u32::from(member);
+        match held {
+            Held::Content(resource) if *resource.name() == name => {
+                if member {
+                    self.members.get_or_insert_default().insert(Member(resource));
+                } else {
+                    self.own.insert(resource);
+                }
+            }
+            Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_) => {
+                self.other.insert(Other { name, held, member });
+            }
         }
     }
 
@@ -186,26 +220,28 @@ impl HeldNames {
 
     /// Keeps no bodies of what the client holds.
     pub(super) fn lighten(&mut self, baselines: &Baselines) {
-        for entry in self.lists.iter_mut().flatten() {
-            *entry = Entry::new(entry.name().clone(), baselines.held(&entry.held()), entry.is_member());
+        let before = std::mem::take(self);
+        for (name, entry) in before.iter() {
+            self.add(name.clone(), baselines.held(&entry.held()), entry.is_member());
         }
     }
 
     pub(super) fn remove(&mut self, name: &Name) -> Option<Held> {
-        let (at_list, Ok(at)) = self.place(name.as_str()) else {
-            return None;
-        };
-        let list = self.lists.get_mut(at_list)?;
-        let entry = list.remove(at);
-        if list.is_empty() {
-            self.lists.remove(at_list);
-        } else if list.len() * 2 < list.capacity() {
-            list.shrink_to_fit();
-        }
+        let own = self.own.remove(name).map(|resource| (Held::Content(resource), false));
+        let (held, member) = own.or_else(|| self.remove_member(name)).or_else(|| {
+            let other = self.other.remove(name)?;
+            Some((other.held, other.member))
+        })?;
         self.len -= 1;
-        self.members -= usize::from(entry.is_member());
-        self.sum = self.sum.minus(entry.version());
-        Some(entry.held())
+        self.members_len -= u32::from(member);
+        self.sum = self.sum.minus(version(&held));
+        Some(held)
+    }
+
+    fn remove_member(&mut self, name: &Name) -> Option<(Held, bool)> {
+        let member = self.members.as_mut()?.remove(name);
+        self.members.take_if(|members| members.is_empty());
+        member.map(|Member(resource)| (Held::Content(resource), true))
     }
 
     /// The version of what the client holds by name.
@@ -213,37 +249,34 @@ impl HeldNames {
         self.sum
     }
 
-    fn by_text(&self, text: &str) -> Option<&Entry> {
-        let (list, at) = self.place(text);
-        self.lists.get(list)?.get(at.ok()?)
+    fn by_text(&self, text: &str) -> Option<Entry<'_>> {
+        let own = self.own.get(text).map(Entry::Own);
+        let member = || Some(Entry::Member(&self.members.as_ref()?.get(text)?.0));
+        own.or_else(member).or_else(|| self.other.get(text).map(Entry::Other))
     }
 
-    /// The list in which a name is, or belongs, and where in it.
-    fn place(&self, text: &str) -> (usize, Result<usize, usize>) {
-        let begins = |list: &Vec<Entry>| list.first().is_some_and(|first| first.name().as_str() <= text);
-        let list = self.lists.partition_point(begins).saturating_sub(1);
-        let at = self.lists.get(list).map_or(Err(0), |list| {
-            list.binary_search_by(|entry| entry.name().as_str().cmp(text))
-        });
-        (list, at)
-    }
-
-    fn insert(&mut self, at_list: usize, at: usize, entry: Entry) {
-        self.len += 1;
-        let Some(list) = self.lists.get_mut(at_list) else {
-            self.lists.reserve_exact(1);
-            return self.lists.push(vec![entry]);
-        };
-        if list.len() == list.capacity() {
-            list.reserve_exact((list.len() / 8).max(1));
-        }
-        list.insert(at, entry);
-        if list.len() > LIST_MAX {
-            // Names often come in order: what comes next then finds room behind.
-            let rest = list.split_off(if at == LIST_MAX { LIST_MAX } else { LIST_MAX / 2 });
-            list.shrink_to_fit();
-            self.lists.insert(at_list + 1, rest);
-        }
+    /// In order, all from the first one on that is not before this text.
+    fn from(&self, text: &str) -> impl Iterator<Item = (&Name, Entry<'_>)> {
+        let members = self.members.iter().flat_map(|members| members.from(text));
+        let mut own = self.own.from(text).map(Entry::Own).peekable();
+        let mut members = members.map(|Member(resource)| Entry::Member(resource)).peekable();
+        let mut other = self.other.from(text).map(Entry::Other).peekable();
+        std::iter::from_fn(move || {
+            let firsts = [own.peek(), members.peek(), other.peek()];
+            let first = firsts
+                .map(|entry| entry.map(|entry| entry.name()))
+                .into_iter()
+                .enumerate();
+            let (first, _) = first
+                .filter_map(|(at, name)| Some((at, name?)))
+                .min_by_key(|(_, name)| *name)?;
+            let entry = match first {
+                0 => own.next(),
+                1 => members.next(),
+                _ => other.next(),
+            }?;
+            Some((entry.name(), entry))
+        })
     }
 }
 
@@ -252,43 +285,68 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::xds::{ResourceParts, TypeUrl};
 
     /// Against a plain map, whatever the order: what is there, in which order, and the sum.
     #[test]
     fn the_same_as_a_map() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let received = std::time::Instant::now();
+        let type_url = TypeUrl::new("t");
+        let content = |name: &Name, step: u64| {
+            let parts = ResourceParts {
+                type_url: &type_url,
+                name: name.clone(),
+                aliases: Vec::new(),
+                passed_on: &[],
+                body: &step.to_be_bytes(),
+                endpoints: None,
+                constraints: None,
+                received,
+            };
+            Arc::new(Resource::new(parts, 0))
+        };
         let name = |number: u64| Name::from(format!("xdstp://a/t/{number:05}"));
         for scattered in [false, true] {
             let (mut names, mut naive) = (HeldNames::default(), BTreeMap::new());
             for step in 0..6000_u64 {
                 let number = if scattered { step * 7919 % 3001 } else { step / 2 };
                 let name = name(number);
-                if step % 5 == 4 {
-                    assert_eq!(names.remove(&name).is_some(), naive.remove(&name).is_some());
-                } else {
-                    let version = Version::from_bits(u128::from(step) << 60);
-                    names.set(name.clone(), Held::Version(version));
-                    naive.insert(name.clone(), version);
-                }
+                let resource = content(&name, step);
+                let version = Version::from_bits(u128::from(step) << 60);
+                let (held, version) = match step % 5 {
+                    4 => {
+                        assert_eq!(names.remove(&name).is_some(), naive.remove(&name).is_some());
+                        continue;
+                    }
+                    3 => (Held::Version(version), version),
+                    _ => (Held::Content(resource.clone()), resource.version()),
+                };
+                let sure = held.content().is_some();
+                names.set(name.clone(), held);
+                naive.insert(name.clone(), (version, sure));
                 if step % 3 == 0 {
                     names.mark(&name, step % 2 == 0);
                 }
             }
             assert_eq!(names.len(), naive.len());
+            assert!(!names.own.is_empty() && !names.other.is_empty());
             let members = naive.keys().filter(|name| names.has_member(name)).count();
             assert!(members > 0 && members == names.members_len());
             assert!(names.iter().map(|(name, _)| name).eq(naive.keys()));
-            assert!(
-                naive
-                    .iter()
-                    .all(|(name, version)| names.get(name).is_some_and(|it| it.is(*version)))
-            );
-            assert!(names.lists.iter().all(|list| (1..=LIST_MAX).contains(&list.len())));
+            let same =
+                |(name, (version, _)): (&Name, &(Version, bool))| names.get(name).is_some_and(|it| it.is(*version));
+            assert!(naive.iter().all(same));
+            let sure = naive.values().filter(|(_, sure)| *sure);
+            let sum = sure.fold(Version::EMPTY, |sum, (version, _)| sum.plus(*version));
+            assert_eq!(names.sum(), sum);
             let (all, some) = (Name::from("xdstp://a/t/*"), Name::from("xdstp://a/t/0"));
             assert_eq!(names.within(&all).count(), naive.len());
             assert_eq!(names.name("xdstp://a/t/"), None);
             assert!(!names.contains(&some));
             naive.keys().for_each(|name| drop(names.remove(name)));
-            assert!(names.is_empty() && names.lists.is_empty() && names.members_len() == 0);
+            assert!(names.is_empty() && names.own.is_empty() && names.other.is_empty() && names.members.is_none());
+            assert_eq!((names.members_len(), names.sum()), (0, Version::EMPTY));
         }
     }
 }

@@ -64,7 +64,7 @@ impl Subscription {
     }
 
     /// Those of them that are no collections. K-21: who asked for collections alone has none, however many members there are.
-    pub(super) fn single_names(&self) -> impl Iterator<Item = (&Name, &Entry)> {
+    pub(super) fn single_names(&self) -> impl Iterator<Item = (&Name, Entry<'_>)> {
         let any = self.names.len() > self.names.members_len();
         let all = any.then(|| self.names.iter()).into_iter().flatten();
         all.filter(|(_, entry)| !entry.is_member())
@@ -91,7 +91,9 @@ impl Subscription {
         if !self.asks(name) {
             return;
         }
-        self.told.remove(name);
+        if let Some(told) = &mut self.told {
+            told.remove(name);
+        }
         self.forget_parameters(name);
         if name.is_collection() {
             self.drop_collection(name);
@@ -136,7 +138,7 @@ impl Subscription {
             self.recall();
         }
         let Some(held) = self.names.remove(name) else { return };
-        let owed = self.owed.remove(name);
+        let owed = self.owed.remove(name).is_some();
         self.beats.remove(name);
         if let Glance::Names(names) = &mut self.dirty {
             names.remove(name);

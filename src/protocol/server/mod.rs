@@ -21,6 +21,7 @@ mod partial;
 mod refused;
 mod request;
 mod shared;
+mod sorted;
 mod spellings;
 mod stream;
 mod subscription;

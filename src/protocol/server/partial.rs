@@ -152,13 +152,13 @@ impl Subscription {
     }
 
     fn plan_names(&self, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
-        for name in &self.owed {
+        for name in self.owed.iter() {
             self.plan_owed(name, slot, allowed, plan);
         }
         plan.removed.extend(self.empty_collections(slot).cloned());
         if allowed.asked_only {
             let waits = |name: &&Name| {
-                !self.owed.contains(*name) && matches!(self.current(name, slot), Current::Known(Known::Present(_)))
+                !self.owed.contains(name) && matches!(self.current(name, slot), Current::Known(Known::Present(_)))
             };
             plan.blocked |= self.glanced().filter(waits).any(|name| match slot.resource(name) {
                 Some(resource) => !self.held(name).is(resource.version()) && !self.refuses(resource),
@@ -166,7 +166,7 @@ impl Subscription {
             });
             return;
         }
-        for name in self.glanced().filter(|name| !self.owed.contains(*name)) {
+        for name in self.glanced().filter(|name| !self.owed.contains(name)) {
             self.plan_glanced(name, slot, allowed, plan);
         }
     }

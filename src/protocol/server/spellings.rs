@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 
 use crate::xds::{Name, Texts};
 
-/// By name, the texts by which a client asks for it, where they are not just the canonical one.
+/// By name, the texts by which a client asks for it, where they are not just the canonical one. Most clients have none, and so no
+/// box.
 #[derive(Debug, Default)]
-pub(super) struct Spellings(Texts);
+pub(super) struct Spellings(Option<Box<Texts>>);
 
 /// So many ways of writing one name are told apart; nobody needs more, and each costs a copy of the resource.
 const WAYS_MAX: usize = 8;
@@ -16,26 +17,26 @@ const WAYS_MAX: usize = 8;
 impl Spellings {
     /// How many texts there are.
     pub(super) fn len(&self) -> usize {
-        self.0.values().map(BTreeSet::len).sum()
+        self.texts().values().map(BTreeSet::len).sum()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.texts().is_empty()
     }
 
     pub(super) fn contains(&self, name: &Name) -> bool {
-        self.0.contains_key(name)
+        self.texts().contains_key(name)
     }
 
     /// The client asks for a name by this text as well. Whether that text is new.
     pub(super) fn add(&mut self, name: &Name, text: &str, asked: bool) -> bool {
-        if let Some(texts) = self.0.get_mut(name) {
+        if let Some(texts) = self.of_mut(name) {
             return texts.len() < WAYS_MAX && texts.insert(Name::from(text));
         }
         if text != name.as_str() {
             let own = asked.then(|| name.clone());
             let texts = own.into_iter().chain([Name::from(text)]).collect();
-            self.0.insert(name.clone(), texts);
+            self.0.get_or_insert_default().insert(name.clone(), texts);
             return true;
         }
         !asked
@@ -49,9 +50,9 @@ impl Spellings {
         }
         let new: BTreeSet<Name> = texts.iter().take(WAYS_MAX).map(|text| Name::from(*text)).collect();
         let old = if texts == own {
-            self.0.remove(name)
+            self.take(name)
         } else {
-            self.0.insert(name.clone(), new.clone())
+            self.0.get_or_insert_default().insert(name.clone(), new.clone())
         };
         let old = old.unwrap_or_else(|| asked.then(|| name.clone()).into_iter().collect());
         !new.is_subset(&old)
@@ -59,7 +60,7 @@ impl Spellings {
 
     /// The client does not ask for a name by this text any more. Whether it still does by another.
     pub(super) fn remove(&mut self, name: &Name, text: &str) -> bool {
-        let Some(texts) = self.0.get_mut(name) else {
+        let Some(texts) = self.of_mut(name) else {
             return text != name.as_str();
         };
         // The last way of writing it goes with the name.
@@ -68,18 +69,21 @@ impl Spellings {
         }
         texts.remove(text);
         if texts.iter().eq([name]) {
-            self.0.remove(name);
+            self.forget(name);
         }
         true
     }
 
     /// Forgets the others.
     pub(super) fn retain(&mut self, keeps: impl Fn(&Name) -> bool) {
-        self.0.retain(|name, _| keeps(name));
+        if let Some(texts) = &mut self.0 {
+            texts.retain(|name, _| keeps(name));
+        }
+        self.0.take_if(|texts| texts.is_empty());
     }
 
     pub(super) fn forget(&mut self, name: &Name) {
-        self.0.remove(name);
+        drop(self.take(name));
     }
 
     /// The texts of these names.
@@ -88,7 +92,22 @@ impl Spellings {
             return Texts::new();
         }
         names
-            .filter_map(|name| Some((name.clone(), self.0.get(name)?.clone())))
+            .filter_map(|name| Some((name.clone(), self.texts().get(name)?.clone())))
             .collect()
+    }
+
+    fn texts(&self) -> &Texts {
+        static NONE: Texts = Texts::new();
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+
+    fn of_mut(&mut self, name: &Name) -> Option<&mut BTreeSet<Name>> {
+        self.0.as_mut()?.get_mut(name)
+    }
+
+    fn take(&mut self, name: &Name) -> Option<BTreeSet<Name>> {
+        let taken = self.0.as_mut()?.remove(name);
+        self.0.take_if(|texts| texts.is_empty());
+        taken
     }
 }

@@ -98,7 +98,10 @@ impl Server {
     /// F-16: how often a client was sent one of several variants of a name that it matches.
     #[must_use]
     pub fn ambiguous(&self) -> u64 {
-        self.types.iter().map(|subscription| subscription.ambiguous).sum()
+        self.types
+            .iter()
+            .map(|subscription| u64::from(subscription.ambiguous))
+            .sum()
     }
 
     /// K-21: how many entries are kept for this client: what it wants, what it is owed, and what it has not settled or has

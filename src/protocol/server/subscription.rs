@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::flight::{Flight, Parked};
 use super::globs::{Extent, Globs, extent};
 use super::held_names::HeldNames;
+use super::sorted::Sorted;
 use super::spellings::Spellings;
 use crate::xds::{
     Audience, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Held, Known, Name, NameRule, Seen, Sight, Slot,
@@ -38,15 +39,15 @@ pub(super) struct Subscription {
     /// What it says of itself, if anything (TP2).
     pub(super) audience: Option<Arc<Audience>>,
     /// How often it was sent one of several variants that it matches.
-    pub(super) ambiguous: u64,
+    pub(super) ambiguous: u32,
     /// The errors that it was told of (B-31).
-    pub(super) told: Errors,
+    pub(super) told: Option<Box<Errors>>,
     /// How it writes its names.
     pub(super) spellings: Spellings,
     /// What the wildcard has left the client with.
     pub(super) seen: Seen,
     /// Names that must be answered whatever the client holds (K-12).
-    pub(super) owed: BTreeSet<Name>,
+    pub(super) owed: Sorted<Name>,
     /// Whether everything that the wildcard covers must be sent again (C-11).
     pub(super) again: bool,
     /// Whether the first answer is owed, even if it is empty (B-20, C-17).
@@ -61,7 +62,7 @@ pub(super) struct Subscription {
     pub(super) last_nonce: Option<u64>,
     pub(super) parked: Vec<Parked>,
     /// Of a full state: the version of the set that the client refused (K-08).
-    pub(super) refused: Option<Version>,
+    pub(super) refused: Option<Box<Version>>,
     /// The last heartbeat passed on, by canonical name (K-17).
     pub(super) beats: BTreeMap<Name, u32>,
     /// Since when a request may be without an answer.
@@ -133,10 +134,10 @@ impl Subscription {
             globs: Globs::default(),
             audience: None,
             ambiguous: 0,
-            told: Errors::new(),
+            told: None,
             spellings: Spellings::default(),
             seen: Seen::default(),
-            owed: BTreeSet::new(),
+            owed: Sorted::new(),
             again: false,
             first: false,
             brought: None,
@@ -223,7 +224,7 @@ impl Subscription {
         self.dialect == Dialect::Sotw && self.traits().full_state
     }
 
-    pub(super) const fn traits(&self) -> &Traits {
+    pub(super) fn traits(&self) -> &Traits {
         self.type_url.traits()
     }
 

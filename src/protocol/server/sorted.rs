@@ -1,0 +1,151 @@
+//! A sorted list of what has a name.
+//!
+//! Owns the order, and that nothing is kept for it beyond its entries once they are gone. Refuses to know what an entry says of
+//! its name.
+
+use crate::xds::Name;
+
+/// Entries by name, each name once.
+///
+/// Most of the memory of a session is in these, so they are plain lists. None of them becomes long, or what comes out of order
+/// would have much to move.
+#[derive(Debug)]
+pub(super) struct Sorted<T> {
+    /// None of them is empty.
+    lists: Vec<Vec<T>>,
+}
+
+/// What has a name.
+pub(super) trait Named {
+    /// Whether it stays: then its lists have next to no room to spare. The others are there for a moment, and would only leave
+    /// more holes in the heap.
+    const STAYS: bool;
+
+    fn name(&self) -> &Name;
+}
+
+impl Named for Name {
+    const STAYS: bool = false;
+
+    fn name(&self) -> &Name {
+        self
+    }
+}
+
+/// The longest list.
+const LIST_BYTES_MAX: usize = 4096;
+
+impl<T: Named> Sorted<T> {
+    const LIST_MAX: usize = LIST_BYTES_MAX / size_of::<T>();
+
+    pub(super) const fn new() -> Self {
+        Self { lists: Vec::new() }
+    }
+
+    /// Takes longer the more there are.
+    pub(super) fn len(&self) -> usize {
+        self.lists.iter().map(Vec::len).sum()
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.lists.is_empty()
+    }
+
+    pub(super) fn contains(&self, name: &Name) -> bool {
+        self.get(name.as_str()).is_some()
+    }
+
+    pub(super) fn get(&self, text: &str) -> Option<&T> {
+        let (list, at) = self.place(text);
+        self.lists.get(list)?.get(at.ok()?)
+    }
+
+    /// Adds an entry. Gives the one that it takes the place of.
+    pub(super) fn insert(&mut self, entry: T) -> Option<T> {
+        let (at_list, at) = self.place(entry.name().as_str());
+        let Some(list) = self.lists.get_mut(at_list) else {
+            self.lists.reserve_exact(1);
+            self.lists.push(vec![entry]);
+            return None;
+        };
+        let at = match at {
+            Ok(at) => return list.get_mut(at).map(|place| std::mem::replace(place, entry)),
+            Err(at) => at,
+        };
+        if T::STAYS && list.len() == list.capacity() {
+            list.reserve_exact((list.len() / 8).max(1));
+        }
+        list.insert(at, entry);
+        if list.len() > Self::LIST_MAX {
+            // Names often come in order: what comes next then finds room behind.
+            let in_order = at == Self::LIST_MAX;
+            let rest = list.split_off(if in_order { Self::LIST_MAX } else { Self::LIST_MAX / 2 });
+            list.shrink_to_fit();
+            self.lists.insert(at_list + 1, rest);
+        }
+        None
+    }
+
+    pub(super) fn remove(&mut self, name: &Name) -> Option<T> {
+        let (at_list, Ok(at)) = self.place(name.as_str()) else {
+            return None;
+        };
+        let list = self.lists.get_mut(at_list)?;
+        let entry = list.remove(at);
+        if list.is_empty() {
+            self.lists.remove(at_list);
+        } else if list.len() * 2 < list.capacity() {
+            list.shrink_to_fit();
+        }
+        self.give_back();
+        Some(entry)
+    }
+
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.lists.iter_mut().for_each(|list| list.retain(&mut keep));
+        self.lists.retain(|list| !list.is_empty());
+        self.give_back();
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.lists.iter().flatten()
+    }
+
+    /// All from the first one on that is not before this text.
+    pub(super) fn from(&self, text: &str) -> impl Iterator<Item = &T> {
+        let (list, at) = self.place(text);
+        let rest = self.lists.iter().skip(list).flatten();
+        rest.skip(at.unwrap_or_else(|at| at))
+    }
+
+    /// The list in which a name is, or belongs, and where in it.
+    fn place(&self, text: &str) -> (usize, Result<usize, usize>) {
+        let begins = |list: &Vec<T>| list.first().is_some_and(|first| first.name().as_str() <= text);
+        let list = self.lists.partition_point(begins).saturating_sub(1);
+        let at = self.lists.get(list).map_or(Err(0), |list| {
+            list.binary_search_by(|entry| entry.name().as_str().cmp(text))
+        });
+        (list, at)
+    }
+
+    fn give_back(&mut self) {
+        if self.lists.is_empty() {
+            // The room for them as well.
+            self.lists = Vec::new();
+        }
+    }
+}
+
+impl<T: Named> Default for Sorted<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Named> Extend<T> for Sorted<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, entries: I) {
+        for entry in entries {
+            self.insert(entry);
+        }
+    }
+}
