@@ -46,7 +46,7 @@ impl Head {
                 match name.as_deref() {
                     Some(b":status") => head.status = text(value).parse().ok(),
                     Some(b"grpc-status") => head.grpc_status = Some(text(value)),
-                    Some(b"grpc-message") => head.grpc_message = text(value),
+                    Some(b"grpc-message") => head.grpc_message = unescaped(value),
                     Some(_) | None => {}
                 }
             }
@@ -57,6 +57,18 @@ impl Head {
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A message as gRPC writes it, with what is no plain letter as `%20`.
+fn unescaped(bytes: Vec<u8>) -> String {
+    let (mut out, mut rest) = (Vec::with_capacity(bytes.len()), bytes.as_slice());
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.first_chunk::<2>().filter(|_| *first == b'%');
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        out.push(byte.unwrap_or(*first));
+        rest = after.get(if byte.is_some() { 2 } else { 0 }..).unwrap_or_default();
+    }
+    text(out)
 }
 
 /// A request as literals, none of them to be remembered.
@@ -180,11 +192,11 @@ mod tests {
         assert_eq!(Head::decode(&[0x88]).unwrap().status, Some(200));
         assert_eq!(Head::decode(&[0x48, 0x03, b'4', b'0', b'3']).unwrap().status, Some(403));
         assert_eq!(Head::decode(&[0x48, 0x82, 0x64, 0x02]).unwrap().status, Some(302));
-        let block = encode(&[("grpc-status", "14"), ("grpc-message", "away")]);
+        let block = encode(&[("grpc-status", "14"), ("grpc-message", "100%%20away%2")]);
         let head = Head::decode(&block).unwrap();
         assert_eq!(
             (head.grpc_status.as_deref(), head.grpc_message.as_str()),
-            (Some("14"), "away")
+            (Some("14"), "100% away%2")
         );
     }
 
