@@ -2,7 +2,7 @@
 //!
 //! Owns which of gRPC's states a name is in. Refuses to change anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admin::Cached;
 use crate::cache::View;
@@ -25,6 +25,12 @@ pub(super) fn count(view: &View, counts: &mut Counts) {
             let trouble = |name: &Name| state.error(name).map(|error| error.trouble);
             for (name, known) in state.entries() {
                 note(type_url, Some(name), cached(Some(known), trouble(name)));
+            }
+            // A name of which there are only variants is there.
+            let varying = state.variants().map(|(variant, _)| variant.name());
+            let varying: BTreeSet<&Name> = varying.filter(|name| !state.entries().contains_key(*name)).collect();
+            for name in varying {
+                note(type_url, Some(name), Cached::Acked);
             }
             let unknown = state.errors().iter().filter(|(name, _)| state.known(name).is_none());
             for (name, error) in unknown {

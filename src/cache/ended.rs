@@ -58,8 +58,10 @@ impl View {
     /// The canonical name of what was asked for as `name`, unless somebody else leases it by another of its names (C-20).
     fn unneeded(&self, type_url: &TypeUrl, slot: &Slot, name: &Name) -> Option<Name> {
         let Some(resource) = slot.named.resource(name) else {
+            let varies = slot.named.not_for_you(name).is_some();
+            let needed = varies && name.collection().is_some_and(|all| self.leases.has(type_url, &all));
             let known = slot.named.entries().contains_key(name) || slot.named.whole(name);
-            return known.then(|| name.clone());
+            return (known || varies && !needed).then(|| name.clone());
         };
         let collection = resource.name().collection();
         let mut names = std::iter::once(resource.name())

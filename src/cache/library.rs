@@ -18,12 +18,15 @@ use super::lock;
 use super::names::Names;
 use super::remembered::Tables;
 use crate::xds::answers::full_state;
-use crate::xds::{Answers, Batch, Difference, Extra, Name, Seen, State, Version};
+use crate::xds::constraints::fingerprint;
+use crate::xds::{Answers, Batch, Chosen, Difference, Extra, Name, Parameters, Seen, State, Version};
 
 /// The store of what sessions at the same point share.
 pub struct Library {
     differences: Shared<((u64, u64), u64), Difference>,
     full: Shared<(u64, u64), Batch>,
+    /// By state and by what a client says of itself. It is what sessions have that is found here: they come from one to the next.
+    chosen: Shared<(u64, Version), Chosen>,
     texts: Shared<Version, Text>,
     replies: Shared<Version, Text>,
     remembered: Tables,
@@ -54,6 +57,7 @@ impl Library {
         Self {
             differences: Shared::new(bytes / 2, Difference::weight),
             full: Shared::new(bytes / 2, weight),
+            chosen: Shared::new(2, |_| 1),
             texts: Shared::new(bytes / 2, length),
             replies: Shared::new(bytes / 2, length),
             remembered: Tables::default(),
@@ -66,6 +70,7 @@ impl Library {
     pub fn purge(&self) {
         self.differences.purge();
         self.full.purge();
+        self.chosen.purge();
         self.texts.purge();
         self.replies.purge();
         self.remembered.purge();
@@ -121,6 +126,11 @@ impl Answers for Library {
 
     fn name(&self, text: &str) -> Name {
         self.names.name(text)
+    }
+
+    fn chosen(&self, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen> {
+        let key = (state.id(), fingerprint(own));
+        self.chosen.get(key, || state.seen_by(own, before))
     }
 
     fn chunk(&self) -> usize {

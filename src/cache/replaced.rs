@@ -34,17 +34,23 @@ impl Replaced {
         } else {
             Some(&slot.named)
         };
+        let Some(state) = half else { return };
         for update in &changes.updates {
-            let Some(Known::Present(old)) = half.and_then(|state| state.entries().get(update.name())) else {
-                continue;
-            };
-            let replaced = match update {
-                Update::Put(new, _) => new.constraints().is_none() && new.version() != old.version(),
-                Update::Absent(..) | Update::Forget(_) => true,
-                Update::Withdraw(_) | Update::Whole(_) | Update::Error(..) => false,
-            };
-            if replaced {
-                self.add(old, generation);
+            match update {
+                Update::Put(new, _) => {
+                    let old = state.like(new).filter(|(old, _)| old.version() != new.version());
+                    old.into_iter().for_each(|(old, _)| self.add(old, generation));
+                }
+                Update::Withdraw(old) => self.add(old, generation),
+                Update::Absent(name, _) | Update::Forget(name) => {
+                    if let Some(Known::Present(old)) = state.entries().get(name) {
+                        self.add(old, generation);
+                    }
+                    if matches!(update, Update::Forget(_)) {
+                        state.variants_of(name).for_each(|(old, _)| self.add(old, generation));
+                    }
+                }
+                Update::Whole(_) | Update::Error(..) => {}
             }
         }
     }

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Question;
-use super::printed::Change;
+use super::printed::{Change, called};
 use crate::xds::{Cut, Known, Name, Reason, Resource, TypeUrl};
 
 /// What is known at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
+    /// By their keys: of a name there may be variants that are not for everybody.
     resources: BTreeMap<Name, Arc<Resource>>,
     /// What does not exist.
     absent: Vec<(Name, Reason)>,
@@ -26,6 +27,8 @@ impl Found {
         if question.names.is_empty() {
             let state = slot.and_then(|slot| slot.wildcard.as_ref());
             found.put_all(state.iter().flat_map(|state| state.resources()));
+            let variants = state.iter().flat_map(|state| state.variants());
+            found.put_all(variants.map(|(variant, _)| variant));
             if !state.is_some_and(|state| state.complete()) {
                 found.open.push(None);
             }
@@ -33,7 +36,14 @@ impl Found {
         }
         for name in &question.names {
             let known = slot.and_then(|slot| slot.known(name));
+            let halves = slot.iter().flat_map(|slot| slot.halves());
+            let variants = halves.flat_map(|state| state.variants());
+            let variants = variants.map(|(variant, _)| variant);
+            let before = found.resources.len();
+            found.put_all(variants.filter(|variant| variant.name() == name || name.covers(variant.name())));
+            let varies = found.resources.len() > before;
             match known {
+                Some(Known::Absent(_)) if varies => {}
                 Some(Known::Present(resource)) => found.put_all(std::iter::once(resource)),
                 Some(Known::Absent(reason)) => found.absent.push((name.clone(), *reason)),
                 None => match slot.filter(|_| name.is_collection()) {
@@ -63,31 +73,29 @@ impl Found {
     pub(super) fn since<'a>(
         &'a self,
         before: &'a Self,
-    ) -> impl Iterator<Item = (Change, &'a Name, Option<&'a Arc<Resource>>)> {
+    ) -> impl Iterator<Item = (Change, String, Option<&'a Arc<Resource>>)> {
         let there = self.resources.iter().filter_map(|(name, resource)| {
             let change = match before.resources.get(name) {
                 None => Change::Added,
                 Some(old) if old.version() != resource.version() => Change::Changed,
                 Some(_) => return None,
             };
-            Some((change, name, Some(resource)))
+            Some((change, called(resource), Some(resource)))
         });
-        let lost = before
-            .resources
-            .keys()
-            .filter(|name| !self.resources.contains_key(*name));
-        let lost = lost.map(|name| (Change::Removed, name, None));
+        let lost = before.resources.iter();
+        let lost = lost.filter(|(name, _)| !self.resources.contains_key(*name));
+        let lost = lost.map(|(_, resource)| (Change::Removed, called(resource), None));
         let absent = self.absent.iter().filter(|absent| !before.absent.contains(absent));
         let absent = absent.filter(|(name, _)| !before.resources.contains_key(name));
         there
             .chain(lost)
-            .chain(absent.map(|(name, _)| (Change::Removed, name, None)))
+            .chain(absent.map(|(name, _)| (Change::Removed, name.to_string(), None)))
     }
 
     /// What is not there, each in a sentence.
     pub(super) fn missing(&self, question: &Question) -> Vec<String> {
         let (server, patience) = (&question.server, question.patience);
-        let kind = called(&question.type_url);
+        let kind = kind_of(&question.type_url);
         let absent = self.absent.iter().map(|(name, reason)| match reason {
             Reason::Said => format!("{name}: {server} has no such {kind} resource"),
             Reason::Expired => format!("{name}: its time to live ended, and {server} did not send it again"),
@@ -110,11 +118,11 @@ impl Found {
     }
 
     fn put_all<'a>(&mut self, resources: impl Iterator<Item = &'a Arc<Resource>>) {
-        let named = resources.map(|resource| (resource.name().clone(), resource.clone()));
+        let named = resources.map(|resource| (resource.key(), resource.clone()));
         self.resources.extend(named);
     }
 }
 
-fn called(type_url: &TypeUrl) -> &str {
+fn kind_of(type_url: &TypeUrl) -> &str {
     type_url.short().unwrap_or_else(|| type_url.full_name())
 }

@@ -233,7 +233,7 @@ impl Asked {
         loop {
             let found = self.look();
             for (change, name, resource) in found.since(&before) {
-                let printed = shown.changed(&self.question.type_url, change, name, resource);
+                let printed = shown.changed(&self.question.type_url, change, &name, resource);
                 self.print(&printed, out, notes)?;
             }
             before = found;

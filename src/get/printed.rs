@@ -5,9 +5,12 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use prost::Message as _;
+
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree};
+use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
 use crate::xds::resource::WRAPPER_URL;
-use crate::xds::{Name, NameRule, Resource, TypeUrl};
+use crate::xds::{NameRule, Resource, TypeUrl};
 
 /// How resources are printed.
 #[derive(Clone, Debug)]
@@ -53,7 +56,7 @@ impl Shown {
     pub(super) fn all<'a>(&self, type_url: &TypeUrl, resources: impl Iterator<Item = &'a Arc<Resource>>) -> Printed {
         let mut printed = Printed::default();
         match self.form {
-            Form::Name => resources.for_each(|resource| line(&mut printed.text, resource.name().as_str())),
+            Form::Name => resources.for_each(|resource| line(&mut printed.text, &called(resource))),
             Form::Wide => self.table(resources, &mut printed),
             Form::Yaml | Form::Json => {
                 let bodies: Vec<String> = resources
@@ -75,7 +78,7 @@ impl Shown {
         &self,
         type_url: &TypeUrl,
         change: Change,
-        name: &Name,
+        name: &str,
         resource: Option<&Arc<Resource>>,
     ) -> Printed {
         let mut printed = Printed::default();
@@ -101,7 +104,7 @@ impl Shown {
                 let text = format!(
                     "{{\"change\":{},\"name\":{},\"resource\":{}}}",
                     quoted(change.word()),
-                    quoted(name.as_str()),
+                    quoted(name),
                     body.as_deref().unwrap_or("null")
                 );
                 line(&mut printed.text, &text);
@@ -114,7 +117,7 @@ impl Shown {
         line(&mut printed.text, &format!("{:>10}  {:<32}  NAME", "BYTES", "HASH"));
         for resource in resources {
             let [bytes, hash] = columns(resource);
-            let mut names = resource.name().to_string();
+            let mut names = called(resource);
             for alias in resource.aliases() {
                 let _ = write!(names, ", {alias}");
             }
@@ -122,8 +125,19 @@ impl Shown {
         }
     }
 
-    /// The resource as JSON: within its wrapper where its name stands nowhere else.
+    /// The resource as JSON: within its wrapper where its name stands nowhere else, or whom it is for.
     fn json(&self, type_url: &TypeUrl, resource: &Resource) -> Result<(String, usize), Fault> {
+        if resource.constraints().is_some() {
+            let wrapper = Wrapper::decode(resource.inner()).unwrap_or_default();
+            let wrapper = Wrapper {
+                version: String::new(),
+                ..wrapper
+            };
+            let json = self
+                .schemas
+                .resource_json(WRAPPER_URL, &wrapper.encode_to_vec(), self.secrets)?;
+            return Ok((String::from_utf8_lossy(&json.text).into_owned(), json.unknown_fields));
+        }
         let json = self
             .schemas
             .resource_json(type_url.url(), &resource.body(), self.secrets)?;
@@ -190,6 +204,14 @@ impl Change {
             Self::Removed => '-',
         }
     }
+}
+
+/// How a resource is called: by its name, and whom it is for if that is not everybody.
+pub(super) fn called(resource: &Resource) -> String {
+    let name = resource.name();
+    resource
+        .constraints()
+        .map_or_else(|| name.to_string(), |demands| format!("{name} {demands}"))
 }
 
 fn columns(resource: &Resource) -> [String; 2] {

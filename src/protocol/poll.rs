@@ -100,11 +100,16 @@ impl Poll {
         &self.type_url
     }
 
+    /// Looks up what the client sees with what it says of itself; before each question for the answer.
+    pub fn look(&mut self, sight: &Sight, answers: &impl Answers) {
+        self.server.choose(sight, answers);
+    }
+
     /// What is to be said now. What is not known is waited for, and at the `last` moment left out where a client does not take
     /// that for a removal (B-16).
     #[must_use]
     pub fn answer<'a>(&'a self, sight: &'a Sight, last: bool) -> Answer<'a> {
-        let found = Found::of(sight.glimpse(&self.type_url), &self.names);
+        let found = Found::of(self.server.glimpse(&self.type_url, sight), &self.names);
         let partial = last && !self.type_url.traits().full_state && found.resources().next().is_some();
         if (!found.open || partial) && found.version().to_string() != self.version {
             // H-02: whatever else the client has.
@@ -138,7 +143,10 @@ impl<'a> Found<'a> {
                 Some(Known::Present(resource)) => drop(found.named.insert(resource.name(), resource)),
                 Some(Known::Absent(_)) => {}
                 None if name.is_collection() => {
-                    let members = glimpse.members(name).map(|resource| (resource.name(), resource));
+                    let members = glimpse.members(name).map(|member| {
+                        let chosen = glimpse.resource(member.name());
+                        (member.name(), chosen.unwrap_or(member))
+                    });
                     let before = found.named.len();
                     found.named.extend(members);
                     found.open |= found.named.len() == before;

@@ -8,10 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use prost::Message as _;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
-use crate::xds::{Changes, Cut, Name, Reason, Resource, ResourceParts, TypeUrl, Types, Update};
+use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
+use crate::xds::{Changes, Constraints, Cut, Name, Reason, Resource, ResourceParts, TypeUrl, Types, Update};
 
 /// No snapshot is as large as this, and what is cannot be read into memory.
 const LARGEST: u64 = 16 << 30;
@@ -118,13 +120,16 @@ fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<C
 fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result<Arc<Resource>, Fault> {
     cursor.byte()?;
     let name = Name::from(cursor.text()?);
+    let at = cursor.at;
+    let constraints = DynamicParameterConstraints::decode(cursor.sized()?)
+        .map_err(|error| Fault::at(at, format!("constraints that are not readable: {error}")))?;
     let mut aliases = Vec::new();
     for _ in 0..cursor.number()? {
         aliases.push(Name::from(cursor.text()?));
     }
     let endpoints = Some(cursor.text()?).filter(|name| !name.is_empty()).map(Name::from);
     let parts = ResourceParts {
-        constraints: None,
+        constraints: Constraints::new(constraints),
         type_url,
         name,
         aliases,

@@ -13,7 +13,7 @@ use super::{FORMAT, Identity, MAGIC, SnapshotError, tag};
 use crate::xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl};
 
 /// Writes what is known. Left out is what must not outlive the relay: what has a time to live, what must not be cached, and
-/// without `secrets` all keys and certificates; and variants of a name, which a server chooses anew.
+/// without `secrets` all keys and certificates.
 ///
 /// # Errors
 ///
@@ -65,6 +65,7 @@ fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, secrets: bool) -> io:
         if let Some(state) = &slot.wildcard {
             // What is left out may be what makes it whole.
             let all = state.resources().all(|resource| outlives(state, resource));
+            let all = all && state.variants().all(|(variant, _)| outlives(state, variant));
             let tag = if state.complete() && all { tag::WHOLE } else { tag::PART };
             half(into, tag, type_url, state)?;
         }
@@ -86,17 +87,26 @@ fn half(into: &mut impl Write, tag: u8, type_url: &TypeUrl, state: &State) -> io
             Known::Present(_) | Known::Absent(Reason::TimedOut | Reason::Expired) => {}
         }
     }
+    for (variant, _) in state.variants() {
+        if outlives(state, variant) {
+            resource(into, variant)?;
+        }
+    }
     Ok(())
 }
 
 /// E-11, F-17: whether a resource may be served by a later run.
 fn outlives(state: &State, resource: &Resource) -> bool {
-    resource.may_be_cached() && resource.constraints().is_none() && state.expiry(resource.name()).is_none()
+    resource.may_be_cached() && state.like(resource).is_some_and(|(_, expiry)| expiry.is_none())
 }
 
 fn resource(into: &mut impl Write, resource: &Resource) -> io::Result<()> {
     into.write_all(&[tag::RESOURCE])?;
     text(into, resource.name().as_str())?;
+    bytes(
+        into,
+        resource.constraints().map_or(&[][..], |demands| demands.encoded()),
+    )?;
     number(into, resource.aliases().len())?;
     for alias in resource.aliases() {
         text(into, alias.as_str())?;

@@ -66,7 +66,7 @@ pub enum SnapshotError {
 /// How a file begins.
 const MAGIC: &[u8; 8] = b"xdssnap\n";
 /// The one form that is read and written. A file of any other is refused: what it says can be asked for again.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// How long the checksum at the end is.
 const CHECKSUM: usize = 16;
 

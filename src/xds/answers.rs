@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Difference, Extra, Item, Name, Seen, State};
+use super::{Batch, Chosen, Difference, Extra, Item, Name, Parameters, Seen, State};
 
 /// A store of what is the same for all sessions at the same point.
 pub trait Answers {
@@ -19,6 +19,9 @@ pub trait Answers {
 
     /// The one copy of a name that many clients send.
     fn name(&self, text: &str) -> Name;
+
+    /// What a client sees of a state that says this of itself (TP2), where `before` is what it saw of an earlier one.
+    fn chosen(&self, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen>;
 
     /// How many bytes of resources a response should hold at the most where it can be split.
     fn chunk(&self) -> usize;
@@ -46,6 +49,10 @@ impl Answers for Unshared {
 
     fn name(&self, text: &str) -> Name {
         Name::from(text)
+    }
+
+    fn chosen(&self, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen> {
+        Arc::new(state.seen_by(own, before))
     }
 
     fn chunk(&self) -> usize {

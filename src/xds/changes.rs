@@ -30,7 +30,7 @@ pub enum Update {
     Absent(Name, Reason),
     /// Nothing is known of the name any more, because nobody wants it.
     Forget(Name),
-    /// There is no variant with the constraints of this one any more (TP2).
+    /// There is nothing like this one any more: of its name, for those whom it was meant for (TP2).
     Withdraw(Arc<Resource>),
     /// Every member of this collection is known (C-22).
     Whole(Name),

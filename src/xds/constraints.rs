@@ -3,14 +3,16 @@
 //! Owns the match between what a variant demands and what a client says of itself. Refuses to know names and streams.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message as _;
 
-use super::{Name, Version};
+use super::{Answers, Chosen, Name, State, Version};
 use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
-use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::Type;
 use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::single_constraint::ConstraintType;
+use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{ConstraintList, Type};
 use crate::xds::version::Hasher;
 
 /// What a client says of itself, by key.
@@ -24,20 +26,129 @@ pub struct Constraints {
 }
 
 /// What the client of one subscription says of itself. Who says nothing gets what demands nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Audience {
     /// With every name.
-    pub always: Option<Parameters>,
+    always: Option<Parameters>,
     /// With single names, where that is something else.
-    pub with: BTreeMap<Name, Parameters>,
+    with: BTreeMap<Name, Parameters>,
+    /// What the variants demand that it has rejected, and perhaps took in all the same (C-25).
+    rejected: BTreeMap<Name, Constraints>,
+    /// What it sees of what its wildcard covers.
+    chosen: Option<Arc<Chosen>>,
 }
 
 impl Audience {
-    /// What it says with a name.
+    /// What it says with a name: with the name itself, or with the collection that it is a member of.
     #[must_use]
     pub fn parameters(&self, name: &Name) -> Option<&Parameters> {
-        self.with.get(name).or(self.always.as_ref())
+        let alone = || match self.with.is_empty() {
+            true => None,
+            false => self.with.get(name).or_else(|| self.with.get(&name.collection()?)),
+        };
+        alone().or(self.always.as_ref())
     }
+
+    /// What it says with the wildcard.
+    #[must_use]
+    pub fn of_wildcard(&self) -> Option<&Parameters> {
+        self.with.get(Name::WILDCARD).or(self.always.as_ref())
+    }
+
+    /// It says this with every name from now on. Whether that is something else.
+    pub fn says_always(&mut self, own: Option<Parameters>) -> bool {
+        let changed = self.always != own;
+        if changed {
+            self.always = own;
+            self.chosen = None;
+        }
+        changed
+    }
+
+    /// It says this with a name from now on; `None` is the same as always. Whether that is something else.
+    pub fn says_with(&mut self, name: &Name, own: Option<Parameters>) -> bool {
+        let changed = self.with.get(name) != own.as_ref();
+        if changed && name.as_str() == Name::WILDCARD {
+            self.chosen = None;
+        }
+        match own {
+            Some(own) if changed => drop(self.with.insert(name.clone(), own)),
+            None if changed => drop(self.with.remove(name)),
+            Some(_) | None => {}
+        }
+        changed
+    }
+
+    /// It has rejected a variant of this name that demands this.
+    pub fn reject(&mut self, name: &Name, demands: &Constraints) {
+        self.rejected.insert(name.clone(), demands.clone());
+    }
+
+    /// What the variant of a name demands that it has rejected last.
+    #[must_use]
+    pub fn rejected(&self, name: &Name) -> Option<&Constraints> {
+        self.rejected.get(name)
+    }
+
+    /// What it has rejected of these names does not count any more.
+    pub fn settle<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+        if !self.rejected.is_empty() {
+            names.for_each(|name| drop(self.rejected.remove(name)));
+        }
+    }
+
+    /// What it sees of this state, where that was looked up.
+    #[must_use]
+    pub fn seen_of(&self, state: &State) -> Option<&Arc<State>> {
+        let chosen = self.chosen.as_ref().filter(|chosen| chosen.of.id() == state.id());
+        chosen.map(|chosen| &chosen.seen)
+    }
+
+    /// Looks up what it sees of what its wildcard covers.
+    pub fn look_at(&mut self, state: &Arc<State>, answers: &impl Answers) {
+        let own = self.of_wildcard().filter(|_| state.varies());
+        self.chosen = own.map(|own| answers.chosen(state, own, self.chosen.as_deref()));
+    }
+
+    /// Forgets what it sees: whatever is needed of that is looked up again.
+    pub fn lighten(&mut self) {
+        self.chosen = None;
+    }
+}
+
+/// Tells these parameters from others.
+#[must_use]
+pub fn fingerprint(own: &Parameters) -> Version {
+    let mut hasher = Hasher::new(0);
+    for (key, value) in own {
+        hasher.field(key.as_bytes());
+        hasher.field(value.as_bytes());
+    }
+    hasher.finish()
+}
+
+/// What stands between a name and what tells its variants apart: no name has a zero in it.
+const APART: char = '\0';
+
+/// Tells variants of one name apart: the name itself is that for everybody.
+#[must_use]
+pub fn key(name: &str, constraints: Option<&Constraints>) -> String {
+    constraints.map_or_else(
+        || name.to_owned(),
+        |constraints| format!("{name}{APART}{}", constraints.key()),
+    )
+}
+
+/// What all keys of variants of a name begin with that are not for everybody.
+#[must_use]
+pub fn prefix(name: &str) -> String {
+    format!("{name}{APART}")
+}
+
+/// The name of what has this key, and whether it is not for everybody.
+#[must_use]
+pub fn apart(key: &str) -> (&str, bool) {
+    key.split_once(APART).map_or((key, false), |(name, _)| (name, true))
 }
 
 impl Constraints {
@@ -67,6 +178,31 @@ impl Constraints {
     #[must_use]
     pub fn allow(&self, parameters: &Parameters) -> bool {
         allows(&self.rule, parameters)
+    }
+}
+
+impl fmt::Display for Constraints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{{}}}", words(&self.rule))
+    }
+}
+
+/// What is demanded, in words: `env=prod`, `env` for any value, and `and`, `or`, `not` between them.
+fn words(rule: &DynamicParameterConstraints) -> String {
+    let list = |list: &ConstraintList, word: &str, none: &str| match list.constraints.as_slice() {
+        [] => none.to_owned(),
+        [one] => words(one),
+        all => format!("({})", all.iter().map(words).collect::<Vec<_>>().join(word)),
+    };
+    match &rule.r#type {
+        None => "all".to_owned(),
+        Some(Type::Constraint(single)) => match &single.constraint_type {
+            Some(ConstraintType::Value(value)) => format!("{}={value}", single.key),
+            Some(ConstraintType::Exists(_)) | None => single.key.clone(),
+        },
+        Some(Type::OrConstraints(all)) => list(all, " or ", "none"),
+        Some(Type::AndConstraints(all)) => list(all, " and ", "all"),
+        Some(Type::NotConstraints(rule)) => format!("not {}", words(rule)),
     }
 }
 

@@ -162,6 +162,7 @@ impl Slot {
         let covered = self.wildcard.as_ref().and_then(|state| state.known(name));
         match (covered, self.named.known(name)) {
             (Some(Known::Present(_)), _) | (Some(_), Some(Known::Absent(Reason::TimedOut))) => covered,
+            (_, None) => self.named.not_for_you(name),
             (_, named) => named,
         }
     }
@@ -179,10 +180,16 @@ impl Slot {
         self.named.stale() || self.wildcard.as_ref().is_some_and(|state| state.stale())
     }
 
-    /// What is known of a name to a client that says this of itself (F-16).
+    /// What is known of a name to a client that says this of itself (F-16): a variant that it matches, else what everybody is told.
     #[must_use]
-    pub fn choose(&self, name: &Name, parameters: Option<&Parameters>) -> Option<&Known> {
-        self.named.choose(name, parameters, self.known(name))
+    pub fn choose(&self, name: &Name, own: Option<&Parameters>) -> Option<&Known> {
+        let variant = own.and_then(|own| self.halves().find_map(|state| state.variant(name, own)));
+        variant.or_else(|| self.known(name))
+    }
+
+    /// What the wildcard covers, and what was asked for by name.
+    pub fn halves(&self) -> impl Iterator<Item = &Arc<State>> {
+        self.wildcard.iter().chain([&self.named])
     }
 
     /// The resource of this name, if it exists.
@@ -194,7 +201,16 @@ impl Slot {
         }
     }
 
-    /// How long the resource of this canonical name still lives.
+    /// How long this resource still lives, whomever it is for.
+    #[must_use]
+    pub fn expiry_of(&self, resource: &Resource) -> Option<Expiry> {
+        if resource.constraints().is_some() {
+            return self.halves().find_map(|state| state.like(resource))?.1;
+        }
+        self.expiry(resource.name())
+    }
+
+    /// How long the resource of this canonical name still lives that is for everybody.
     #[must_use]
     pub fn expiry(&self, name: &Name) -> Option<Expiry> {
         match &self.wildcard {

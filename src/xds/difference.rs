@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use bytes::Bytes;
 use imbl::ordmap::DiffItem;
 
 use super::{Batch, Extra, Held, Item, Known, Name, Resource, Seen, State};
@@ -16,6 +17,8 @@ pub struct Difference {
     changed: Vec<Arc<Resource>>,
     beats: Vec<Arc<Resource>>,
     removed: Option<Arc<Extra>>,
+    /// C-23: what is held and goes that is not for everybody, by name: what it demands.
+    withdrawn: BTreeMap<Name, Bytes>,
     additions: OnceLock<Arc<Batch>>,
     removals: OnceLock<Arc<Batch>>,
     both: OnceLock<Arc<Batch>>,
@@ -58,11 +61,13 @@ impl Difference {
             }
         }
         let beats = beats(from, to);
+        let withdrawn = withdrawn(seen, to, &changed, &removed);
         let removed = (!removed.is_empty()).then(|| Arc::new(Extra::new(removed)));
         Self {
             changed,
             beats,
             removed,
+            withdrawn,
             ..Self::nothing()
         }
     }
@@ -74,6 +79,7 @@ impl Difference {
             changed: Vec::new(),
             beats: Vec::new(),
             removed: None,
+            withdrawn: BTreeMap::new(),
             additions: OnceLock::new(),
             removals: OnceLock::new(),
             both: OnceLock::new(),
@@ -108,7 +114,7 @@ impl Difference {
     #[must_use]
     pub fn additions(&self, chunk: usize) -> Arc<Batch> {
         self.additions
-            .get_or_init(|| Arc::new(Batch::new(self.items(), Vec::new(), chunk)))
+            .get_or_init(|| self.batch(self.items(), Vec::new(), chunk))
             .clone()
     }
 
@@ -116,7 +122,7 @@ impl Difference {
     #[must_use]
     pub fn removals(&self, chunk: usize) -> Arc<Batch> {
         self.removals
-            .get_or_init(|| Arc::new(Batch::new(Vec::new(), self.gone(), chunk)))
+            .get_or_init(|| self.batch(Vec::new(), self.gone(), chunk))
             .clone()
     }
 
@@ -124,7 +130,7 @@ impl Difference {
     #[must_use]
     pub fn both(&self, chunk: usize) -> Arc<Batch> {
         self.both
-            .get_or_init(|| Arc::new(Batch::new(self.items(), self.gone(), chunk)))
+            .get_or_init(|| self.batch(self.items(), self.gone(), chunk))
             .clone()
     }
 
@@ -133,6 +139,10 @@ impl Difference {
     pub fn weight(&self) -> usize {
         let bodies: usize = self.changed.iter().map(|resource| resource.weight()).sum();
         size_of::<Self>() + bodies + self.removed.as_ref().map_or(0, |extra| extra.weight())
+    }
+
+    fn batch(&self, items: Vec<Item>, removed: Vec<Name>, chunk: usize) -> Arc<Batch> {
+        Arc::new(Batch::new(items, removed, chunk).with_withdrawn(self.withdrawn.clone()))
     }
 
     fn items(&self) -> Vec<Item> {
@@ -148,6 +158,33 @@ impl Difference {
             .flat_map(|extra| extra.names().keys().cloned())
             .collect()
     }
+}
+
+/// What is held of these names and demands something of a client, by name, and is not what comes in its place.
+fn withdrawn(
+    seen: &Seen,
+    to: &State,
+    changed: &[Arc<Resource>],
+    removed: &BTreeMap<Name, Held>,
+) -> BTreeMap<Name, Bytes> {
+    let chosen = seen.state.as_ref().is_some_and(|state| state.is_chosen())
+        || seen.extra.as_ref().is_some_and(|extra| extra.is_chosen());
+    if !chosen && !to.varies() {
+        return BTreeMap::new();
+    }
+    let demands = |name: &Name, held: &Held| match held {
+        Held::Content(resource) => resource.constraints().cloned(),
+        Held::Version(version) => to.demands(name, *version).cloned(),
+        Held::Nothing | Held::Unknown => None,
+    };
+    let swapped = changed.iter().filter_map(|new| {
+        let old = demands(new.name(), &seen.held(new.name()))?;
+        (Some(&old) != new.constraints()).then(|| (new.name().clone(), old.encoded().clone()))
+    });
+    let gone = removed
+        .iter()
+        .filter_map(|(name, held)| Some((name.clone(), demands(name, held)?.encoded().clone())));
+    swapped.chain(gone).collect()
 }
 
 fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {

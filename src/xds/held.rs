@@ -61,6 +61,8 @@ pub struct Extra {
     id: u64,
     names: BTreeMap<Name, Held>,
     sum: Version,
+    /// Whether any of it is content that is not for everybody (TP2).
+    chosen: bool,
 }
 
 impl Extra {
@@ -71,10 +73,13 @@ impl Extra {
             .values()
             .filter_map(Held::whole)
             .fold(Version::EMPTY, |sum, held| sum.plus(held.version()));
+        let mut contents = names.values().filter_map(Held::content);
+        let chosen = contents.any(|content| content.constraints().is_some());
         Self {
             id: next_id(),
             names,
             sum,
+            chosen,
         }
     }
 
@@ -106,6 +111,12 @@ impl Extra {
     #[must_use]
     pub const fn sum(&self) -> Version {
         self.sum
+    }
+
+    /// Whether any of it is content that is not for everybody.
+    #[must_use]
+    pub const fn is_chosen(&self) -> bool {
+        self.chosen
     }
 
     /// About how many bytes the relay keeps for it, bodies apart.
@@ -164,7 +175,7 @@ impl Seen {
             }
         }
         if let Some(state) = self.state.as_ref().filter(|_| !updates.is_empty()) {
-            self.state = Some(Arc::new(state.with(&updates, None).0));
+            self.state = Some(Arc::new(state.told(&updates)));
         }
         self.extra = (!names.is_empty()).then(|| Arc::new(Extra::new(names)));
     }

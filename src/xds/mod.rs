@@ -22,7 +22,6 @@ pub mod server_features;
 pub mod sight;
 pub mod state;
 pub mod type_url;
-mod variants;
 pub mod version;
 pub mod xdstp;
 
@@ -41,6 +40,6 @@ pub use resource::{Resource, ResourceParts};
 pub use resource_error::{ResourceError, Trouble};
 pub use server_features::ServerFeatures;
 pub use sight::{Glimpse, Sight};
-pub use state::{Expiry, Known, Reason, State};
+pub use state::{Chosen, Expiry, Known, Reason, State};
 pub use type_url::{Kind, NameRule, Traits, TypeUrl, Types};
 pub use version::Version;

@@ -9,6 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
+use super::constraints::key;
 use super::version::Hasher;
 use super::{Constraints, Name, TypeUrl, Version};
 use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
@@ -166,6 +167,15 @@ impl Resource {
     #[must_use]
     pub fn constraints(&self) -> Option<&Constraints> {
         self.constraints.as_deref()
+    }
+
+    /// What tells it from all others of its type: its name, or that and for whom it is meant.
+    #[must_use]
+    pub fn key(&self) -> Name {
+        match self.constraints() {
+            None => self.name.clone(),
+            some => Name::from(key(self.name.as_str(), some)),
+        }
     }
 
     /// When the last byte of the message that brought this content was read.

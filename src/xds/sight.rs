@@ -5,7 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Audience, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, Slot, State, TypeUrl};
+use super::{
+    Audience, Constraints, Cut, Expiry, Known, Name, Parameters, Reason, Resource, ResourceError, Slot, State, TypeUrl,
+    Version,
+};
 
 /// One cut for the names of old style, and one for each authority that the session asks of. No name has two.
 #[derive(Clone, Debug, Default)]
@@ -87,10 +90,11 @@ impl<'a> Glimpse<'a> {
         Self { audience, ..self }
     }
 
-    /// What the wildcard covers, if anybody wants it. It is about names of old style.
+    /// What the wildcard covers for this client, if anybody wants it. It is about names of old style.
     #[must_use]
     pub fn wildcard(self) -> Option<&'a Arc<State>> {
-        self.plain?.wildcard.as_ref()
+        let state = self.plain?.wildcard.as_ref()?;
+        Some(self.audience.and_then(|own| own.seen_of(state)).unwrap_or(state))
     }
 
     /// What is known of a name. F-03: one that names nothing does not exist, whoever is asked.
@@ -107,12 +111,17 @@ impl<'a> Glimpse<'a> {
         }
     }
 
-    /// Whether the client matches several variants of a name (F-16).
+    /// Whether a client that says this of itself matches several variants of a name (F-16).
     #[must_use]
-    pub fn ambiguous(self, name: &Name) -> bool {
-        let own = self.audience.and_then(|own| own.parameters(name));
-        let named = self.slot(name).map(|slot| &slot.named);
-        own.zip(named).is_some_and(|(own, named)| named.ambiguous(name, own))
+    pub fn ambiguous(self, name: &Name, own: &Parameters) -> bool {
+        let slot = self.slot(name);
+        slot.is_some_and(|slot| slot.halves().any(|state| state.ambiguous(name, own)))
+    }
+
+    /// What the variant of a name with this version demands.
+    #[must_use]
+    pub fn demands(self, name: &Name, version: Version) -> Option<&'a Constraints> {
+        self.slot(name)?.halves().find_map(|state| state.demands(name, version))
     }
 
     /// The resource of this name, if it exists.
@@ -130,10 +139,15 @@ impl<'a> Glimpse<'a> {
         self.slot(name)?.named.resource(name)
     }
 
-    /// The members of a collection that are known (C-22).
+    /// The members of a collection that are known, each by what is for everybody where there is such a thing (C-22).
     pub fn members(self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
         let named = self.slot(collection).map(|slot| &slot.named);
-        named.into_iter().flat_map(move |state| state.members(collection))
+        let own = self.audience.and_then(|own| own.parameters(collection));
+        let others = own
+            .zip(named)
+            .map(|(own, state)| state.varying_members(collection, own));
+        let plain = named.into_iter().flat_map(move |state| state.members(collection));
+        plain.chain(others.into_iter().flatten())
     }
 
     /// What a client is told that is wrong with a name (E-09).
@@ -142,10 +156,10 @@ impl<'a> Glimpse<'a> {
         self.slot(name)?.named.error(name).filter(|error| error.is_told())
     }
 
-    /// How long the resource of this canonical name still lives.
+    /// How long this resource still lives.
     #[must_use]
-    pub fn expiry(self, name: &Name) -> Option<Expiry> {
-        self.slot(name)?.expiry(name)
+    pub fn expiry(self, resource: &Resource) -> Option<Expiry> {
+        self.slot(resource.name())?.expiry_of(resource)
     }
 
     /// Whether the server that counts for this name has answered for the type on its present stream.

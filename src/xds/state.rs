@@ -2,6 +2,9 @@
 //!
 //! Owns the three-valued map and its structural sharing. Refuses to know who wants what.
 
+mod chosen;
+mod variants;
+
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -9,9 +12,11 @@ use std::time::Instant;
 
 use imbl::{OrdMap, OrdSet};
 
+pub use chosen::Chosen;
+use variants::Variants;
+
 use super::held::next_id;
-use super::variants::Variants;
-use super::{Name, Parameters, Resource, ResourceError, TypeUrl, Update, Version};
+use super::{Name, Resource, ResourceError, TypeUrl, Update, Version};
 
 /// What is known of a name; a name that is in no map is Unknown. Never two-valued (K-15).
 #[derive(Clone, Debug)]
@@ -64,7 +69,10 @@ pub struct State {
     /// Collections of which every member is known (C-22).
     whole: OrdSet<Name>,
     errors: OrdMap<Name, Arc<ResourceError>>,
+    /// What is not for everybody (TP2).
     variants: Variants,
+    /// How many entries are variants that are not for everybody: none, but in what a client sees that some are for.
+    chosen: usize,
     complete: bool,
     stale: bool,
     present: usize,
@@ -85,6 +93,7 @@ impl State {
             whole: OrdSet::new(),
             errors: OrdMap::new(),
             variants: Variants::default(),
+            chosen: 0,
             complete: false,
             stale: false,
             present: 0,
@@ -130,16 +139,16 @@ impl State {
         Self { stale, ..self.clone() }
     }
 
-    /// How many resources exist.
+    /// How many resources exist, variants of a name one by one.
     #[must_use]
     pub const fn present(&self) -> usize {
-        self.present
+        self.present + self.variants.count()
     }
 
     /// How many bytes the relay keeps for them.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.variants.bytes()
     }
 
     /// The version of the set of all resources that exist.
@@ -160,7 +169,7 @@ impl State {
         &self.expiries
     }
 
-    /// All resources that exist, by name.
+    /// All resources that exist and are for everybody, by name.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.entries.values().filter_map(|known| match known {
             Known::Present(resource) => Some(resource),
@@ -192,23 +201,6 @@ impl State {
             None => self.whole.contains(name) && self.members(name).next().is_none(),
         };
         absent.then_some(&Known::Absent(Reason::Said))
-    }
-
-    /// What is known of a name to a client that says this of itself (F-16), where `plain` is what everybody is told.
-    #[must_use]
-    pub fn choose<'a>(
-        &'a self,
-        name: &Name,
-        parameters: Option<&Parameters>,
-        plain: Option<&'a Known>,
-    ) -> Option<&'a Known> {
-        self.variants.choose(name, parameters, plain)
-    }
-
-    /// Whether a client that says this of itself matches several variants of a name (F-16).
-    #[must_use]
-    pub fn ambiguous(&self, name: &Name, parameters: &Parameters) -> bool {
-        self.variants.ambiguous(name, parameters)
     }
 
     /// What is wrong with a name (E-09).
@@ -259,7 +251,7 @@ impl State {
         }
     }
 
-    /// The same knowledge, with other copies of the resources.
+    /// The same knowledge of what is for everybody, with other copies of the resources.
     #[must_use]
     pub fn mapped(&self, mut copy: impl FnMut(&Arc<Resource>) -> Arc<Resource>) -> Self {
         let mut bytes = 0;
@@ -276,6 +268,7 @@ impl State {
         });
         Self {
             entries: entries.collect(),
+            variants: Variants::default(),
             bytes,
             id: next_id(),
             ..self.clone()
@@ -296,12 +289,13 @@ impl State {
                 next.note_error(update.name(), None, &mut changed);
             }
             match update {
-                Update::Put(resource, _) if resource.constraints().is_some() => {
-                    changed.extend(next.variants.put(resource).then(|| resource.name().clone()));
+                Update::Put(resource, expiry) if resource.constraints().is_some() => {
+                    changed.extend(next.variants.put(resource, *expiry).then(|| resource.name().clone()));
                 }
-                Update::Withdraw(resource) => {
+                Update::Withdraw(resource) if resource.constraints().is_some() => {
                     changed.extend(next.variants.withdraw(resource).then(|| resource.name().clone()));
                 }
+                Update::Withdraw(resource) => next.replace(resource.name(), None, &mut changed),
                 Update::Put(resource, expiry) => next.put(resource, *expiry, &mut changed),
                 Update::Absent(name, reason) => next.replace(name, Some(Known::Absent(*reason)), &mut changed),
                 Update::Forget(name) => {
@@ -371,6 +365,7 @@ impl State {
             self.present -= 1;
             self.bytes -= old.weight();
             self.sum = self.sum.minus(old.version());
+            self.chosen -= usize::from(old.constraints().is_some());
             for alias in old.aliases() {
                 changed.push(alias.clone());
                 if self.aliases.get(alias) == Some(name) {
@@ -383,6 +378,7 @@ impl State {
             self.present += 1;
             self.bytes += new.weight();
             self.sum = self.sum.plus(new.version());
+            self.chosen += usize::from(new.constraints().is_some());
             for alias in new.aliases() {
                 changed.push(alias.clone());
                 self.aliases.insert(alias.clone(), name.clone());

@@ -17,7 +17,7 @@ fn stock(type_url: &str, targets: &[&str], resources: &[&str], removed: &[&str])
 
 impl Upstream {
     /// Something is wanted that an earlier run knew.
-    fn restore(&mut self, type_url: &str, target: &str, stock: &Cut) {
+    pub(crate) fn restore(&mut self, type_url: &str, target: &str, stock: &Cut) {
         self.want(type_url, target);
         let type_url = TypeUrl::new(type_url);
         let target = match target {

@@ -4,9 +4,9 @@ use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryResponse, DynamicParameterConstraints, Resource, ResourceName,
     dynamic_parameter_constraints::{SingleConstraint, Type, single_constraint::ConstraintType},
 };
-use distributary::xds::{Dialect, Known, Name, Parameters, TypeUrl};
+use distributary::xds::{Dialect, Known, Name, Parameters, State, TypeUrl};
 
-use crate::{EDS, Upstream, delta, refusal, resource, seconds, sotw, wrapped};
+use crate::{CDS, EDS, Upstream, delta, refusal, resource, seconds, sotw, wrapped};
 
 fn only(env: &str) -> Option<DynamicParameterConstraints> {
     let single = SingleConstraint {
@@ -27,14 +27,60 @@ fn full_name(name: &str, env: &str) -> ResourceName {
 
 /// The variant of `a` for an environment; for everybody without one.
 fn variant(env: &str, content: &str) -> Resource {
-    let plain = resource(EDS, "a", content);
+    called(EDS, "a", env, content)
+}
+
+fn called(type_url: &str, name: &str, env: &str, content: &str) -> Resource {
+    let plain = resource(type_url, name, content);
     if env.is_empty() {
         return plain;
     }
     Resource {
         name: String::new(),
-        resource_name: Some(full_name("a", env)),
+        resource_name: Some(full_name(name, env)),
         ..plain
+    }
+}
+
+/// `a=1`, and `a[prod]=1` for some.
+fn all(type_url: &str, texts: &[&str]) -> Vec<Resource> {
+    let one = |text: &&str| {
+        let (name, content) = text.rsplit_once('=').unwrap();
+        let (name, env) = name.split_once('[').unwrap_or((name, ""));
+        called(type_url, name, env.trim_end_matches(']'), content)
+    };
+    texts.iter().map(one).collect()
+}
+
+fn says(type_url: &str, nonce: &str, texts: &[&str]) -> DeltaDiscoveryResponse {
+    DeltaDiscoveryResponse {
+        resources: all(type_url, texts),
+        ..delta(type_url, nonce, &[], &[])
+    }
+}
+
+fn state(state: &State) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let content = |body: &[u8]| String::from_utf8_lossy(body).split('=').next_back().unwrap().to_owned();
+    for (name, known) in state.entries() {
+        words.push(match known {
+            Known::Present(found) => format!("{name}={}", content(&found.body())),
+            Known::Absent(reason) => format!("{name}:{reason:?}"),
+        });
+    }
+    for (found, _) in state.variants() {
+        let demands = found.constraints().unwrap();
+        words.push(format!("{}{demands}={}", found.name(), content(&found.body())));
+    }
+    words.sort();
+    words.join(" ")
+}
+
+impl Upstream {
+    /// All that is known of a type: `a=1 a{env=prod}=2 b:Said`.
+    fn everything(&self, type_url: &str) -> String {
+        let slot = self.cut.slot(&TypeUrl::new(type_url)).unwrap();
+        state(slot.wildcard.as_ref().unwrap_or(&slot.named))
     }
 }
 
@@ -133,4 +179,163 @@ fn a_dead_variant() {
     upstream.hears(response("n2", vec![dead]));
     assert_eq!(chosen(&upstream, None), "all");
     assert_eq!(chosen(&upstream, Some("prod")), "all");
+}
+
+const MEMBERS: &str = "xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/d/*?k=v";
+
+fn member(id: &str) -> String {
+    MEMBERS.replace('*', id)
+}
+
+/// The ways to ask for `a` and `b`, and what they are called then.
+fn asked(type_url: &str) -> [(&'static str, Vec<String>, [String; 2]); 3] {
+    let plain = ["a", "b"].map(str::to_owned);
+    assert_eq!(type_url, EDS);
+    [
+        ("wildcard", vec!["*".to_owned()], plain.clone()),
+        ("names", plain.to_vec(), plain),
+        ("collection", vec![MEMBERS.to_owned()], ["a", "b"].map(member)),
+    ]
+}
+
+/// C-22, C-23, E-06: a wildcard and a collection bring all variants of each name, as a name does; each goes by itself, and what is for
+/// everybody goes without the others.
+#[test]
+fn whatever_asks_for_them() {
+    for (how, targets, [a, b]) in asked(EDS) {
+        let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+        let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &targets);
+        let called = |text: &str| text.replace('A', &a).replace('B', &b);
+        let texts = ["A=1", "A[prod]=2", "A[test]=3", "B[prod]=4", "other[prod]=5"].map(called);
+        let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        if how == "wildcard" {
+            texts.pop();
+        }
+        upstream.hears(says(EDS, "1", &texts));
+        assert_eq!(refusal(&mut upstream), "", "{how}");
+        let first = called("A=1 A{env=prod}=2 A{env=test}=3 B{env=prod}=4");
+        assert_eq!(upstream.everything(EDS), first, "{how}");
+
+        let mut gone = says(EDS, "2", &[]);
+        gone.removed_resources = vec![a.clone()];
+        gone.removed_resource_names = vec![full_name(&a, "test")];
+        upstream.hears(gone);
+        let said = if how == "names" { "a:Said " } else { "" };
+        let left = called("A{env=prod}=2 B{env=prod}=4");
+        assert_eq!(upstream.everything(EDS), format!("{said}{left}"), "{how}");
+
+        let mut gone = says(EDS, "3", &[]);
+        gone.removed_resource_names = [&a, &b].map(|name| full_name(name, "prod")).to_vec();
+        upstream.hears(gone);
+        let said = if how == "names" { "a:Said b:Said" } else { "" };
+        assert_eq!(upstream.everything(EDS), said, "{how}");
+    }
+}
+
+/// E-04, C-23: no version can name one of several variants, so names that have some are not declared; of those the server says all
+/// anew, and what it does not say goes.
+#[test]
+fn a_new_stream() {
+    for (how, targets, [a, b]) in asked(EDS) {
+        let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+        let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &targets);
+        let called = |text: &str| text.replace('A', &a).replace('B', &b);
+        let texts = ["A=1", "A[prod]=2", "A[test]=3", "B=4"].map(called);
+        let texts = texts.each_ref().map(String::as_str);
+        upstream.hears(says(EDS, "1", &texts));
+        upstream.sent();
+        upstream.pass(std::time::Duration::from_secs(1));
+        upstream.disconnect();
+        upstream.connect();
+        let request = upstream.sent().join(" ");
+        assert!(request.contains(&format!("{b}@4")), "{how}: {request}");
+        assert!(
+            !request.contains(&format!("{a}@")) && !request.contains('\0'),
+            "{how}: {request}"
+        );
+        let before = called("A=1 A{env=prod}=2 A{env=test}=3 B=4");
+        assert_eq!(upstream.everything(EDS), before, "{how}: G-19");
+
+        let again = ["A=1", "A[test]=5"].map(called);
+        upstream.hears(says(EDS, "2", &again.each_ref().map(String::as_str)));
+        upstream.sent();
+        upstream.pass(std::time::Duration::from_secs(20));
+        assert_eq!(upstream.everything(EDS), called("A=1 A{env=test}=5 B=4"), "{how}");
+    }
+}
+
+/// E-08, K-16: a name of which a new stream says nothing in time: what there was of it goes as anything that nobody answers for.
+#[test]
+fn a_server_that_does_not_say_them_again() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.hears(says(EDS, "1", &["a[prod]=1"]));
+    upstream.sent();
+    upstream.disconnect();
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["eds +a"]);
+    assert_eq!(upstream.everything(EDS), "a{env=prod}=1");
+    upstream.pass(std::time::Duration::from_secs(15));
+    assert_eq!(upstream.everything(EDS), "a:TimedOut");
+}
+
+/// C-23: SotW cannot take a variant away, so a response that says anything of a name says all of it; a full state says all of all.
+#[test]
+fn in_sotw_a_name_is_said_as_a_whole() {
+    let says = |type_url: &str, nonce: &str, texts: &[&str]| {
+        let mut response = sotw(type_url, nonce, nonce, &[]);
+        response.resources = all(type_url, texts).iter().map(wrapped).collect();
+        response
+    };
+    let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a", "b"]);
+    upstream.hears_sotw(says(EDS, "1", &["a=1", "a[prod]=2", "b[prod]=3", "b[test]=4"]));
+    upstream.hears_sotw(says(EDS, "2", &["b[test]=5"]));
+    assert_eq!(upstream.everything(EDS), "a=1 a{env=prod}=2 b{env=test}=5");
+    upstream.hears_sotw(says(EDS, "3", &["a[prod]=2"]));
+    assert_eq!(upstream.everything(EDS), "a:Said a{env=prod}=2 b{env=test}=5");
+
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
+    upstream.hears_sotw(says(CDS, "1", &["a=1", "a[prod]=2", "b[prod]=3"]));
+    assert_eq!(upstream.everything(CDS), "a=1 a{env=prod}=2 b{env=prod}=3");
+    upstream.hears_sotw(says(CDS, "2", &["a[prod]=2"]));
+    assert_eq!(upstream.everything(CDS), "a{env=prod}=2");
+}
+
+/// K-16: what an earlier run knew of variants is served, not told to the server, and gone when the server does not say it.
+#[test]
+fn restored() {
+    for (how, targets, [a, b]) in asked(EDS) {
+        for connected in [false, true] {
+            let texts: Vec<&str> = targets.iter().map(String::as_str).collect();
+            let mut earlier = Upstream::streaming(Dialect::Delta, EDS, &texts);
+            let called = |text: &str| text.replace('A', &a).replace('B', &b);
+            let known = ["A=1", "A[prod]=2", "A[test]=3", "B[prod]=4"].map(called);
+            earlier.hears(says(EDS, "1", &known.each_ref().map(String::as_str)));
+            earlier.sent();
+            earlier.pass(std::time::Duration::from_secs(1));
+
+            let mut upstream = Upstream::new(Dialect::Delta);
+            if connected {
+                upstream.connect();
+            }
+            for text in &targets {
+                upstream.restore(EDS, text, &earlier.cut);
+            }
+            // Of what is for everybody nobody has said that it does not exist.
+            let silent = if how == "names" { "b:TimedOut " } else { "" };
+            let before = called(&format!("A=1 A{{env=prod}}=2 A{{env=test}}=3 {silent}B{{env=prod}}=4"));
+            assert_eq!(upstream.everything(EDS), before, "{how} {connected}");
+            if !connected {
+                upstream.connect();
+            }
+            let request = upstream.sent().join(" ");
+            assert!(!request.contains('@'), "{how} {connected}: {request}");
+            let now = ["A[prod]=2", "B=5"].map(called);
+            upstream.hears(says(EDS, "1", &now.each_ref().map(String::as_str)));
+            upstream.sent();
+            upstream.pass(std::time::Duration::from_secs(20));
+            let said = if how == "names" { "a:Said " } else { "" };
+            let left = called("A{env=prod}=2 B=5");
+            assert_eq!(upstream.everything(EDS), format!("{said}{left}"), "{how} {connected}");
+        }
+    }
 }

@@ -4,8 +4,14 @@ use std::io::{BufRead as _, BufReader};
 use std::sync::mpsc::sync_channel;
 
 use distributary::json::{Bounds, Schemas, Tree, Unknown};
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
+use distributary::proto::envoy::service::discovery::v3::{
+    DeltaDiscoveryResponse, DiscoveryResponse, DynamicParameterConstraints, Resource,
+    dynamic_parameter_constraints::{SingleConstraint, Type as Constraint, single_constraint::ConstraintType},
+};
 use distributary::proto::google::protobuf::Any;
+use distributary::snapshot::{Identity, write};
+use distributary::upstream::{Dictionary, Format, Sheet};
+use distributary::xds::{Changes, Constraints, Cut, Name, Resource as Content, ResourceParts, TypeUrl, Types, Update};
 use tonic::Code;
 
 use crate::plane::{Plane, soon};
@@ -205,48 +211,79 @@ fn nobody_is_there() {
     }
 }
 
-/// What a relay wrote to disk is read as a server's word is.
-#[test]
-fn what_is_on_disk() {
-    use distributary::snapshot::{Identity, write};
-    use distributary::xds::{Changes, Cut, Name, Resource as Content, ResourceParts, TypeUrl, Update};
-
+/// A snapshot with a cluster, and a variant of it that is not for everybody.
+fn stock(file: &str) -> std::path::PathBuf {
     let type_url = TypeUrl::new(CDS);
     let any = cluster("a");
-    let parts = ResourceParts {
-        constraints: None,
-        type_url: &type_url,
-        name: Name::from("a"),
-        aliases: Vec::new(),
-        passed_on: &[],
-        body: &any.value,
-        endpoints: None,
-        received: now(),
+    let single = SingleConstraint {
+        key: "env".to_owned(),
+        constraint_type: Some(ConstraintType::Value("prod".to_owned())),
     };
-    let put = Update::Put(std::sync::Arc::new(Content::new(parts, 0)), None);
+    let prod = DynamicParameterConstraints {
+        r#type: Some(Constraint::Constraint(single)),
+    };
+    let put = |constraints| {
+        let parts = ResourceParts {
+            constraints,
+            type_url: &type_url,
+            name: Name::from("a"),
+            aliases: Vec::new(),
+            passed_on: &[],
+            body: &any.value,
+            endpoints: None,
+            received: now(),
+        };
+        Update::Put(std::sync::Arc::new(Content::new(parts, 0)), None)
+    };
     let changes = Changes {
         type_url: type_url.clone(),
         wildcard: true,
-        updates: vec![put],
+        updates: vec![put(Constraints::new(prod)), put(None)],
         complete: Some(true),
         answered: Some(true),
     };
     let (cut, _) = Cut::default().with(&changes);
-    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("get.snapshot");
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(file);
     let of = Identity {
         server: "cp".to_owned(),
         class: String::new(),
     };
     write(&path, &of, &cut, false).unwrap();
+    path
+}
+
+/// What a relay wrote to disk is read as a server's word is.
+#[test]
+fn what_is_on_disk() {
+    let path = stock("get.snapshot");
     let file = path.to_str().unwrap();
     let all = output(&["get", "cds", "--snapshot", file, "-o", "name"]);
-    assert_eq!(all, (Some(0), "a\n".to_owned(), String::new()));
+    assert_eq!(all, (Some(0), "a\na {env=prod}\n".to_owned(), String::new()));
     let (code, out, error) = output(&["get", "eds", "--snapshot", file, "-o", "name"]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(error.contains("does not hold all eds resources"), "{error}");
     let (code, _, error) = output(&["get", "cds", "--snapshot", "/nowhere"]);
     assert_eq!(code, Some(1));
     assert!(error.contains("/nowhere: cannot be read"), "{error}");
+}
+
+/// C-23: whom a resource is for is printed around it, so that it is good as a file.
+#[test]
+fn whom_it_is_for() {
+    let path = stock("get-variants.snapshot");
+    let (code, out, error) = output(&["get", "cds", "a", "--snapshot", path.to_str().unwrap(), "-o", "yaml"]);
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let dictionary = Dictionary {
+        schemas: Schemas::standard(),
+        unknown: Unknown::Deny,
+        types: Types::default(),
+    };
+    let sheet = Sheet::parse(out.as_bytes(), Format::Yaml, &dictionary, now()).unwrap();
+    let whom = sheet.resources.iter().map(|one| one.resource.constraints());
+    let whom: Vec<String> = whom
+        .map(|demands| demands.map(ToString::to_string).unwrap_or_default())
+        .collect();
+    assert_eq!(whom, ["", "{env=prod}"], "{out}");
 }
 
 #[expect(clippy::disallowed_methods, reason = "any instant will do")]

@@ -6,15 +6,15 @@ use distributary::xds::{Changes, Cut, Known, Reason, Target, Want};
 use super::*;
 
 /// A view without a cache: what is wanted, and what it was told.
-struct Told {
+pub(crate) struct Told {
     asked: Asked,
     shelf: Shelf,
     folder: Folder,
-    cut: Cut,
+    pub(crate) cut: Cut,
 }
 
 impl Told {
-    fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let folder = Folder::new();
         let mut shelf = shelf(&folder.write("x.yaml", text));
         look(&mut shelf);
@@ -41,7 +41,7 @@ impl Told {
         self.shelf.content().clone()
     }
 
-    fn want(&mut self, type_url: &TypeUrl, target: &str, wanted: bool) -> usize {
+    pub(crate) fn want(&mut self, type_url: &TypeUrl, target: &str, wanted: bool) -> usize {
         let target = if target == "*" {
             Target::Wildcard
         } else {
@@ -57,7 +57,7 @@ impl Told {
     }
 
     /// The file says something else. How many names changed in the view.
-    fn write(&mut self, text: &str) -> usize {
+    pub(crate) fn write(&mut self, text: &str) -> usize {
         self.folder.place("x.yaml", text);
         look(&mut self.shelf);
         let changes = self.asked.handle_content(&self.content(), &self.cut);

@@ -14,6 +14,7 @@ mod lives;
 mod random;
 mod sheets;
 mod shelves;
+mod variants;
 mod watching;
 
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::{Classes, Library, Routes, Scopes};
 use distributary::protocol::{Settings, Timers};
-use distributary::xds::{Answers, Batch, Difference, Extra, Name, Seen, State, Unshared};
+use distributary::xds::{Answers, Batch, Chosen, Difference, Extra, Name, Parameters, Seen, State, Unshared};
 
 use super::body::Type;
 use super::classes::{self, Profile};
@@ -146,6 +146,13 @@ impl Answers for Store {
         match self {
             Self::Unshared(answers) => answers.full(state, extra),
             Self::Library(answers) => answers.full(state, extra),
+        }
+    }
+
+    fn chosen(&self, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen> {
+        match self {
+            Self::Unshared(answers) => answers.chosen(state, own, before),
+            Self::Library(answers) => answers.chosen(state, own, before),
         }
     }
 

@@ -8,10 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
+use distributary::proto::envoy::service::discovery::v3::{
+    DynamicParameterConstraints, Resource as Wrapper,
+    dynamic_parameter_constraints::{SingleConstraint, Type as Rule, single_constraint::ConstraintType},
+    resource::CacheControl,
+};
 use distributary::snapshot::{Folder, Identity, SnapshotError, read, write};
 use distributary::xds::{
-    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceParts, State, TypeUrl, Types, Update,
+    Changes, Constraints, Cut, Expiry, Known, Name, Reason, Resource, ResourceParts, State, TypeUrl, Types, Update,
 };
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_128;
@@ -41,8 +45,28 @@ fn dir(name: &str) -> PathBuf {
 }
 
 fn put(type_url: &str, name: &str, aliases: &[&str], passed_on: &[u8], body: &[u8], ttl: bool) -> Update {
+    put_for("", type_url, name, aliases, passed_on, body, ttl)
+}
+
+/// The same for those alone that say that their `env` is this one.
+fn put_for(
+    env: &str,
+    type_url: &str,
+    name: &str,
+    aliases: &[&str],
+    passed_on: &[u8],
+    body: &[u8],
+    ttl: bool,
+) -> Update {
+    let single = SingleConstraint {
+        key: "env".to_owned(),
+        constraint_type: Some(ConstraintType::Value(env.to_owned())),
+    };
+    let rule = DynamicParameterConstraints {
+        r#type: Some(Rule::Constraint(single)),
+    };
     let parts = ResourceParts {
-        constraints: None,
+        constraints: Constraints::new(rule).filter(|_| !env.is_empty()),
         type_url: &TypeUrl::new(type_url),
         name: name.into(),
         aliases: aliases.iter().map(|alias| Name::from(*alias)).collect(),
@@ -86,6 +110,8 @@ fn cut() -> Cut {
         vec![
             put(CDS, "a", &["x", "y"], &metadata(), b"body", false),
             put(CDS, "b", &[], &[], b"", false),
+            put_for("prod", CDS, "b", &[], &metadata(), b"for prod", false),
+            put_for("test", CDS, "c", &[], &[], b"for test", false),
         ],
     );
     with(
@@ -94,6 +120,7 @@ fn cut() -> Cut {
         None,
         vec![
             put(EDS, "e", &[], &[], b"endpoints", false),
+            put_for("prod", EDS, "e", &[], &[], b"for prod", false),
             Update::Absent("said".into(), Reason::Said),
             Update::Absent("silent".into(), Reason::TimedOut),
         ],
@@ -114,7 +141,15 @@ fn line(state: &State) -> String {
         }
         Known::Absent(reason) => format!("{name}:{reason:?}"),
     };
-    let known: Vec<String> = state.entries().iter().map(one).collect();
+    let known = state.entries().iter().map(one);
+    let variant = |(variant, _): (&Arc<Resource>, _)| {
+        let demands = variant.constraints().unwrap();
+        let body = variant.body();
+        let passed_on = variant.passed_on();
+        let body = String::from_utf8_lossy(&body);
+        format!("{}{demands}={body}@{}+{passed_on:?}", variant.name(), variant.version())
+    };
+    let known: Vec<String> = known.chain(state.variants().map(variant)).collect();
     format!("{} {}", known.join(" "), state.complete())
 }
 
@@ -133,7 +168,7 @@ fn reread(path: &Path, cut: &Cut, secrets: bool) -> Cut {
     found.cut
 }
 
-/// K-09: the same names, aliases, content and so versions come out; what nobody answered for in time does not.
+/// K-09, C-23: the same names, aliases, constraints, content and so versions come out; what nobody answered for in time does not.
 #[test]
 fn what_goes_in_comes_out() {
     let path = dir("whole").join("one.snapshot");
@@ -156,11 +191,16 @@ fn what_must_not_outlive_the_relay_is_left_out() {
     for (name, update) in [
         ("ttl", put(CDS, "c", &[], &[], b"1", true)),
         ("do_not_cache", put(CDS, "c", &[], &forbidden, b"1", false)),
+        ("ttl of a variant", put_for("prod", CDS, "c", &[], &[], b"1", true)),
+        (
+            "do_not_cache of a variant",
+            put_for("prod", CDS, "c", &[], &forbidden, b"1", false),
+        ),
     ] {
         let found = reread(&path, &with(&cut(), CDS, Some(true), vec![update]), false);
         let slot = found.slot(&TypeUrl::new(CDS)).unwrap();
         let state = slot.wildcard.as_ref().unwrap();
-        assert_eq!((state.present(), state.complete()), (2, false), "{name}");
+        assert_eq!((state.present(), state.complete()), (4, false), "{name}");
     }
     let secret = with(
         &Cut::default(),
@@ -254,11 +294,11 @@ fn a_refusal_says_what_to_do() {
         "byte 0: this is no snapshot of a relay; delete it: the next one replaces it"
     );
     assert_eq!(
-        words(b"xdssnap\n\x00\0\0\0 and so on"),
-        "byte 8: its format is 0, and only 1 is read; delete it: the next one replaces it"
+        words(b"xdssnap\n\x01\0\0\0 and so on"),
+        "byte 8: its format is 1, and only 2 is read; delete it: the next one replaces it"
     );
     assert!(
-        words(b"xdssnap\n\x01\0\0\0 and so on, and on").contains("the checksum is wrong"),
+        words(b"xdssnap\n\x02\0\0\0 and so on, and on").contains("the checksum is wrong"),
         "torn"
     );
     let error = read(&dir, &Types::default(), now()).unwrap_err().to_string();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use distributary::protocol::{Answer, Poll, Settings};
-use distributary::xds::{Cut, Resource, Sight, Target, TypeUrl};
+use distributary::xds::{Cut, Resource, Sight, Target, TypeUrl, Unshared};
 use prost::Message as _;
 
 use crate::text::{duration, expected, listed, said, type_url};
@@ -92,7 +92,7 @@ impl Poller {
                 time => hold = duration(time),
             }
         }
-        let shared = distributary::xds::Unshared { chunk: 1 << 20 };
+        let shared = Unshared { chunk: 1 << 20 };
         match Poll::new(settings.clone(), type_url.clone(), asked, &shared, now) {
             Ok(poll) => self.poll = Some((poll, now + hold)),
             Err(end) => self.hear(type_url, format!("refused {:?}", end.code), None),
@@ -124,8 +124,9 @@ impl Poller {
 
     /// H-04: it is answered when there is something else than it has, and at the end of its time.
     pub(crate) fn look(&mut self, cut: &Cut, now: Instant) {
-        let Some((poll, until)) = &self.poll else { return };
+        let Some((poll, until)) = &mut self.poll else { return };
         let sight = Sight::from(Arc::new(cut.clone()));
+        poll.look(&sight, &Unshared { chunk: usize::MAX });
         let last = *until <= now;
         let (told, version) = match poll.answer(&sight, last) {
             Answer::News(found) => {

@@ -67,6 +67,7 @@ impl<'a> Poll<'a> {
         tokio::pin!(draining);
         loop {
             let sight = self.place.sight(&self.shared.scopes);
+            self.poll.look(&sight, &*self.shared.library);
             if let Answer::News(found) = self.poll.answer(&sight, false) {
                 return self.told(&found);
             }
@@ -83,8 +84,9 @@ impl<'a> Poll<'a> {
     }
 
     /// The time is over.
-    fn last(&self) -> Result<Polled, Refusal> {
+    fn last(&mut self) -> Result<Polled, Refusal> {
         let sight = self.place.sight(&self.shared.scopes);
+        self.poll.look(&sight, &*self.shared.library);
         match self.poll.answer(&sight, true) {
             Answer::News(found) => self.told(&found),
             Answer::Nothing => Ok(Polled::Nothing),

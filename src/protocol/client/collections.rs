@@ -45,11 +45,19 @@ impl Collections {
         self.all.get(name).is_some_and(Settle::complete)
     }
 
-    /// A stream begins. `held` gives what is held of each.
-    pub(super) fn connected(&mut self, held: impl Fn(&Name) -> Vec<Name>) {
+    /// A stream begins. `held` gives what is held of each, and whether the server can be told of it.
+    pub(super) fn connected(&mut self, held: impl Fn(&Name) -> Vec<(Name, bool)>) {
         for (name, settle) in &mut self.all {
-            let declared = settle.complete();
-            settle.connected(held(name).into_iter().map(|name| (name, declared)).collect());
+            let complete = settle.complete();
+            let held = held(name).into_iter();
+            settle.connected(held.map(|(name, declared)| (name, complete && declared)).collect());
+        }
+    }
+
+    /// These members are held since an earlier run of the relay.
+    pub(super) fn restored(&mut self, collection: &Name, members: impl Iterator<Item = Name>) {
+        if let Some(settle) = self.all.get_mut(collection) {
+            settle.restored(members);
         }
     }
 

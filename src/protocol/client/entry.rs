@@ -11,6 +11,7 @@ use prost::Message as _;
 use super::wire::{next_field, string_field};
 use crate::proto::envoy::service::discovery::v3::Resource;
 use crate::proto::google::protobuf::Any;
+use crate::xds::constraints::{apart, key};
 use crate::xds::resource::{WRAPPER_URL, put_field};
 use crate::xds::xdstp::{self, SCHEME};
 use crate::xds::{Constraints, Name, NameRule, TypeUrl};
@@ -34,14 +35,11 @@ pub(super) struct Fault {
     pub(super) what: String,
 }
 
-/// What stands between a name and what tells its variants apart.
-pub(super) const VARIANT: char = '\0';
-
 const NAME_SHOWN: usize = 128;
 
 /// How an entry is called in a fault.
 pub(super) fn called(name: &str) -> String {
-    let name = name.split(VARIANT).next().unwrap_or_default();
+    let (name, _) = apart(name);
     let shown: String = name.chars().take(NAME_SHOWN).collect();
     format!("resource {shown:?}")
 }
@@ -186,14 +184,6 @@ fn read_any<'a>(mut bytes: &'a [u8], (url, value): &mut (&'a str, &'a [u8])) -> 
         }
     }
     Some(())
-}
-
-/// What tells variants of one name apart; no name has a zero in it.
-pub(super) fn key(name: &str, constraints: Option<&Constraints>) -> String {
-    constraints.map_or_else(
-        || name.to_owned(),
-        |constraints| format!("{name}{VARIANT}{}", constraints.key()),
-    )
 }
 
 /// The one text of a name (F-04), or what is wrong with it: it may be meant for any name.

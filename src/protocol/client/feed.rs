@@ -38,6 +38,8 @@ pub(super) struct Feed {
     collections: Collections,
     kept: Kept,
     settle: Settle,
+    /// Of names that were asked for and have variants (TP2), what is held since before this stream and not mentioned on it.
+    doubted: BTreeSet<Name>,
     /// What is wrong with names that are wanted.
     errors: BTreeMap<Name, Arc<ResourceError>>,
     features: ServerFeatures,
@@ -57,6 +59,7 @@ impl Feed {
             collections: Collections::default(),
             kept: Kept::default(),
             settle: Settle::new(),
+            doubted: BTreeSet::new(),
             errors: BTreeMap::new(),
             features,
             accepted: Arc::from(""),
@@ -81,6 +84,8 @@ impl Feed {
                 if let Some(collection) = self.collections.covering(canonical.as_str()).cloned() {
                     self.collections.asked(&collection, canonical);
                 }
+            } else if self.kept.has_variants(name.as_str()) {
+                self.names.known(name.as_str());
             }
         }
     }
@@ -96,10 +101,13 @@ impl Feed {
         if name.is_collection() {
             return self.unwant_collection(name);
         }
-        self.drop_variants(name);
-        let canonical = self.kept.canonical(name.as_str()).cloned();
-        let Some(canonical) = canonical else {
-            return vec![Update::Forget(name.clone())];
+        let left = self.drop_variants(name);
+        let Some(canonical) = self.kept.canonical(name.as_str()).cloned() else {
+            return if left {
+                Vec::new()
+            } else {
+                vec![Update::Forget(name.clone())]
+            };
         };
         let resource = self.kept.resource(canonical.as_str());
         let others = resource
@@ -178,19 +186,24 @@ impl Feed {
         for mut entry in std::mem::take(&mut message.entries) {
             beats &= entry.body.is_none();
             // E-06: what nobody asked for is passed over in silence.
-            let collection = self.covering(entry.key());
+            let collection = self.covering(entry.name.as_str());
             if !self.wildcard && collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
             }
             let key = self.key(&mut entry);
             heard.news |= self.take(&entry, &key, collection.as_ref(), &mut message, now, &mut updates);
-            match dialect {
-                Dialect::Sotw => mentioned.push(key),
-                Dialect::Delta => aliases.extend(entry.aliases),
+            if dialect == Dialect::Delta {
+                aliases.extend(entry.aliases);
+            }
+            if dialect == Dialect::Sotw || !self.doubted.is_empty() {
+                mentioned.push(key);
             }
         }
         // What is not mentioned may be meant by an entry of which the name is in doubt: then nothing is deleted.
         if !message.uncertain {
+            if dialect == Dialect::Delta || !beats || message.version != self.accepted {
+                self.settle_variants(dialect, &mentioned, &message, &mut updates);
+            }
             heard.news |= self.remove(std::mem::take(&mut message.removed), &aliases, &mut updates);
         }
         self.complain(&mut message, &mut updates);
@@ -284,7 +297,7 @@ impl Feed {
                     self.names.doubt(&alias, now + self.patience.does_not_exist);
                 }
             }
-            Receipt::Dead => drop(self.absent(entry.key(), Reason::Expired, updates)),
+            Receipt::Dead => self.dead(entry, updates),
         }
         news
     }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::entry::{Entry, Fault, called, canonical, key};
+use super::entry::{Entry, Fault, called, canonical};
 use super::wire::DeltaResponse;
 use crate::proto::envoy::service::discovery::v3::{self as discovery, DiscoveryResponse};
 use crate::proto::google::protobuf::Any;
+use crate::xds::constraints::key;
 use crate::xds::{Constraints, ResourceError, TypeUrl};
 
 /// A response in the one form that both dialects have in common.

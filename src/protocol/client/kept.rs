@@ -7,18 +7,21 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::entry::{Entry, VARIANT};
+use super::entry::Entry;
 use crate::proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
+use crate::xds::constraints::{apart, prefix};
 use crate::xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update};
 
-/// The resources that a server has sent, by canonical name.
+/// The resources that a server has sent, by canonical name, and the variants of a name by their keys.
 ///
-/// Invariant: `aliases` and `expiries` are about exactly what is in `resources`.
+/// Invariant: `aliases`, `expiries` and `variants` are about exactly what is in `resources`.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     resources: BTreeMap<Name, One>,
     aliases: BTreeMap<Name, Name>,
     expiries: BTreeSet<(Instant, Name)>,
+    /// How many of them are not for everybody (TP2).
+    variants: usize,
 }
 
 #[derive(Debug)]
@@ -60,12 +63,30 @@ impl Kept {
         let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
         let names = self.resources.range::<str, _>(from).map(|(name, _)| name);
         let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
-        names.filter(|name| collection.covers(name))
+        names.filter(|name| match apart(name.as_str()) {
+            (_, false) => collection.covers(name),
+            (of, true) => collection.covers(&Name::from(of)),
+        })
+    }
+
+    /// Whether anything is not for everybody.
+    pub(super) const fn varies(&self) -> bool {
+        self.variants > 0
+    }
+
+    /// Whether there are variants of a name that are not for everybody.
+    pub(super) fn has_variants(&self, name: &str) -> bool {
+        self.varies() && self.variants(name).next().is_some()
+    }
+
+    /// Whether a version alone tells the server that we hold this: not of a name that has variants.
+    pub(super) fn can_be_declared(&self, name: &str) -> bool {
+        !apart(name).1 && !self.has_variants(name)
     }
 
     /// The keys of the variants of a name that are not for everybody (TP2).
     pub(super) fn variants<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Name> + use<'a> {
-        let prefix = format!("{name}{VARIANT}");
+        let prefix = prefix(name);
         let from = self
             .resources
             .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
@@ -98,7 +119,7 @@ impl Kept {
     /// The version that the server is told of, if it has given one.
     pub(super) fn declared(&self, name: &str) -> Option<&Arc<str>> {
         let (_, version) = self.held(name)?;
-        Some(version).filter(|version| !version.is_empty())
+        Some(version).filter(|version| !version.is_empty() && self.can_be_declared(name))
     }
 
     /// Takes what an earlier run of the relay held, unless something is held under that name already.
@@ -111,9 +132,10 @@ impl Kept {
             expiry: None,
             beats: 0,
         };
-        let name = resource.name();
+        let name = &resource.key();
         if !self.resources.contains_key(name) {
             self.resources.insert(name.clone(), new());
+            self.variants += usize::from(resource.constraints().is_some());
             let aliases = resource.aliases().iter().cloned();
             self.aliases.extend(aliases.map(|alias| (alias, name.clone())));
         }
@@ -149,6 +171,7 @@ impl Kept {
         let (same, one) = match (self.resources.get_mut(name), &entry.body) {
             (None, None) => return Receipt::Same,
             (None, Some(body)) => {
+                self.variants += usize::from(entry.constraints().is_some());
                 let new = One::new(build(type_url, entry, body, 0, now), entry);
                 (false, self.resources.entry(name.clone()).or_insert(new))
             }
@@ -188,6 +211,7 @@ impl Kept {
     /// Drops what is held under a canonical name.
     pub(super) fn remove(&mut self, name: &Name) -> Option<Arc<Resource>> {
         let one = self.resources.remove(name)?;
+        self.variants -= usize::from(one.resource.constraints().is_some());
         if let Some(Expiry { at, .. }) = one.expiry {
             self.expiries.remove(&(at, name.clone()));
         }

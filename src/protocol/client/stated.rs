@@ -32,9 +32,6 @@ pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Res
     let Some(body) = &entry.body else {
         return Err("has no body".to_owned());
     };
-    if entry.variant.is_some() {
-        return Err("has constraints; variants of a name cannot come from files yet".to_owned());
-    }
     let resource = build(&type_url, &entry, body, 0, now);
     Ok((type_url, resource, entry.ttl))
 }

@@ -7,9 +7,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::stream::Server;
 use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::ResourceLocator;
-use crate::xds::{Answers, Dirty, Glimpse, Item, Name, Parameters, Sight};
+use crate::xds::{Answers, Constraints, Dirty, Glimpse, Held, Item, Name, Parameters, Resource, Sight, TypeUrl};
+
+impl Server {
+    /// Looks up what each type sees with what its client says of itself.
+    pub(in crate::protocol) fn choose(&mut self, sight: &Sight, answers: &impl Answers) {
+        for subscription in &mut self.types {
+            subscription.choose(sight, answers);
+        }
+    }
+
+    /// What is known of a type, as the client sees it.
+    pub(in crate::protocol) fn glimpse<'a>(&'a self, type_url: &'a TypeUrl, sight: &'a Sight) -> Glimpse<'a> {
+        let found = self.types.iter().find(|one| one.type_url == *type_url);
+        found.map_or_else(|| sight.glimpse(type_url), |one| one.glimpse(sight))
+    }
+}
 
 impl Subscription {
     /// What is known of the type, as this client sees it.
@@ -17,25 +33,43 @@ impl Subscription {
         sight.glimpse(&self.type_url).seen_by(self.audience.as_deref())
     }
 
+    /// Looks up what this client sees of what the wildcard covers; before anything is composed from that.
+    pub(super) fn choose(&mut self, sight: &Sight, answers: &impl Answers) -> &Self {
+        if let Some(audience) = &mut self.audience
+            && let Some(state) = sight.glimpse(&self.type_url).wildcard().filter(|_| self.wildcard)
+            && audience.seen_of(state).is_none()
+        {
+            Arc::make_mut(audience).look_at(state, answers);
+        }
+        self
+    }
+
     /// The client says this of itself with every name of the type.
     pub(super) fn handle_parameters(&mut self, all: &BTreeMap<String, Parameters>) {
         let own = all.get(self.type_url.full_name()).cloned().unwrap_or_default();
         let always = (!all.is_empty()).then_some(own);
-        let before = self.audience.as_deref().cloned().unwrap_or_default();
-        if before.always != always {
-            self.audience = Some(Arc::new(crate::xds::Audience { always, ..before }));
+        let changed = match &mut self.audience {
+            None if always.is_none() => false,
+            audience => Arc::make_mut(audience.get_or_insert_default()).says_always(always),
+        };
+        if changed {
+            self.recall();
             self.handle_dirty(Dirty::All);
         }
     }
 
-    /// The client says something of itself with single names. The names.
+    /// The client says something of itself with single names, or with collections, or with `*`. The names.
     pub(super) fn handle_locators(&mut self, locators: &[ResourceLocator], answers: &impl Answers) -> Vec<String> {
-        for locator in locators.iter().filter(|locator| !locator.dynamic_parameters.is_empty()) {
-            let name = self.name(&locator.name, answers);
+        for locator in locators {
             let own: Parameters = locator.dynamic_parameters.clone().into_iter().collect();
+            if own.is_empty() && self.audience.is_none() {
+                continue;
+            }
+            let name = self.name(&locator.name, answers);
             let audience = Arc::make_mut(self.audience.get_or_insert_default());
-            if audience.with.insert(name.clone(), own.clone()).as_ref() != Some(&own) && self.asks(&name) {
-                self.owe(name);
+            let changed = audience.says_with(&name, (!own.is_empty()).then_some(own));
+            if changed && self.asks(&name) {
+                self.stir(&name);
             }
         }
         locators.iter().map(|locator| locator.name.clone()).collect()
@@ -43,23 +77,47 @@ impl Subscription {
 
     /// What was said with a name goes with it.
     pub(super) fn forget_parameters(&mut self, name: &Name) {
-        if let Some(audience) = self
-            .audience
-            .as_mut()
-            .filter(|audience| audience.with.contains_key(name))
-        {
-            Arc::make_mut(audience).with.remove(name);
+        let Some(audience) = &mut self.audience else { return };
+        let audience = Arc::make_mut(audience);
+        audience.settle(std::iter::once(name));
+        if audience.says_with(name, None) {
+            self.stir(name);
         }
     }
 
-    /// F-16: counts for how many of these the client matches several variants.
-    pub(super) fn note_choices(&mut self, items: &BTreeMap<Name, Item>, slot: Glimpse<'_>) {
-        if self.audience.is_some() {
-            let chosen = items.values().filter(|item| item.resource.constraints().is_some());
-            let several = chosen.filter(|item| slot.ambiguous(item.resource.name()));
-            self.ambiguous = self
-                .ambiguous
-                .saturating_add(u32::try_from(several.count()).unwrap_or(u32::MAX));
+    /// The client gets another variant of a name, or of the members of a collection, perhaps.
+    fn stir(&mut self, name: &Name) {
+        self.recall();
+        self.look_at(name.clone());
+    }
+
+    /// F-16: counts for how many of what it is sent the client matches several variants. What it has rejected of these names, and
+    /// of those that go, does not count any more.
+    pub(super) fn note_choices<'a>(
+        &mut self,
+        items: impl Iterator<Item = &'a Item> + Clone,
+        removed: &[Name],
+        slot: Glimpse<'_>,
+    ) {
+        let Some(audience) = &mut self.audience else { return };
+        let names = items.clone().map(|item| item.resource.name());
+        Arc::make_mut(audience).settle(names.chain(removed));
+        let chosen = items.filter(|item| item.resource.constraints().is_some());
+        let several = chosen.filter(|item| {
+            let name = item.resource.name();
+            self.says(name).is_some_and(|own| slot.ambiguous(name, own))
+        });
+        let several = u32::try_from(several.count()).unwrap_or(u32::MAX);
+        self.ambiguous = self.ambiguous.saturating_add(several);
+    }
+
+    /// What the client says with a name, however it wants it.
+    fn says(&self, name: &Name) -> Option<&Parameters> {
+        let audience = self.audience.as_deref()?;
+        if self.names.contains(name) {
+            audience.parameters(name)
+        } else {
+            audience.of_wildcard()
         }
     }
 
@@ -68,6 +126,7 @@ impl Subscription {
         &self,
         items: &BTreeMap<Name, Item>,
         removed: impl Iterator<Item = Name>,
+        slot: Glimpse<'_>,
     ) -> BTreeMap<Name, Bytes> {
         if self.audience.is_none() {
             return BTreeMap::new();
@@ -77,10 +136,35 @@ impl Subscription {
             .map(|(name, item)| (name.clone(), item.resource.constraints()));
         let all = come.chain(removed.map(|name| (name, None)));
         let held = all.filter_map(|(name, new)| {
-            let held = self.held(&name);
-            let old = held.content()?.constraints()?;
-            (Some(old) != new).then(|| (name, old.encoded().clone()))
+            let old = self.demanded(&name, slot).filter(|old| Some(old) != new)?;
+            Some((name, old.encoded().clone()))
         });
         held.collect()
+    }
+
+    /// What the variant demands that the client holds of a name, or may have taken in before it rejected it (C-25).
+    fn demanded(&self, name: &Name, slot: Glimpse<'_>) -> Option<Constraints> {
+        match self.held(name) {
+            Held::Nothing => None,
+            Held::Content(held) => held.constraints().cloned(),
+            Held::Version(version) => slot.demands(name, version).cloned(),
+            Held::Unknown => self.audience.as_deref()?.rejected(name).cloned(),
+        }
+    }
+
+    /// The client has rejected this.
+    pub(super) fn note_rejected(&mut self, resource: &Resource) {
+        if let (Some(audience), Some(demands)) = (&mut self.audience, resource.constraints()) {
+            Arc::make_mut(audience).reject(resource.name(), demands);
+        }
+    }
+
+    /// What a name was asked for by itself with is not what the wildcard brings: the client holds the one that it was sent last.
+    pub(super) fn note_own(&mut self, name: &Name, held: &Held) {
+        let covered = self.seen.held(name);
+        let constraints = |held: &Held| held.content().and_then(|content| content.constraints().cloned());
+        if self.audience.is_some() && constraints(held) != constraints(&covered) {
+            self.seen.note(vec![(name.clone(), held.clone())]);
+        }
     }
 }

@@ -194,7 +194,7 @@ impl Subscription {
     /// K-17: a chunk that had to wait says what remains now.
     fn aged(&self, batch: &Batch, chunk: usize, slot: Glimpse<'_>, now: Instant) -> Arc<Batch> {
         let items = batch.items_of(chunk).iter().map(|item| {
-            let remains = |before| self.ttl(item.resource.name(), slot, now).unwrap_or(before);
+            let remains = |before| self.ttl(&item.resource, slot, now).unwrap_or(before);
             Item {
                 ttl: item.ttl.map(remains),
                 ..item.clone()
@@ -359,9 +359,10 @@ impl Subscription {
 
     /// How a resource is written for this client.
     pub(super) fn item(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant) -> Item {
-        let ttl = self.ttl(resource.name(), slot, now);
-        // F-09: only around its body can a name be written as the client writes it.
-        let around = ttl.is_some() || self.wrapped() || self.spellings.contains(resource.name());
+        let ttl = self.ttl(resource, slot, now);
+        // F-09, C-23: only around its body can a name be written as the client writes it, or with constraints.
+        let named = resource.constraints().is_some() || self.spellings.contains(resource.name());
+        let around = ttl.is_some() || self.wrapped() || named;
         let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && around;
         Item {
             resource: resource.clone(),
@@ -371,11 +372,12 @@ impl Subscription {
     }
 
     /// K-17: the remaining time, never the original. K-18: none to clients that cannot read it. M-04: none for EDS in SotW.
-    pub(super) fn ttl(&self, name: &Name, slot: Glimpse<'_>, now: Instant) -> Option<Duration> {
+    pub(super) fn ttl(&self, resource: &Resource, slot: Glimpse<'_>, now: Instant) -> Option<Duration> {
         if !self.reads_ttl() {
             return None;
         }
-        slot.expiry(name).map(|expiry| expiry.at.saturating_duration_since(now))
+        slot.expiry(resource)
+            .map(|expiry| expiry.at.saturating_duration_since(now))
     }
 
     pub(super) fn reads_ttl(&self) -> bool {
@@ -388,8 +390,8 @@ impl Subscription {
         if !self.reads_ttl() {
             return;
         }
-        for name in items.keys() {
-            match slot.expiry(name) {
+        for (name, item) in items {
+            match slot.expiry(&item.resource) {
                 Some(expiry) => drop(self.beats.insert(name.clone(), expiry.beat)),
                 None => drop(self.beats.remove(name)),
             }

@@ -129,7 +129,7 @@ impl Subscription {
                         named.changed = true;
                         named.since = named.since.into_iter().chain([resource.received()]).min();
                     }
-                    let beat = slot.expiry(resource.name()).map(|expiry| expiry.beat);
+                    let beat = slot.expiry(resource).map(|expiry| expiry.beat);
                     named.beat |= self.reads_ttl() && self.beats.get(resource.name()).copied() != beat;
                     named.holds.push((name.clone(), Held::Content(resource.clone())));
                     named.listed.insert(resource.name().clone(), resource.clone());
@@ -180,10 +180,14 @@ impl Subscription {
         answers: &impl Answers,
         now: Instant,
     ) -> (Arc<Batch>, Version) {
-        let private = self.wrapped() || self.reads_ttl() || !self.spellings.is_empty();
+        // C-23: a variant that is not for everybody says so around its body.
+        let chosen = self.features.wrapper && state.is_some_and(|state| state.is_chosen());
+        let private = chosen || self.wrapped() || self.reads_ttl() || !self.spellings.is_empty();
         if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && errors.is_empty() && !private) {
             let besides = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
-            return (answers.full(state, kept.as_ref()), state.sum().plus(besides));
+            let batch = answers.full(state, kept.as_ref());
+            self.note_choices(batch.items().iter(), &[], slot);
+            return (batch, state.sum().plus(besides));
         }
         let mut items: BTreeMap<Name, Item> = BTreeMap::new();
         let covered = state.into_iter().flat_map(|state| state.resources());
@@ -197,7 +201,7 @@ impl Subscription {
         }
         self.beats.retain(|name, _| items.contains_key(name));
         self.note_beats(&items, slot);
-        self.note_choices(&items, slot);
+        self.note_choices(items.values(), &[], slot);
         // B-31: what is listed has no error.
         let (errors, _) = self.tell_errors(errors, &items, slot);
         let batch = self

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::stream::Server;
 use super::subscription::{Glance, Subscription};
 use crate::protocol::end::End;
-use crate::xds::{Dialect, Glimpse, Held, Known, Name, Reason, Sight, Target};
+use crate::xds::{Answers, Dialect, Glimpse, Held, Known, Name, Reason, Sight, Target};
 
 /// The collections of one type on one stream. Most clients have none, and so no box.
 ///
@@ -257,11 +257,13 @@ impl Subscription {
 }
 
 impl Server {
-    /// Brings the tables of names in line with the collections. Whether there is room for all of them.
-    pub(super) fn admit(&mut self, sight: &Sight) -> bool {
+    /// Brings the tables of names in line with the collections, and looks up what is seen with what the client says of itself.
+    /// Whether there is room for all of them.
+    pub(super) fn admit(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
         let max = self.settings.limits.names_per_stream;
         for at in 0..self.types.len() {
-            if !self.types.get(at).is_some_and(|one| one.globs.restless()) {
+            let subscription = self.types.get_mut(at).map(|one| one.choose(sight, answers));
+            if !subscription.is_some_and(|one| one.globs.restless()) {
                 continue;
             }
             let count: usize = self.types.iter().map(Subscription::count).sum();

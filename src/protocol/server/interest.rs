@@ -38,6 +38,7 @@ impl Subscription {
         if !wanted {
             self.owed.retain(|name| self.names.contains(name));
             self.let_spellings_go();
+            self.forget_parameters(&Name::from(Name::WILDCARD));
         }
         self.want(Target::Wildcard, wanted);
     }
@@ -159,6 +160,7 @@ impl Subscription {
         if self.full_state() && held.content().is_some() && !self.seen.held(name).perhaps() {
             self.seen.note(vec![(name.clone(), held.clone())]);
         }
+        self.note_own(name, &held);
         if self.dialect == Dialect::Delta || recalled || owed || !sure {
             // C-20: who asked by an alias holds the resource under its own name.
             let own = held

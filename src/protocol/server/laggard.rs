@@ -2,6 +2,8 @@
 //!
 //! Owns what is kept for it: names and hashes. Refuses to know when that is called for.
 
+use std::sync::Arc;
+
 use super::stream::Server;
 use super::subscription::{Glance, Rest, Subscription};
 use crate::xds::{Baselines, Seen};
@@ -36,6 +38,9 @@ impl Subscription {
             before.names.values_mut().for_each(|held| *held = baselines.held(held));
         }
         self.seen = lighten(&self.seen);
+        if let Some(audience) = &mut self.audience {
+            Arc::make_mut(audience).lighten();
+        }
         self.flights.iter_mut().for_each(|flight| flight.lighten(baselines));
         self.dirty = Glance::All;
     }

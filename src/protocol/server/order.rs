@@ -19,7 +19,7 @@ impl Server {
     }
 
     fn next_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
-        if !self.admit(sight) {
+        if !self.admit(sight, answers) {
             return None;
         }
         let mut removals_wait = false;

@@ -36,7 +36,11 @@ impl Subscription {
     pub(super) fn compose_partial(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
         self.release(slot);
         if let Some(state) = slot.wildcard().filter(|state| self.plain(state)) {
-            return self.compose_shared(state, answers, allowed);
+            let composed = self.compose_shared(state, answers, allowed);
+            if let Composed::Batch { batch, .. } = &composed {
+                self.note_choices(batch.items().iter(), batch.removed(), slot);
+            }
+            return composed;
         }
         let mut plan = Plan::default();
         self.plan_wildcard(slot, answers, allowed, &mut plan);
@@ -82,22 +86,21 @@ impl Subscription {
         } else {
             difference.changed().iter().collect()
         };
-        // C-20: what it was sent by another of its names it holds.
-        let held = |resource: &Resource| {
-            let mut aliases = resource.aliases().iter().filter_map(|alias| self.names.get(alias));
-            aliases.any(|held| held.is(resource.version()))
-        };
         for resource in all {
-            // C-11: all that the wildcard covers is sent again, also what the client has asked for by name.
-            if self.again {
+            let asked = self.names.contains(resource.name());
+            // C-11: all that is covered is sent again, also what was asked for by name: F-16, with what was said with that.
+            if self.again && self.audience.is_some() && asked {
+                self.plan_owed(resource.name(), slot, allowed, plan);
+                continue;
+            } else if self.again {
                 self.plan_content(resource.name(), resource, slot, plan);
-            } else if self.names.contains(resource.name()) || held(resource) {
+            } else if asked || self.holds_by_alias(resource) {
                 continue;
             } else {
                 // C-20: who asked by an alias holds what the wildcard brings, also when it has refused it before.
                 let asked = resource.aliases().iter().filter(|alias| self.names.contains(alias));
-                let holds = asked.map(|alias| (alias.clone(), Held::Content(resource.clone())));
-                plan.holds.extend(holds);
+                plan.holds
+                    .extend(asked.map(|alias| (alias.clone(), Held::Content(resource.clone()))));
             }
             plan.put(self.item(resource, slot, allowed.now));
         }
@@ -275,7 +278,7 @@ impl Subscription {
     /// K-17: a heartbeat goes only to a client that holds that very content; never for virtual hosts (C-21). E-11: that there is
     /// no time to live any more is said by the resource itself.
     fn plan_beat(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant, plan: &mut Plan) {
-        let beat = slot.expiry(resource.name()).map(|expiry| expiry.beat);
+        let beat = slot.expiry(resource).map(|expiry| expiry.beat);
         if !self.reads_ttl() || self.beats.get(resource.name()).copied() == beat || self.refuses(resource) {
             return;
         }
@@ -332,7 +335,7 @@ impl Subscription {
         removed.retain(|name| !items.contains_key(name));
         let waits = removals_wait || !later.is_empty();
         let (errors, wait) = self.tell_errors(self.due_errors(slot), &items, slot);
-        let withdrawn = self.withdrawn(&items, removed.iter().cloned());
+        let withdrawn = self.withdrawn(&items, removed.iter().cloned(), slot);
         self.owed.retain(|name| !answered.contains(name));
         if !allowed.asked_only {
             self.dirty = Glance::Names(later);
@@ -342,7 +345,6 @@ impl Subscription {
         removed.iter().for_each(|name| self.globs.settle(name));
         self.let_go(items.keys().chain(&removed));
         self.note_beats(&items, slot);
-        self.note_choices(&items, slot);
         self.beats.retain(|name, _| !removed.contains(name));
         let whole = self.wildcard && self.seen.state.as_ref().is_some_and(|state| state.complete());
         let empty_answer = self.first && whole && !allowed.asked_only;
@@ -373,6 +375,7 @@ impl Subscription {
                 .with_errors(errors)
                 .with_withdrawn(withdrawn),
         );
+        self.note_choices(batch.items().iter(), batch.removed(), slot);
         Composed::Batch {
             batch,
             before,

@@ -283,6 +283,7 @@ impl Subscription {
             match self.wanted(resource.name(), resource.aliases()).cloned() {
                 Some(name) if self.held(&name).is(resource.version()) => {
                     self.names.note(&name, Held::Unknown);
+                    self.note_rejected(resource);
                     parked.add(resource.name(), Some(resource));
                 }
                 // What was sent again since, or is not wanted any more, is not refused.

@@ -14,7 +14,10 @@ impl Subscription {
     pub(super) fn plain(&self, state: &State) -> bool {
         let asked = self.names.is_empty() && self.globs.is_empty();
         let alike = asked && self.owed.is_empty() && self.parked.is_empty() && !self.again;
-        let private = self.wrapped() || self.reads_ttl() && !(state.expiries().is_empty() && self.beats.is_empty());
+        // C-23: in SotW a variant that is not for everybody says so around its body.
+        let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
+        let private =
+            chosen || self.wrapped() || self.reads_ttl() && !(state.expiries().is_empty() && self.beats.is_empty());
         self.wildcard && alike && !private
     }
 

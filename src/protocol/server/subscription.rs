@@ -12,8 +12,8 @@ use super::held_names::HeldNames;
 use super::sorted::Sorted;
 use super::spellings::Spellings;
 use crate::xds::{
-    Audience, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Held, Known, Name, NameRule, Seen, Sight, Slot,
-    Target, Traits, TypeUrl, Version, Want,
+    Audience, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Held, Known, Name, NameRule, Resource, Seen,
+    Sight, Slot, Target, Traits, TypeUrl, Version, Want,
 };
 
 /// One type on one client stream.
@@ -217,6 +217,12 @@ impl Subscription {
             .chain(aliases)
             .find(|name| self.names.contains(name));
         asked.or(if self.wildcard { Some(name) } else { None })
+    }
+
+    /// C-20: what it was sent by another of its names it holds.
+    pub(super) fn holds_by_alias(&self, resource: &Resource) -> bool {
+        let mut aliases = resource.aliases().iter().filter_map(|alias| self.names.get(alias));
+        aliases.any(|held| held.is(resource.version()))
     }
 
     /// Whether a SotW answer of this type lists all there is.

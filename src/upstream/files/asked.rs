@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::content::Content;
-use crate::xds::{Changes, Cut, Known, Name, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
+use crate::xds::{Changes, Cut, Name, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
 
 /// What is wanted in a view.
 #[derive(Debug, Default)]
@@ -89,25 +89,22 @@ impl Wanted {
         }
         let state = slot.and_then(|slot| slot.wildcard.as_deref());
         let held = |resource: &Arc<Resource>, expiry| {
-            let known =
-                state.and_then(|state| Some((state.entries().get(resource.name())?, state.expiry(resource.name()))));
-            known == Some((&Known::Present(resource.clone()), expiry))
+            let known = state.and_then(|state| state.like(resource));
+            known.is_some_and(|(known, until)| known.version() == resource.version() && until == expiry)
         };
         let mut there = BTreeSet::new();
         let mut updates = Vec::new();
         for resource in content.covered(type_url) {
-            there.insert(resource.name());
-            let expiry = content.expiry(type_url, resource.name());
+            let key = resource.key();
+            let expiry = content.expiry(type_url, &key);
+            there.insert(key);
             if !held(resource, expiry) {
                 updates.push(Update::Put(resource.clone(), expiry));
             }
         }
-        let gone = state
-            .into_iter()
-            .flat_map(State::resources)
-            .map(|resource| resource.name());
-        let gone = gone.filter(|name| !there.contains(name));
-        updates.extend(gone.cloned().map(Update::Forget));
+        let gone = state.into_iter().flat_map(all_of);
+        let gone = gone.filter(|resource| !there.contains(&resource.key()));
+        updates.extend(gone.cloned().map(Update::Withdraw));
         Some(Changes {
             type_url: type_url.clone(),
             wildcard: true,
@@ -123,29 +120,29 @@ impl Wanted {
         for name in &self.names {
             one(type_url, name, content, &mut Vec::new(), &mut there);
         }
-        let held = slot.into_iter().flat_map(|slot| slot.named.resources());
-        let over = held
-            .map(|resource| resource.name())
-            .filter(|name| !there.contains(*name));
-        over.filter(|name| !self.names.contains(*name))
+        let held = slot.into_iter().flat_map(|slot| all_of(&slot.named));
+        let over = held.filter(|resource| !there.contains(&resource.key()));
+        // What was asked for by its name and is for everybody is said not to exist.
+        let said = |resource: &Resource| resource.constraints().is_none() && self.names.contains(resource.name());
+        over.filter(|resource| !said(resource))
             .cloned()
-            .map(Update::Forget)
+            .map(Update::Withdraw)
             .collect()
     }
 }
 
-/// What is to be said of one name, and which resources it leads to.
+/// All that is there, whomever it is for.
+fn all_of(state: &State) -> impl Iterator<Item = &Arc<Resource>> {
+    let variants = state.variants().map(|(variant, _)| variant);
+    state.resources().chain(variants)
+}
+
+/// What is to be said of one name, and the keys of the resources that it leads to.
 fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Update>, there: &mut BTreeSet<Name>) {
     let found = content.resource(type_url, name);
-    let missing = found.is_none() && !name.is_collection();
-    let members = name.is_collection().then(|| content.members(type_url, name));
-    for resource in found.into_iter().chain(members.into_iter().flatten()) {
-        there.insert(resource.name().clone());
-        updates.push(Update::Put(resource.clone(), content.expiry(type_url, resource.name())));
-    }
-    match (content.whole(), missing) {
+    match (content.whole(), found.is_none()) {
         // C-22: all members of a collection are there.
-        (true, false) if name.is_collection() => updates.push(Update::Whole(name.clone())),
+        (true, _) if name.is_collection() => updates.push(Update::Whole(name.clone())),
         (true, true) => {
             let reason = if content.is_over(type_url, name) {
                 Reason::Expired
@@ -155,8 +152,15 @@ fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Upd
             updates.push(Update::Absent(name.clone(), reason));
         }
         // G-20: what has gone from the good files may be in a bad one: it is not there, and it is not said not to exist.
-        (false, true) => updates.push(Update::Forget(name.clone())),
-        (_, false) => {}
+        (false, true) if !name.is_collection() => updates.push(Update::Forget(name.clone())),
+        (_, _) => {}
+    }
+    let members = name.is_collection().then(|| content.members(type_url, name));
+    let variants = content.variants(type_url, name);
+    for resource in found.into_iter().chain(members.into_iter().flatten()).chain(variants) {
+        let key = resource.key();
+        updates.push(Update::Put(resource.clone(), content.expiry(type_url, &key)));
+        there.insert(key);
     }
 }
 

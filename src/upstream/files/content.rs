@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::json::Place;
-use crate::xds::{Expiry, Name, Resource, TypeUrl};
+use crate::xds::{Expiry, Name, Resource, TypeUrl, constraints};
 
 use super::sheet::Stated;
 
@@ -22,6 +22,7 @@ pub struct Content {
     ends: Option<Instant>,
 }
 
+/// The resources of one type, by their keys: the names of those for everybody, and of others also whom they are for (TP2).
 #[derive(Clone, Debug, Default)]
 struct Names {
     resources: BTreeMap<Name, Arc<Resource>>,
@@ -56,7 +57,7 @@ impl Content {
         let mut disputed = BTreeSet::new();
         for (file, stated) in files.iter_mut().enumerate() {
             for one in stated.iter_mut() {
-                let name = one.resource.name().clone();
+                let name = one.resource.key();
                 // E-11: what has reached its end is gone, whatever is written there.
                 if one.until.is_some_and(|until| until <= now) {
                     merged.names(&one.type_url).over.insert(name);
@@ -89,7 +90,7 @@ impl Content {
                         place: one.place,
                         first: *first,
                         first_place: *first_place,
-                        name: format!("{} `{}`", key.0, key.1),
+                        name: called(&one.type_url, &one.resource),
                     });
                     disputed.insert(key);
                 }
@@ -126,7 +127,7 @@ impl Content {
         self.ends
     }
 
-    /// How long the resource of this canonical name still lives, if that has an end (K-17).
+    /// How long the resource of this key still lives, if that has an end (K-17).
     #[must_use]
     pub fn expiry(&self, type_url: &TypeUrl, name: &Name) -> Option<Expiry> {
         self.types.get(type_url)?.expiries.get(name).copied()
@@ -158,6 +159,19 @@ impl Content {
         names.resources.get(name).or_else(canonical)
     }
 
+    /// The variants of a name that are not for everybody.
+    pub fn variants(&self, type_url: &TypeUrl, name: &Name) -> impl Iterator<Item = &Arc<Resource>> + use<'_> {
+        let prefix = constraints::prefix(name.as_str());
+        let names = self.types.get(type_url).into_iter();
+        let from = (Bound::Included(prefix.clone()), Bound::Unbounded);
+        let all = names.flat_map(move |names| {
+            let from = (from.0.as_ref().map(String::as_str), from.1.as_ref().map(String::as_str));
+            names.resources.range::<str, _>(from)
+        });
+        all.take_while(move |(key, _)| key.as_str().starts_with(&prefix))
+            .map(|(_, resource)| resource)
+    }
+
     /// What a wildcard covers: names of old style.
     pub fn covered(&self, type_url: &TypeUrl) -> impl Iterator<Item = &Arc<Resource>> {
         let names = self.types.get(type_url).into_iter();
@@ -175,8 +189,8 @@ impl Content {
         let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
         let all = names.flat_map(move |names| names.resources.range::<str, _>(from));
         let all = all.take_while(|(name, _)| name.as_str().starts_with(collection.prefix()));
-        all.filter(|(name, _)| collection.covers(name))
-            .map(|(_, resource)| resource)
+        all.map(|(_, resource)| resource)
+            .filter(|resource| collection.covers(resource.name()))
     }
 
     fn get(&self, type_url: &TypeUrl, name: &Name) -> Option<&Arc<Resource>> {
@@ -203,7 +217,7 @@ impl Content {
 
     fn put(&mut self, type_url: &TypeUrl, resource: Arc<Resource>) {
         let names = self.names(type_url);
-        let name = resource.name().clone();
+        let name = resource.key();
         let aliases = resource.aliases().iter();
         names.aliases.extend(aliases.map(|alias| (alias.clone(), name.clone())));
         names.resources.insert(name, resource);
@@ -215,5 +229,13 @@ impl Content {
             names.expiries.remove(name);
             names.aliases.retain(|_, canonical| canonical != name);
         }
+    }
+}
+
+fn called(type_url: &TypeUrl, resource: &Resource) -> String {
+    let name = resource.name();
+    match resource.constraints() {
+        Some(demands) => format!("{type_url} `{name} {demands}`"),
+        None => format!("{type_url} `{name}`"),
     }
 }

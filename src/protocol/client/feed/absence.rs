@@ -66,7 +66,7 @@ impl Feed {
         let asked: Vec<Name> = self.names_of(canonical, resource.aliases()).cloned().collect();
         // What leaves a wildcard is not covered by it any more, and that says nothing about the name itself (K-05).
         if !asked.contains(canonical) {
-            updates.push(Update::Forget(canonical.clone()));
+            updates.push(self.uncovered(&resource));
         }
         for name in asked {
             self.names.known(name.as_str());

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Feed;
-use crate::protocol::client::entry::VARIANT;
 use crate::protocol::client::ingest::Message;
+use crate::xds::constraints::apart;
 use crate::xds::{Name, Reason, ResourceError, Trouble, Update};
 
 /// Of so many names that nobody asked for by itself it is remembered at most that they were not sound.
@@ -35,7 +35,7 @@ impl Feed {
 
     /// G-15: an entry of this name is not sound; what is held of it stays.
     fn reject(&mut self, text: &str, updates: &mut Vec<Update>) {
-        if text.contains(VARIANT) || self.line.is_leaving(text) {
+        if apart(text).1 || self.line.is_leaving(text) {
             return;
         }
         let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
@@ -59,7 +59,7 @@ impl Feed {
 
     /// G-13: the server has deleted what the relay keeps all the same.
     pub(super) fn keep_deleted(&mut self, canonical: &Name, updates: &mut Vec<Update>) {
-        if self.kept.resource(canonical.as_str()).is_some() && !canonical.as_str().contains(VARIANT) {
+        if self.kept.resource(canonical.as_str()).is_some() && !apart(canonical.as_str()).1 {
             self.remember(canonical.clone(), ResourceError::deleted(), updates);
         }
     }
@@ -107,6 +107,8 @@ impl Feed {
         if self.features.resource_timer_is_transient_error {
             return self.remember(name, ResourceError::silence(), updates);
         }
+        // K-16: whoever holds a variant keeps it.
+        self.variants_gone(&name, Reason::TimedOut, updates);
         match self.kept.canonical(name.as_str()).cloned() {
             Some(canonical) => self.gone(&canonical, Reason::TimedOut, updates),
             None => updates.push(Update::Absent(name, Reason::TimedOut)),

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::Feed;
 use crate::protocol::client::settle::{Heard, Settled};
+use crate::xds::constraints::apart;
 use crate::xds::{Name, Reason, Update};
 
 impl Feed {
@@ -14,9 +15,9 @@ impl Feed {
         self.collections.remove(collection);
         let mut updates = vec![Update::Forget(collection.clone())];
         for name in self.members_alone(collection) {
-            self.kept.remove(&name);
             self.errors.remove(&name);
-            updates.push(Update::Forget(name));
+            let variant = self.kept.remove(&name).filter(|held| held.constraints().is_some());
+            updates.push(variant.map_or(Update::Forget(name), Update::Withdraw));
         }
         let alone = |name: &&Name| !self.names.contains(name.as_str()) && self.kept.resource(name.as_str()).is_none();
         let rejected = self.errors.keys().filter(|name| collection.covers(name)).filter(alone);
@@ -28,7 +29,7 @@ impl Feed {
 
     /// The collection that an entry of this name belongs to, if it counts.
     pub(super) fn covering(&self, name: &str) -> Option<Name> {
-        let collection = self.collections.covering(name)?;
+        let collection = self.collections.covering(apart(name).0)?;
         (!self.line.is_leaving(collection.as_str())).then(|| collection.clone())
     }
 
@@ -63,6 +64,10 @@ impl Feed {
     /// The members that were not asked for by a name of their own.
     fn members_alone(&self, collection: &Name) -> Vec<Name> {
         let alone = |name: &&Name| {
+            let (of, varies) = apart(name.as_str());
+            if varies {
+                return !self.names.contains(of);
+            }
             let aliases = self.kept.resource(name.as_str()).map(|resource| resource.aliases());
             self.names_of(name, aliases.unwrap_or_default()).next().is_none()
         };

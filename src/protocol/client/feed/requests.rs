@@ -49,7 +49,8 @@ impl Feed {
     fn doubt_undeclared(&mut self, request: &DeltaDiscoveryRequest, joined: &[Name], now: Instant) {
         for name in joined {
             let held = self.kept.canonical(name.as_str());
-            if held.is_some_and(|held| !request.initial_resource_versions.contains_key(held.as_str())) {
+            let varies = self.kept.has_variants(name.as_str());
+            if varies || held.is_some_and(|held| !request.initial_resource_versions.contains_key(held.as_str())) {
                 self.names.doubt(name, now + self.patience.does_not_exist);
             }
         }

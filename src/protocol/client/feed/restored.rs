@@ -2,8 +2,10 @@
 //!
 //! Owns that none of it counts as the server's word. Refuses to know where it was kept.
 
+use std::sync::Arc;
+
 use super::Feed;
-use crate::xds::{Changes, Known, Name, Reason, Slot, Target, Update};
+use crate::xds::{Changes, Known, Name, Reason, Resource, Slot, Target, Update};
 
 impl Feed {
     /// Takes what was known of this target. K-16, G-19: it is held as if from before the stream, and the server confirms it or
@@ -20,9 +22,9 @@ impl Feed {
 
     fn restore_wildcard(&mut self, slot: &Slot) -> Option<Changes> {
         let state = slot.wildcard.as_ref().filter(|_| self.wildcard)?;
-        let updates = state.resources().map(|resource| self.kept.restore(resource)).collect();
-        self.settle
-            .restored(state.resources().map(|resource| resource.name().clone()));
+        let all = || state.resources().chain(state.variants().map(|(variant, _)| variant));
+        let updates = all().map(|resource| self.kept.restore(resource)).collect();
+        self.settle.restored(all().map(|resource| resource.key()));
         // The view may serve it as complete; whether it still is, the server has to show.
         self.changes(updates, state.complete().then_some(true), None)
     }
@@ -31,16 +33,41 @@ impl Feed {
         if !self.names.contains(name.as_str()) {
             return None;
         }
-        let updates = match slot.known(name) {
-            _ if name.is_collection() => {
-                let members = slot.named.members(name);
-                members.map(|resource| self.kept.restore(resource)).collect()
-            }
+        if name.is_collection() {
+            return self.restore_members(name, slot);
+        }
+        let mut updates: Vec<Update> = match slot.known(name) {
             Some(Known::Present(resource)) => vec![self.kept.restore(resource)],
             // K-16: what the server said to an earlier run is no ground to take anything from a client.
             Some(Known::Absent(_)) => vec![Update::Absent(name.clone(), Reason::TimedOut)],
             None => Vec::new(),
         };
+        for variant in variants_of(name, slot) {
+            updates.push(self.kept.restore(variant));
+        }
+        self.doubt_restored(name);
         self.changes(updates, None, None)
     }
+
+    fn restore_members(&mut self, collection: &Name, slot: &Slot) -> Option<Changes> {
+        let variants = slot.named.variants().map(|(variant, _)| variant);
+        let variants = variants.filter(|variant| collection.covers(variant.name()));
+        let members: Vec<_> = slot.named.members(collection).chain(variants).collect();
+        // What is asked for by itself as well is waited for by itself.
+        let alone = members
+            .iter()
+            .filter(|member| !self.names.contains(member.name().as_str()));
+        self.collections.restored(collection, alone.map(|member| member.key()));
+        let updates = members.into_iter().map(|member| self.kept.restore(member));
+        let updates = updates.collect();
+        self.changes(updates, None, None)
+    }
+}
+
+/// The variants of a name that are not for everybody: of the half that has any.
+fn variants_of<'a>(name: &'a Name, slot: &'a Slot) -> impl Iterator<Item = &'a Arc<Resource>> {
+    let half = slot.halves().find(|state| state.variants_of(name).next().is_some());
+    half.into_iter()
+        .flat_map(|state| state.variants_of(name))
+        .map(|(variant, _)| variant)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Feed;
 use crate::protocol::client::awaited::Patience;
+use crate::xds::constraints::apart;
 use crate::xds::{Dialect, Name};
 
 impl Feed {
@@ -25,15 +26,15 @@ impl Feed {
         }
         if dialect == Dialect::Delta {
             // What is asked for by itself as well was declared by itself, and is waited for by itself.
-            let named = |name: &&Name| self.names.contains(name.as_str());
+            let named = |name: &&Name| self.names.contains(apart(name.as_str()).0);
             let held = |collection: &Name| {
-                self.kept
-                    .within(collection)
-                    .filter(|name| !named(name))
-                    .cloned()
+                let members = self.kept.within(collection).filter(|name| !named(name));
+                members
+                    .map(|name| (name.clone(), self.kept.can_be_declared(name.as_str())))
                     .collect()
             };
             self.collections.connected(held);
+            self.doubt_variants();
         }
     }
 
@@ -47,6 +48,7 @@ impl Feed {
         self.settle.disconnected();
         self.collections.disconnected();
         self.names.disconnected();
+        self.doubted.clear();
         answered
     }
 

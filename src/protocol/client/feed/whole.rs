@@ -41,6 +41,7 @@ impl Feed {
         self.hidden = false;
         self.kept = Kept::default();
         self.settle = Settle::new();
+        self.doubted.clear();
         self.errors.clear();
         self.accepted = Arc::from("");
     }

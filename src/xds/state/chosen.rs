@@ -1,0 +1,109 @@
+//! A state as a client sees it that says something of itself (TP2): of every name the one variant that is for it, in the place of
+//! what is for everybody.
+//!
+//! Owns that such a state is one like any other, and that making the next one costs what changed. Refuses to know the client.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+
+use super::State;
+use super::variants::Variants;
+use crate::xds::held::next_id;
+use crate::xds::{Name, Parameters, Update};
+
+/// What a client sees of a state.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Of which state.
+    pub of: Arc<State>,
+    /// What it sees: the very same, where no variant is for it.
+    pub seen: Arc<State>,
+}
+
+impl State {
+    /// Whether anything in it is not for everybody.
+    #[must_use]
+    pub fn varies(&self) -> bool {
+        !self.variants.is_empty()
+    }
+
+    /// Whether what a client sees of it is not for everybody.
+    #[must_use]
+    pub const fn is_chosen(&self) -> bool {
+        self.chosen > 0
+    }
+
+    /// What a client sees of a state that says this of itself. `before` is what such a client saw of an earlier one.
+    #[must_use]
+    pub fn seen_by(self: &Arc<Self>, own: &Parameters, before: Option<&Chosen>) -> Chosen {
+        let mut names = BTreeSet::new();
+        let mut next = match before {
+            Some(Chosen { of, seen }) => {
+                differing(&of.entries, &self.entries, &mut names);
+                differing(of.variants.by_name(), self.variants.by_name(), &mut names);
+                differing(&of.expiries, &self.expiries, &mut names);
+                // What was for everybody alone shares nothing that this state has not.
+                let base = if seen.is_chosen() { seen } else { self };
+                Self {
+                    id: next_id(),
+                    whole: self.whole.clone(),
+                    errors: self.errors.clone(),
+                    variants: self.variants.clone(),
+                    complete: self.complete,
+                    stale: self.stale,
+                    ..(**base).clone()
+                }
+            }
+            None => {
+                names.extend(self.variants.by_name().keys().cloned());
+                Self {
+                    id: next_id(),
+                    ..(**self).clone()
+                }
+            }
+        };
+        for name in &names {
+            let (known, expiry) = match self.variants.choose(name, own) {
+                Some(variant) => (Some(&variant.known), variant.expiry),
+                None => (self.entries.get(name), self.expiry(name)),
+            };
+            next.replace(name, known.cloned(), &mut Vec::new());
+            match expiry {
+                Some(expiry) => drop(next.expiries.insert(name.clone(), expiry)),
+                None => drop(next.expiries.remove(name)),
+            }
+        }
+        let seen = if next.is_chosen() { Arc::new(next) } else { self.clone() };
+        Chosen { of: self.clone(), seen }
+    }
+
+    /// The same, but that a client was told something else of single names: whatever it was told is for it.
+    #[must_use]
+    pub(in crate::xds) fn told(&self, updates: &[Update]) -> Self {
+        let mut next = Self {
+            id: next_id(),
+            variants: Variants::default(),
+            ..self.clone()
+        };
+        let mut changed = Vec::new();
+        for update in updates {
+            if let Update::Put(resource, expiry) = update {
+                next.put(resource, *expiry, &mut changed);
+            } else {
+                next.replace(update.name(), None, &mut changed);
+            }
+        }
+        next
+    }
+}
+
+/// Notes the names that are not the same in both.
+fn differing<V: PartialEq>(before: &OrdMap<Name, V>, after: &OrdMap<Name, V>, names: &mut BTreeSet<Name>) {
+    let changed = before.diff(after).map(|item| match item {
+        DiffItem::Add(name, _) | DiffItem::Remove(name, _) | DiffItem::Update { new: (name, _), .. } => name,
+    });
+    names.extend(changed.cloned());
+}

@@ -1,0 +1,199 @@
+//! The variants of resources that are not meant for everybody (TP2), beside what is.
+//!
+//! Owns which of them a client gets. Refuses to know which clients there are.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use super::{Expiry, Known, Reason, State};
+use crate::xds::{Constraints, Name, Parameters, Resource, Version};
+
+/// By name, the variants that demand something of a client, in the order of their versions; at least one of each name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Variants {
+    by_name: OrdMap<Name, Arc<[Variant]>>,
+    count: usize,
+    bytes: usize,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(super) struct Variant {
+    resource: Arc<Resource>,
+    /// The same, as what is known of its name to those who get it.
+    pub(super) known: Known,
+    pub(super) expiry: Option<Expiry>,
+}
+
+/// Of a name of which there are only variants for others.
+static NOT_FOR_YOU: Known = Known::Absent(Reason::Said);
+
+impl State {
+    /// The variant of a name that a client gets that says this of itself, if it matches any.
+    #[must_use]
+    pub fn variant(&self, name: &Name, own: &Parameters) -> Option<&Known> {
+        self.variants.choose(name, own).map(|found| &found.known)
+    }
+
+    /// Whether a client that says this of itself matches several variants of a name (F-16).
+    #[must_use]
+    pub fn ambiguous(&self, name: &Name, own: &Parameters) -> bool {
+        let all = self.variants.of(name).iter();
+        all.filter(|variant| variant.allows(own)).nth(1).is_some()
+    }
+
+    /// What a client is told of a name that matches none of its variants, where there is nothing else of it.
+    #[must_use]
+    pub fn not_for_you(&self, name: &Name) -> Option<&'static Known> {
+        (!self.variants.of(name).is_empty()).then_some(&NOT_FOR_YOU)
+    }
+
+    /// All variants that are not for everybody.
+    pub fn variants(&self) -> impl Iterator<Item = (&Arc<Resource>, Option<Expiry>)> {
+        self.variants
+            .by_name
+            .values()
+            .flat_map(|all| all.iter())
+            .map(Variant::read)
+    }
+
+    /// The variants of one name that are not for everybody.
+    pub fn variants_of(&self, name: &Name) -> impl Iterator<Item = (&Arc<Resource>, Option<Expiry>)> {
+        self.variants.of(name).iter().map(Variant::read)
+    }
+
+    /// Of a collection the members that are not for everybody, and for a client that says this of itself (F-10).
+    pub fn varying_members<'a>(
+        &'a self,
+        collection: &'a Name,
+        own: &'a Parameters,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
+        let all = self.variants.by_name.range::<_, str>(from);
+        let all = all.take_while(|(name, _)| name.as_str().starts_with(collection.prefix()));
+        let others = all.filter(|(name, _)| collection.covers(name) && self.resource(name).is_none());
+        others.filter_map(|(name, _)| Some(&self.variants.choose(name, own)?.resource))
+    }
+
+    /// What there is under the same name for the same clients.
+    #[must_use]
+    pub fn like(&self, resource: &Resource) -> Option<(&Arc<Resource>, Option<Expiry>)> {
+        let name = resource.name();
+        if resource.constraints().is_some() {
+            let mut all = self.variants_of(name);
+            return all.find(|(other, _)| other.constraints() == resource.constraints());
+        }
+        match self.entries.get(name)? {
+            Known::Present(found) => Some((found, self.expiry(name))),
+            Known::Absent(_) => None,
+        }
+    }
+
+    /// What the variant of a name with this version demands.
+    #[must_use]
+    pub fn demands(&self, name: &Name, version: Version) -> Option<&Constraints> {
+        let mut all = self.variants_of(name);
+        let (found, _) = all.find(|(variant, _)| variant.version() == version)?;
+        found.constraints()
+    }
+}
+
+impl Variants {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    pub(super) const fn by_name(&self) -> &OrdMap<Name, Arc<[Variant]>> {
+        &self.by_name
+    }
+
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// F-16: of several that match, the first by its version, so that every replica takes the same.
+    pub(super) fn choose(&self, name: &Name, own: &Parameters) -> Option<&Variant> {
+        self.of(name).iter().find(|variant| variant.allows(own))
+    }
+
+    /// Adds a variant in the place of one with the same constraints. Whether that is a change.
+    pub(super) fn put(&mut self, new: &Arc<Resource>, expiry: Option<Expiry>) -> bool {
+        let same = |one: &Variant| one.resource.version() == new.version() && one.expiry == expiry;
+        if self.of(new.name()).iter().any(same) {
+            return false;
+        }
+        let mut all = self.others(new);
+        all.push(Variant {
+            resource: new.clone(),
+            known: Known::Present(new.clone()),
+            expiry,
+        });
+        all.sort_by_key(|one| one.resource.version());
+        self.set(new.name(), all);
+        true
+    }
+
+    /// Removes the variant with the same constraints. Whether there was one.
+    pub(super) fn withdraw(&mut self, old: &Resource) -> bool {
+        let others = self.others(old);
+        let changed = others.len() < self.of(old.name()).len();
+        if changed {
+            self.set(old.name(), others);
+        }
+        changed
+    }
+
+    /// Removes all variants of a name. Whether there were any.
+    pub(super) fn forget(&mut self, name: &Name) -> bool {
+        let any = !self.of(name).is_empty();
+        if any {
+            self.set(name, Vec::new());
+        }
+        any
+    }
+
+    pub(super) fn of(&self, name: &Name) -> &[Variant] {
+        self.by_name.get(name).map_or(&[], |all| all)
+    }
+
+    fn set(&mut self, name: &Name, all: Vec<Variant>) {
+        let weight = |all: &[Variant]| all.iter().map(|one| one.resource.weight()).sum::<usize>();
+        let (count, bytes) = (self.of(name).len(), weight(self.of(name)));
+        self.count = self.count + all.len() - count;
+        self.bytes = self.bytes + weight(&all) - bytes;
+        if all.is_empty() {
+            self.by_name.remove(name);
+        } else {
+            self.by_name.insert(name.clone(), all.into());
+        }
+    }
+
+    fn others(&self, like: &Resource) -> Vec<Variant> {
+        let all = self.of(like.name()).iter();
+        let others = all.filter(|one| one.resource.constraints() != like.constraints());
+        others.cloned().collect()
+    }
+}
+
+impl PartialEq for Variant {
+    /// Equal content with the same life.
+    fn eq(&self, other: &Self) -> bool {
+        self.known == other.known && self.expiry == other.expiry
+    }
+}
+
+impl Variant {
+    fn allows(&self, own: &Parameters) -> bool {
+        self.resource.constraints().is_some_and(|demands| demands.allow(own))
+    }
+
+    const fn read(&self) -> (&Arc<Resource>, Option<Expiry>) {
+        (&self.resource, self.expiry)
+    }
+}

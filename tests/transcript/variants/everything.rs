@@ -1,0 +1,314 @@
+//! Whoever asks for everything, or for a whole collection, and says something of itself.
+
+use std::collections::BTreeMap;
+
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, ResourceLocator};
+use distributary::xds::{Dialect, Reason, Update};
+
+use super::stage::{CDS, EDS, Stage, is};
+
+const WRAPPER: &str = "xds.config.resource-in-sotw";
+const TTL: &str = "xds.config.supports-resource-ttl";
+
+/// A view of clusters, all of them known: `a` for everybody and for two, `b` for everybody, `c` for one alone.
+fn clusters(dialect: Dialect) -> Stage {
+    covered(Stage::of(CDS, dialect))
+}
+
+fn covered(mut stage: Stage) -> Stage {
+    let all = ["a=1", "a[prod]=2", "a[test]=3", "b=4", "c[prod]=5"];
+    let all = all.map(|text| stage.put(text));
+    stage.cover(all.to_vec());
+    stage
+}
+
+fn with(name: &str, env: &str) -> ResourceLocator {
+    let own = BTreeMap::from([("env".to_owned(), env.to_owned())]);
+    ResourceLocator {
+        name: name.to_owned(),
+        dynamic_parameters: own.into_iter().collect(),
+    }
+}
+
+/// C-23, F-16: a wildcard brings of every name the variant that the client matches, else what is for everybody; and news of that,
+/// not of others.
+#[test]
+fn a_wildcard_brings_what_is_for_the_client() {
+    for (env, first) in [
+        (None, "a=1 b=4"),
+        (Some("other"), "a=1 b=4"),
+        (Some("test"), "a[test]=3 b=4"),
+        (Some("prod"), "a[prod]=2 b=4 c[prod]=5"),
+    ] {
+        let mut stage = clusters(Dialect::Delta);
+        stage.subscribes_to(env, "*");
+        assert_eq!(stage.hears(env), [first], "{env:?}");
+        let prod = env == Some("prod");
+        let only = |heard: &[&str]| {
+            if prod {
+                heard.iter().map(ToString::to_string).collect()
+            } else {
+                Vec::new()
+            }
+        };
+
+        stage.cover(vec![stage.put("a[prod]=6"), stage.put("d[prod]=7")]);
+        assert_eq!(stage.hears(env), only(&["a[prod]=6 d[prod]=7"]), "{env:?}");
+        // C-23: it goes by its full name; what is for everybody stands there again.
+        stage.cover(vec![stage.withdraw("a[prod]"), stage.withdraw("c[prod]")]);
+        let back: Vec<String> = stage.hears(env);
+        assert_eq!(back, only(&["a=1 -a[prod] -c[prod]"]), "{env:?}");
+        // What is for everybody goes, and the others stay.
+        stage.cover(vec![stage.withdraw("a")]);
+        let gone = if env == Some("test") { Vec::new() } else { vec!["-a"] };
+        assert_eq!(stage.hears(env), gone, "{env:?}");
+    }
+}
+
+/// C-23, C-26, B-01: what a client says of itself changes, with a request about whatever type: what differs is sent, a swap in one
+/// response, and nothing else.
+#[test]
+fn a_wildcard_follows_the_client() {
+    let mut stage = clusters(Dialect::Delta).in_chunks();
+    stage.subscribes_to(Some("prod"), "*");
+    assert_eq!(stage.hears(Some("prod")), ["a[prod]=2", "b=4", "c[prod]=5"]);
+    stage.becomes(Some("test"));
+    assert_eq!(stage.hears(Some("test")), ["a[test]=3 -a[prod]", "-c[prod]"]);
+    stage.becomes(None);
+    assert_eq!(stage.hears(None), ["a=1 -a[test]"]);
+    stage.becomes(Some("other"));
+    assert!(stage.hears(Some("other")).is_empty());
+    let other_type = DeltaDiscoveryRequest {
+        type_url: EDS.to_owned(),
+        resource_names_subscribe: vec!["e".to_owned()],
+        ..Default::default()
+    };
+    stage.says(Some("prod"), other_type);
+    assert_eq!(stage.hears(Some("prod")), ["a[prod]=2", "c[prod]=5"]);
+    // F-16: what is said with the wildcard itself counts for it.
+    stage.asks(Some("prod"), vec![with("*", "test")]);
+    let heard = stage.hears(Some("prod")).join(" ");
+    assert_eq!(
+        heard, "a[test]=3 -a[prod] b=4 -c[prod]",
+        "C-11: and what it has asked for again"
+    );
+}
+
+/// C-12, C-14: whoever comes back with what it holds is sent what differs; a variant that went meanwhile goes by its full name,
+/// where it is still known whom it was for.
+#[test]
+fn a_client_comes_back() {
+    let mut stage = clusters(Dialect::Delta);
+    let version = |text: &str| stage.read(text).version().to_string();
+    let held = [("a", version("a[prod]=2")), ("b", version("b=4"))];
+    let initial_resource_versions = held.map(|(name, version)| (name.to_owned(), version));
+    let back = DeltaDiscoveryRequest {
+        resource_names_subscribe: vec!["*".to_owned()],
+        initial_resource_versions: initial_resource_versions.into_iter().collect(),
+        ..Default::default()
+    };
+    let mut same = clusters(Dialect::Delta);
+    same.says(Some("prod"), back.clone());
+    assert_eq!(same.hears(Some("prod")), ["c[prod]=5"]);
+    stage.says(Some("test"), back);
+    assert_eq!(stage.hears(Some("test")), ["a[test]=3 -a[prod]"]);
+}
+
+/// B-16, C-23, B-30: a full state lists what is for the client; whom it is for stands around it where the client reads that.
+#[test]
+fn a_full_state_lists_what_is_for_the_client() {
+    let mut bare = clusters(Dialect::Sotw);
+    bare.becomes(Some("prod"));
+    assert_eq!(bare.hears(Some("prod")), ["=2 =4 =5"]);
+    bare.cover(vec![bare.put("a[test]=9")]);
+    assert!(bare.hears(Some("prod")).is_empty(), "it is for others");
+    bare.becomes(Some("test"));
+    assert_eq!(bare.hears(Some("test")), ["=9 =4"]);
+    bare.becomes(None);
+    assert_eq!(bare.hears(None), ["=1 =4"]);
+
+    let mut stage = covered(Stage::of(CDS, Dialect::Sotw).reading(WRAPPER));
+    stage.becomes(Some("prod"));
+    assert_eq!(stage.hears(Some("prod")), ["a[prod]=2 =4 c[prod]=5"]);
+    stage.cover(vec![stage.withdraw("c[prod]"), stage.withdraw("a[prod]")]);
+    assert_eq!(stage.hears(Some("prod")), ["=1 =4"]);
+}
+
+/// B-18, C-23: where SotW says only what is new, a wildcard as well.
+#[test]
+fn a_wildcard_of_other_types_in_sotw() {
+    let mut stage = covered(Stage::of(EDS, Dialect::Sotw).reading(WRAPPER));
+    stage.subscribes_to(Some("prod"), "*");
+    assert_eq!(stage.hears(Some("prod")), ["a[prod]=2 =4 c[prod]=5"]);
+    stage.becomes(Some("test"));
+    assert_eq!(stage.hears(Some("test")), ["a[test]=3"]);
+}
+
+/// C-22, C-23, F-16: a collection brings what is for the client; a name is a member for those whom some variant of it is for.
+#[test]
+fn a_collection_brings_what_is_for_the_client() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let name = |id: &str| format!("xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/d/{id}");
+        let mut stage = Stage::of(EDS, dialect).reading(WRAPPER);
+        stage.served("x");
+        let all = ["a=1", "a[prod]=2", "b[prod]=3", "c=4"].map(|text| stage.put(&name(text)));
+        stage.publish(all.to_vec());
+        let whole = Update::Whole(name("*").into());
+        stage.publish(vec![whole]);
+        stage.subscribes_to(None, &name("*"));
+        let short = |heard: Vec<String>| heard.join(" | ").replace(&name(""), "");
+        let delta = dialect == Dialect::Delta;
+        let either = |said: &str, bare: &str| if delta { said.to_owned() } else { bare.to_owned() };
+        assert_eq!(short(stage.hears(None)), either("a=1 c=4", "=1 =4"));
+        stage.becomes(Some("prod"));
+        assert_eq!(short(stage.hears(Some("prod"))), "a[prod]=2 b[prod]=3");
+        let new = vec![stage.put(&name("d[prod]=5")), stage.put(&name("e[test]=6"))];
+        stage.publish(new);
+        assert_eq!(short(stage.hears(Some("prod"))), "d[prod]=5");
+        stage.publish(vec![stage.withdraw(&name("b[prod]")), stage.withdraw(&name("a"))]);
+        assert_eq!(short(stage.hears(Some("prod"))), either("-b[prod]", ""));
+        stage.becomes(Some("test"));
+        assert_eq!(
+            short(stage.hears(Some("test"))),
+            either("e[test]=6 -a[prod] -d[prod]", "e[test]=6")
+        );
+        // F-16: what is said with a collection counts for its members.
+        stage.asks(Some("test"), vec![with(&name("*"), "prod")]);
+        let heard = short(stage.hears(Some("test")));
+        assert!(heard.contains("a[prod]=2") && heard.contains("d[prod]=5"), "{heard}");
+    }
+}
+
+/// C-22: a collection of which nothing is for a client is empty to it.
+#[test]
+fn a_collection_for_others_is_empty() {
+    let name = |id: &str| format!("xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/d/{id}");
+    let mut stage = Stage::of(EDS, Dialect::Delta);
+    stage.served("x");
+    let only = stage.put(&name("a[prod]=1"));
+    stage.publish(vec![only, Update::Whole(name("*").into())]);
+    stage.subscribes_to(Some("test"), &name("*"));
+    assert_eq!(stage.hears(Some("test")), [format!("-{}", name("*"))]);
+    stage.becomes(Some("prod"));
+    assert_eq!(stage.hears(Some("prod")), [name("a[prod]=1")]);
+}
+
+/// K-05: a name that the wildcard has, asked for by itself, is read as the wildcard is; and what is said with it alone counts first.
+#[test]
+fn a_name_beside_the_wildcard() {
+    let mut stage = clusters(Dialect::Delta);
+    stage.subscribes_to(Some("prod"), "*");
+    assert_eq!(stage.hears(Some("prod")), ["a[prod]=2 b=4 c[prod]=5"]);
+    stage.asks(Some("prod"), vec![with("a", "test")]);
+    assert_eq!(stage.hears(Some("prod")), ["a[test]=3 -a[prod]"]);
+    let gone = DeltaDiscoveryRequest {
+        resource_names_unsubscribe: vec!["a".to_owned()],
+        ..Default::default()
+    };
+    stage.says(Some("prod"), gone);
+    assert_eq!(
+        stage.hears(Some("prod")),
+        ["a[prod]=2 -a[test]"],
+        "C-08: the wildcard still covers it"
+    );
+}
+
+/// K-17, E-11: a variant has a life of its own.
+#[test]
+fn a_variant_lives_its_own_life() {
+    for (env, first, second) in [
+        (None, "a=1/60s", "a/60s"),
+        (Some("prod"), "a[prod]=2/30s", "a[prod]/90s"),
+        (Some("test"), "a[test]=3", ""),
+    ] {
+        for name in ["*", "a"] {
+            let mut stage = Stage::of(CDS, Dialect::Delta).reading(TTL);
+            let all = |stage: &Stage, prod: u64, plain: u64, beat| {
+                let plain = stage.put_for("a=1", plain, beat);
+                vec![plain, stage.put_for("a[prod]=2", prod, beat), stage.put("a[test]=3")]
+            };
+            let updates = all(&stage, 30, 60, 1);
+            stage.cover(updates.clone());
+            stage.publish(updates);
+            stage.subscribes_to(env, name);
+            assert_eq!(stage.hears(env), [first], "{env:?} {name}");
+            let updates = all(&stage, 90, 60, 2);
+            stage.cover(updates.clone());
+            stage.publish(updates);
+            assert_eq!(stage.hears(env).join(" "), second, "{env:?} {name}");
+        }
+    }
+}
+
+/// C-15: a name of which there are only variants for others does not exist for the client.
+#[test]
+fn a_name_for_others_does_not_exist() {
+    let mut stage = Stage::new();
+    let only = stage.put("a[prod]=1");
+    stage.publish(vec![only]);
+    stage.subscribes(None);
+    assert_eq!(stage.hears(None), ["-a"]);
+    stage.becomes(Some("prod"));
+    assert_eq!(stage.hears(Some("prod")), ["a[prod]=1"]);
+    stage.publish(vec![
+        stage.withdraw("a[prod]"),
+        Update::Absent("a".into(), Reason::Said),
+    ]);
+    assert_eq!(stage.hears(Some("prod")), ["-a[prod]"]);
+}
+
+/// C-25, C-23: after a rejection the client may hold the variant all the same, and it goes by its full name.
+#[test]
+fn a_rejected_variant_goes_by_its_full_name() {
+    let mut stage = Stage::new();
+    let all = vec![stage.put("a[prod]=1"), stage.put("a=2")];
+    stage.publish(all);
+    stage.subscribes(Some("prod"));
+    let response = stage.response().expect("a response");
+    let no = DeltaDiscoveryRequest {
+        response_nonce: response.nonce,
+        error_detail: Some(distributary::proto::google::rpc::Status {
+            code: 3,
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    stage.says(Some("prod"), no);
+    assert!(stage.hears(Some("prod")).is_empty());
+    stage.becomes(Some("test"));
+    assert_eq!(stage.hears(Some("test")), ["a=2 -a[prod]"]);
+}
+
+/// H-06, F-16: a client that polls gets what is for it.
+#[test]
+fn a_poll_gets_what_is_for_its_client() {
+    let mut stage = clusters(Dialect::Sotw);
+    let member = "xdstp://x/envoy.config.cluster.v3.Cluster/d/a";
+    let collection = "xdstp://x/envoy.config.cluster.v3.Cluster/d/*";
+    stage.served("x");
+    let members = ["=1", "[prod]=2"].map(|text| stage.put(&format!("{member}{text}")));
+    stage.publish(members.to_vec());
+    for (env, all, a, c, only) in [
+        (None, &["1", "4"][..], "1", &[][..], "1"),
+        (Some("prod"), &["2", "4", "5"], "2", &["5"], "2"),
+        (Some("test"), &["3", "4"], "3", &[], "1"),
+    ] {
+        assert_eq!(stage.polls(env, None), all, "{env:?}");
+        assert_eq!(stage.polls(env, Some("a")), [a], "{env:?}");
+        assert_eq!(stage.polls(env, Some("c")), c, "{env:?}");
+        assert_eq!(stage.polls(env, Some(collection)), [only], "{env:?}");
+    }
+}
+
+/// F-16: however they were asked for, those of which the client matches several are counted.
+#[test]
+fn several_are_counted() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut stage = clusters(dialect);
+        let any = stage.variant("a", Some(is("env", None)), "9");
+        stage.cover(vec![Update::Put(any, None)]);
+        stage.subscribes_to(Some("prod"), "*");
+        assert!(stage.response().is_some());
+        assert_eq!(stage.server.ambiguous(), 1);
+    }
+}
