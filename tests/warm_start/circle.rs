@@ -12,7 +12,7 @@ use crate::stage::{CDS, Client, Delta, EDS, Relay, directory, eventually};
 fn relay(name: &str, files: &Path, listen: SocketAddr, other: SocketAddr) -> Relay {
     let files = files.display();
     let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{files}'}}], authorities: {{x: {{xds_servers: [{{server_uri: '{other}'}}]}}}}}}\nlisteners: [{{address: '{listen}'}}]\nadmin: {{address: '127.0.0.1:0'}}\ntimers: {{unanswered: 1s}}\n"
+        "upstream: {{xds_servers: [{{server_uri: '{files}'}}], authorities: {{x: {{xds_servers: [{{server_uri: '{other}'}}]}}}}}}\nlisteners: [{{address: '{listen}'}}]\nadmin: {{address: '127.0.0.1:0'}}\n"
     );
     Relay::run(name, &text)
 }
