@@ -2,6 +2,7 @@
 FROM docker.io/library/rust:1-bookworm AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock build.rs ./
+COPY .cargo .cargo
 COPY proto proto
 COPY src src
 COPY loadtest loadtest
