@@ -220,6 +220,24 @@ fn reconnecting() {
     assert_eq!(upstream.knows(), "E/d/x=1");
 }
 
+/// G-12, L-20: when another server has stood in, no version of a member is declared, and what the server does not mention then is
+/// gone after a longer quiet.
+#[test]
+fn another_server_has_stood_in() {
+    let mut upstream = asking(&["E/d/*"]);
+    upstream.hears_short("n1", &["E/d/x=1", "E/d/y=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(1000));
+    upstream.disconnect();
+    upstream.client.handle_superseded();
+    upstream.connect();
+    assert_eq!(upstream.asks(), ["eds +E/d/*"]);
+    upstream.hears_short("n1", &["E/d/x=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(6_000));
+    assert_eq!(upstream.knows(), "E/d/x=1");
+}
+
 /// E-04, G-19: what is asked for by itself after a reconnect is sent although the server was told that we hold it: that is no
 /// proof that the server ignores what it was told, even if nobody wants the name any more by then, or asked by another name.
 #[test]

@@ -126,6 +126,24 @@ fn what_is_dropped_is_called_as_it_was() {
     );
 }
 
+/// C-13, F-09: who remembers a resource by one way of writing its name, and asks for it by another one as well, is sent it.
+#[test]
+fn what_is_remembered_by_another_text() {
+    delta(
+        "
+        origin put lds xdstp://a/LDS/x@1
+        client subscribe lds xdstp://a/LDS/x
+        client <- lds [xdstp://a/LDS/x@1], ack
+        client reconnects
+        client subscribe lds xdstp://a/LDS/%78
+        client <- lds [xdstp://a/LDS/%78@1 xdstp://a/LDS/x@1], ack
+        client reconnects
+        client subscribe lds
+        nothing
+        ",
+    );
+}
+
 /// C-15, C-22: that a collection is empty is said also if there was something in it that was gone before it could be sent.
 #[test]
 fn a_collection_that_is_empty_in_time() {

@@ -45,7 +45,7 @@ impl Collections {
         self.all.get(name).is_some_and(Settle::complete)
     }
 
-    /// A stream begins. `held` gives what is held of each, and whether the server can be told of it.
+    /// A stream begins. `held` gives what is held of each, and whether the server is told of it.
     pub(super) fn connected(&mut self, held: impl Fn(&Name) -> Vec<(Name, bool)>) {
         for (name, settle) in &mut self.all {
             let complete = settle.complete();

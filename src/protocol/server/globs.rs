@@ -216,7 +216,12 @@ impl Subscription {
             // What is in it may go before anything of it was sent.
             Extent::Some => self.may_hold_of(collection),
         };
-        let owed = self.globs.lists().owed.iter().filter(|collection| !answered(collection));
+        let owed = self
+            .globs
+            .lists()
+            .owed
+            .iter()
+            .filter(|collection| !answered(collection));
         self.globs.lists_mut().owed = owed.cloned().collect();
         true
     }

@@ -203,7 +203,9 @@ impl Subscription {
                 besides.insert(if own { name } else { Name::from(text.as_str()) }, held);
                 continue;
             }
-            if !endpoints {
+            // F-09: by every text that it asks for the name by, it must have it.
+            let told = |text: &Name| versions.contains_key(text.as_str());
+            if !endpoints && self.spellings.all(&name, told) {
                 self.owed.remove(&name);
                 self.look_at(name.clone());
             }

@@ -82,6 +82,14 @@ impl Spellings {
         self.0.take_if(|texts| texts.is_empty());
     }
 
+    /// Whether all texts by which the client asks for a name are such.
+    pub(super) fn all(&self, name: &Name, is: impl Fn(&Name) -> bool) -> bool {
+        match self.texts().get(name) {
+            Some(texts) => texts.iter().all(is),
+            None => is(name),
+        }
+    }
+
     pub(super) fn forget(&mut self, name: &Name) {
         drop(self.take(name));
     }

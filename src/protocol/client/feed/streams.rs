@@ -30,7 +30,7 @@ impl Feed {
             let held = |collection: &Name| {
                 let members = self.kept.within(collection).filter(|name| !named(name));
                 members
-                    .map(|name| (name.clone(), self.kept.can_be_declared(name.as_str())))
+                    .map(|name| (name.clone(), self.kept.declared(name.as_str()).is_some()))
                     .collect()
             };
             self.collections.connected(held);
