@@ -178,10 +178,10 @@ impl Zone {
                 continue;
             };
             for update in &change.updates {
-                if let Update::Absent(name, _) | Update::Forget(name) = update {
-                    self.book.gone(kind, name);
+                if matches!(update, Update::Absent(..) | Update::Forget(_) | Update::Withdraw(_)) {
+                    self.book.gone(kind, update.name());
                     if change.wildcard {
-                        self.book.cover(kind, name, false);
+                        self.book.cover(kind, update.name(), false);
                     }
                 }
                 if let Update::Put(resource, _) = update {
