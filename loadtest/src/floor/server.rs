@@ -154,6 +154,7 @@ fn frame_length(head: &[u8]) -> usize {
     usize::try_from(u32::from_be_bytes([0, a, b, c])).unwrap_or_default()
 }
 
+/// Serves one connection. Nothing stays behind in a stream that gathers what it is to write, as TLS does while its socket is full.
 async fn connection(mut io: impl AsyncRead + AsyncWrite + Unpin, script: &Script) -> std::io::Result<()> {
     let mut sent = script.pushes.read().unwrap_or_else(PoisonError::into_inner).len();
     // Settings that say nothing, and room for all that clients will ever say.
@@ -176,6 +177,7 @@ async fn connection(mut io: impl AsyncRead + AsyncWrite + Unpin, script: &Script
                 io.write_all(&bytes).await?;
             }
         }
+        io.flush().await?;
         tokio::select! {
             read = io.read(&mut buffer) => {
                 let read = read?;
@@ -277,6 +279,47 @@ fn answer(requests: &mut [(u32, usize)], stream: u32, mut payload: &[u8], script
                     _ => for_stream(bytes, stream).into(),
                 });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::BufStream;
+
+    use super::*;
+
+    /// A client that is slow to read gets all of it, from a stream that keeps what it is given until it is flushed.
+    #[tokio::test]
+    async fn nothing_stays_behind() {
+        let script = Script::default();
+        let (mut client, server) = tokio::io::duplex(64);
+        let serve = connection(BufStream::new(server), &script);
+        let read = async {
+            let mut settings = [0; 22];
+            client.read_exact(&mut settings).await.unwrap();
+            // A stream is opened, by headers without any.
+            let mut open = vec![0; PREFACE_BYTES];
+            open.extend([0, 0, 0, 1, 4, 0, 0, 0, 1]);
+            client.write_all(&open).await.unwrap();
+            let mut head = [0; 29];
+            client.read_exact(&mut head).await.unwrap();
+            let frame = [0, 0, 1, 0, 0, 0, 0, 0, 1, 7];
+            script
+                .pushes
+                .write()
+                .unwrap()
+                .push(vec![Bytes::copy_from_slice(&frame)]);
+            script.bell.notify_waiters();
+            let mut pushed = [0; 10];
+            client.read_exact(&mut pushed).await.unwrap();
+            assert_eq!(pushed, frame);
+        };
+        tokio::select! {
+            end = serve => panic!("{end:?}"),
+            done = tokio::time::timeout(Duration::from_secs(10), read) => done.unwrap(),
         }
     }
 }
