@@ -238,6 +238,29 @@ fn another_server_has_stood_in() {
     assert_eq!(upstream.knows(), "E/d/x=1");
 }
 
+/// E-08, G-12, K-16: the same when the server says nothing of the collection at all, and only that: nobody knows it as a whole then.
+#[test]
+fn another_server_has_stood_in_and_nothing_is_left() {
+    let mut upstream = asking(&["E/d/*", "E/d/x"]);
+    upstream.hears_short("n1", &["E/d/x=1", "E/d/y=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(1000));
+    upstream.disconnect();
+    upstream.client.handle_superseded();
+    upstream.connect();
+    assert_eq!(upstream.asks(), ["eds +E/d/* +E/d/x"]);
+    upstream.pass(ms(14_999));
+    assert_eq!(upstream.knows(), "E/d/x=1 E/d/y=1");
+    upstream.pass(ms(1));
+    assert_eq!(upstream.knows(), "E/d/*:TimedOut E/d/x:TimedOut");
+    assert!(!whole(&upstream));
+    upstream.hears_short("n1", &["E/d/z=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(1000));
+    assert_eq!(upstream.knows(), "E/d/x:TimedOut E/d/z=1");
+    assert!(whole(&upstream));
+}
+
 /// E-04, G-19: what is asked for by itself after a reconnect is sent although the server was told that we hold it: that is no
 /// proof that the server ignores what it was told, even if nobody wants the name any more by then, or asked by another name.
 #[test]

@@ -59,6 +59,8 @@ impl Spec {
             Some((rest, name)) => (rest, Some(name.to_owned())),
             None => (rest, None),
         };
+        // The colon of a name of new style ends no option.
+        let rest = rest.replace("://", "\0");
         let mut options = rest.split(':');
         let mut spec = Self {
             name: name.to_owned(),
@@ -74,7 +76,7 @@ impl Spec {
                 ("eds", "") => spec.endpoints = Some(name.to_owned()),
                 ("eds", service) => spec.endpoints = Some(service.to_owned()),
                 ("ttl", text) => spec.ttl = Some(duration(text)),
-                ("aka", alias) => spec.aliases.push(alias.to_owned()),
+                ("aka", alias) => spec.aliases.push(alias.replace('\0', "://")),
                 ("aside", "") => spec.aside = true,
                 _ => panic!("`{option}` is no option of a resource"),
             }

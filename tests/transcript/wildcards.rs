@@ -338,3 +338,21 @@ fn an_alias_of_another() {
         ",
     );
 }
+
+/// C-20, F-11: an alias under an authority that goes takes what was held by it along, also where nothing is known yet of a wildcard,
+/// which does not cover it, and somebody else asked for it by its own name.
+#[test]
+fn an_alias_that_no_wildcard_covers() {
+    delta(
+        "
+        origin put cds xdstp://a/CDS/c@1:aka=xdstp://a/CDS/nick:aside, open cds
+        client subscribe cds * xdstp://a/CDS/nick
+        client <- cds [xdstp://a/CDS/c@1:aka=xdstp://a/CDS/nick], ack
+        second subscribe cds xdstp://a/CDS/c
+        second <- cds [xdstp://a/CDS/c@1:aka=xdstp://a/CDS/nick], ack
+        origin drop cds xdstp://a/CDS/c
+        client <- cds -[xdstp://a/CDS/c xdstp://a/CDS/nick], ack
+        second <- cds -[xdstp://a/CDS/c], ack
+        ",
+    );
+}

@@ -194,11 +194,13 @@ impl Subscription {
         let known = if self.names.contains(name) || self.asked_by_alias(name, slot) {
             slot.known(name)
         } else if self.wildcard {
-            match slot.wildcard() {
-                Some(state) if state.complete() && state.known(name).is_none() => return Current::Uncovered,
-                Some(state) => state.known(name),
-                None => None,
+            let state = slot.wildcard();
+            let known = state.and_then(|state| state.known(name));
+            // The wildcard is about names of old style, so nothing that is to come of it covers another.
+            if known.is_none() && (name.authority().is_some() || state.is_some_and(|state| state.complete())) {
+                return Current::Uncovered;
             }
+            known
         } else {
             return Current::Unwanted;
         };

@@ -97,15 +97,24 @@ impl Feed {
         }
     }
 
-    /// E-08: a name for which the server has not answered in time. Of a collection it has, if anything of it is held.
+    /// E-08: a name for which the server has not answered in time. For a collection it has, if anything of it is held that was not
+    /// held for its sake alone; what was is from before the stream, and the server was not told of it.
     pub(super) fn overdue(&mut self, name: Name, updates: &mut Vec<Update>) {
-        let spoken = self.collections.whole(&name) || self.kept.within(&name).next().is_some();
-        if spoken {
-            return;
+        let mut alone = Vec::new();
+        if name.is_collection() {
+            alone.extend(self.members_alone(&name).cloned());
+            let spoken = self.collections.whole(&name) || self.kept.within(&name).next().is_some();
+            if spoken && alone.is_empty() {
+                return;
+            }
         }
         // G-14: of a server that reports errors itself silence says nothing about the resource.
         if self.features.resource_timer_is_transient_error {
             return self.remember(name, ResourceError::silence(), updates);
+        }
+        // K-16: whoever holds a member keeps it, for nobody knows the collection as a whole any more.
+        if !alone.is_empty() {
+            self.forget_members(&name, &alone, updates);
         }
         // K-16: whoever holds a variant keeps it.
         self.variants_gone(&name, Reason::TimedOut, updates);

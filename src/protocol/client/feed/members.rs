@@ -14,7 +14,7 @@ impl Feed {
     pub(super) fn unwant_collection(&mut self, collection: &Name) -> Vec<Update> {
         self.collections.remove(collection);
         let mut updates = vec![Update::Forget(collection.clone())];
-        for name in self.members_alone(collection) {
+        for name in self.members_alone(collection).cloned().collect::<Vec<_>>() {
             self.errors.remove(&name);
             let variant = self.kept.remove(&name).filter(|held| held.constraints().is_some());
             updates.push(variant.map_or(Update::Forget(name), Update::Withdraw));
@@ -36,7 +36,7 @@ impl Feed {
     /// C-22: the server says that a collection is empty.
     pub(super) fn empty(&mut self, collection: &Name, updates: &mut Vec<Update>) {
         self.names.known(collection.as_str());
-        for name in self.members_alone(collection) {
+        for name in self.members_alone(collection).cloned().collect::<Vec<_>>() {
             self.gone(&name, Reason::Said, updates);
         }
         if self.collections.finish(collection) {
@@ -61,16 +61,25 @@ impl Feed {
         }
     }
 
+    /// The server says nothing of a collection, and it was not told of these members.
+    pub(super) fn forget_members(&mut self, collection: &Name, members: &[Name], updates: &mut Vec<Update>) {
+        for name in members {
+            self.gone(name, Reason::TimedOut, updates);
+        }
+        self.collections.remove(collection);
+        self.collections.insert(collection);
+        updates.push(Update::Forget(collection.clone()));
+    }
+
     /// The members that were not asked for by a name of their own.
-    fn members_alone(&self, collection: &Name) -> Vec<Name> {
-        let alone = |name: &&Name| {
+    pub(super) fn members_alone<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
+        self.kept.within(collection).filter(|name| {
             let (of, varies) = apart(name.as_str());
             if varies {
                 return !self.names.contains(of);
             }
             let aliases = self.kept.resource(name.as_str()).map(|resource| resource.aliases());
             self.names_of(name, aliases.unwrap_or_default()).next().is_none()
-        };
-        self.kept.within(collection).filter(alone).cloned().collect()
+        })
     }
 }
