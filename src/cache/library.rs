@@ -27,6 +27,8 @@ pub struct Library {
     full: Shared<(u64, u64), Batch>,
     /// By state and by what a client says of itself. It is what sessions have that is found here: they come from one to the next.
     chosen: Shared<(u64, Version), Chosen>,
+    /// By state and by the set of all that a client sees of it.
+    outcomes: Mutex<Living<(u64, Version), State>>,
     texts: Shared<Version, Text>,
     replies: Shared<Version, Text>,
     remembered: Tables,
@@ -58,6 +60,7 @@ impl Library {
             differences: Shared::new(bytes / 2, Difference::weight),
             full: Shared::new(bytes / 2, weight),
             chosen: Shared::new(2, |_| 1),
+            outcomes: Mutex::default(),
             texts: Shared::new(bytes / 2, length),
             replies: Shared::new(bytes / 2, length),
             remembered: Tables::default(),
@@ -71,6 +74,7 @@ impl Library {
         self.differences.purge();
         self.full.purge();
         self.chosen.purge();
+        lock(&self.outcomes).purge();
         self.texts.purge();
         self.replies.purge();
         self.remembered.purge();
@@ -102,6 +106,16 @@ impl Library {
         [self.texts.uses(), self.replies.uses()]
     }
 
+    /// F-16: whoever the same variants are for sees the same, however many different things clients say of themselves.
+    fn one(&self, seen: Arc<State>, of: &State) -> Arc<State> {
+        let key = (of.id(), seen.sum());
+        let mut outcomes = lock(&self.outcomes);
+        outcomes.get(&key).unwrap_or_else(|| {
+            outcomes.insert(key, &seen);
+            seen
+        })
+    }
+
     /// How many names, and how many remembered tables, there are.
     #[must_use]
     pub fn sizes(&self) -> (usize, usize) {
@@ -130,7 +144,11 @@ impl Answers for Library {
 
     fn chosen(&self, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen> {
         let key = (state.id(), fingerprint(own));
-        self.chosen.get(key, || state.seen_by(own, before))
+        self.chosen.get(key, || {
+            let Chosen { of, seen } = state.seen_by(own, before);
+            let seen = self.one(seen, &of);
+            Chosen { of, seen }
+        })
     }
 
     fn chunk(&self) -> usize {

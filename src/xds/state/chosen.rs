@@ -70,10 +70,15 @@ impl State {
                 Some(variant) => (Some(&variant.known), variant.expiry),
                 None => (self.entries.get(name), self.expiry(name)),
             };
-            next.replace(name, known.cloned(), &mut Vec::new());
-            match expiry {
-                Some(expiry) => drop(next.expiries.insert(name.clone(), expiry)),
-                None => drop(next.expiries.remove(name)),
+            // What stays as it is stays shared.
+            if next.entries.get(name) != known {
+                next.replace(name, known.cloned(), &mut Vec::new());
+            }
+            if next.expiry(name) != expiry {
+                match expiry {
+                    Some(expiry) => drop(next.expiries.insert(name.clone(), expiry)),
+                    None => drop(next.expiries.remove(name)),
+                }
             }
         }
         let seen = if next.is_chosen() { Arc::new(next) } else { self.clone() };
