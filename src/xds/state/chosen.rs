@@ -19,6 +19,8 @@ use crate::xds::{Name, Parameters, Update};
 pub struct Chosen {
     /// Of which state.
     pub of: Arc<State>,
+    /// What such a client says of itself.
+    pub own: Parameters,
     /// What it sees: the very same, where no variant is for it.
     pub seen: Arc<State>,
 }
@@ -41,7 +43,7 @@ impl State {
     pub fn seen_by(self: &Arc<Self>, own: &Parameters, before: Option<&Chosen>) -> Chosen {
         let mut names = BTreeSet::new();
         let mut next = match before {
-            Some(Chosen { of, seen }) => {
+            Some(Chosen { of, seen, .. }) => {
                 differing(&of.entries, &self.entries, &mut names);
                 differing(of.variants.by_name(), self.variants.by_name(), &mut names);
                 differing(&of.expiries, &self.expiries, &mut names);
@@ -82,7 +84,11 @@ impl State {
             }
         }
         let seen = if next.is_chosen() { Arc::new(next) } else { self.clone() };
-        Chosen { of: self.clone(), seen }
+        Chosen {
+            of: self.clone(),
+            own: own.clone(),
+            seen,
+        }
     }
 
     /// The same, but that a client was told something else of single names: whatever it was told is for it.
