@@ -21,7 +21,7 @@ pub(super) struct Agenda {
 /// One turn of the task: it asks for the next part itself.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
-    agenda: &'a Agenda,
+    agenda: &'a Arc<Agenda>,
     /// As in [`Agenda::woken`]: what was taken from there.
     taken: u64,
     over: bool,
@@ -65,7 +65,7 @@ impl Agenda {
     }
 
     /// The task has its turn.
-    pub(super) fn begin(&self, task: &Waker) -> Turn<'_> {
+    pub(super) fn begin<'a>(self: &'a Arc<Self>, task: &Waker) -> Turn<'a> {
         match &mut *lock(&self.task) {
             Some(known) => known.clone_from(task),
             none => *none = Some(task.clone()),
@@ -93,6 +93,11 @@ impl Agenda {
 }
 
 impl Turn<'_> {
+    /// A part by this number.
+    pub(super) fn part(&self, number: u32) -> Ear {
+        self.agenda.part(number)
+    }
+
     /// The next part, which must then be told so ([`Ear::begin`]); without one the turn is over.
     pub(super) fn next(&mut self) -> Option<u32> {
         let woken = &self.agenda.woken;

@@ -20,12 +20,13 @@ use super::clock;
 use super::driver::Driver;
 use super::keepalive::Keepalive;
 use super::service::{Called, Calls};
-use crate::wire::{Afloat, Cork, Corked, Flow, Gathered, Rope};
+use crate::wire::{Afloat, Cork, Corked, Gathered, Rope};
 
 /// A connection on which HTTP/2 has begun.
 pub(super) struct Http2<S> {
     cork: Cork<S>,
-    flow: Flow,
+    /// How much the client has taken ever, if it has not taken everything.
+    stuck_at: Option<u64>,
     keepalive: Keepalive,
     agenda: Arc<Agenda>,
     /// The transport's own part in the agenda.
@@ -45,7 +46,6 @@ struct Inner<S> {
     calls: Arc<Calls>,
     links: Links,
     transport: Connection<Corked<S>, Rope>,
-    agenda: Arc<Agenda>,
     /// Each has two numbers in the agenda: the first for all but its requests, the second for these.
     open: Vec<Option<Call>>,
     draining: bool,
@@ -104,9 +104,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         ear.wake();
         let bytes_max = settings.limits.request.saturating_mul(UNFINISHED_REQUESTS_MAX);
         Ok(Self {
-            flow: Flow::default(),
+            stuck_at: None,
             keepalive: Keepalive::new(settings.timers.keepalive, transport.ping_pong(), clock::now()),
-            agenda: agenda.clone(),
+            agenda,
             ear,
             inner: Inner {
                 links: Links {
@@ -115,7 +115,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
                 },
                 calls,
                 transport,
-                agenda,
                 open: Vec::new(),
                 draining: false,
             },
@@ -137,7 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
 
     /// How much the client has taken ever, if it has not taken everything.
     pub(super) const fn stuck_at(&self) -> Option<u64> {
-        self.flow.stuck_at
+        self.stuck_at
     }
 }
 
@@ -147,7 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         let Self {
             cork,
-            flow,
+            stuck_at,
             keepalive,
             agenda,
             ear,
@@ -156,10 +155,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
         let now = clock::now();
         let turn = agenda.begin(cx.waker());
         // Whenever the socket takes or has more it is the transport that must go on.
-        let ended;
-        (ended, *flow) = cork.turn(&mut Context::from_waker(ear.waker()), |cx| {
+        let (ended, flow) = cork.turn(&mut Context::from_waker(ear.waker()), |cx| {
             inner.turn(turn, ear, cx, now)
         });
+        *stuck_at = flow.stuck_at;
         if let Poll::Ready(ended) = ended {
             return Poll::Ready(ended.map_err(|error| error.to_string()));
         }
@@ -188,7 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                     break;
                 }
                 again -= 1;
-                if let Poll::Ready(ended) = self.poll_transport(cx, now) {
+                if let Poll::Ready(ended) = self.poll_transport(&turn, cx, now) {
                     return Poll::Ready(ended);
                 }
             } else {
@@ -198,17 +197,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         Poll::Pending
     }
 
-    fn poll_transport(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<(), h2::Error>> {
+    fn poll_transport(&mut self, turn: &Turn<'_>, cx: &mut Context<'_>, now: Instant) -> Poll<Result<(), h2::Error>> {
         loop {
             match std::task::ready!(self.transport.poll_accept(cx)) {
-                Some(Ok((request, respond))) => self.accept(request, respond, now),
+                Some(Ok((request, respond))) => self.accept(request, respond, turn, now),
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => return Poll::Ready(Ok(())),
             }
         }
     }
 
-    fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Rope>, now: Instant) {
+    fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Rope>, turn: &Turn<'_>, now: Instant) {
         let at = self.place();
         let Ok(number) = u32::try_from(2 * at + 1) else { return };
         let kind = match self.calls.call(request, &self.links, now) {
@@ -219,14 +218,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             // The headers go out at once, whenever the first response may come.
             Called::Stream(head, driver) => match respond.send_response(head, false) {
                 Ok(send) => {
-                    let requests = self.agenda.part(number + 1);
+                    let requests = turn.part(number + 1);
                     requests.wake();
                     Kind::Stream(driver, send, requests)
                 }
                 Err(error) => return tracing::debug!(%error, "a stream cannot begin"),
             },
         };
-        let ear = self.agenda.part(number);
+        let ear = turn.part(number);
         ear.wake();
         let mut call = Call { ear, kind };
         if self.draining {

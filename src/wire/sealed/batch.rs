@@ -11,8 +11,9 @@ use rustls::unbuffered::{EncryptError, WriteTraffic};
 const BATCH_BYTES: usize = 64 * 1024;
 /// Room for its records, if they are not all tiny.
 const ROOM_BYTES: usize = BATCH_BYTES + 8 * 1024;
-/// What a record holds at the most.
-const RECORD_BYTES: usize = 16 * 1024;
+/// What a record holds at the most. TLS takes memory for every record while it seals it: with a full one that would be memory of
+/// the kind that the transport takes for its buffers, which it hardly uses and which so would stay full of old records.
+const RECORD_BYTES: usize = 14 * 1024 - 64;
 /// A part of this size is a record of its own; smaller ones share records, at the price of a copy.
 const ALONE_BYTES_MIN: usize = 8 * 1024;
 

@@ -11,6 +11,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -127,6 +128,14 @@ pub(crate) async fn connect(relay: &Relay, config: &Arc<ClientConfig>) -> std::i
     };
     let socket = TcpStream::connect(address).await?;
     socket.set_nodelay(true)?;
+    agree(config, socket).await
+}
+
+/// The same on a socket that is connected.
+pub(crate) async fn agree<S>(config: &Arc<ClientConfig>, socket: S) -> std::io::Result<TlsStream<S>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let name = ServerName::try_from("localhost").unwrap();
     TlsConnector::from(config.clone()).connect(name, socket).await
 }

@@ -2,12 +2,14 @@
 
 mod bad_input;
 mod floods;
+mod records;
 
 use std::sync::Arc;
 
 use distributary::xds::Dialect;
 use rustls::{ClientConfig, HandshakeKind};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio_rustls::client::TlsStream;
 
 use crate::support::certificates::{Authority, Signed, VERSIONS, connect};
 use crate::support::client::{Client, Half};
@@ -26,7 +28,13 @@ const fn path(dialect: Dialect) -> &'static str {
 
 /// A client of HTTP/2, with room for large answers.
 async fn client(relay: &Relay, config: &Arc<ClientConfig>) -> Client {
-    let stream = connect(relay, config).await.unwrap();
+    speak(connect(relay, config).await.unwrap()).await
+}
+
+async fn speak<S>(stream: TlsStream<S>) -> Client
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let mut builder = h2::client::Builder::new();
     builder
