@@ -106,3 +106,55 @@ fn a_wildcard_changes_between_two_parts() {
         ",
     );
 }
+
+/// C-11, C-22, C-26: what is asked for once more while it is still to come is sent once.
+#[test]
+fn asked_for_again_between_two_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put eds a@1 b@1
+        client stalls
+        client subscribe eds a b
+        client reads 1
+        client <- eds [a@1]
+        client subscribe eds b
+        client reads
+        client <- eds [b@1]
+        client ack
+        nothing
+        ",
+    );
+    delta(
+        "
+        relay chunk 1
+        origin put cds a@1 b@1
+        client stalls
+        client subscribe cds *
+        client reads 1
+        client <- cds [a@1]
+        client subscribe cds *
+        client reads
+        client <- cds [a@1]
+        client <- cds [b@1]
+        client ack
+        nothing
+        ",
+    );
+    delta(
+        "
+        relay chunk 1
+        origin put eds xdstp://a/EDS/a@1 xdstp://a/EDS/b@1
+        client stalls
+        client subscribe eds xdstp://a/EDS/*
+        client reads 1
+        client <- eds [xdstp://a/EDS/a@1]
+        client subscribe eds xdstp://a/EDS/*
+        client reads
+        client <- eds [xdstp://a/EDS/a@1]
+        client <- eds [xdstp://a/EDS/b@1]
+        client ack
+        nothing
+        ",
+    );
+}

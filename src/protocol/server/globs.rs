@@ -144,6 +144,7 @@ impl Subscription {
 
     /// C-11: whoever subscribes again may have forgotten what it was sent.
     pub(super) fn repeat_collection(&mut self, collection: &Name) {
+        self.recall();
         self.globs.lists_mut().owed.insert(collection.clone());
         let members: Vec<Name> = self.names.within(collection).cloned().collect();
         self.owed.extend(members);

@@ -153,7 +153,8 @@ impl Subscription {
 
     fn subscribe(&mut self, text: &str, answers: &impl Answers) {
         if text == Name::WILDCARD {
-            // C-11: whoever subscribes again may have forgotten what it was sent.
+            // C-11: whoever subscribes again may have forgotten what it was sent; what is to come is said once.
+            self.recall();
             self.again = self.wildcard;
             return self.set_wildcard(true);
         }
@@ -163,10 +164,11 @@ impl Subscription {
             self.spellings.forget(&name);
         }
         self.spellings.add(&name, text, asked);
+        // The same.
+        self.recall_of(&name);
         if asked {
             self.owe(name);
         } else {
-            self.recall_of(&name);
             // K-16: what it holds by its wildcard, or as a member, it holds by name from now on.
             let held = self.held(&name);
             self.add(name, held);
