@@ -29,12 +29,22 @@ impl View {
                 Target::Name(name) => Some(name),
             });
             let forgotten = names.clone().filter_map(|name| self.unneeded(type_url, slot, name));
+            let forgotten: Vec<Name> = forgotten.collect();
+            let kept: Vec<Update> = forgotten
+                .iter()
+                .flat_map(|name| self.kept_variants(type_url, slot, name))
+                .collect();
             let absent = names.flat_map(|name| self.still_absent(type_url, slot, name));
             let absent = absent.map(|name| Update::Absent(name, Reason::Said));
             let changes = Changes {
                 type_url: type_url.clone(),
                 wildcard: false,
-                updates: forgotten.map(Update::Forget).chain(absent).collect(),
+                updates: forgotten
+                    .into_iter()
+                    .map(Update::Forget)
+                    .chain(kept)
+                    .chain(absent)
+                    .collect(),
                 complete: None,
                 answered: None,
             };
@@ -69,6 +79,20 @@ impl View {
             .chain(&collection);
         let needed = names.any(|name| self.leases.has(type_url, name));
         (!needed).then(|| resource.name().clone())
+    }
+
+    /// C-22, F-16: the variants of a name of which there is none for everybody, and which are members of a collection that somebody
+    /// leases.
+    fn kept_variants<'a>(
+        &self,
+        type_url: &TypeUrl,
+        slot: &'a Slot,
+        name: &'a Name,
+    ) -> impl Iterator<Item = Update> + use<'a> {
+        let collection = name.collection();
+        let needed = collection.is_some_and(|all| self.leases.has(type_url, &all));
+        let variants = needed.then(|| slot.named.variants_of(name)).into_iter().flatten();
+        variants.map(|(variant, expiry)| Update::Put(variant.clone(), expiry))
     }
 
     /// C-22: what a collection as a whole says does not exist goes on not to exist for who asked for it by itself as well.

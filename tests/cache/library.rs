@@ -80,16 +80,19 @@ fn the_answer_of_the_moment_is_kept_whatever_its_size() {
 
 /// The variant of a name for those who say `key=value` of themselves.
 fn variant(name: &str, key: &str, value: &str, body: &str) -> Update {
+    variant_of(&cds(), name, key, value, body)
+}
+
+pub(super) fn variant_of(type_url: &TypeUrl, name: &str, key: &str, value: &str, body: &str) -> Update {
     let rule = DynamicParameterConstraints {
         r#type: Some(Type::Constraint(SingleConstraint {
             key: key.to_owned(),
             constraint_type: Some(ConstraintType::Value(value.to_owned())),
         })),
     };
-    let type_url = cds();
     let parts = ResourceParts {
         constraints: Constraints::new(rule),
-        type_url: &type_url,
+        type_url,
         name: Name::from(name),
         aliases: Vec::new(),
         passed_on: &[],

@@ -278,6 +278,22 @@ fn a_server_that_does_not_say_them_again() {
     assert_eq!(upstream.everything(EDS), "a:TimedOut");
 }
 
+/// E-08, C-23: what it says after that is not in doubt, in however many responses it says it.
+#[test]
+fn a_server_that_says_them_again_too_late() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.hears(says(EDS, "1", &["a=1", "a[prod]=2"]));
+    upstream.sent();
+    upstream.disconnect();
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["eds +a"]);
+    upstream.pass(std::time::Duration::from_secs(15));
+    assert_eq!(upstream.everything(EDS), "a:TimedOut");
+    upstream.hears(says(EDS, "2", &["a=1"]));
+    upstream.hears(says(EDS, "3", &["a[prod]=2"]));
+    assert_eq!(upstream.everything(EDS), "a=1 a{env=prod}=2");
+}
+
 /// C-23: SotW cannot take a variant away, so a response that says anything of a name says all of it; a full state says all of all.
 #[test]
 fn in_sotw_a_name_is_said_as_a_whole() {

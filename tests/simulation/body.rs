@@ -11,6 +11,8 @@ use distributary::proto::google::protobuf::Any;
 use distributary::xds::TypeUrl;
 use prost::Message;
 
+use super::variants;
+
 /// The types of the world, in the order in which changes go out (D-02).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Type {
@@ -68,10 +70,12 @@ impl Type {
 }
 
 /// One content of one resource, as a control plane has it. Its `revision` tells it from every other content.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) name: String,
     pub(crate) revision: u64,
+    /// For whom alone it is (TP2).
+    pub(crate) whom: Option<&'static str>,
     /// Other names that it answers to.
     pub(crate) aliases: Vec<String>,
     /// Whether a wildcard covers it.
@@ -91,6 +95,8 @@ struct Plain {
     name: String,
     #[prost(string, repeated, tag = "2")]
     refers: Vec<String>,
+    #[prost(string, tag = "13")]
+    whom: String,
     #[prost(bool, tag = "14")]
     bad: bool,
     #[prost(uint64, tag = "15")]
@@ -105,6 +111,8 @@ struct Cluster {
     discovery: i32,
     #[prost(message, optional, tag = "3")]
     eds: Option<Eds>,
+    #[prost(string, tag = "13")]
+    whom: String,
     #[prost(bool, tag = "14")]
     bad: bool,
     #[prost(uint64, tag = "15")]
@@ -120,6 +128,11 @@ struct Eds {
 const EDS: i32 = 3;
 
 impl Content {
+    /// What tells it from all others of its type.
+    pub(crate) fn key(&self) -> String {
+        variants::key(&self.name, self.whom)
+    }
+
     /// The same, but it does not end by itself.
     pub(crate) fn immortal(&self) -> Self {
         Self {
@@ -146,6 +159,7 @@ impl Content {
                 name: self.name.clone(),
                 discovery: if eds.is_some() { EDS } else { 0 },
                 eds,
+                whom: self.whom.unwrap_or_default().to_owned(),
                 bad: self.bad,
                 revision: self.revision,
             };
@@ -154,6 +168,7 @@ impl Content {
         let plain = Plain {
             name: self.name.clone(),
             refers: self.refers.clone(),
+            whom: self.whom.unwrap_or_default().to_owned(),
             bad: self.bad,
             revision: self.revision,
         };
@@ -166,6 +181,7 @@ impl Content {
 pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) revision: u64,
+    pub(crate) whom: Option<&'static str>,
     pub(crate) bad: bool,
     pub(crate) refers: Arc<[String]>,
     pub(crate) endpoints: Option<String>,
@@ -184,6 +200,7 @@ pub(crate) fn read(kind: Type, any: &Any) -> Result<Facts, String> {
         return Ok(Facts {
             name: cluster.name,
             revision: cluster.revision,
+            whom: variants::known(&cluster.whom),
             bad: cluster.bad,
             refers: Arc::from([]),
             endpoints,
@@ -193,6 +210,7 @@ pub(crate) fn read(kind: Type, any: &Any) -> Result<Facts, String> {
     Ok(Facts {
         name: plain.name,
         revision: plain.revision,
+        whom: variants::known(&plain.whom),
         bad: plain.bad,
         refers: plain.refers.into(),
         endpoints: None,

@@ -19,6 +19,10 @@
 //! Some are files, or directories of files, that are torn, emptied, spoiled, moved and removed; some are polled and look at
 //! versions alone; some are relays with a control plane of their own, restart, and now and then are this very relay.
 //! Clients ask for collections, by other spellings and by aliases; hostile ones flood the relay with garbage.
+//!
+//! The digits before the last seven say what a world has besides: 1, variants of names (TP2, `variants`) that come, change and go,
+//! and clients that say something of themselves, nothing, or what no variant is for, and change their mind about it.
+//!
 //! The witness judges every response there as well, those to hostile clients included, by what the stream reads. Beside it a
 //! follower knows whose word may be heard; in a lull in which nothing but the outages goes on, and
 //! when all has healed, clients are compared with the views that they read, and at last with their first servers.
@@ -54,6 +58,7 @@ mod served;
 mod tally;
 mod truth;
 mod upstream;
+mod variants;
 mod wire;
 mod witness;
 mod world;
@@ -64,7 +69,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use tally::{Broken, Rule, Tally};
-use world::World;
+use world::{BESIDES, World};
 
 /// Seeds that have found something once.
 const KEPT: &[u64] = &[
@@ -72,17 +77,19 @@ const KEPT: &[u64] = &[
     10_318, 10_770, 11_099, 12_198, 13_000, 22_509, 22_718, 29_405, 33_039, 34_021, 44_991, 45_007, 94_131, 96_344,
     48_261, 102_180, 105_044, 140_189, 145_444, 35, 41, 86, 256, 277, 6161, 40_658, 41_794, 51_597, 65_098, 21_315,
     1089, 6367, 7994, 57, 314, 2087, 3361, 3441, 23_728, 41_526, 45_110, 54_378, 92_071, 115_519, 157_390, 134_977,
-    171_793, 190_039, 190_745,
+    171_793, 190_039, 190_745, 10_000_123, 10_000_787,
 ];
 /// The same of worlds with lists of servers, counted from [`LISTS`].
 const KEPT_LISTS: &[u64] = &[
     44, 60, 170, 345, 441, 655, 727, 997, 1159, 1264, 1681, 1782, 1973, 1982, 2475, 2646, 2974, 3704, 3812, 4281, 4443,
-    5609, 6668, 7616, 7919, 10_892, 14_036, 14_847, 14_939, 17_303,
+    5609, 6668, 7616, 7919, 10_892, 14_036, 14_847, 14_939, 17_303, 10_000_514,
 ];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
+/// So many kinds of worlds there are, by what they have besides.
+const KINDS: u64 = 2;
 /// So many seeds of worlds without such lists are tried for each one with them.
 const SHARE: u64 = 4;
 /// The least turmoil of one seed, in steps.
@@ -162,7 +169,15 @@ fn worlds() {
     let sum = Mutex::new(Tally::default());
     let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
     let kept = KEPT.iter().copied().chain(KEPT_LISTS.iter().map(|seed| LISTS + seed));
-    let all: Vec<u64> = kept.chain(from..from + seeds).chain(LISTS..LISTS + listed).collect();
+    let besides = |seed: u64| match from {
+        0 => seed + seed % BESIDES % KINDS * BESIDES,
+        _ => seed,
+    };
+    let listed_ones = (LISTS..LISTS + listed).map(besides);
+    let all: Vec<u64> = kept
+        .chain((from..from + seeds).map(besides))
+        .chain(listed_ones)
+        .collect();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {

@@ -2,7 +2,7 @@
 //!
 //! Owns the server's half of both dialects, with the habits of real ones (C-16, E-12, E-13, E-22). Refuses to know relays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use super::body::{Content, Type, read};
 use super::rng::Rng;
 use super::served::{Served, entry, resource, spoil, spoil_delta};
 use super::truth::Truth;
+use super::variants;
 
 /// What a control plane is like.
 #[derive(Clone, Debug)]
@@ -97,15 +98,20 @@ impl Reply {
             return format!("{kind:?} {:?} {}", names.collect::<Vec<_>>(), response.nonce);
         }
         let response = discovery::DeltaDiscoveryResponse::decode(bytes.clone()).unwrap_or_default();
-        let names = response
-            .resources
-            .iter()
-            .map(|resource| format!("{}@{}", resource.name, resource.version));
+        let names = response.resources.iter().map(|resource| match &resource.resource_name {
+            Some(full) => format!("{:?}@{}", variants::of_full_name(full), resource.version),
+            None => format!("{}@{}", resource.name, resource.version),
+        });
         let kind = Type::of(&response.type_url);
         format!(
-            "{kind:?} {:?} -{:?} {}",
+            "{kind:?} {:?} -{:?}{} {}",
             names.collect::<Vec<_>>(),
             response.removed_resources,
+            response
+                .removed_resource_names
+                .iter()
+                .map(|full| format!(" -{:?}", variants::of_full_name(full)))
+                .collect::<String>(),
             response.nonce
         )
     }
@@ -183,7 +189,7 @@ impl Session {
             };
             let mortal = truth.of(kind).filter(|content| content.ttl.is_some());
             for content in mortal.filter(|_| rng.chance(80)) {
-                if let Some(revision) = served.sent.get_mut(&content.name) {
+                if let Some(revision) = served.sent.get_mut(&content.key()) {
                     *revision = 0;
                 }
             }
@@ -213,22 +219,25 @@ impl Session {
             return Vec::new();
         }
         let target = served.target(kind, truth);
-        let set: BTreeMap<String, u64> = target
+        let set: BTreeMap<String, u64> = target.iter().map(|content| (content.key(), content.revision)).collect();
+        // What says anything of a name says all of it.
+        let new = set
             .iter()
-            .map(|content| (content.name.clone(), content.revision))
-            .collect();
+            .filter(|(key, revision)| served.sent.get(*key) != Some(revision));
+        let gone = served.sent.keys().filter(|key| !set.contains_key(*key));
+        let changed = new.map(|(key, _)| key).chain(gone);
+        let changed: BTreeSet<String> = changed.map(|key| variants::parts(key).0.to_owned()).collect();
         // Where absence says nothing, what is gone is not worth a response.
         let news = if kind.full_state() {
             set != served.sent
         } else {
-            set.iter()
-                .any(|(name, revision)| served.sent.get(name) != Some(revision))
+            target.iter().any(|content| changed.contains(&content.name))
         };
         if !news && !served.owes {
             return Vec::new();
         }
         let partial = self.habits.partial && !kind.full_state();
-        let fresh = |content: &&Arc<Content>| !partial || served.sent.get(&content.name) != Some(&content.revision);
+        let fresh = |content: &&Arc<Content>| !partial || changed.contains(&content.name);
         let mut resources: Vec<Any> = target
             .iter()
             .filter(fresh)
@@ -263,24 +272,25 @@ impl Session {
             return Vec::new();
         }
         let target = served.target(kind, truth);
-        let fresh = |content: &&Arc<Content>| served.sent.get(&content.name) != Some(&content.revision);
+        let fresh = |content: &&Arc<Content>| served.sent.get(&content.key()) != Some(&content.revision);
         let news: Vec<Arc<Content>> = target.iter().filter(fresh).cloned().collect();
         // What is there by another name is not gone.
-        let is = |content: &Content, name: &String| content.name == *name || content.aliases.contains(name);
+        let is = |content: &Content, key: &String| content.key() == *key || content.aliases.contains(key);
         let gone = |name: &&String| !target.iter().any(|content| is(content, name));
         let mut removed: Vec<String> = served.sent.keys().filter(gone).cloned().collect();
         served.sent.retain(|name, _| !removed.contains(name));
         let says = self.habits.says_missing;
-        for name in served.names.iter().filter(|name| !truth.has(kind, name)) {
-            let answers = says || served.known.contains(name);
+        for name in served.names.iter().filter(|name| !truth.is_there(kind, name)) {
+            // What is there for some it takes away from all others who know it.
+            let answers = says && !truth.varies(kind, name) || served.known.contains(name);
             if answers && served.missing.insert(name.clone()) && !removed.contains(name) {
                 removed.push(name.clone());
             }
         }
-        served.missing.retain(|name| !truth.has(kind, name));
+        served.missing.retain(|name| !truth.is_there(kind, name));
         served
             .sent
-            .extend(news.iter().map(|content| (content.name.clone(), content.revision)));
+            .extend(news.iter().map(|content| (content.key(), content.revision)));
         let sent = news
             .iter()
             .flat_map(|content| content.aliases.iter().chain([&content.name]));
@@ -307,14 +317,21 @@ impl Session {
                 served.unsettled = Some(nonce.clone());
                 served.gone.insert(nonce.clone(), removed.clone());
             }
+            let plain = |key: &&String| variants::parts(key).1.is_none();
+            let variant = |key: &String| {
+                let (name, whom) = variants::parts(key);
+                whom.map(|whom| variants::full_name(name, whom))
+            };
             let response = discovery::DeltaDiscoveryResponse {
                 system_version_info: "any".to_owned(),
                 resources,
                 type_url: kind.url().to_owned(),
-                removed_resources: std::mem::take(&mut removed),
+                removed_resources: removed.iter().filter(plain).cloned().collect(),
+                removed_resource_names: removed.iter().filter_map(variant).collect(),
                 nonce,
                 ..Default::default()
             };
+            removed.clear();
             replies.push(Reply::Message(response.encode_to_vec().into()));
         }
         replies

@@ -9,6 +9,7 @@ use distributary::xds::Dialect;
 use super::body::Type;
 use super::client::{Act, Client, Do, Persona};
 use super::tally::Broken;
+use super::variants;
 use super::wire::Answer;
 use super::world::{Event, World};
 
@@ -40,10 +41,14 @@ impl World {
             };
             let zone = self.rng.below(self.zones.len());
             let mut client = Client::new(id, zone, self.profiles[zone], persona, dialect, &mut self.rng);
+            if self.besides.variants {
+                client.own = variants::says(&mut self.rng);
+            }
             if let Some(lists) = &self.lists {
                 lists.instruct(&mut client);
             }
-            self.log(|| format!("client {id} in zone {zone}: {persona:?} {dialect:?}"));
+            let own = client.own;
+            self.log(|| format!("client {id} in zone {zone}: {persona:?} {dialect:?} {own:?}"));
             self.clients.push(client);
             let pause = self.rng.millis(0, 2000);
             self.after(pause, Event::Act(id, Act::Connect));
@@ -143,6 +148,13 @@ impl World {
         let client = &mut self.clients[id];
         if client.persona == Persona::Hostile {
             return client.provoke(&mut self.rng);
+        }
+        if self.besides.variants && self.rng.chance(15) {
+            let said = client.say_otherwise(&mut self.rng);
+            return said
+                .map(|(stream, request)| Do::Send(stream, request))
+                .into_iter()
+                .collect();
         }
         if client.dialect == Dialect::Delta && self.rng.chance(30) {
             let request = client.repeat(&mut self.rng);

@@ -12,10 +12,11 @@ use super::body::{Content, Type};
 use super::client::{Mux, Persona};
 use super::feed::Zone;
 use super::lists::Source;
-use super::names::is_glob;
+use super::names::{covers, is_glob};
 use super::reading::Reading;
 use super::tally::{Broken, Rule, Tally};
 use super::truth::{Key, Step};
+use super::variants;
 use super::world::{Event, World};
 
 impl World {
@@ -56,7 +57,7 @@ impl World {
         let judged = self.streams.iter().try_for_each(|(id, stream)| {
             let reading = match self.lists.is_some() {
                 true => self.reading(&stream.follower),
-                false => Reading::alone(&self.zones, stream.zone),
+                false => Reading::alone(&self.zones, stream.zone, stream.follower.own),
             };
             let judged = stream.witness.verdict(&reading, &mut tally);
             judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))
@@ -100,7 +101,7 @@ impl World {
                         Err(Broken::new(Rule::Held, what))
                     }
                 };
-                let expected = expected(*kind, mux, zone);
+                let expected = expected(*kind, mux, zone, client.own);
                 let none = BTreeMap::new();
                 let holds = client.holds.get(kind).unwrap_or(&none);
                 for (name, revision) in expected.iter().filter(|(name, _)| !zone.hides(*kind, name)) {
@@ -136,7 +137,10 @@ impl World {
             if wanted
                 && !silent
                 && client.persona != Persona::Grpc
-                && self.zones[client.zone].truth.get(Type::Eds, name).is_some()
+                && self.zones[client.zone]
+                    .truth
+                    .find_for(Type::Eds, name, client.own)
+                    .is_some()
             {
                 return Err(Broken::new(
                     Rule::M01,
@@ -201,7 +205,8 @@ impl Zone {
         let cut = self.view.cut();
         let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
         let covered = self.truth.find(kind, name).is_some_and(|content| self.covers(content));
-        let stale = |state: &State| state.resource(&Name::from(name)).is_some();
+        let name = Name::from(name);
+        let stale = |state: &State| state.resource(&name).is_some() || state.variants_of(&name).next().is_some();
         (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
     }
 
@@ -234,13 +239,16 @@ impl Zone {
                 continue;
             }
             let slot = cut.slot(kind.type_url());
-            let entry = |resource: &Arc<Resource>| (resource.name().as_str().to_owned(), self.book.revision(resource));
-            let truth = |content: &Arc<Content>| (content.name.clone(), content.revision);
+            let entry = |resource: &Arc<Resource>| {
+                let key = variants::key(resource.name().as_str(), variants::whom(*kind, resource));
+                (key, self.book.revision(resource))
+            };
+            let truth = |content: &Arc<Content>| (content.key(), content.revision);
             let mut known: BTreeMap<String, u64> = BTreeMap::new();
             let expected: BTreeMap<String, u64> = match target {
                 Target::Wildcard => {
                     let state = slot.and_then(|slot| slot.wildcard.as_ref());
-                    known.extend(state.into_iter().flat_map(|state| state.resources()).map(entry));
+                    known.extend(state.into_iter().flat_map(|state| everything(state)).map(entry));
                     if !state.is_some_and(|state| state.complete()) {
                         return Err(Broken::new(
                             Rule::K23,
@@ -254,12 +262,24 @@ impl Zone {
                         .collect()
                 }
                 Target::Name(name) if is_glob(name.as_str()) => {
-                    known.extend(slot.into_iter().flat_map(|slot| slot.named.members(name)).map(entry));
+                    let all = slot.into_iter().flat_map(|slot| everything(&slot.named));
+                    known.extend(all.filter(|it| covers(name.as_str(), it.name().as_str())).map(entry));
                     self.truth.members(*kind, name.as_str()).map(truth).collect()
                 }
                 Target::Name(name) => {
                     known.extend(slot.and_then(|slot| slot.resource(name)).map(entry));
-                    self.truth.find(*kind, name.as_str()).map(truth).into_iter().collect()
+                    let halves = slot.into_iter().flat_map(|slot| slot.halves());
+                    known.extend(
+                        halves
+                            .flat_map(|state| state.variants_of(name))
+                            .map(|(it, _)| entry(it)),
+                    );
+                    let others = self
+                        .truth
+                        .of(*kind)
+                        .filter(|it| it.whom.is_some() && it.name == name.as_str());
+                    let found = self.truth.find(*kind, name.as_str());
+                    found.into_iter().chain(others).map(truth).collect()
                 }
             };
             if !self.says_gone(*kind) || !self.is_sure() {
@@ -322,10 +342,16 @@ impl Zone {
     }
 }
 
+/// All that is in a state, whomever it is for.
+pub(crate) fn everything(state: &State) -> impl Iterator<Item = &Arc<Resource>> {
+    state.resources().chain(state.variants().map(|(variant, _)| variant))
+}
+
 /// What a client should hold of a type.
-fn expected(kind: Type, mux: &Mux, zone: &Zone) -> BTreeMap<String, u64> {
-    let covered = zone.truth.of(kind).filter(|content| mux.wildcard && content.covered);
-    let named = mux.names.iter().filter_map(|name| zone.truth.find(kind, name));
+fn expected(kind: Type, mux: &Mux, zone: &Zone, own: Option<&str>) -> BTreeMap<String, u64> {
+    let covered = zone.truth.of_for(kind, own);
+    let covered = covered.filter(|content| mux.wildcard && content.covered);
+    let named = mux.names.iter().filter_map(|name| zone.truth.find_for(kind, name, own));
     let entry = |content: &Arc<Content>| (content.name.clone(), content.revision);
     covered.chain(named).map(entry).collect()
 }

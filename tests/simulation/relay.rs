@@ -142,6 +142,7 @@ impl World {
             }
             stream.witness.request(kind, &request, now);
         }
+        self.hear_own(&mut stream, &request);
         let receipt = match &request {
             Up::Sotw(request) => stream.server.handle_sotw(request, &self.answers, now),
             Up::Delta(request) => match acknowledge(&mut stream.server, request) {
@@ -218,7 +219,7 @@ impl World {
         let cut = self.zones[stream.zone].view.cut();
         if stream.room > 0 {
             let scene = Scene {
-                reading: &Reading::alone(&self.zones, stream.zone),
+                reading: &Reading::alone(&self.zones, stream.zone, stream.follower.own),
                 alone: true,
                 now,
                 expired: false,
@@ -240,7 +241,7 @@ impl World {
                 )
             });
             let scene = Scene {
-                reading: &Reading::alone(&self.zones, stream.zone),
+                reading: &Reading::alone(&self.zones, stream.zone, stream.follower.own),
                 alone: true,
                 now,
                 expired,

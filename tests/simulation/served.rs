@@ -15,6 +15,7 @@ use super::body::{Content, Type};
 use super::names::covers;
 use super::rng::Rng;
 use super::truth::Truth;
+use super::variants;
 
 /// One type on it.
 #[derive(Default)]
@@ -24,7 +25,7 @@ pub(crate) struct Served {
     pub(crate) listed: bool,
     pub(crate) wildcard: bool,
     pub(crate) names: BTreeSet<String>,
-    /// What was sent: name and revision.
+    /// What was sent: key and revision.
     pub(crate) sent: BTreeMap<String, u64>,
     pub(crate) missing: BTreeSet<String>,
     /// All names that it was ever sent: of these it says that they do not exist, however silent the server is otherwise.
@@ -103,7 +104,10 @@ impl Served {
             } else {
                 self.names.insert(name.clone());
                 self.missing.remove(name);
-                self.sent.retain(|sent, _| sent != name && !covers(name, sent));
+                self.sent.retain(|sent, _| {
+                    let (sent, _) = variants::parts(sent);
+                    sent != name && !covers(name, sent)
+                });
             }
         }
         for name in unsubscribe {
@@ -114,7 +118,7 @@ impl Served {
             }
             let (wildcard, names) = (self.wildcard, &self.names);
             let has = |sent: &str| names.contains(sent) || names.iter().any(|glob| covers(glob, sent));
-            self.sent.retain(|sent, _| wildcard || has(sent));
+            self.sent.retain(|sent, _| wildcard || has(variants::parts(sent).0));
         }
         if first && believes {
             for (name, version) in &request.initial_resource_versions {
@@ -134,7 +138,7 @@ fn any(kind: Type, content: &Content) -> Any {
 
 /// An entry of a SotW response; what a body cannot say stands in the wrapper.
 pub(crate) fn entry(kind: Type, content: &Content, mark: &str) -> Any {
-    if content.aliases.is_empty() && content.ttl.is_none() {
+    if content.aliases.is_empty() && content.ttl.is_none() && content.whom.is_none() {
         return any(kind, content);
     }
     Any {
@@ -147,7 +151,8 @@ pub(crate) fn resource(kind: Type, content: &Content, mark: &str) -> discovery::
     discovery::Resource {
         version: format!("{}{mark}", content.revision),
         resource: Some(any(kind, content)),
-        name: content.name.clone(),
+        name: content.whom.map_or_else(|| content.name.clone(), |_| String::new()),
+        resource_name: content.whom.map(|whom| variants::full_name(&content.name, whom)),
         aliases: content.aliases.clone(),
         ttl: content.ttl.map(|ttl| Lifetime {
             seconds: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::body::{Content, Type};
 use super::names::{self, alias, anywhere, cluster, name, under};
 use super::rng::Rng;
+use super::variants;
 
 /// One change that an operator makes in one go.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub(crate) enum Step {
     Flip(Type, String),
     /// A cluster takes its endpoints from elsewhere.
     Rewire(String),
+    /// New content for somebody alone, or none any more.
+    Vary(Type, String, &'static str, bool),
 }
 
 pub(crate) type Key = (Type, String);
@@ -45,6 +48,8 @@ pub(crate) struct Truth {
     revision: u64,
     ttls: bool,
     aliases: bool,
+    /// Whether there are variants of names.
+    varies: bool,
     /// The authorities of which it knows names as well.
     authorities: &'static [&'static str],
 }
@@ -61,6 +66,7 @@ impl Truth {
             revision: first,
             ttls: rng.chance(20),
             aliases: rng.chance(50),
+            varies: false,
             authorities: &[],
         };
         truth.filled(rng)
@@ -74,6 +80,7 @@ impl Truth {
             revision: first,
             ttls: rng.chance(20),
             aliases: rng.chance(40),
+            varies: false,
             authorities,
         };
         let mut truth = truth.filled(rng);
@@ -85,6 +92,53 @@ impl Truth {
             }
         }
         truth
+    }
+
+    /// The same with variants of names. Then nothing has other names: nobody could say which variant one is of.
+    pub(crate) fn varied(mut self, rng: &mut Rng) -> Self {
+        for content in self.resources.values_mut() {
+            let content = Arc::make_mut(content);
+            content.aliases.clear();
+        }
+        self.past.clear();
+        (self.aliases, self.varies) = (false, true);
+        for step in self.vary(20, rng) {
+            self.apply(&step, rng);
+        }
+        self
+    }
+
+    /// Variants come, change and go.
+    fn vary(&self, most: usize, rng: &mut Rng) -> Vec<Step> {
+        let one = |rng: &mut Rng| {
+            let kind = *rng.pick(&variants::VARY).unwrap_or(&Type::Cds);
+            let name = match self.authorities {
+                [] => name(kind, rng.below(CLUSTERS)),
+                authorities => anywhere(authorities, kind, rng.below(CLUSTERS), rng),
+            };
+            Step::Vary(kind, name, variants::somebody(rng), rng.chance(60))
+        };
+        (0..rng.range(1, most)).map(|_| one(rng)).collect()
+    }
+
+    /// What there is for everybody.
+    pub(crate) fn for_all(&self) -> Self {
+        let mut truth = self.clone();
+        truth.resources.retain(|_, content| content.whom.is_none());
+        truth
+    }
+
+    /// What somebody gets who says this of itself: of a name that asks for it, and of all of them.
+    pub(crate) fn find_for(&self, kind: Type, name: &str, own: Option<&str>) -> Option<&Arc<Content>> {
+        let variant = own.and_then(|own| self.get(kind, &variants::key(name, Some(own))));
+        variant.or_else(|| self.find(kind, name))
+    }
+
+    pub(crate) fn of_for(&self, kind: Type, own: Option<&str>) -> impl Iterator<Item = &Arc<Content>> {
+        self.of(kind).filter(move |content| match content.whom {
+            None => own.is_none_or(|own| self.get(kind, &variants::key(&content.name, Some(own))).is_none()),
+            whom => whom == own,
+        })
     }
 
     /// The same content in a control plane of its own, whose own changes begin with this revision.
@@ -129,9 +183,15 @@ impl Truth {
         self.aliases
     }
 
-    /// Whether there is anything of this name: of a collection, a member.
-    pub(crate) fn has(&self, kind: Type, name: &str) -> bool {
+    /// Whether there is anything of this name for everybody: of a collection, a member.
+    pub(crate) fn is_there(&self, kind: Type, name: &str) -> bool {
         self.find(kind, name).is_some() || self.members(kind, name).next().is_some()
+    }
+
+    /// Whether there is anything of this name for some.
+    pub(crate) fn varies(&self, kind: Type, name: &str) -> bool {
+        let mut all = self.of(kind);
+        all.any(|content| content.name == name && content.whom.is_some())
     }
 
     /// The members of a collection.
@@ -166,8 +226,16 @@ impl Truth {
     pub(crate) fn plan(&self, rng: &mut Rng) -> Vec<(Duration, Step)> {
         let route = name(Type::Rds, rng.below(4));
         let some = cluster(rng.below(CLUSTERS));
+        let steps = match self.varies && rng.chance(40) {
+            true => self.vary(4, rng),
+            false => self.change(route, some, rng),
+        };
+        paced(steps, rng)
+    }
+
+    fn change(&self, route: String, some: String, rng: &mut Rng) -> Vec<Step> {
         let any = |rng: &mut Rng| self.any(rng);
-        let steps = match rng.below(16) {
+        match rng.below(16) {
             0..=2 => {
                 let mut steps = vec![Step::AddCluster(some.clone()), Step::Point(route, some.clone(), true)];
                 if rng.chance(40) {
@@ -232,8 +300,7 @@ impl Truth {
                 let (kind, name) = any(rng);
                 vec![Step::Drop(kind, name)]
             }
-        };
-        paced(steps, rng)
+        }
     }
 
     /// Carries out one step. The keys that it changed, in order.
@@ -291,10 +358,16 @@ impl Truth {
                 })
             }
             Step::Rollback(kind, name) => self.rollback(*kind, name, rng),
+            Step::Vary(kind, name, whom, false) => self.drop_key(*kind, &variants::key(name, Some(whom))),
+            Step::Vary(kind, name, whom, true) => self.put_for(*kind, name, Some(whom), rng),
         }
     }
 
     fn put(&mut self, kind: Type, name: &str, rng: &mut Rng) -> Vec<Key> {
+        self.put_for(kind, name, None, rng)
+    }
+
+    fn put_for(&mut self, kind: Type, name: &str, whom: Option<&'static str>, rng: &mut Rng) -> Vec<Key> {
         let clusters: Vec<String> = self.of(Type::Cds).map(|content| content.name.clone()).collect();
         let refers = match kind {
             Type::Lds => vec![names::name(Type::Rds, rng.below(4))],
@@ -314,8 +387,9 @@ impl Truth {
         let content = Content {
             name: name.to_owned(),
             revision: 0,
+            whom,
             aliases: if aliased { vec![alias(name)] } else { Vec::new() },
-            covered: rng.chance(85) && !name.starts_with("xdstp:"),
+            covered: (whom.is_some() || rng.chance(85)) && !name.starts_with("xdstp:"),
             ttl: (self.ttls && rng.chance(40)).then(|| Duration::from_secs(rng.range(5, 30) as u64)),
             bad: false,
             refers,
@@ -377,7 +451,7 @@ impl Truth {
             revision: self.revision,
             ..content
         };
-        let key = (kind, content.name.clone());
+        let key = (kind, content.key());
         if let Some(old) = self.resources.insert(key.clone(), Arc::new(content)) {
             self.past.entry(key.clone()).or_default().push(old);
         }

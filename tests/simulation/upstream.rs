@@ -15,6 +15,7 @@ use super::feed::Zone;
 use super::lists::Ahead;
 use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
+use super::variants;
 use super::wire::Up;
 use super::world::{Event, Pipe, World};
 
@@ -179,9 +180,11 @@ impl Zone {
             };
             for update in &change.updates {
                 if matches!(update, Update::Absent(..) | Update::Forget(_) | Update::Withdraw(_)) {
-                    self.book.gone(kind, update.name());
-                    if change.wildcard {
-                        self.book.cover(kind, update.name(), false);
+                    for key in keys(kind, update) {
+                        self.book.gone(kind, &key);
+                        if change.wildcard {
+                            self.book.cover(kind, &key, false);
+                        }
                     }
                 }
                 if let Update::Put(resource, _) = update {
@@ -192,12 +195,24 @@ impl Zone {
                     let revision = read(kind, &any).map(|facts| facts.revision).unwrap_or_default();
                     self.book.note(kind, resource, revision);
                     if change.wildcard {
-                        self.book.cover(kind, resource.name(), true);
+                        let whom = variants::whom(kind, resource);
+                        let key = variants::key(resource.name().as_str(), whom);
+                        self.book.cover(kind, &key, true);
                     }
                 }
             }
         }
         self.view.publish(changes);
+    }
+}
+
+/// What an update takes away: with the knowledge of a name all variants.
+fn keys(kind: Type, update: &Update) -> Vec<String> {
+    let name = update.name().as_str();
+    match update {
+        Update::Withdraw(resource) => vec![variants::key(name, variants::whom(kind, resource))],
+        Update::Forget(_) => variants::keys(name),
+        Update::Put(..) | Update::Absent(..) | Update::Whole(_) | Update::Error(..) => vec![name.to_owned()],
     }
 }
 

@@ -14,6 +14,7 @@ use prost::Message;
 
 use super::body::{Facts, Type, read};
 use super::names::canonical;
+use super::variants;
 
 /// A request of either dialect.
 #[derive(Clone, Debug)]
@@ -29,13 +30,18 @@ pub(crate) struct Answer {
     pub(crate) nonce: String,
     pub(crate) version: String,
     pub(crate) entries: Vec<Entry>,
+    /// What goes, by whatever name it was told so.
     pub(crate) removed: Vec<String>,
+    /// Delta: the variants that go, some of them because something else comes under their name.
+    pub(crate) withdrawn: Vec<(String, &'static str)>,
 }
 
 /// One entry of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
+    /// For whom alone it is.
+    pub(crate) whom: Option<&'static str>,
     pub(crate) aliases: Vec<String>,
     /// Delta: its version.
     pub(crate) version: String,
@@ -85,6 +91,7 @@ pub(crate) fn decode(bytes: Bytes, dialect: Dialect) -> Result<Answer, String> {
                 let facts = read(kind, any)?;
                 Ok(Entry {
                     name: facts.name.clone(),
+                    whom: facts.whom,
                     aliases: Vec::new(),
                     version: String::new(),
                     ttl: None,
@@ -98,18 +105,26 @@ pub(crate) fn decode(bytes: Bytes, dialect: Dialect) -> Result<Answer, String> {
                 version: response.version_info,
                 entries: entries.collect::<Result<_, _>>()?,
                 removed: Vec::new(),
+                withdrawn: Vec::new(),
             })
         }
         Dialect::Delta => {
             let response = discovery::DeltaDiscoveryResponse::decode(bytes).map_err(|error| error.to_string())?;
             let kind = kind(&response.type_url)?;
             let entries = response.resources.into_iter().map(|inner| entry(kind, inner, false));
+            let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+            let withdrawn = response.removed_resource_names.iter().map(variants::of_full_name);
+            let withdrawn: Vec<(String, &str)> = withdrawn.collect::<Result<_, _>>()?;
+            let alone = |(name, _): &&(String, &str)| !entries.iter().any(|entry| entry.name == *name);
+            let alone = withdrawn.iter().filter(alone).map(|(name, _)| name.clone());
+            let removed = response.removed_resources.into_iter().chain(alone).collect();
             Ok(Answer {
                 kind,
                 nonce: response.nonce,
                 version: response.system_version_info,
-                entries: entries.collect::<Result<_, _>>()?,
-                removed: response.removed_resources,
+                entries,
+                removed,
+                withdrawn,
             })
         }
     }
@@ -121,13 +136,23 @@ fn kind(url: &str) -> Result<Type, String> {
 
 fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry, String> {
     let facts = inner.resource.as_ref().map(|any| read(kind, any)).transpose()?;
+    // C-23: it has the one name or the other.
+    let full = inner.resource_name.as_ref().map(variants::of_full_name).transpose()?;
+    if full.is_some() && !inner.name.is_empty() {
+        return Err(format!("{} and {full:?}", inner.name));
+    }
+    let (name, whom) = full.map_or_else(|| (inner.name, None), |(name, whom)| (name, Some(whom)));
+    if let Some(facts) = facts.as_ref().filter(|facts| facts.whom != whom) {
+        return Err(format!("{name} for {whom:?} is for {:?}", facts.whom));
+    }
     // F-09: it may be called as the client called it.
-    let other = |facts: &&Facts| facts.name != inner.name && facts.name != canonical(&inner.name);
+    let other = |facts: &&Facts| facts.name != name && facts.name != canonical(&name);
     if let Some(facts) = facts.as_ref().filter(other) {
-        return Err(format!("{:?} is in an entry called {:?}", facts.name, inner.name));
+        return Err(format!("{:?} is in an entry called {name:?}", facts.name));
     }
     Ok(Entry {
-        name: inner.name,
+        name,
+        whom,
         aliases: inner.aliases,
         version: inner.version,
         ttl: inner
@@ -152,7 +177,7 @@ impl Answer {
             .map(|entry| match &entry.facts {
                 Some(facts) => format!(
                     "{}@{}{}{}",
-                    entry.name,
+                    variants::key(&entry.name, entry.whom),
                     facts.revision,
                     if facts.bad { "!" } else { "" },
                     if entry.ttl.is_some() { "~" } else { "" },
@@ -165,7 +190,13 @@ impl Answer {
         } else {
             format!(" -[{}]", self.removed.join(" "))
         };
-        format!("{:?} [{}]{removed} {}", self.kind, entries.join(" "), self.nonce)
+        let withdrawn = self
+            .withdrawn
+            .iter()
+            .map(|(name, whom)| variants::key(name, Some(whom)));
+        let withdrawn: Vec<String> = withdrawn.map(|key| format!(" -{key}")).collect();
+        let (entries, withdrawn) = (entries.join(" "), withdrawn.concat());
+        format!("{:?} [{entries}]{removed}{withdrawn} {}", self.kind, self.nonce)
     }
 }
 

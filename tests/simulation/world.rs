@@ -178,6 +178,23 @@ impl Answers for Store {
     }
 }
 
+/// What a world has besides: its seed says so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Besides {
+    /// Variants of names (TP2).
+    pub(crate) variants: bool,
+}
+
+/// The digits of a seed before so many say what its world has besides.
+pub(crate) const BESIDES: u64 = 10_000_000;
+
+impl Besides {
+    const fn of(seed: u64) -> Self {
+        let all = seed / BESIDES % 100;
+        Self { variants: all & 1 > 0 }
+    }
+}
+
 /// The whole.
 pub(crate) struct World {
     base: Instant,
@@ -194,6 +211,7 @@ pub(crate) struct World {
     kept: usize,
     pub(crate) settings: Arc<Settings>,
     pub(crate) answers: Store,
+    pub(crate) besides: Besides,
     pub(crate) profiles: Vec<Profile>,
     pub(crate) zones: Vec<Zone>,
     /// Where each authority has servers of its own, which are the zones, and all clients are of one class.
@@ -243,7 +261,11 @@ impl World {
         };
         let slowness = *rng.pick(&[2, 30, 400, 3000]).expect("there are some");
         let profiles = classes::profiles(&mut rng);
-        let zones = (0..profiles.len()).map(|zone| Zone::new(zone, &mut rng)).collect();
+        let besides = Besides::of(seed);
+        let mut zones: Vec<Zone> = (0..profiles.len()).map(|zone| Zone::new(zone, &mut rng)).collect();
+        // Who publishes by itself has no variants.
+        let varied = zones.iter_mut().filter(|zone| besides.variants && zone.wire.is_some());
+        varied.for_each(|zone| zone.truth = zone.truth.clone().varied(&mut rng));
         let rules = classes::rules(&mut rng);
         let views = if rng.chance(30) {
             rng.range(1, profiles.len() - 1)
@@ -263,6 +285,7 @@ impl World {
             kept,
             settings: Arc::new(settings),
             answers,
+            besides,
             profiles,
             zones,
             lists: None,

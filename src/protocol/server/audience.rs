@@ -10,7 +10,9 @@ use bytes::Bytes;
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::ResourceLocator;
-use crate::xds::{Answers, Constraints, Dirty, Glimpse, Held, Item, Name, Parameters, Resource, Sight, TypeUrl};
+use crate::xds::{
+    Answers, Constraints, Dialect, Dirty, Glimpse, Held, Item, Name, Parameters, Resource, Sight, TypeUrl,
+};
 
 impl Server {
     /// Looks up what each type sees with what its client says of itself.
@@ -163,7 +165,9 @@ impl Subscription {
     pub(super) fn note_own(&mut self, name: &Name, held: &Held) {
         let covered = self.seen.held(name);
         let constraints = |held: &Held| held.content().and_then(|content| content.constraints().cloned());
-        if self.audience.is_some() && constraints(held) != constraints(&covered) {
+        // K-09: SotW says nothing of a name that the wildcard does not have.
+        let told = self.dialect == Dialect::Delta || covered.perhaps();
+        if self.audience.is_some() && told && constraints(held) != constraints(&covered) {
             self.seen.note(vec![(name.clone(), held.clone())]);
         }
     }

@@ -13,6 +13,7 @@ use super::{Act, Client, Do, rejection};
 use crate::body::Type;
 use crate::names::{alias, anywhere, name};
 use crate::rng::Rng;
+use crate::variants;
 use crate::wire::{Answer, Up};
 
 /// Names that name nothing, or too much.
@@ -30,13 +31,20 @@ const GARBAGE: &[&str] = &[
 
 impl Client {
     /// Its node with the first request of a stream, and later at times that of somebody else (B-01).
-    fn guise(&mut self, stream: u64, other: bool) -> Option<Node> {
+    fn guise(&mut self, stream: u64, rng: &mut Rng) -> Option<Node> {
+        let other = rng.chance(10);
         let features = ["xds.config.supports-resource-ttl", "xds.config.resource-in-sotw"].map(str::to_owned);
         let other = other.then(|| Node {
             id: "somebody".to_owned(),
             cluster: "elsewhere".to_owned(),
             client_features: features.to_vec(),
             ..Node::default()
+        });
+        // What it says of itself there counts (B-01), and is as true as the rest.
+        let other = other.map(|mut node| {
+            let own = self.own.and_then(|_| variants::says(rng));
+            own.into_iter().for_each(|own| variants::introduce(&mut node, own));
+            node
         });
         self.node(stream).or(other)
     }
@@ -85,7 +93,7 @@ impl Client {
             // Nobody has to put up with that.
             names.push(String::new());
         }
-        let node = self.guise(stream, rng.chance(10));
+        let node = self.guise(stream, rng);
         let request = match self.dialect {
             Dialect::Sotw => {
                 let Some(mux) = self.mux(stream, kind) else {

@@ -19,6 +19,7 @@ use super::body::Type;
 use super::classes::Profile;
 use super::names::covers;
 use super::rng::Rng;
+use super::variants;
 use super::wire::Up;
 
 /// Something that a client does on its own.
@@ -81,6 +82,8 @@ pub(crate) struct Client {
     explicit: bool,
     ttl: bool,
     wrapper: bool,
+    /// What it says of itself (TP2).
+    pub(crate) own: Option<&'static str>,
     pub(crate) lines: BTreeMap<u64, Line>,
     pub(crate) holds: BTreeMap<Type, BTreeMap<String, Holding>>,
     /// What it wants for no reason that others could see.
@@ -165,6 +168,7 @@ impl Client {
             explicit: rng.chance(40),
             ttl: rng.chance(50),
             wrapper: rng.chance(50),
+            own: None,
             lines: BTreeMap::new(),
             holds: BTreeMap::new(),
             whims: BTreeMap::new(),
@@ -274,10 +278,19 @@ impl Client {
         if std::mem::replace(&mut line.greeted, true) {
             return None;
         }
+        Some(self.node_now())
+    }
+
+    /// Its node, with all that it says of itself.
+    pub(crate) fn node_now(&self) -> Node {
         let ttl = self.ttl.then(|| "xds.config.supports-resource-ttl".to_owned());
         let wrapper = self.wrapper.then(|| "xds.config.resource-in-sotw".to_owned());
         let features = ttl.into_iter().chain(wrapper).collect();
-        Some(self.profile.node(format!("client-{}", self.id), features))
+        let mut node = self.profile.node(format!("client-{}", self.id), features);
+        if let Some(own) = self.own {
+            variants::introduce(&mut node, own);
+        }
+        node
     }
 
     fn mux(&mut self, stream: u64, kind: Type) -> Option<&mut Mux> {
@@ -295,6 +308,11 @@ impl Client {
 impl Line {
     pub(crate) const fn service(&self) -> Option<Type> {
         self.service
+    }
+
+    /// Whether it has said who it is.
+    pub(crate) const fn is_greeted(&self) -> bool {
+        self.greeted
     }
 }
 

@@ -11,17 +11,19 @@ use std::time::Instant;
 use distributary::json::{Schemas, Unknown};
 use distributary::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use distributary::upstream::{Asked, Content as Stated, Dictionary, Listed, Shelf, Stamp};
-use distributary::xds::{Cut, Known, Reason, Standing, Target, Types};
+use distributary::xds::{Cut, Known, Reason, Resource, Standing, Target, Types};
 use prost::Message as _;
 
 use super::Mood;
 use crate::body::Type;
 use crate::feed::Zone;
 use crate::names::{covers, is_glob};
+use crate::quiet::everything;
 use crate::rng::Rng;
 use crate::served::entry;
 use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
+use crate::variants;
 use crate::world::{Event, World};
 
 /// Revisions, and other names.
@@ -126,7 +128,7 @@ impl Folder {
                 .flat_map(|kind| {
                     truth.of(*kind).map(|content| {
                         let said = (content.revision, content.aliases.clone());
-                        ((*kind, content.name.clone()), said)
+                        ((*kind, content.key()), said)
                     })
                 })
                 .filter(|(key, _)| here(key))
@@ -183,14 +185,15 @@ impl Folder {
             match target {
                 Target::Wildcard => {
                     let state = slot.and_then(|slot| slot.wildcard.as_ref());
-                    let resources = state.into_iter().flat_map(|state| state.resources());
-                    let has: BTreeMap<&str, u64> = resources
-                        .map(|resource| (resource.name().as_str(), zone.book.revision(resource)))
+                    let has: BTreeMap<String, u64> = state
+                        .into_iter()
+                        .flat_map(|state| everything(state))
+                        .map(|resource| called(*kind, resource, zone))
                         .collect();
                     let covered = model.merged.iter();
                     let covered = covered.filter(|((of, name), _)| of == kind && !name.starts_with("xdstp:"));
-                    let says: BTreeMap<&str, u64> = covered
-                        .map(|((_, name), (revision, _))| (name.as_str(), *revision))
+                    let says: BTreeMap<String, u64> = covered
+                        .map(|((_, key), (revision, _))| (key.clone(), *revision))
                         .collect();
                     let complete = state.is_some_and(|state| state.complete());
                     if has != says || complete != model.whole {
@@ -201,14 +204,15 @@ impl Folder {
                     }
                 }
                 Target::Name(name) if is_glob(name.as_str()) => {
-                    let members = slot.into_iter().flat_map(|slot| slot.named.members(name));
-                    let has: BTreeMap<&str, u64> = members
-                        .map(|resource| (resource.name().as_str(), zone.book.revision(resource)))
+                    let members = slot.into_iter().flat_map(|slot| everything(&slot.named));
+                    let has: BTreeMap<String, u64> = members
+                        .filter(|member| covers(name.as_str(), member.name().as_str()))
+                        .map(|member| called(*kind, member, zone))
                         .collect();
                     let all = model.merged.iter().filter(|((of, _), _)| of == kind);
-                    let says: BTreeMap<&str, u64> = all
-                        .filter(|((_, other), _)| covers(name.as_str(), other))
-                        .map(|((_, other), (revision, _))| (other.as_str(), *revision))
+                    let says: BTreeMap<String, u64> = all
+                        .filter(|((_, key), _)| covers(name.as_str(), variants::parts(key).0))
+                        .map(|((_, key), (revision, _))| (key.clone(), *revision))
                         .collect();
                     let whole = slot.is_some_and(|slot| slot.named.whole(name));
                     if has != says || whole != model.whole {
@@ -229,6 +233,16 @@ impl Folder {
                     };
                     if !fits {
                         return wrong(format!("{known:?}, and the files say {says:?}"));
+                    }
+                    let of_it = slot.into_iter().flat_map(|slot| slot.named.variants_of(name));
+                    let has: BTreeMap<String, u64> = of_it.map(|(it, _)| called(*kind, it, zone)).collect();
+                    let all = model.merged.iter().filter(|((of, _), _)| of == kind);
+                    let says: BTreeMap<String, u64> = all
+                        .filter(|((_, key), _)| key != name.as_str() && variants::parts(key).0 == name.as_str())
+                        .map(|((_, key), (revision, _))| (key.clone(), *revision))
+                        .collect();
+                    if has != says {
+                        return wrong(format!("{has:?}, and the files say {says:?}"));
                     }
                 }
             }
@@ -272,6 +286,12 @@ impl Model {
         self.merged = merged;
         self.whole |= all_good && known;
     }
+}
+
+/// What a resource that is read is called, and which it is.
+fn called(kind: Type, resource: &Resource, zone: &Zone) -> (String, u64) {
+    let key = variants::key(resource.name().as_str(), variants::whom(kind, resource));
+    (key, zone.book.revision(resource))
 }
 
 fn bytes(truth: &Truth, says: &Said) -> Vec<u8> {

@@ -24,6 +24,8 @@ pub(crate) struct Follower {
     pub(super) said_all: Option<Contents>,
     /// Whether its client says whatever comes to its mind: then only the words that it is told are judged.
     pub(crate) hostile: bool,
+    /// What its client says of itself (TP2).
+    pub(crate) own: Option<&'static str>,
 }
 
 /// One type.
@@ -84,6 +86,9 @@ impl Reading<'_> {
         let Some(slot) = cut.slot(kind.type_url()) else {
             return Seen::Unknown;
         };
+        if let Some(variant) = self.lens(kind).variant(name, explicit) {
+            return Seen::Present(self.zones[*server].book.revision(variant));
+        }
         let name = Name::from(canonical(name));
         let state = slot.wildcard.as_ref().filter(|_| wildcard);
         let covered = slot.wildcard.as_ref().and_then(|state| state.known(&name));
@@ -91,6 +96,7 @@ impl Reading<'_> {
         match known {
             Some(Known::Present(resource)) => Seen::Present(self.zones[*server].book.revision(resource)),
             Some(Known::Absent(reason)) => Seen::Absent(*reason),
+            None if explicit && self.lens(kind).is_for_others(name.as_str()) => Seen::Absent(Reason::Said),
             None if !explicit && state.is_some_and(|state| state.complete()) => Seen::Uncovered,
             None => Seen::Unknown,
         }
@@ -112,7 +118,8 @@ impl Reading<'_> {
         let book = &self.zones[server].book;
         let glob = Name::from(glob);
         let entry = |resource: &Arc<Resource>| (resource.name().as_str().to_owned(), book.revision(resource));
-        (slot.named.members(&glob).map(entry).collect(), slot.named.whole(&glob))
+        let members = self.lens(kind).members(glob.as_str());
+        (members.into_iter().map(entry).collect(), slot.named.whole(&glob))
     }
 
     /// Whether a cut knows nothing of something that is wanted of an authority (G-03).
@@ -133,13 +140,12 @@ impl Reading<'_> {
 
     /// The resources that a wildcard has.
     pub(super) fn covered(&self, kind: Type) -> Vec<(String, u64)> {
-        let Some((server, cut)) = self.reads.get(&None) else {
+        let Some((server, _)) = self.reads.get(&None) else {
             return Vec::new();
         };
-        let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
         let book = &self.zones[*server].book;
         let entry = |resource: &Arc<Resource>| (resource.name().as_str().to_owned(), book.revision(resource));
-        state.iter().flat_map(|state| state.resources().map(entry)).collect()
+        self.lens(kind).all().into_iter().map(entry).collect()
     }
 
     pub(super) fn is_complete(&self, kind: Type) -> bool {
@@ -219,6 +225,7 @@ impl Follower {
             reads: BTreeMap::new(),
             said_all: None,
             hostile,
+            own: None,
         }
     }
 

@@ -130,14 +130,18 @@ impl World {
         let rng = &mut self.rng;
         let servers = rng.range(2, 4);
         let first = |server: usize| REVISIONS * (server as u64 + 1);
-        let original = Truth::under(SERVED, first(0), rng);
+        let varied = |truth: Truth, rng: &mut Rng| match self.besides.variants {
+            true => truth.varied(rng),
+            false => truth,
+        };
+        let original = varied(Truth::under(SERVED, first(0), rng), rng);
         self.zones = (0..servers)
             .map(|server| {
                 let mut zone = Zone::new(server, rng);
                 zone.truth = match server {
                     0 => original.clone(),
                     _ if rng.chance(75) => original.replica(first(server)),
-                    _ => Truth::under(SERVED, first(server), rng),
+                    _ => varied(Truth::under(SERVED, first(server), rng), rng),
                 };
                 zone.source = Source::some(rng);
                 let habits = Habits::of_server(server, rng);

@@ -84,16 +84,17 @@ impl World {
 
     /// What the stream reads now.
     pub(crate) fn reading(&self, follower: &Follower) -> Reading<'_> {
-        self.reading_of(&follower.reads)
+        self.reading_of(&follower.reads, follower.own)
     }
 
-    fn reading_of(&self, reads: &BTreeMap<Option<String>, usize>) -> Reading<'_> {
+    fn reading_of(&self, reads: &BTreeMap<Option<String>, usize>, own: Option<&'static str>) -> Reading<'_> {
         let reads = reads
             .iter()
             .map(|(authority, server)| (authority.clone(), (*server, self.zones[*server].view.cut())));
         Reading {
             zones: &self.zones,
             reads: reads.collect(),
+            own,
         }
     }
 
@@ -129,7 +130,7 @@ impl World {
         tracks.for_each(|track| track.chain &= moves.is_empty());
         if !moves.is_empty() {
             let reads = stream.follower.reads.clone();
-            stream.witness.moved(&self.reading_of(&reads));
+            stream.witness.moved(&self.reading_of(&reads, stream.follower.own));
         }
         for (authority, servers, from, to, knob) in moves {
             self.log(|| {

@@ -135,7 +135,7 @@ impl Polled {
 
 /// Many servers look at the version alone, whatever is asked for.
 fn version(kind: Type, truth: &Truth, server: usize) -> String {
-    let all = truth.of(kind).map(|content| (&content.name, content.revision));
+    let all = truth.of(kind).map(|content| (content.key(), content.revision));
     let sum = all.fold(17_u64, |sum, (name, revision)| {
         let name = name
             .bytes()

@@ -125,7 +125,12 @@ impl World {
     /// What a server has is what its control plane has.
     pub(crate) fn see_origins(&mut self) {
         for server in 0..self.zones.len() {
-            let truth = self.zones[self.origin(server)].truth.clone();
+            let truth = &self.zones[self.origin(server)].truth;
+            // What is for some alone the relay in between does not get.
+            let truth = match self.zones[server].upper {
+                Some(_) => truth.for_all(),
+                None => truth.clone(),
+            };
             self.zones[server].truth = truth;
         }
     }

@@ -147,7 +147,7 @@ impl World {
                 let none = BTreeMap::new();
                 let holds = client.holds.get(kind).unwrap_or(&none);
                 let held = |name: &str| holds.get(name).map(|holding| holding.revision);
-                let expected = self.expected_of(*kind, mux, &home);
+                let expected = self.expected_of(*kind, mux, &home, client.own);
                 for (name, revision) in &expected {
                     rules.push(Rule::Held);
                     let hides = home.get(&authority(name)).is_some_and(|at| {
@@ -186,23 +186,31 @@ impl World {
     }
 
     /// What the first servers have of what is wanted.
-    fn expected_of(&self, kind: Type, mux: &Mux, home: &BTreeMap<Option<String>, usize>) -> BTreeMap<String, u64> {
+    fn expected_of(
+        &self,
+        kind: Type,
+        mux: &Mux,
+        home: &BTreeMap<Option<String>, usize>,
+        own: Option<&str>,
+    ) -> BTreeMap<String, u64> {
         let mut expected = BTreeMap::new();
         for (authority, server) in home {
             let (zone, truth) = (&self.zones[*server], &self.zones[*server].truth);
             let ours = |name: &&String| crate::names::authority(name) == *authority;
-            let found = |name: &String| Some((name.clone(), truth.find(kind, &canonical(name))?));
+            let found = |name: &String| Some((name.clone(), truth.find_for(kind, &canonical(name), own)?));
             let named = mux.names.iter().filter(ours).filter_map(found);
             // What answers to another name is held under its own.
-            let own = |(name, it): (String, &Arc<Content>)| match it.aliases.contains(&name) {
+            let called = |(name, it): (String, &Arc<Content>)| match it.aliases.contains(&name) {
                 true => (it.name.clone(), it.revision),
                 false => (name, it.revision),
             };
-            let members = mux.names.iter().filter(ours).flat_map(|glob| truth.members(kind, glob));
+            let globs: Vec<&String> = mux.names.iter().filter(ours).filter(|name| is_glob(name)).collect();
+            let of_some = |it: &&Arc<Content>| globs.iter().any(|glob| covers(glob, &it.name));
+            let members = truth.of_for(kind, own).filter(of_some);
             let covered = truth
-                .of(kind)
+                .of_for(kind, own)
                 .filter(|it| mux.wildcard && authority.is_none() && zone.covers(it));
-            expected.extend(named.map(own));
+            expected.extend(named.map(called));
             expected.extend(covered.chain(members).map(|it| (it.name.clone(), it.revision)));
         }
         expected

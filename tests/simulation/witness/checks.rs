@@ -39,6 +39,7 @@ impl Witness {
             self.check_entry(kind, entry, scene, tally)?;
         }
         self.check_ttls(answer, scene, tally)?;
+        watch.check_variants(answer, scene.reading.own, dialect == Dialect::Delta, tally)?;
         for name in &answer.removed {
             self.check_removal(kind, name, scene, tally)?;
         }
@@ -287,6 +288,17 @@ impl Watch {
                     .any(|refused| refused.released && refused.members.contains_key(name))
         };
         has(name) || aliases.iter().any(|alias| has(alias))
+    }
+
+    /// For whom the variant of a name is that the client surely holds.
+    pub(crate) fn surely_for(&self, name: &str) -> Option<&'static str> {
+        self.sent.get(name).filter(|sent| sent.sure)?.whom
+    }
+
+    /// Whether the client may hold the variant of a name that is for somebody.
+    pub(crate) fn may_be_for(&self, name: &str, whom: &'static str) -> bool {
+        let sent = self.sent.get(name);
+        sent.is_some_and(|sent| sent.whom == Some(whom) || !sent.sure) || self.memory.contains(name)
     }
 
     /// Whether the client may hold anything of a collection.

@@ -22,6 +22,7 @@ use super::body::Type;
 use super::names::{canonical, covers};
 use super::reading::{Lens, Reading};
 use super::tally::Rule;
+use super::variants;
 
 /// The bookkeeper of one stream.
 pub(crate) struct Witness {
@@ -37,7 +38,7 @@ pub(crate) struct Witness {
 
 /// What is known of one type on the stream.
 #[derive(Default)]
-struct Watch {
+pub(crate) struct Watch {
     /// Whether any request has named anything.
     named: bool,
     wildcard: bool,
@@ -91,6 +92,8 @@ struct Watch {
 #[derive(Clone)]
 struct Sent {
     revision: u64,
+    /// For whom alone it is.
+    whom: Option<&'static str>,
     version: String,
     /// Its place in the order in which the view had contents of this name, if its server ever said it.
     place: Option<Place>,
@@ -135,17 +138,20 @@ pub(crate) struct Scene<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     life: (u64, u64),
+    whom: Option<&'static str>,
     at: usize,
 }
 
 /// What a view has ever said, by name, in order.
 #[derive(Default)]
 pub(crate) struct Book {
-    /// Revisions by name, in the order in which the view had them.
+    /// Revisions by key, in the order in which the view had them.
     order: BTreeMap<(Type, String), Vec<u64>>,
     /// The revision that a version of a resource stands for.
     revisions: BTreeMap<Version, u64>,
     versions: BTreeMap<u64, Version>,
+    /// Whom a revision is for.
+    whom: BTreeMap<u64, &'static str>,
     /// Revisions of one origin lie in one range.
     range: Range<u64>,
     /// How many views there were before this one.
@@ -189,31 +195,36 @@ impl Book {
     pub(crate) fn note(&mut self, kind: Type, resource: &Resource, revision: u64) {
         self.revisions.insert(resource.version(), revision);
         self.versions.insert(revision, resource.version());
-        let order = self
-            .order
-            .entry((kind, resource.name().as_str().to_owned()))
-            .or_default();
+        let whom = variants::whom(kind, resource);
+        self.whom.extend(whom.map(|whom| (revision, whom)));
+        let key = variants::key(resource.name().as_str(), whom);
+        let order = self.order.entry((kind, key)).or_default();
         if order.last() != Some(&revision) {
             order.push(revision);
         }
     }
 
     /// The view has a name no more.
-    pub(crate) fn gone(&mut self, kind: Type, name: &Name) {
-        if let Some(order) = self.order.get_mut(&(kind, name.as_str().to_owned())) {
+    pub(crate) fn gone(&mut self, kind: Type, key: &str) {
+        if let Some(order) = self.order.get_mut(&(kind, key.to_owned())) {
             order.push(0);
         }
     }
 
     /// A wildcard has a name, or has it no more.
-    pub(crate) fn cover(&mut self, kind: Type, name: &Name, covers: bool) {
-        let key = (kind, name.as_str().to_owned());
+    pub(crate) fn cover(&mut self, kind: Type, key: &str, covers: bool) {
+        let key = (kind, key.to_owned());
         if covers {
             self.left.remove(&key);
         } else {
             *self.losses.entry(key.clone()).or_default() += 1;
             self.left.insert(key);
         }
+    }
+
+    /// What the order of a content's name is kept under, variants by themselves.
+    fn key(&self, kind: Type, name: &str, revision: u64) -> (Type, String) {
+        (kind, variants::key(name, self.whom.get(&revision).copied()))
     }
 
     pub(crate) fn losses(&self, kind: Type, name: &str) -> u64 {
@@ -232,15 +243,16 @@ impl Book {
 
     /// Whether the view has had nothing newer of this name, in either half.
     pub(crate) fn is_latest(&self, kind: Type, name: &str, revision: u64) -> bool {
-        let order = self.order.get(&(kind, name.to_owned()));
+        let order = self.order.get(&self.key(kind, name, revision));
         order.and_then(|order| order.iter().rfind(|other| **other != 0)) == Some(&revision)
     }
 
     pub(crate) fn place(&self, kind: Type, name: &str, revision: u64) -> Option<Place> {
-        let order = self.order.get(&(kind, name.to_owned()))?;
+        let order = self.order.get(&self.key(kind, name, revision))?;
         let at = order.iter().rposition(|other| *other == revision)?;
         let life = (self.range.start, self.life);
-        Some(Place { life, at })
+        let whom = self.whom.get(&revision).copied();
+        Some(Place { life, whom, at })
     }
 }
 
@@ -256,7 +268,7 @@ enum Seen<'a> {
 impl Place {
     /// Whether it stands before another one; nobody can say so of what different views said.
     fn is_before(self, other: Self) -> bool {
-        self.life == other.life && self.at < other.at
+        (self.life, self.whom) == (other.life, other.whom) && self.at < other.at
     }
 }
 
@@ -300,10 +312,17 @@ impl Watch {
         if lens.slot(name).is_none() {
             return Seen::Unknown;
         }
+        if let Some(variant) = lens.variant(name, explicit) {
+            return Seen::Present(variant);
+        }
         let state = lens.state().filter(|_| !name.starts_with("xdstp:"));
         let known = match state.and_then(|state| state.known(&Name::from(name))) {
             Some(known) => Some(known),
-            None if explicit => lens.named(name),
+            None if explicit => match lens.named(name) {
+                // F-16: there is something, but not for this client.
+                None if lens.is_for_others(name) => return Seen::Absent(Reason::Said),
+                known => known,
+            },
             None if lens.is_complete() => return Seen::Uncovered,
             None => None,
         };
@@ -326,7 +345,7 @@ impl Watch {
         let mut present = BTreeMap::new();
         let own = |resource: &'a Arc<Resource>| (resource.name().as_str().to_owned(), resource);
         if self.wildcard {
-            present.extend(lens.state().iter().flat_map(|state| state.resources()).map(own));
+            present.extend(lens.all().into_iter().map(own));
         }
         present.extend(self.globs.iter().flat_map(|glob| lens.members(glob)).map(own));
         for name in &self.names {

@@ -51,6 +51,7 @@ impl Witness {
             let version = scene.reading.version(facts.revision);
             let sent = Sent {
                 revision: facts.revision,
+                whom: entry.whom,
                 version: version.map(|version| version.to_string()).unwrap_or_default(),
                 place: lens.place(&entry.name, facts.revision),
                 sure: true,
@@ -95,10 +96,10 @@ impl Watch {
     /// An answer begins: what the wildcard has now is what it will have brought when all parts are sent.
     pub(super) fn begin(&mut self, kind: Type, scene: &Scene<'_>) {
         let lens = scene.lens(kind);
-        let Some(state) = lens.state().filter(|_| self.wildcard) else {
+        if lens.state().is_none() || !self.wildcard {
             return;
-        };
-        let all = state.resources().map(|resource| resource.name().as_str());
+        }
+        let all = lens.all().into_iter().map(|resource| resource.name().as_str());
         let all = all.map(|name| (name.to_owned(), lens.losses(name)));
         self.coming = all.collect();
         self.brought.retain(|name, _| self.coming.contains_key(name));

@@ -144,6 +144,21 @@ fn a_wildcard_of_other_types_in_sotw() {
     assert_eq!(stage.hears(Some("test")), ["a[test]=3"]);
 }
 
+/// K-09: a variant whose name was given up is not in the sum, where no wildcard is known to have it.
+#[test]
+fn a_variant_given_up_in_sotw() {
+    let mut stage = Stage::of(EDS, Dialect::Sotw).reading(WRAPPER);
+    stage.subscribes_to(Some("prod"), "*");
+    stage.subscribes_to(Some("prod"), "a");
+    stage.publish(vec![stage.put("a[prod]=1")]);
+    assert_eq!(stage.hears(Some("prod")), ["a[prod]=1"]);
+    stage.gives_up(Some("prod"), "a");
+    stage.publish(vec![stage.put("b=2")]);
+    stage.subscribes_to(Some("prod"), "b");
+    let response = stage.response().expect("b");
+    assert_eq!(response.version, stage.read("b=2").version());
+}
+
 /// C-22, C-23, F-16: a collection brings what is for the client; a name is a member for those whom some variant of it is for.
 #[test]
 fn a_collection_brings_what_is_for_the_client() {

@@ -291,6 +291,12 @@ impl Stage {
         }
     }
 
+    /// SotW: it asks for a name no more.
+    pub(crate) fn gives_up(&mut self, env: Option<&str>, name: &str) {
+        self.asked.retain(|asked| asked != name);
+        self.becomes(env);
+    }
+
     pub(crate) fn response(&mut self) -> Option<Response> {
         let sight = self.sight();
         let answers = Unshared { chunk: self.chunk };

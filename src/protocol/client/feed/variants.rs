@@ -7,6 +7,7 @@
 //! not confirmed; where the name itself was asked for, with the first response that says anything of the name.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Feed;
@@ -95,7 +96,7 @@ impl Feed {
         message: &Message,
         updates: &mut Vec<Update>,
     ) {
-        if dialect == Dialect::Delta && self.doubted.is_empty() || !self.kept.varies() {
+        if self.doubted.is_empty() && (dialect == Dialect::Delta || !self.kept.varies()) {
             return;
         }
         let mentioned = mentioned.iter().map(Name::as_str);
@@ -107,8 +108,9 @@ impl Feed {
         let names: BTreeSet<&str> = names.map(|key| apart(key).0).collect();
         let mut gone = Vec::new();
         for name in names {
+            let doubted = self.settle_doubts(name);
             for held in self.all_of(name) {
-                let counts = self.doubted.remove(&held) || dialect == Dialect::Sotw;
+                let counts = doubted.contains(&held) || dialect == Dialect::Sotw;
                 if counts && !mentioned.contains(held.as_str()) {
                     gone.push(held);
                 }
@@ -117,6 +119,17 @@ impl Feed {
         for held in gone {
             self.gone(&held, Reason::Said, updates);
         }
+    }
+
+    /// The server has said something of a name: nothing of it is in doubt any more. What was, whether it is still held or not.
+    fn settle_doubts(&mut self, name: &str) -> Vec<Name> {
+        let from = (Bound::Included(name), Bound::Unbounded);
+        let all = self.doubted.range::<str, _>(from);
+        let all: Vec<Name> = all.take_while(|key| apart(key.as_str()).0 == name).cloned().collect();
+        for key in &all {
+            self.doubted.remove(key);
+        }
+        all
     }
 
     fn variants_of(&self, name: &str) -> Vec<Name> {

@@ -1,0 +1,210 @@
+//! Variants of a name (TP2): what a control plane has for some clients and not for others, and who they are.
+//!
+//! Owns the one thing that clients say of themselves, and what is written of it in messages. Refuses to know what exists.
+
+use std::collections::BTreeMap;
+
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3 as discovery;
+use distributary::proto::google::protobuf::Any;
+use distributary::proto::xds::core::v3::ContextParams;
+use distributary::xds::{Dialect, Resource};
+
+use super::body::{Type, read};
+use super::client::Client;
+use super::reading::Reading;
+use super::relay::Stream;
+use super::rng::Rng;
+use super::tally::{Broken, Rule, Tally};
+use super::wire::{Answer, Up};
+use super::witness::Watch;
+use super::world::World;
+
+use discovery::dynamic_parameter_constraints::{SingleConstraint, Type as Demand, single_constraint::ConstraintType};
+
+/// Whom variants are for.
+const WHOM: [&str; 2] = ["p", "q"];
+/// What a client says of itself: also what no variant is for.
+const SAID: [&str; 3] = ["p", "q", "r"];
+const PARAMETER: &str = "env";
+
+/// The types of which there are variants. Routes have none: with those nobody could say which cluster is still needed.
+pub(crate) const VARY: [Type; 5] = [Type::Cds, Type::Eds, Type::Lds, Type::Sds, Type::Odd];
+
+/// Somebody for whom a variant may be.
+pub(crate) fn somebody(rng: &mut Rng) -> &'static str {
+    rng.pick(&WHOM).unwrap_or(&"p")
+}
+
+/// What a client says of itself, if it says anything.
+pub(crate) fn says(rng: &mut Rng) -> Option<&'static str> {
+    let said = rng.pick(&SAID).copied();
+    said.filter(|_| rng.chance(75))
+}
+
+/// What a control plane calls the variant of a name that is for somebody.
+pub(crate) fn key(name: &str, whom: Option<&str>) -> String {
+    whom.map_or_else(|| name.to_owned(), |whom| format!("{name}[{whom}]"))
+}
+
+/// All that a name may be called.
+pub(crate) fn keys(name: &str) -> Vec<String> {
+    let whom = WHOM.into_iter().map(Some).chain([None]);
+    whom.map(|whom| key(name, whom)).collect()
+}
+
+/// The name in a key, and whom it is for.
+pub(crate) fn parts(key: &str) -> (&str, Option<&'static str>) {
+    let (name, whom) = key.split_once('[').unwrap_or((key, ""));
+    (name, known(whom.trim_end_matches(']')))
+}
+
+pub(crate) fn known(whom: &str) -> Option<&'static str> {
+    WHOM.into_iter().find(|known| *known == whom)
+}
+
+/// Whom a resource is for, as its body says.
+pub(crate) fn whom(kind: Type, resource: &Resource) -> Option<&'static str> {
+    let any = Any {
+        type_url: kind.url().to_owned(),
+        value: resource.body(),
+    };
+    resource.constraints()?;
+    read(kind, &any).ok()?.whom
+}
+
+/// The full name of a variant (C-23).
+pub(crate) fn full_name(name: &str, whom: &str) -> discovery::ResourceName {
+    let single = SingleConstraint {
+        key: PARAMETER.to_owned(),
+        constraint_type: Some(ConstraintType::Value(whom.to_owned())),
+    };
+    discovery::ResourceName {
+        name: name.to_owned(),
+        dynamic_parameter_constraints: Some(discovery::DynamicParameterConstraints {
+            r#type: Some(Demand::Constraint(single)),
+        }),
+    }
+}
+
+/// Reads a full name.
+pub(crate) fn of_full_name(full: &discovery::ResourceName) -> Result<(String, &'static str), String> {
+    let demands = full.dynamic_parameter_constraints.as_ref();
+    match demands.and_then(|demands| demands.r#type.as_ref()) {
+        Some(Demand::Constraint(SingleConstraint {
+            key,
+            constraint_type: Some(ConstraintType::Value(whom)),
+        })) if key == PARAMETER => {
+            let whom = known(whom).ok_or_else(|| format!("{full:?}"))?;
+            Ok((full.name.clone(), whom))
+        }
+        _ => Err(format!("{full:?}")),
+    }
+}
+
+/// The node of a client that says this of itself, about every type.
+pub(crate) fn introduce(node: &mut Node, whom: &str) {
+    let params = BTreeMap::from([(PARAMETER.to_owned(), whom.to_owned())]);
+    let said = |kind: Type| {
+        let params = params.clone().into_iter().collect();
+        (kind.message().to_owned(), ContextParams { params })
+    };
+    node.dynamic_parameters = Type::ALL.into_iter().map(said).collect();
+}
+
+/// What a node says of its client.
+pub(crate) fn introduced(node: &Node) -> Option<&'static str> {
+    let said = node.dynamic_parameters.values().next()?.params.get(PARAMETER)?;
+    SAID.into_iter().find(|known| known == said)
+}
+
+impl Client {
+    /// It says something else of itself from now on (B-01).
+    pub(crate) fn say_otherwise(&mut self, rng: &mut Rng) -> Option<(u64, Up)> {
+        let line = self.lines.iter().find(|(_, line)| line.service().is_none());
+        let (stream, line) = line.filter(|(_, line)| line.is_greeted())?;
+        let started = line.muxes.iter().find(|(_, mux)| mux.is_started());
+        let (stream, kind) = (*stream, *started?.0);
+        self.own = says(rng);
+        let node = self.node_now();
+        match self.dialect {
+            Dialect::Delta => Some(Up::Delta(discovery::DeltaDiscoveryRequest {
+                type_url: kind.url().to_owned(),
+                node: Some(node),
+                ..Default::default()
+            })),
+            Dialect::Sotw => self.request_sotw(stream, kind, false).map(|request| match request {
+                Up::Sotw(request) => Up::Sotw(discovery::DiscoveryRequest {
+                    node: Some(node),
+                    ..request
+                }),
+                Up::Delta(_) => request,
+            }),
+        }
+        .map(|request| (stream, request))
+    }
+}
+
+impl World {
+    /// A request arrives: what its node says of the client counts from now on.
+    pub(crate) fn hear_own(&self, stream: &mut Stream, request: &Up) {
+        let node = match request {
+            Up::Sotw(request) => request.node.as_ref(),
+            Up::Delta(request) => request.node.as_ref(),
+        };
+        let Some(own) = node.map(introduced).filter(|own| *own != stream.follower.own) else {
+            return;
+        };
+        stream.follower.own = own;
+        let reading = match self.lists.is_some() {
+            true => self.reading(&stream.follower),
+            false => Reading::alone(&self.zones, stream.zone, own),
+        };
+        stream.witness.moved(&reading);
+    }
+}
+
+impl Watch {
+    /// F-16: what a client gets is for it. C-23, C-26: a variant goes by its full name, with what comes in its place.
+    pub(crate) fn check_variants(
+        &self,
+        answer: &Answer,
+        own: Option<&'static str>,
+        delta: bool,
+        tally: &mut Tally,
+    ) -> Result<(), Broken> {
+        let kind = answer.kind;
+        for entry in &answer.entries {
+            let Some(whom) = entry.whom else { continue };
+            tally.hit(Rule::F16);
+            // What goes may stay in full states until what depends on it has gone.
+            let kept = !delta && self.surely_for(&entry.name) == Some(whom);
+            if own != Some(whom) && !kept {
+                let what = format!("{kind:?} {}: what is for {whom} is sent to {own:?}", entry.name);
+                return Err(Broken::new(Rule::F16, what));
+            }
+        }
+        if !delta {
+            return Ok(());
+        }
+        let stays = |name: &str, whom| answer.entries.iter().any(|it| it.name == name && it.whom == Some(whom));
+        let goes = |name: &str, whom| answer.withdrawn.iter().any(|(of, other)| of == name && *other == whom);
+        let come = answer.entries.iter().map(|entry| &entry.name);
+        for name in come.chain(&answer.removed) {
+            let Some(whom) = self.surely_for(name) else { continue };
+            tally.hit(Rule::C23);
+            if !stays(name, whom) && !goes(name, whom) {
+                let what = format!("{kind:?} {name}: what is for {whom} does not go by its full name");
+                return Err(Broken::new(Rule::C23, what));
+            }
+        }
+        for (name, whom) in &answer.withdrawn {
+            tally.hit(Rule::C23);
+            if stays(name, whom) || !self.may_be_for(name, whom) {
+                let what = format!("{kind:?} {name}: what is for {whom} goes, and the client does not have it");
+                return Err(Broken::new(Rule::C23, what));
+            }
+        }
+        Ok(())
+    }
+}
