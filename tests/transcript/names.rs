@@ -357,3 +357,21 @@ fn a_collection_that_is_too_large() {
         ",
     );
 }
+
+/// F-09: what is remembered by another text, and asked for by its collection as well, comes by its own name.
+#[test]
+fn a_member_remembered_by_another_text() {
+    delta(
+        "
+        origin put lds xdstp://a/LDS/x@1
+        client subscribe lds xdstp://a/LDS/x#entry=y
+        client <- lds [xdstp://a/LDS/x#entry=y@1], ack
+        client reconnects
+        client subscribe lds xdstp://a/LDS/*
+        client <- lds [xdstp://a/LDS/x#entry=y@1 xdstp://a/LDS/x@1], ack
+        client reconnects
+        client subscribe lds
+        nothing
+        ",
+    );
+}

@@ -207,7 +207,8 @@ impl Subscription {
             }
             // F-09: by every text that it asks for the name by, it must have it.
             let told = |text: &Name| versions.contains_key(text.as_str());
-            if !endpoints && self.spellings.all(&name, told) {
+            let own = told(&name) || !self.globs.covers(&name);
+            if !endpoints && own && self.spellings.all(&name, told) {
                 self.owed.remove(&name);
                 self.look_at(name.clone());
             }
