@@ -98,7 +98,8 @@ impl Connection {
         if !http2 {
             return Some(Either::Right(Box::pin(self.speak_http1(begun))));
         }
-        Box::pin(self.begin_http2(begun)).await.map(Either::Left)
+        let served = Box::pin(self.begin_http2(begun)).await;
+        served.map(|served| Either::Left(Box::pin(served)))
     }
 
     async fn begin_http2(self, begun: Bytes) -> Option<impl Future<Output = ()> + Send> {
@@ -170,8 +171,8 @@ impl Connection {
     }
 }
 
-/// A connection until it ends, or must end. It comes in a box, because what is kept inside of a future takes its place twice.
-/// From `poll` comes how much the client has taken ever, too, if it has not taken everything.
+/// A connection until it ends, or must end. What it drives comes in a box, and so does it where it stays for long, because what is kept
+/// inside of a future takes its place twice. From `poll` comes how much the client has taken ever, too, if it has not taken everything.
 struct Served<C, P, D> {
     peer: Peer,
     connection: Pin<Box<C>>,

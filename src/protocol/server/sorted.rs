@@ -17,8 +17,8 @@ pub(super) struct Sorted<T> {
 
 /// What has a name.
 pub(super) trait Named {
-    /// Whether it stays: then its lists have next to no room to spare. The others are there for a moment, and would only leave
-    /// more holes in the heap.
+    /// Whether it stays: then its lists have next to no room to spare. The others are there for a moment: a list of more than a few
+    /// takes a whole page at once, which leaves no hole in the heap between what stays.
     const STAYS: bool;
 
     fn name(&self) -> &Name;
@@ -32,11 +32,13 @@ impl Named for Name {
     }
 }
 
-/// The longest list.
+/// The longest list, and one entry more: with that it becomes two.
 const LIST_BYTES_MAX: usize = 4096;
+/// So many entries of those that do not stay are a few.
+const FEW: usize = 8;
 
 impl<T: Named> Sorted<T> {
-    const LIST_MAX: usize = LIST_BYTES_MAX / size_of::<T>();
+    const LIST_MAX: usize = LIST_BYTES_MAX / size_of::<T>() - 1;
 
     pub(super) const fn new() -> Self {
         Self { lists: Vec::new() }
@@ -72,8 +74,12 @@ impl<T: Named> Sorted<T> {
             Ok(at) => return list.get_mut(at).map(|place| std::mem::replace(place, entry)),
             Err(at) => at,
         };
-        if T::STAYS && list.len() == list.capacity() {
-            list.reserve_exact((list.len() / 8).max(1));
+        if list.len() == list.capacity() {
+            if T::STAYS {
+                list.reserve_exact((list.len() / 8).max(1));
+            } else if list.len() >= FEW {
+                list.reserve_exact(Self::LIST_MAX + 1 - list.len());
+            }
         }
         list.insert(at, entry);
         if list.len() > Self::LIST_MAX {
