@@ -13,10 +13,15 @@ use distributary::xds::{Dialect, Name, Target, TypeUrl, Want};
 use prost::Message;
 
 const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 
 fn want(poller: &mut Poller, name: &str, now: Instant) {
+    want_of(poller, CDS, name, now);
+}
+
+fn want_of(poller: &mut Poller, type_url: &str, name: &str, now: Instant) {
     let want = Want {
-        type_url: TypeUrl::new(CDS),
+        type_url: TypeUrl::new(type_url),
         target: Target::Name(Name::from(name)),
         wanted: true,
     };
@@ -48,11 +53,10 @@ fn asked(poller: &mut Poller, now: Instant) -> Option<String> {
     poller.poll_question(now).map(|question| question.request.version_info)
 }
 
-/// H-07: a version counts for what was asked when it came. Where what is asked has changed since and the answer to that was
-/// refused, a server that looks at the version alone would have nothing to say.
-#[test]
+const INTERVAL: Duration = Duration::from_secs(10);
+
 #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
-fn a_refused_answer_leaves_no_version() {
+fn poller() -> (Poller, Instant) {
     let settings = ClientSettings {
         types: Default::default(),
         relay_id: "relay".to_owned(),
@@ -61,8 +65,14 @@ fn a_refused_answer_leaves_no_version() {
         features: Default::default(),
     };
     let client = Client::new(Arc::new(settings), Dialect::Sotw, Node::default());
-    let (interval, mut now) = (Duration::from_secs(10), Instant::now());
-    let mut poller = Poller::new(client, interval);
+    (Poller::new(client, INTERVAL), Instant::now())
+}
+
+/// H-07: a version counts for what was asked when it came. Where what is asked has changed since and the answer to that was
+/// refused, a server that looks at the version alone would have nothing to say.
+#[test]
+fn a_refused_answer_leaves_no_version() {
+    let (mut poller, mut now) = poller();
     want(&mut poller, "a", now);
     assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
     answer(&mut poller, &["a"], now);
@@ -70,9 +80,26 @@ fn a_refused_answer_leaves_no_version() {
     assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
     // E-12: what is there twice is refused.
     answer(&mut poller, &["a", "b", "b"], now);
-    now += interval * 2;
+    now += INTERVAL * 2;
     assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
     answer(&mut poller, &["a", "b"], now);
-    now += interval * 2;
+    now += INTERVAL * 2;
     assert_eq!(asked(&mut poller, now).as_deref(), Some("1"));
+}
+
+/// G-12, L-20: what came before another server stood in and waits for what belongs to it leaves no version either: it is asked for
+/// anew.
+#[test]
+fn news_from_before_another_server_stood_in() {
+    let (mut poller, now) = poller();
+    want(&mut poller, "a", now);
+    want_of(&mut poller, LDS, "l", now);
+    assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
+    assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
+    answer(&mut poller, &["a"], now);
+    poller.handle_superseded();
+    poller.handle_answer(&TypeUrl::new(LDS), None, 0.5, now);
+    assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
+    answer(&mut poller, &["a"], now);
+    assert_eq!(asked(&mut poller, now + INTERVAL * 2).as_deref(), Some("1"));
 }

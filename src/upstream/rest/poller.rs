@@ -112,7 +112,13 @@ impl Poller {
 
     /// G-12: another server stands in. This one is not told what it said before.
     pub fn handle_superseded(&mut self) {
-        self.topics.values_mut().for_each(|topic| topic.changed = true);
+        for topic in self.topics.values_mut() {
+            topic.changed = true;
+            // What it has said and nobody has taken yet is asked for anew.
+            if let Some((_, came)) = topic.news.take() {
+                topic.due = came;
+            }
+        }
     }
 
     /// K-25: what is asked here is asked by these relays as well; the next poll says so.
