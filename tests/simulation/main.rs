@@ -21,7 +21,8 @@
 //! Clients ask for collections, by other spellings and by aliases; hostile ones flood the relay with garbage.
 //!
 //! The digits before the last seven say what a world has besides: 1, variants of names (TP2, `variants`) that come, change and go,
-//! and clients that say something of themselves, nothing, or what no variant is for, and change their mind about it.
+//! and clients that say something of themselves, nothing, or what no variant is for, and change their mind about it; 2, where there are lists,
+//! times to live at every server, those of polled ones as well.
 //!
 //! The witness judges every response there as well, those to hostile clients included, by what the stream reads. Beside it a
 //! follower knows whose word may be heard; in a lull in which nothing but the outages goes on, and
@@ -88,8 +89,10 @@ const KEPT_LISTS: &[u64] = &[
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
-/// So many kinds of worlds there are, by what they have besides.
+/// So many kinds of worlds without lists there are, by what they have besides.
 const KINDS: u64 = 2;
+/// The same of those with lists of servers.
+const KINDS_LISTS: u64 = 4;
 /// So many seeds of worlds without such lists are tried for each one with them.
 const SHARE: u64 = 4;
 /// The least turmoil of one seed, in steps.
@@ -169,15 +172,13 @@ fn worlds() {
     let sum = Mutex::new(Tally::default());
     let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
     let kept = KEPT.iter().copied().chain(KEPT_LISTS.iter().map(|seed| LISTS + seed));
-    let besides = |seed: u64| match from {
-        0 => seed + seed % BESIDES % KINDS * BESIDES,
+    let besides = |seed: u64, kinds: u64| match from {
+        0 => seed + seed % BESIDES % kinds * BESIDES,
         _ => seed,
     };
-    let listed_ones = (LISTS..LISTS + listed).map(besides);
-    let all: Vec<u64> = kept
-        .chain((from..from + seeds).map(besides))
-        .chain(listed_ones)
-        .collect();
+    let plain = (from..from + seeds).map(|seed| besides(seed, KINDS));
+    let lists = (LISTS..LISTS + listed).map(|seed| besides(seed, KINDS_LISTS));
+    let all: Vec<u64> = kept.chain(plain).chain(lists).collect();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {

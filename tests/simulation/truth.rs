@@ -94,6 +94,16 @@ impl Truth {
         truth
     }
 
+    /// The same with times to live.
+    pub(crate) fn mortal(mut self, rng: &mut Rng) -> Self {
+        self.ttls = true;
+        for content in self.resources.values_mut() {
+            let lives = rng.chance(40).then(|| Duration::from_secs(rng.range(5, 30) as u64));
+            Arc::make_mut(content).ttl = lives;
+        }
+        self
+    }
+
     /// The same with variants of names. Then nothing has other names: nobody could say which variant one is of.
     pub(crate) fn varied(mut self, rng: &mut Rng) -> Self {
         for content in self.resources.values_mut() {

@@ -183,6 +183,8 @@ impl Answers for Store {
 pub(crate) struct Besides {
     /// Variants of names (TP2).
     pub(crate) variants: bool,
+    /// Where there are lists: times to live at every server, those that are polled as well.
+    pub(crate) ttls: bool,
 }
 
 /// The digits of a seed before so many say what its world has besides.
@@ -191,7 +193,10 @@ pub(crate) const BESIDES: u64 = 10_000_000;
 impl Besides {
     const fn of(seed: u64) -> Self {
         let all = seed / BESIDES % 100;
-        Self { variants: all & 1 > 0 }
+        Self {
+            variants: all & 1 > 0,
+            ttls: all & 2 > 0,
+        }
     }
 }
 

@@ -83,10 +83,10 @@ impl Lists {
 }
 
 impl Source {
-    fn some(rng: &mut Rng) -> Option<Self> {
+    fn some(mortal: bool, rng: &mut Rng) -> Option<Self> {
         match rng.below(10) {
             0 | 1 => Some(Self::Folder(Box::new(Folder::new(rng)))),
-            2 | 3 => Some(Self::Polled(Box::new(Polled::new(rng)))),
+            2 | 3 => Some(Self::Polled(Box::new(Polled::new(mortal, rng)))),
             _ => None,
         }
     }
@@ -130,9 +130,10 @@ impl World {
         let rng = &mut self.rng;
         let servers = rng.range(2, 4);
         let first = |server: usize| REVISIONS * (server as u64 + 1);
-        let varied = |truth: Truth, rng: &mut Rng| match self.besides.variants {
-            true => truth.varied(rng),
-            false => truth,
+        let besides = self.besides;
+        let varied = |truth: Truth, rng: &mut Rng| {
+            let truth = if besides.variants { truth.varied(rng) } else { truth };
+            if besides.ttls { truth.mortal(rng) } else { truth }
         };
         let original = varied(Truth::under(SERVED, first(0), rng), rng);
         self.zones = (0..servers)
@@ -143,7 +144,7 @@ impl World {
                     _ if rng.chance(75) => original.replica(first(server)),
                     _ => varied(Truth::under(SERVED, first(server), rng), rng),
                 };
-                zone.source = Source::some(rng);
+                zone.source = Source::some(besides.ttls, rng);
                 let habits = Habits::of_server(server, rng);
                 zone.wire = zone.source.is_none().then(|| Wire::new(habits, Node::default()));
                 zone

@@ -27,6 +27,8 @@ pub(crate) struct Polled {
     ways: [Way; 2],
     /// How many answers in a hundred have something wrong in them.
     noise: usize,
+    /// Whether what it says may end by itself (E-11): it does so unless it is said once more.
+    mortal: bool,
     timer: Option<Duration>,
     superseded: bool,
 }
@@ -70,8 +72,9 @@ const INTERVAL: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Polled {
-    pub(super) fn new(rng: &mut Rng) -> Self {
+    pub(super) fn new(mortal: bool, rng: &mut Rng) -> Self {
         Self {
+            mortal,
             noise: if rng.chance(30) { 10 } else { 0 },
             ..Self::with(Node::default())
         }
@@ -94,6 +97,7 @@ impl Polled {
             demand: Demand::default(),
             ways: [way(), way()],
             noise: 0,
+            mortal: false,
             timer: None,
             superseded: false,
         }
@@ -103,6 +107,7 @@ impl Polled {
     pub(crate) fn attach(&mut self, node: Node) {
         *self = Self {
             noise: self.noise,
+            mortal: self.mortal,
             ..Self::with(node)
         };
     }
@@ -145,7 +150,7 @@ fn version(kind: Type, truth: &Truth, server: usize) -> String {
     format!("{sum:x}.s{server}")
 }
 
-fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize) -> Outcome {
+fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize, mortal: bool) -> Outcome {
     let version_info = version(kind, truth, server);
     if request.version_info == version_info {
         return Outcome::Same;
@@ -162,7 +167,10 @@ fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize) 
     Outcome::News(DiscoveryResponse {
         version_info,
         resources: asked
-            .map(|content| entry(kind, &content.immortal(), &format!(".s{server}")))
+            .map(|content| match mortal {
+                true => entry(kind, content, &format!(".s{server}")),
+                false => entry(kind, &content.immortal(), &format!(".s{server}")),
+            })
             .collect(),
         ..DiscoveryResponse::default()
     })
@@ -353,7 +361,10 @@ impl World {
             Mood::Refuses | Mood::Closes | Mood::Hangs => Outcome::Failed(false),
             Mood::AnswersOnce if self.rng.chance(50) => Outcome::Failed(false),
             Mood::Fine | Mood::AnswersOnce if restless && self.rng.chance(3) => Outcome::Failed(true),
-            Mood::Fine | Mood::AnswersOnce => answer(poll.kind, request, &self.zones[poll.server].truth, poll.server),
+            Mood::Fine | Mood::AnswersOnce => {
+                let mortal = self.polled(poll.server).is_some_and(|polled| polled.mortal);
+                answer(poll.kind, request, &self.zones[poll.server].truth, poll.server, mortal)
+            }
         };
         let noise = self.polled(poll.server).map_or(0, |polled| polled.noise);
         if let Outcome::News(response) = &mut outcome
