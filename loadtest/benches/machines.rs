@@ -95,13 +95,13 @@ fn deliver(server: &mut Server, sight: &Sight, library: &Library, now: Instant) 
             dialect: response.dialect,
             version: &version,
             type_url: response.type_url.url(),
-            nonce: &response.nonce,
+            nonce: response.nonce.as_bytes(),
             identifier: Some("relay"),
         };
         black_box(encode(answer, pieces));
         let request = DeltaDiscoveryRequest {
             type_url: CDS.to_owned(),
-            response_nonce: response.nonce,
+            response_nonce: response.nonce.to_string(),
             ..Default::default()
         };
         drop(black_box(server.handle_delta(&request, library, now)));

@@ -25,11 +25,9 @@ pub enum Driver {
     Writer,
 }
 
-/// What a bell has rung for.
+/// What a bell has rung for, besides what has changed.
 #[derive(Debug)]
 pub struct Rang {
-    /// As [`Bell::take`] gives it.
-    pub dirty: Vec<(TypeUrl, Dirty)>,
     /// Whether the session is to keep only hashes of what its client holds; it is told once.
     pub lighten: bool,
     /// Whether the session is to end.
@@ -76,15 +74,21 @@ impl Bell {
         Poll::Pending
     }
 
-    /// What it has rung for since the last call, if it has: it is cleared then. In any case this driver is woken when it rings again.
-    pub fn poll_rang(&self, driver: Driver, context: &mut Context<'_>) -> Option<Rang> {
+    /// What it has rung for since the last call, if it has: it is cleared then, and `tell` is told what has changed, as
+    /// [`Bell::take`] gives it. In any case this driver is woken when it rings again.
+    pub fn poll_rang(
+        &self,
+        driver: Driver,
+        context: &mut Context<'_>,
+        tell: impl FnMut(&TypeUrl, Dirty),
+    ) -> Option<Rang> {
         let mut inner = lock(&self.0);
         inner.listen(driver, context);
         if !inner.rung {
             return None;
         }
+        inner.take(tell);
         Some(Rang {
-            dirty: inner.take(),
             lighten: std::mem::take(&mut inner.lighten),
             dismissed: inner.dismissed,
         })
@@ -94,7 +98,9 @@ impl Bell {
     /// wants the wildcard compares states, not names.
     #[must_use]
     pub fn take(&self) -> Vec<(TypeUrl, Dirty)> {
-        lock(&self.0).take()
+        let mut taken = Vec::new();
+        lock(&self.0).take(|type_url, dirty| taken.push((type_url.clone(), dirty)));
+        taken
     }
 
     /// Notes of which types the session has dealt with all that it took.
@@ -212,13 +218,13 @@ impl Inner {
         }
     }
 
-    fn take(&mut self) -> Vec<(TypeUrl, Dirty)> {
+    fn take(&mut self, mut tell: impl FnMut(&TypeUrl, Dirty)) {
         self.rung = false;
-        let taken = self.behind.iter_mut().filter_map(|behind| {
-            let (dirty, _) = behind.dirty.take()?;
-            Some((behind.type_url.clone(), dirty))
-        });
-        taken.collect()
+        for behind in &mut self.behind {
+            if let Some((dirty, _)) = behind.dirty.take() {
+                tell(&behind.type_url, dirty);
+            }
+        }
     }
 
     fn ring(&mut self) -> Wakers {

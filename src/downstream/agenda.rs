@@ -99,6 +99,7 @@ impl Turn<'_> {
     }
 
     /// The next part, which must then be told so ([`Ear::begin`]); without one the turn is over.
+    #[inline]
     pub(super) fn next(&mut self) -> Option<u32> {
         let woken = &self.agenda.woken;
         while self.taken == 0 {
@@ -114,6 +115,10 @@ impl Turn<'_> {
         if number < BITS {
             return Some(number);
         }
+        self.listed()
+    }
+
+    fn listed(&mut self) -> Option<u32> {
         let mut others = lock(&self.agenda.others);
         let other = others.pop_front();
         if !others.is_empty() {

@@ -33,6 +33,11 @@ impl Alarm {
         sleep.map_or(Poll::Pending, |sleep| pin!(unconstrained(sleep.as_mut())).poll(cx))
     }
 
+    /// Whether it was set, and may ring.
+    pub(super) const fn is_set(&self) -> bool {
+        self.sleep.is_some()
+    }
+
     /// Whether it has rung, or is about to.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.sleep

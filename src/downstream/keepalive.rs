@@ -41,6 +41,10 @@ impl Keepalive {
         if received != self.heard.0 {
             self.heard = (received, now);
         }
+        // Whoever is heard puts off what comes next: until the alarm rings there is nothing to find out.
+        if self.asked.is_none() && self.alarm.is_set() && !self.alarm.is_due(now) {
+            return Poll::Pending;
+        }
         if self.asked.is_some() && pings.poll_pong(cx).is_ready() {
             self.asked = None;
             self.heard.1 = now;

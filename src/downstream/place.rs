@@ -31,13 +31,11 @@ struct Binding {
     seats: Vec<Seat>,
 }
 
-/// What rang.
+/// What rang, besides what has changed.
 #[derive(Default)]
 pub struct Rung {
     /// Whether anything did.
     pub any: bool,
-    /// What to look at in the views that are read.
-    pub dirty: Vec<(TypeUrl, Dirty)>,
     /// The view that asks the session to keep only hashes of what its client holds.
     pub lighten: Option<Arc<View>>,
     /// Whether the session must end, because it holds back more than a view may keep.
@@ -99,8 +97,9 @@ impl Place {
         seats.for_each(|seat| seat.view().come_through(&node.relays));
     }
 
-    /// What has rung since the last call; the task is woken when anything rings again.
-    pub fn poll_bells(&mut self, cx: &mut Context<'_>) -> Rung {
+    /// What has rung since the last call; the task is woken when anything rings again. `tell` is told what to look at in the views
+    /// that are read.
+    pub fn poll_bells(&mut self, cx: &mut Context<'_>, mut tell: impl FnMut(&TypeUrl, Dirty)) -> Rung {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
             None => self.reader = Some(cx.waker().clone()),
@@ -108,19 +107,20 @@ impl Place {
         let mut rung = Rung::default();
         for binding in self.bindings() {
             for (server, seat) in binding.seats.iter().enumerate() {
-                let Some(rang) = seat.bell().poll_rang(Driver::Reader, cx) else {
+                let read = server == binding.fallback.bound();
+                let tell = |type_url: &TypeUrl, dirty| {
+                    if read {
+                        tell(type_url, dirty);
+                    }
+                };
+                let Some(rang) = seat.bell().poll_rang(Driver::Reader, cx, tell) else {
                     continue;
                 };
                 rung.any = true;
-                if server != binding.fallback.bound() {
+                if !read {
                     // Of a view that is not read nothing is held back.
                     seat.bell().looked(|_| true);
                     continue;
-                }
-                if rung.dirty.is_empty() {
-                    rung.dirty = rang.dirty;
-                } else {
-                    rung.dirty.extend(rang.dirty);
                 }
                 if rang.lighten {
                     rung.lighten = Some(seat.view().clone());

@@ -118,11 +118,9 @@ impl Session {
     /// What has changed in the views since the last look; the task is woken at the next change.
     pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>) {
         let Some(place) = &mut self.place else { return };
-        let rung = place.poll_bells(cx);
+        let server = &mut self.server;
+        let rung = place.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));
         self.stirred |= rung.any;
-        for (type_url, dirty) in rung.dirty {
-            self.server.handle_dirty(&type_url, dirty);
-        }
         if let Some(view) = rung.lighten {
             self.server.lighten(view.baselines());
         }
@@ -352,7 +350,7 @@ impl Session {
             dialect: response.dialect,
             version: &version,
             type_url: response.type_url.url(),
-            nonce: &response.nonce,
+            nonce: response.nonce.as_bytes(),
             identifier: (!v2_delta).then_some(&self.shared.identifier),
         };
         let rope = encode(answer, pieces);

@@ -21,5 +21,5 @@ pub use end::{Code, End};
 pub use fallback::{Fallback, Look, Step};
 pub use node::{RELAYS, read_node};
 pub use poll::{Answer, Found, Poll};
-pub use server::{Opening, Receipt, ReceiptKind, Response, Server, Status};
+pub use server::{Nonce, Opening, Receipt, ReceiptKind, Response, Server, Status};
 pub use settings::{Limits, Settings, Timers};

@@ -20,7 +20,7 @@ pub struct Answer<'a> {
     /// The type, canonical.
     pub type_url: &'a str,
     /// The nonce.
-    pub nonce: &'a str,
+    pub nonce: &'a [u8],
     /// Who we are. A-14: the relay sets its own identifier. The v2 delta message has no such field.
     pub identifier: Option<&'a str>,
 }
@@ -46,7 +46,7 @@ impl Answer<'_> {
         [
             (VERSION, self.version),
             (TYPE_URL, self.type_url.as_bytes()),
-            (NONCE, self.nonce.as_bytes()),
+            (NONCE, self.nonce),
         ]
     }
 }
@@ -85,8 +85,8 @@ pub fn message(encoded: &[u8]) -> Bytes {
 }
 
 fn put_prefix(into: &mut impl BufMut, length: usize) {
-    into.put_u8(0);
-    into.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    let [a, b, c, d] = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
+    into.put_slice(&[0, a, b, c, d]);
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
         dialect: Dialect::Sotw,
         version: b"v",
         type_url: "type.googleapis.com/t",
-        nonce: "00000000-1",
+        nonce: b"00000000-1",
         identifier: Some("distributary/a"),
     };
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the way from a name to the cut that counts for it. Refuses to choose the server: whoever binds the session does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{
@@ -14,7 +14,8 @@ use super::{
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
     plain: Arc<Cut>,
-    authorities: BTreeMap<Arc<str>, Arc<Cut>>,
+    /// By authority. Most sessions have none.
+    authorities: Vec<(Arc<str>, Arc<Cut>)>,
     /// The authorities that somebody serves.
     served: Arc<BTreeSet<Arc<str>>>,
 }
@@ -44,18 +45,30 @@ impl Sight {
     pub const fn new(plain: Arc<Cut>, served: Arc<BTreeSet<Arc<str>>>) -> Self {
         Self {
             plain,
-            authorities: BTreeMap::new(),
+            authorities: Vec::new(),
             served,
         }
     }
 
     /// The names of this authority are read from this cut.
     pub fn add(&mut self, authority: Arc<str>, cut: Arc<Cut>) {
-        self.authorities.insert(authority, cut);
+        match self.place(&authority) {
+            Ok(at) => drop(self.authorities.get_mut(at).map(|known| known.1 = cut)),
+            Err(at) => self.authorities.insert(at, (authority, cut)),
+        }
+    }
+
+    fn place(&self, authority: &str) -> Result<usize, usize> {
+        self.authorities.binary_search_by(|(known, _)| (**known).cmp(authority))
+    }
+
+    fn cut(&self, authority: &str) -> Option<&Arc<Cut>> {
+        let at = self.place(authority).ok()?;
+        self.authorities.get(at).map(|(_, cut)| cut)
     }
 
     fn serves(&self, authority: &str) -> bool {
-        self.authorities.contains_key(authority) || self.served.contains(authority)
+        self.cut(authority).is_some() || self.served.contains(authority)
     }
 
     /// What is known of a type.
@@ -75,7 +88,7 @@ impl Sight {
         match name.and_then(Name::authority) {
             None => self.plain.standing().reachable(),
             Some(_) if name.is_some_and(Name::is_nothing) => true,
-            Some(authority) => match self.authorities.get(authority) {
+            Some(authority) => match self.cut(authority) {
                 Some(cut) => cut.standing().reachable(),
                 None => !self.served.contains(authority),
             },
@@ -178,7 +191,7 @@ impl<'a> Glimpse<'a> {
     fn slot(self, name: &Name) -> Option<&'a Slot> {
         match name.authority() {
             None => self.plain,
-            Some(authority) => self.sight.authorities.get(authority)?.slot(self.type_url),
+            Some(authority) => self.sight.cut(authority)?.slot(self.type_url),
         }
     }
 }

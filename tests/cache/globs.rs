@@ -196,7 +196,7 @@ impl Session {
         let answers = Unshared { chunk: 1 << 20 };
         while let Some(response) = self.server.poll_response(&sight, &answers, self.now) {
             self.got += response.batch.items_of(response.chunk).len();
-            let (nonce, version) = (response.nonce.clone(), response.version.to_string());
+            let (nonce, version) = (response.nonce.to_string(), response.version.to_string());
             drop(response);
             self.says(&nonce, &version);
         }

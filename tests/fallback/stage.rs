@@ -214,9 +214,10 @@ impl Session {
             let Some(place) = &mut self.place else { return told };
             self.task.0.store(false, Ordering::Relaxed);
             let waker = Waker::from(self.task.clone());
-            for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(&waker)).dirty {
-                self.server.handle_dirty(&type_url, dirty);
-            }
+            let server = &mut self.server;
+            place.poll_bells(&mut Context::from_waker(&waker), |type_url, dirty| {
+                server.handle_dirty(type_url, dirty);
+            });
             if place.settle(&stage.scopes, &self.server, stage.now) {
                 self.server.handle_moved();
             }
@@ -236,7 +237,7 @@ impl Session {
             }
             let request = DeltaDiscoveryRequest {
                 type_url: response.type_url.url().to_owned(),
-                response_nonce: response.nonce.clone(),
+                response_nonce: response.nonce.to_string(),
                 ..DeltaDiscoveryRequest::default()
             };
             self.send(stage, &request);
@@ -246,9 +247,10 @@ impl Session {
     /// What has rung is looked at, and nothing is said.
     pub(crate) fn looks(&mut self, stage: &Stage) {
         let Some(place) = &mut self.place else { return };
-        for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(Waker::noop())).dirty {
-            self.server.handle_dirty(&type_url, dirty);
-        }
+        let server = &mut self.server;
+        place.poll_bells(&mut Context::from_waker(Waker::noop()), |type_url, dirty| {
+            server.handle_dirty(type_url, dirty);
+        });
         if place.settle(&stage.scopes, &self.server, stage.now) {
             self.server.handle_moved();
         }

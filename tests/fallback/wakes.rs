@@ -30,7 +30,7 @@ fn a_new_seat_is_listened_to() {
     stage.stands(0, Failing);
     let place = session.place.as_mut().expect("it has asked");
     let look = |place: &mut distributary::downstream::Place| {
-        drop(place.poll_bells(&mut Context::from_waker(&waker)));
+        place.poll_bells(&mut Context::from_waker(&waker), |_, _| {});
         place.settle(&stage.scopes, &session.server, stage.now);
     };
     look(place);
@@ -59,13 +59,17 @@ fn what_was_to_come_from_the_other_server_does_not_come() {
     stage.stands(0, Up);
     stage.says(0, EDS, &[("x", Some("1")), ("y", Some("1"))]);
     let place = session.place.as_mut().expect("it has asked");
-    for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(Waker::noop())).dirty {
-        session.server.handle_dirty(&type_url, dirty);
-    }
+    let server = &mut session.server;
+    place.poll_bells(&mut Context::from_waker(Waker::noop()), |type_url, dirty| {
+        server.handle_dirty(type_url, dirty);
+    });
     let sight = place.sight(&stage.scopes);
     let parts = Unshared { chunk: 1 };
     let first = session.server.poll_response(&sight, &parts, stage.now);
-    assert!(first.is_some_and(|first| first.nonce.ends_with('+')), "more is to come");
+    assert!(
+        first.is_some_and(|first| first.nonce.as_bytes().ends_with(b"+")),
+        "more is to come"
+    );
 
     stage.stands(0, Failing);
     session.asks(&stage, EDS, &["z"]);
@@ -91,7 +95,7 @@ fn who_stayed_lets_the_others_go() {
     let calls = Arc::new(Calls::default());
     let waker = Waker::from(calls.clone());
     let place = session.place.as_mut().expect("it has asked");
-    drop(place.poll_bells(&mut Context::from_waker(&waker)));
+    place.poll_bells(&mut Context::from_waker(&waker), |_, _| {});
     calls.0.store(0, Ordering::Relaxed);
     stage.stands(0, Up);
     assert!(calls.0.load(Ordering::Relaxed) > 0, "it is told");

@@ -204,11 +204,11 @@ impl World {
         let Some(place) = &mut stream.place else {
             return Ok(());
         };
-        let rung = place.poll_bells(&mut Context::from_waker(&stream.waker));
-        for (type_url, dirty) in rung.dirty {
-            stream.fired = None;
-            stream.server.handle_dirty(&type_url, dirty);
-        }
+        let (server, fired) = (&mut stream.server, &mut stream.fired);
+        place.poll_bells(&mut Context::from_waker(&stream.waker), |type_url, dirty| {
+            *fired = None;
+            server.handle_dirty(type_url, dirty);
+        });
         if place.settle(&self.scopes, &stream.server, now) {
             stream.server.handle_moved();
         }

@@ -54,7 +54,7 @@ pub(crate) struct Entry {
 /// The bytes of a response: a private head, and the shared pieces.
 pub(crate) fn encode(response: &Response) -> Bytes {
     let type_url = response.type_url.url().to_owned();
-    let (version, nonce) = (response.version.to_string(), response.nonce.clone());
+    let (version, nonce) = (response.version.to_string(), response.nonce.to_string());
     let head = match response.dialect {
         Dialect::Sotw => discovery::DiscoveryResponse {
             version_info: version,

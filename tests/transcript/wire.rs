@@ -104,7 +104,10 @@ const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 pub(crate) fn read(response: &Response) -> Said {
     let url = response.type_url.url();
     assert!(url.starts_with("type.googleapis.com/"), "A-04: {url}");
-    assert!(!response.nonce.is_empty(), "B-03: a response without a nonce");
+    assert!(
+        !response.nonce.as_bytes().is_empty(),
+        "B-03: a response without a nonce"
+    );
     let version = response.version.to_string();
     assert!(!version.is_empty(), "B-04: a response without a version");
     let (items, removed, errors) = match response.dialect {
@@ -131,7 +134,7 @@ pub(crate) fn read(response: &Response) -> Said {
     }
     Said {
         type_url: response.type_url.clone(),
-        nonce: response.nonce.clone(),
+        nonce: response.nonce.to_string(),
         version,
         items,
         removed,
@@ -151,7 +154,7 @@ fn read_sotw(response: &Response, version: &str) -> (Vec<Item>, Vec<discovery::R
     let head = discovery::DiscoveryResponse {
         version_info: version.to_owned(),
         type_url: response.type_url.url().to_owned(),
-        nonce: response.nonce.clone(),
+        nonce: response.nonce.to_string(),
         ..Default::default()
     };
     let message: discovery::DiscoveryResponse = decode(&head, response);
@@ -183,7 +186,7 @@ fn read_delta(response: &Response, version: &str) -> (Vec<Item>, Vec<String>, Ve
     let head = discovery::DeltaDiscoveryResponse {
         system_version_info: version.to_owned(),
         type_url: response.type_url.url().to_owned(),
-        nonce: response.nonce.clone(),
+        nonce: response.nonce.to_string(),
         ..Default::default()
     };
     let message: discovery::DeltaDiscoveryResponse = decode(&head, response);

@@ -116,9 +116,10 @@ impl<'a> Poll<'a> {
                 }
             };
             let rung = poll_fn(|cx| {
-                let rung = self.place.poll_bells(cx);
+                let mut news = false;
+                let rung = self.place.poll_bells(cx, |_, _| news = true);
                 let moved = self.place.settle(&self.shared.scopes, self.poll.server(), clock::now());
-                if rung.dirty.is_empty() && !rung.dismissed && !moved {
+                if !news && !rung.dismissed && !moved {
                     return task::Poll::Pending;
                 }
                 task::Poll::Ready(rung.dismissed)

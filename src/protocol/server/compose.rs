@@ -283,6 +283,9 @@ impl Subscription {
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
     pub(super) fn paced(&mut self, pace: Duration, slot: Glimpse<'_>, now: Instant) -> bool {
         self.held_back = None;
+        if pace.is_zero() {
+            return false;
+        }
         // What is still unknown cannot be answered, and hurries nothing.
         let answerable = |name: &Name| match self.current(name, slot) {
             Current::Unknown => false,
@@ -291,10 +294,7 @@ impl Subscription {
         };
         let owes = self.owed.iter().any(answerable) || self.empty_collections(slot).next().is_some();
         let hurry = self.first || self.again || self.rest.is_some() || owes;
-        if pace.is_zero() || hurry {
-            return false;
-        }
-        let ends = self.sent.map(|sent| sent + pace).filter(|ends| now < *ends);
+        let ends = self.sent.map(|sent| sent + pace).filter(|ends| !hurry && now < *ends);
         // Removals and heartbeats are held back as well as changes.
         self.held_back = ends.filter(|_| !self.quiet(slot));
         ends.is_some()

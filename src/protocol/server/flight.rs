@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::nonce::Nonce;
 use crate::xds::{Baselines, Batch, Dialect, Name, Resource, TypeUrl, Version};
 
 /// A response as the transport must write it.
@@ -16,7 +17,7 @@ pub struct Response {
     /// Its dialect.
     pub dialect: Dialect,
     /// Its nonce.
-    pub nonce: String,
+    pub nonce: Nonce,
     /// SotW: the version of the set that it leaves the client with. Delta: for people who debug.
     pub version: Version,
     /// What it carries.

@@ -27,5 +27,6 @@ mod stream;
 mod subscription;
 
 pub use flight::{Receipt, ReceiptKind, Response};
+pub use nonce::Nonce;
 pub use stream::{Opening, Server};
 pub use subscription::Status;

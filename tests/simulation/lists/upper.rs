@@ -370,10 +370,11 @@ impl Ahead {
         let Some(place) = &mut self.place else {
             return Ok((Vec::new(), false));
         };
-        for (type_url, dirty) in place.poll_bells(&mut Context::from_waker(&self.waker)).dirty {
-            self.fired = None;
-            self.server.handle_dirty(&type_url, dirty);
-        }
+        let (server, fired) = (&mut self.server, &mut self.fired);
+        place.poll_bells(&mut Context::from_waker(&self.waker), |type_url, dirty| {
+            *fired = None;
+            server.handle_dirty(type_url, dirty);
+        });
         if place.settle(scopes, &self.server, now) {
             self.server.handle_moved();
         }

@@ -281,7 +281,7 @@ fn a_rejected_variant_goes_by_its_full_name() {
     stage.subscribes(Some("prod"));
     let response = stage.response().expect("a response");
     let no = DeltaDiscoveryRequest {
-        response_nonce: response.nonce,
+        response_nonce: response.nonce.to_string(),
         error_detail: Some(distributary::proto::google::rpc::Status {
             code: 3,
             ..Default::default()

@@ -315,12 +315,12 @@ impl Stage {
                 Dialect::Sotw => sotw_words(bytes.freeze()),
             };
             heard.push(words.join(" "));
-            self.nonce.clone_from(&response.nonce);
+            self.nonce = response.nonce.to_string();
             match self.dialect {
                 Dialect::Delta => self.says(
                     env,
                     DeltaDiscoveryRequest {
-                        response_nonce: response.nonce,
+                        response_nonce: self.nonce.clone(),
                         ..Default::default()
                     },
                 ),
