@@ -10,8 +10,8 @@ use super::Shared;
 use crate::wire::Scan;
 use crate::xds::Dialect;
 
-/// What decoding would cost is bounded before it is paid.
-pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Result<(), Status> {
+/// What decoding would cost is bounded before it is paid. Gives how many names and versions there are.
+pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Result<usize, Status> {
     let scan = Scan::of(message, dialect).map_err(|_| malformed(message))?;
     let limits = &shared.settings.limits;
     let bounds = &shared.settings.protocol.limits;
@@ -31,13 +31,14 @@ pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Resu
             return Err(Status::resource_exhausted(message));
         }
     }
-    Ok(())
+    Ok(scan.entries)
 }
 
-/// Any request.
-pub(super) fn decode<M: Message + Default>(message: &Bytes) -> Result<M, Status> {
-    M::decode(message.clone())
-        .map_err(|error| Status::invalid_argument(format!("the request cannot be decoded: {error}")))
+/// Any request, decoded into an empty one with room for its names: a list that grows from size to size leaves holes in the heap.
+pub(super) fn decode<M: Message>(message: &Bytes, mut into: M) -> Result<M, Status> {
+    into.merge(message.clone())
+        .map_err(|error| Status::invalid_argument(format!("the request cannot be decoded: {error}")))?;
+    Ok(into)
 }
 
 fn malformed(message: &[u8]) -> Status {

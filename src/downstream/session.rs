@@ -245,12 +245,16 @@ impl Session {
     }
 
     fn try_handle(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
-        bounded(message, self.method.dialect, &self.shared)?;
+        let entries = bounded(message, self.method.dialect, &self.shared)?;
         let shared = self.shared.clone();
         let library = &*shared.library;
         let (receipt, nonce) = match self.method.dialect {
             Dialect::Sotw => {
-                let mut request: DiscoveryRequest = decode(message)?;
+                let empty = DiscoveryRequest {
+                    resource_names: Vec::with_capacity(entries),
+                    ..Default::default()
+                };
+                let mut request = decode(message, empty)?;
                 if self.method.fetch {
                     self.note_fetch(&mut request);
                 }
@@ -261,7 +265,11 @@ impl Session {
                 (receipt, request.response_nonce)
             }
             Dialect::Delta => {
-                let request: DeltaDiscoveryRequest = decode(message)?;
+                let empty = DeltaDiscoveryRequest {
+                    resource_names_subscribe: Vec::with_capacity(entries),
+                    ..Default::default()
+                };
+                let request = decode(message, empty)?;
                 let receipt = self
                     .server
                     .handle_delta(&request, library, now)
