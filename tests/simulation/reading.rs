@@ -149,9 +149,10 @@ impl<'a> Lens<'a> {
         self.seen(named.filter(|resource| super::names::covers(glob, resource.name().as_str())))
     }
 
-    pub(crate) fn expiry(self, name: &str) -> Option<Expiry> {
-        if let Some(variant) = self.variant(name, true) {
-            return self.slot(name)?.expiry_of(variant);
+    /// How long what is for somebody, or for everybody, still lives.
+    pub(crate) fn expiry(self, name: &str, whom: Option<&str>) -> Option<Expiry> {
+        if whom.is_some() {
+            return self.slot(name)?.expiry_of(self.variant(name, true)?);
         }
         self.slot(name)?.expiry(&Name::from(canonical(name)))
     }

@@ -152,7 +152,7 @@ impl Witness {
                 ));
             }
             tally.hit(Rule::K17);
-            let expiry = scene.lens(answer.kind).expiry(&entry.name);
+            let expiry = scene.lens(answer.kind).expiry(&entry.name, entry.whom);
             let remains = expiry.map(|expiry| expiry.at.saturating_duration_since(scene.now));
             if remains.is_some_and(|remains| remains < ttl) {
                 return Err(Broken::new(
