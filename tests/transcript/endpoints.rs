@@ -1,6 +1,6 @@
 //! Endpoints after their clusters: what a warming client waits for.
 
-use crate::story::{both, delta};
+use crate::story::{both, delta, sotw};
 
 /// D-05, K-12, K-13, L-11, M-01: a changed cluster waits for its endpoints again, even the same ones; so they follow at once, and do
 /// not wait for the acknowledgement of the cluster.
@@ -131,6 +131,29 @@ fn a_changed_cluster_without_endpoints() {
         client <- cds [x@2]
         client <- eds -[x]
         client ack
+        ",
+    );
+}
+
+/// K-13, B-18: endpoints that are gone while their cluster changes are sent once more when they are there again, even the same
+/// ones: in SotW nothing else says so to a client that waits for them.
+#[test]
+fn a_changed_cluster_whose_endpoints_come_back() {
+    sotw(
+        "
+        origin put cds x@1:eds, put eds x@1
+        client subscribe cds *
+        client <- cds [x@1], ack
+        client subscribe eds x
+        client <- eds [x@1], ack
+        origin drop eds x
+        nothing
+        origin put cds x@2:eds
+        client <- cds [x@2], ack
+        nothing for 5s
+        origin put eds x@1
+        client <- eds [x@1], ack
+        nothing for 5s
         ",
     );
 }

@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 use super::flight::{Flight, Parked, Response};
 use super::nonce::Nonces;
 use super::subscription::{Before, Current, Glance, Rest, Subscription};
-use crate::xds::{
-    Answers, Batch, Dialect, Errors, Form, Glimpse, Held, Item, Kind, Known, Name, Reason, Resource, Version,
-};
+use crate::xds::{Answers, Batch, Dialect, Errors, Form, Glimpse, Held, Item, Kind, Known, Name, Resource, Version};
 
 /// What a type can do now.
 #[derive(Debug)]
@@ -272,7 +270,7 @@ impl Subscription {
         }
         let owes = |name: &Name| match self.current(name, slot) {
             Current::Known(Known::Present(_)) => true,
-            Current::Known(Known::Absent(Reason::TimedOut)) if self.held(name).perhaps() => false,
+            Current::Known(Known::Absent(reason)) if self.unsayable(name, *reason) => false,
             Current::Known(Known::Absent(_)) | Current::Uncovered => self.dialect == Dialect::Delta,
             Current::Unknown | Current::Unwanted => false,
         };
@@ -289,7 +287,7 @@ impl Subscription {
         // What is still unknown cannot be answered, and hurries nothing.
         let answerable = |name: &Name| match self.current(name, slot) {
             Current::Unknown => false,
-            Current::Known(Known::Absent(Reason::TimedOut)) => !self.held(name).perhaps(),
+            Current::Known(Known::Absent(reason)) => !self.unsayable(name, *reason),
             Current::Known(_) | Current::Unwanted | Current::Uncovered => true,
         };
         let owes = self.owed.iter().any(answerable) || self.empty_collections(slot).next().is_some();

@@ -183,9 +183,8 @@ impl Subscription {
                 self.plan_content(name, resource, slot, plan);
                 plan.put(self.item(resource, slot, allowed.now));
             }
-            // K-16: that nobody answered in time is no ground to take away what a client holds.
-            // B-14: it stays owed, because the client may have asked for what it has forgotten.
-            Current::Known(Known::Absent(Reason::TimedOut)) if self.held(name).perhaps() => return,
+            // B-14, K-13: it stays owed, because the client may have asked for what it has forgotten, or wait for it once more.
+            Current::Known(Known::Absent(reason)) if self.unsayable(name, *reason) => return,
             // C-08, C-15: what does not exist is answered for, once per subscription.
             Current::Uncovered | Current::Known(Known::Absent(_)) => self.plan_removal(name, slot, plan),
         }

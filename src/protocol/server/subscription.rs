@@ -12,8 +12,8 @@ use super::held_names::HeldNames;
 use super::sorted::Sorted;
 use super::spellings::Spellings;
 use crate::xds::{
-    Audience, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Held, Known, Name, NameRule, Resource, Seen,
-    Sight, Slot, Target, Traits, TypeUrl, Version, Want,
+    Audience, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Held, Known, Name, NameRule, Reason, Resource,
+    Seen, Sight, Slot, Target, Traits, TypeUrl, Version, Want,
 };
 
 /// One type on one client stream.
@@ -211,6 +211,13 @@ impl Subscription {
     fn asked_by_alias(&self, name: &Name, slot: Glimpse<'_>) -> bool {
         let mut aliases = slot.named(name).into_iter().flat_map(|found| found.aliases());
         aliases.any(|alias| self.names.contains(alias))
+    }
+
+    /// Whether a client that perhaps holds what is gone cannot be told so. K-16: that nobody answered in time is no ground to
+    /// take it away. B-18: a partial answer in SotW has no word for it.
+    pub(super) fn unsayable(&self, name: &Name, reason: Reason) -> bool {
+        let wordless = self.dialect == Dialect::Sotw && !self.full_state();
+        (reason == Reason::TimedOut || wordless) && self.held(name).perhaps()
     }
 
     /// Whether `name` or one of the `aliases` is wanted, and which.
