@@ -158,3 +158,31 @@ fn asked_for_again_between_two_parts() {
         ",
     );
 }
+
+/// C-26, D-03: a cluster that was to go with a later part stays when a route changes before that part.
+#[test]
+fn a_route_changes_between_two_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds a@1 old@1, put rds r@old
+        client subscribe cds *
+        client <- cds [a@1]
+        client <- cds [old@1], ack
+        client subscribe rds r
+        client <- rds [r@old], ack
+        client stalls
+        origin put cds b@1, drop cds old
+        client reads 1
+        client <- cds [b@1]
+        origin put rds r@a
+        client reads
+        client <- rds [r@a]
+        nothing for 500ms
+        client ack
+        client <- cds -[old]
+        client ack
+        client gates 0
+        ",
+    );
+}

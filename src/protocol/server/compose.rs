@@ -68,10 +68,7 @@ impl Subscription {
         if self.wants_nothing() && self.owed.is_empty() && self.seen.extra.is_none() {
             return Step::Idle;
         }
-        // What has no bytes any more is composed again, now that the transport can take it.
-        if self.rest.as_ref().is_some_and(|rest| rest.batch.is_hollow()) {
-            self.recall();
-        }
+        self.recall_unfit(removals);
         if self.rest.is_some() {
             // B-24: SotW has one response on its way; chunks of a delta may be on their way together (L-29).
             let free = self.dialect == Dialect::Delta || self.flights.is_empty();

@@ -4,14 +4,16 @@
 
 use super::held_names::Entry;
 use super::subscription::{Glance, Rest, Subscription};
-use crate::xds::{Answers, Dialect, Held, Name, Seen, Target, Want};
+use crate::xds::{Answers, Batch, Dialect, Held, Name, Seen, Target, Want};
 
 impl Subscription {
     /// K-13: the client waits for this name again, even if nothing about it has changed.
     pub(super) fn force(&mut self, name: &Name) {
-        if self.is_to_come(name) {
+        if self.comes(name) {
             return;
         }
+        // That it is gone is said after the cluster, and does not wait.
+        self.recall_of(name);
         if self.names.contains(name) || self.wildcard && self.seen.held(name).perhaps() {
             self.owed.insert(name.clone());
         }
@@ -182,14 +184,21 @@ impl Subscription {
 
     /// Whether a name is in a chunk that is not sent yet.
     fn is_to_come(&self, name: &Name) -> bool {
-        let Some(Rest { batch, next, .. }) = self.rest.as_deref() else {
-            return false;
-        };
-        (*next..batch.chunks()).any(|chunk| {
+        let goes = |(batch, chunk): (&Batch, usize)| batch.removed_of(chunk).binary_search(name).is_ok();
+        self.comes(name) || self.to_come().any(goes)
+    }
+
+    /// The same, as a resource.
+    fn comes(&self, name: &Name) -> bool {
+        self.to_come().any(|(batch, chunk)| {
             let items = batch.items_of(chunk);
-            let listed = items.binary_search_by(|item| item.resource.name().cmp(name));
-            listed.is_ok() || batch.removed_of(chunk).binary_search(name).is_ok()
+            items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok()
         })
+    }
+
+    fn to_come(&self) -> impl Iterator<Item = (&Batch, usize)> {
+        let rest = self.rest.iter();
+        rest.flat_map(|rest| (rest.next..rest.batch.chunks()).map(|chunk| (&*rest.batch, chunk)))
     }
 
     /// What is to come of a name is not held.
@@ -199,7 +208,17 @@ impl Subscription {
         }
     }
 
+    /// Recalls what has no bytes any more, and what was to go and may not go now (D-03).
+    pub(super) fn recall_unfit(&mut self, removals: bool) {
+        let Some(rest) = &self.rest else { return };
+        let goes = self.traits().kind.gates() && !rest.batch.removed_of(rest.next).is_empty();
+        if rest.batch.is_hollow() || goes && !removals {
+            self.recall();
+        }
+    }
+
     /// Drops the chunks that are not sent yet: the client holds what it held before, and what is still wanted of them is owed.
+    /// D-03: what it holds and was about to lose waits like any removal.
     pub(super) fn recall(&mut self) {
         let Some(rest) = self.rest.take() else { return };
         let Rest {
@@ -208,13 +227,10 @@ impl Subscription {
         let mut told = Vec::new();
         for chunk in next..batch.chunks() {
             let items = batch.items_of(chunk).iter();
-            let items = items.map(|item| (item.resource.name(), item.resource.aliases()));
-            let removed = batch.removed_of(chunk).iter().map(|name| (name, &[][..]));
-            for (name, aliases) in items.chain(removed) {
+            let items = items.map(|item| (item.resource.name(), item.resource.aliases(), false));
+            let removed = batch.removed_of(chunk).iter().map(|name| (name, &[][..], true));
+            for (name, aliases, goes) in items.chain(removed) {
                 self.globs.unsettle(name);
-                if let Some(wanted) = self.wanted(name, aliases) {
-                    self.owed.insert(wanted.clone());
-                }
                 for asked in std::iter::once(name).chain(aliases) {
                     match before.names.get(asked) {
                         Some(held) if self.names.contains(asked) => self.names.note(asked, held.clone()),
@@ -224,6 +240,12 @@ impl Subscription {
                     }
                 }
                 let held = before.seen.held(name);
+                let holds = self.names.get(name).map_or(held.perhaps(), Entry::perhaps);
+                if goes && holds {
+                    self.look_at(name.clone());
+                } else if let Some(wanted) = self.wanted(name, aliases) {
+                    self.owed.insert(wanted.clone());
+                }
                 if held.perhaps() || self.seen.held(name).perhaps() {
                     told.push((name.clone(), held));
                 }

@@ -68,8 +68,10 @@ impl Server {
                     continue;
                 }
             }
-            let alone = self.others_quiet(at, sight);
-            match self.step(at, sight, answers, alone, now) {
+            // D-03: what has begun goes on unless a route has changed since.
+            let begun = self.types.get(at)?.rest.is_some();
+            let removals = self.others_quiet(at, sight) || begun && self.calm(sight, answers, now);
+            match self.step(at, sight, answers, removals, now) {
                 Step::Send(response) if waiting && kind.gated() => {
                     self.additions.pass();
                     return Some(response);
