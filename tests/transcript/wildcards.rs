@@ -325,6 +325,26 @@ fn an_alias_of_two() {
     );
 }
 
+/// C-20: what is sent by an alias replaces what the wildcard has brought, and so the wildcard brings it back, be it as before.
+#[test]
+fn an_alias_beside_the_wildcard() {
+    delta(
+        "
+        origin put cds a@1
+        client subscribe cds *
+        client <- cds [a@1]
+        origin put cds a@2:aka=nick
+        nothing
+        client subscribe cds nick
+        client <- cds [a@2:aka=nick]
+        origin put cds a@1
+        client ack
+        client <- cds [a@1] -[nick], ack
+        nothing
+        ",
+    );
+}
+
 /// C-20: the same without a wildcard.
 #[test]
 fn an_alias_of_another() {

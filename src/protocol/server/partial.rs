@@ -226,11 +226,12 @@ impl Subscription {
         }
     }
 
-    /// Notes what the client holds once it has this content, under every name that it asked for it by (C-20).
+    /// Notes what the client holds once it has this content, under every name that it asked for it by (C-20) or has it by.
     fn plan_content(&self, name: &Name, resource: &Arc<Resource>, slot: Glimpse<'_>, plan: &mut Plan) {
         plan.since = oldest(plan.since, Some(resource.received()));
         let others = std::iter::once(resource.name()).chain(resource.aliases());
-        let others = others.filter(|other| *other != name && self.names.contains(other));
+        let others =
+            others.filter(|other| *other != name && (self.names.contains(other) || self.held(other).perhaps()));
         for name in std::iter::once(name).chain(others) {
             if self
                 .held(name)
