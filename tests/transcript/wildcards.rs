@@ -330,17 +330,14 @@ fn an_alias_of_two() {
 fn an_alias_beside_the_wildcard() {
     delta(
         "
-        origin put cds a@1
-        client subscribe cds *
-        client <- cds [a@1]
-        origin put cds a@2:aka=nick
-        nothing
-        client subscribe cds nick
-        client <- cds [a@2:aka=nick]
-        origin put cds a@1
+        origin talks sotw, put rds a@1
+        client subscribe rds * nick              # of which nothing is known yet
+        client <- rds [a@1]
+        origin put rds a@2:aka=nick
+        client <- rds [a@2:aka=nick]
+        origin put rds a@1
         client ack
-        client <- cds [a@1] -[nick], ack
-        nothing
+        client <- rds [a@1], ack
         ",
     );
 }
