@@ -188,6 +188,20 @@ impl Batch {
         }
     }
 
+    /// One of its parts after the first alone, with these items for its own: what is said of its names stays as it is.
+    #[must_use]
+    pub fn later(&self, chunk: usize, items: Vec<Item>) -> Self {
+        let removed = self.removed_of(chunk);
+        let names = || items.iter().map(|item| item.resource.name()).chain(removed);
+        Self {
+            missing: names().filter(|name| self.missing.contains(*name)).cloned().collect(),
+            hosts: self.hosts,
+            texts: some(&self.texts, names()),
+            withdrawn: some(&self.withdrawn, names()),
+            ..Self::new(items, removed.to_vec(), usize::MAX)
+        }
+    }
+
     /// Whether the bytes of its resources are not here.
     #[must_use]
     pub fn is_hollow(&self) -> bool {
@@ -333,4 +347,10 @@ impl Batch {
             put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes());
         }
     }
+}
+
+/// What is said of these names.
+fn some<'a, T: Clone>(all: &BTreeMap<Name, T>, names: impl Iterator<Item = &'a Name>) -> BTreeMap<Name, T> {
+    let said = names.filter_map(|name| all.get_key_value(name));
+    said.map(|(name, said)| (name.clone(), said.clone())).collect()
 }

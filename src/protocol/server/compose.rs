@@ -195,8 +195,7 @@ impl Subscription {
                 ..item.clone()
             }
         });
-        let removed = batch.removed_of(chunk).to_vec();
-        Arc::new(self.batch(items.collect(), removed, &Errors::new(), usize::MAX))
+        Arc::new(batch.later(chunk, items.collect()))
     }
 
     /// A batch in which names are written as the client writes them (F-09).

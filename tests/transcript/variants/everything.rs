@@ -255,6 +255,20 @@ fn a_variant_lives_its_own_life() {
     }
 }
 
+/// C-23, C-26, K-17: a part that had to wait says what remains of a life, and of what goes by its full name nothing is lost.
+#[test]
+fn a_part_that_waits_withdraws_as_well() {
+    let mut stage = Stage::of(CDS, Dialect::Delta).in_chunks().reading(TTL);
+    let all = ["a[prod]=1", "b[prod]=2", "c[prod]=3", "a=4"].map(|text| stage.put(text));
+    stage.cover(all.to_vec());
+    let mortal = stage.put_for("b=5", 60, 1);
+    stage.cover(vec![mortal]);
+    stage.subscribes_to(Some("prod"), "*");
+    assert_eq!(stage.hears(Some("prod")), ["a[prod]=1", "b[prod]=2", "c[prod]=3"]);
+    stage.becomes(None);
+    assert_eq!(stage.hears(None), ["a=4 -a[prod]", "b=5/60s -b[prod]", "-c[prod]"]);
+}
+
 /// C-15: a name of which there are only variants for others does not exist for the client.
 #[test]
 fn a_name_for_others_does_not_exist() {
