@@ -31,8 +31,6 @@ pub(super) struct Driver {
 
 /// When what happens to the stream, if nothing else does before.
 struct Times {
-    write_stall: Option<Duration>,
-    unanswered: Duration,
     /// The client's own deadline.
     deadline: Option<Instant>,
     /// It has lived long enough.
@@ -59,8 +57,6 @@ impl Driver {
             .stream_age
             .map(|age| age.mul_f64(rand::random_range(0.8..1.2)));
         let times = Times {
-            write_stall: settings.timers.write_stall,
-            unanswered: settings.protocol.timers.unanswered,
             deadline: timeout.and_then(|timeout| now.checked_add(timeout)),
             old: old.and_then(|old| now.checked_add(old)),
             given_up: None,
@@ -147,7 +143,7 @@ impl Driver {
                     self.session.handle_message(&message);
                     if self.session.is_fetch() {
                         self.requests.stop();
-                        self.times.given_up = now.checked_add(self.times.unanswered);
+                        self.give_up_later(now);
                     }
                 }
                 Poll::Ready(Next::Closed) if self.session.is_fetch() => {
@@ -155,7 +151,7 @@ impl Driver {
                 }
                 Poll::Ready(Next::Closed) => {
                     self.session.close();
-                    self.times.given_up = now.checked_add(self.times.unanswered);
+                    self.give_up_later(now);
                 }
                 Poll::Ready(Next::Fault(status)) => self.session.end(status),
                 Poll::Ready(Next::Gone) => return Poll::Ready(()),
@@ -163,6 +159,11 @@ impl Driver {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// The client says nothing more, and is answered by then or not at all.
+    fn give_up_later(&mut self, now: Instant) {
+        self.times.given_up = now.checked_add(self.session.settings().protocol.timers.unanswered);
     }
 
     /// Some time has come, perhaps one of these.
@@ -177,7 +178,7 @@ impl Driver {
             self.session.close();
         }
         if due(&mut self.times.given_up) {
-            let bound = self.times.unanswered;
+            let bound = self.session.settings().protocol.timers.unanswered;
             self.session.end(Status::unavailable(format!(
                 "there is no answer within {bound:?}, and the client sends no more"
             )));
@@ -188,7 +189,7 @@ impl Driver {
         // Only what was given to the transport can be stuck there: a window that is not opened holds up no timer.
         let progress = &self.progress;
         let stuck = (progress.waiting() > 0).then(|| progress.taken() + self.session.written());
-        let stuck = self.stall.note(stuck, self.times.write_stall, now);
+        let stuck = self.stall.note(stuck, self.session.settings().timers.write_stall, now);
         if stuck.is_some_and(|at| at <= now) {
             tracing::info!(
                 bytes = progress.waiting(),
@@ -208,5 +209,16 @@ impl Driver {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 768 is a class of the allocator, the next one is 896, and every stream has one.
+    #[test]
+    fn what_every_stream_takes() {
+        assert!(size_of::<Driver>() <= 768, "{}", size_of::<Driver>());
     }
 }

@@ -15,7 +15,6 @@ use crate::xds::{Dirty, Name, Node, Sight, Standing, Target, TypeUrl, Want};
 /// The seats of one session.
 pub struct Place {
     node: Arc<Node>,
-    patience: Duration,
     plain: Binding,
     authorities: BTreeMap<Arc<str>, Binding>,
     /// Who looks at the bells.
@@ -53,7 +52,6 @@ impl Place {
         let plain = Binding::new(scopes, node, None, top, patience)?;
         Ok(Self {
             node: node.clone(),
-            patience,
             plain,
             authorities: BTreeMap::new(),
             reader: None,
@@ -81,7 +79,8 @@ impl Place {
             return Ok(());
         };
         let authority: Arc<str> = Arc::from(authority);
-        let binding = Binding::new(scopes, &self.node, Some(&authority), route.clone(), self.patience)?;
+        let patience = self.plain.fallback.patience();
+        let binding = Binding::new(scopes, &self.node, Some(&authority), route.clone(), patience)?;
         let outcome = self.authorities.entry(authority).or_insert(binding).want(want);
         self.listen_again();
         outcome

@@ -16,6 +16,7 @@ use super::accounts::Accounts;
 use super::place::Place;
 use super::said::{bounded, decode};
 use super::services::{Method, Transport};
+use super::settings::Settings;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{self, End, Opening, Response, Server};
 use crate::wire::{Answer, Rope, acknowledgement, encode};
@@ -78,6 +79,11 @@ impl Session {
     /// The task has its turn; everything in it happens at the same time.
     pub(super) const fn begin(&mut self, now: Instant) {
         self.now = now;
+    }
+
+    /// What the relay was told to do.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.shared.settings
     }
 
     /// Whether anything has happened of which it is not known yet what there is to say about it.

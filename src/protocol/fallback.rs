@@ -63,6 +63,12 @@ impl Fallback {
         }
     }
 
+    /// How long a server that answers may lack something before a session moves there all the same.
+    #[must_use]
+    pub const fn patience(&self) -> Duration {
+        self.patience
+    }
+
     /// The server whose view is read.
     #[must_use]
     pub const fn bound(&self) -> usize {

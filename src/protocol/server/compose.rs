@@ -2,7 +2,6 @@
 //!
 //! Owns the steps that both dialects share: chunks, pace, what is on its way. Refuses to know other types.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -116,7 +115,7 @@ impl Subscription {
                 rest.unsent = self.gain(&rest, 1..rest.batch.chunks());
                 let step = self.next_chunk(rest, slot, nonces, now);
                 if let (Some(set), Some(flight)) = (set, self.flights.last_mut()) {
-                    flight.set = Some(set);
+                    flight.set = Some(Box::new(set));
                 }
                 match (step, set) {
                     (Step::Send(response), Some(version)) => Step::Send(Response { version, ..response }),
@@ -137,15 +136,14 @@ impl Subscription {
     /// How many entries are kept for the client.
     pub(super) fn kept(&self) -> usize {
         let flights = self.flights.iter().map(Flight::len);
-        let parked = self.parked.iter().map(Parked::len);
         let rest = self.rest.iter().map(|rest| {
             let chunks = rest.next..rest.batch.chunks();
             let chunks = chunks.map(|chunk| rest.batch.items_of(chunk).len() + rest.batch.removed_of(chunk).len());
             chunks.sum::<usize>() + rest.before.names.len()
         });
         let extra = self.seen.extra.iter().map(|extra| extra.names().len());
-        let lists = [self.count(), self.owed.len(), self.beats.len(), self.clusters.len()];
-        flights.chain(parked).chain(rest).chain(extra).chain(lists).sum()
+        let lists = [self.count(), self.owed.len(), self.rare().len()];
+        flights.chain(rest).chain(extra).chain(lists).sum()
     }
 
     fn next_chunk(&mut self, rest: Rest, slot: Glimpse<'_>, nonces: &mut Nonces, now: Instant) -> Step {
@@ -164,7 +162,7 @@ impl Subscription {
             (batch, next)
         };
         let nonce = nonces.next();
-        self.last_nonce = Some(nonce);
+        self.last_nonce = nonce;
         self.sent = Some(now);
         self.flights.reserve_exact(1);
         self.flights.push(Flight {
@@ -276,7 +274,7 @@ impl Subscription {
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
     pub(super) fn paced(&mut self, pace: Duration, slot: Glimpse<'_>, now: Instant) -> bool {
-        self.held_back = None;
+        self.hold_back(None);
         if pace.is_zero() {
             return false;
         }
@@ -290,14 +288,15 @@ impl Subscription {
         let hurry = self.first || self.again || self.rest.is_some() || owes;
         let ends = self.sent.map(|sent| sent + pace).filter(|ends| !hurry && now < *ends);
         // Removals and heartbeats are held back as well as changes.
-        self.held_back = ends.filter(|_| !self.quiet(slot));
+        self.hold_back(ends.filter(|_| !self.quiet(slot)));
         ends.is_some()
     }
 
     /// The EDS names of the clusters that a response adds or changes (K-13).
     pub(super) fn take_clusters(&mut self, response: &Response) -> Vec<Name> {
         if self.full_state() {
-            return std::mem::take(&mut self.clusters);
+            let rare = self.rare.as_mut();
+            return rare.map_or_else(Vec::new, |rare| std::mem::take(&mut rare.clusters));
         }
         let items = response.batch.items_of(response.chunk).iter();
         // What only confirms what the client holds changes nothing.
@@ -348,7 +347,7 @@ impl Subscription {
     /// Whether this very content is among what the client has rejected.
     pub(super) fn refuses(&self, resource: &Resource) -> bool {
         let refused = |parked: &Parked| parked.refused(resource.name()) == Some(Some(resource.version()));
-        self.parked.iter().any(refused)
+        self.rare().parked.iter().any(refused)
     }
 
     /// How a resource is written for this client.
@@ -377,18 +376,5 @@ impl Subscription {
     pub(super) fn reads_ttl(&self) -> bool {
         let sotw = self.dialect == Dialect::Sotw;
         self.features.ttl && !(sotw && (!self.features.wrapper || self.traits().kind == Kind::Eds))
-    }
-
-    /// Notes that the client was told of the last heartbeats of these resources, or that they have none.
-    pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: Glimpse<'_>) {
-        if !self.reads_ttl() {
-            return;
-        }
-        for (name, item) in items {
-            match slot.expiry(&item.resource) {
-                Some(expiry) => drop(self.beats.insert(name.clone(), expiry.beat)),
-                None => drop(self.beats.remove(name)),
-            }
-        }
     }
 }

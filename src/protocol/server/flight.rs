@@ -63,7 +63,7 @@ pub(super) struct Flight {
     pub(super) batch: Arc<Batch>,
     pub(super) chunk: usize,
     /// Of a full state: the version of the set.
-    pub(super) set: Option<Version>,
+    pub(super) set: Option<Box<Version>>,
     pub(super) since: Option<Instant>,
     pub(super) sent: Instant,
 }

@@ -86,7 +86,7 @@ impl Subscription {
             allowed.now,
         );
         let since = difference.oldest().into_iter().chain(named.since).min();
-        self.clusters = self.changed_clusters(&difference, &named, &batch);
+        self.note_clusters(self.changed_clusters(&difference, &named, &batch));
         let holds = if allowed.removals {
             named.holds
         } else {
@@ -97,7 +97,7 @@ impl Subscription {
             self.dirty = Glance::All;
         }
         // K-08: the very set that was refused is not sent again unless the client asks for it.
-        if self.refused.as_deref() == Some(&set) && !forced && !self.first {
+        if self.rare().refused.as_deref() == Some(&set) && !forced && !self.first {
             return Composed::Not(Step::Idle);
         }
         Composed::Batch {
@@ -110,7 +110,7 @@ impl Subscription {
 
     /// Whether the client began with a state that is not this one, and was sent nothing since.
     fn brought_other(&self, state: &State) -> bool {
-        let brought = self.brought.as_ref().filter(|_| self.first);
+        let brought = self.rare().brought.as_ref().filter(|_| self.first);
         brought.is_some_and(|brought| **brought != *state.sum().to_string())
     }
 
@@ -130,7 +130,7 @@ impl Subscription {
                         named.since = named.since.into_iter().chain([resource.received()]).min();
                     }
                     let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-                    named.beat |= self.reads_ttl() && self.beats.get(resource.name()).copied() != beat;
+                    named.beat |= self.reads_ttl() && self.rare().beats.get(resource.name()).copied() != beat;
                     named.holds.push((name.clone(), Held::Content(resource.clone())));
                     named.listed.insert(resource.name().clone(), resource.clone());
                 }
@@ -199,7 +199,7 @@ impl Subscription {
                 .entry(resource.name().clone())
                 .or_insert_with(|| self.item(resource, slot, now));
         }
-        self.beats.retain(|name, _| items.contains_key(name));
+        self.forget_beats(|name| !items.contains_key(name));
         self.note_beats(&items, slot);
         self.note_choices(items.values(), &[], slot);
         // B-31: what is listed has no error.
@@ -218,7 +218,11 @@ impl Subscription {
 
     /// K-13: after a refusal the client may have none of what the refused set changed, so all count as changed.
     fn changed_clusters(&self, difference: &Difference, named: &Named, batch: &Batch) -> Vec<Name> {
-        let all = if self.refused.is_some() { batch.items() } else { &[] };
+        let all = if self.rare().refused.is_some() {
+            batch.items()
+        } else {
+            &[]
+        };
         let by_name = named.holds.iter().filter(|(name, held)| match held {
             Held::Content(content) => !self.held(name).is(content.version()),
             Held::Nothing | Held::Unknown | Held::Version(_) => false,

@@ -10,7 +10,7 @@ pub(super) struct Gate {
     since: Option<Instant>,
     /// Whether its time has come and nothing has passed yet: no timer is needed for it any more.
     ripe: bool,
-    expired: u64,
+    expired: u32,
 }
 
 impl Gate {
@@ -52,7 +52,7 @@ impl Gate {
     }
 
     /// How often it opened by itself.
-    pub(super) const fn expired(&self) -> u64 {
+    pub(super) const fn expired(&self) -> u32 {
         self.expired
     }
 }

@@ -166,7 +166,7 @@ impl Subscription {
         for name in &members {
             self.forget_member(name);
             self.owed.remove(name);
-            self.beats.remove(name);
+            self.forget_beat(name);
         }
         self.let_go(members.iter());
         self.want(Target::Name(collection.clone()), false);
@@ -287,7 +287,7 @@ impl Server {
             let slot = sight.glimpse(&type_url).seen_by(audience.as_deref());
             if !subscription.admit(slot, room) {
                 let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
-                self.end = Some(End::limit("names_per_stream", what));
+                self.end = Some(Box::new(End::limit("names_per_stream", what)));
                 return false;
             }
         }

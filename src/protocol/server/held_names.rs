@@ -15,7 +15,7 @@ pub(super) struct HeldNames {
     /// The same, of names that are wanted only as members of collections. Most clients have none, and so no box.
     members: Option<Box<Sorted<Member>>>,
     /// Anything else: nothing, for a moment, or content under an alias. No name is in two of the three.
-    other: Sorted<Other>,
+    other: Option<Box<Sorted<Other>>>,
     len: u32,
     /// How many are wanted only as members of collections.
     members_len: u32,
@@ -206,7 +206,8 @@ impl HeldNames {
                 }
             }
             Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_) => {
-                self.other.insert(Other { name, held, member });
+                let other = Other { name, held, member };
+                self.other.get_or_insert_default().insert(other);
             }
         }
     }
@@ -228,10 +229,8 @@ impl HeldNames {
 
     pub(super) fn remove(&mut self, name: &Name) -> Option<Held> {
         let own = self.own.remove(name).map(|resource| (Held::Content(resource), false));
-        let (held, member) = own.or_else(|| self.remove_member(name)).or_else(|| {
-            let other = self.other.remove(name)?;
-            Some((other.held, other.member))
-        })?;
+        let own = own.or_else(|| self.remove_member(name));
+        let (held, member) = own.or_else(|| self.remove_other(name))?;
         self.len -= 1;
         self.members_len -= u32::from(member);
         self.sum = self.sum.minus(version(&held));
@@ -244,6 +243,12 @@ impl HeldNames {
         member.map(|Member(resource)| (Held::Content(resource), true))
     }
 
+    fn remove_other(&mut self, name: &Name) -> Option<(Held, bool)> {
+        let other = self.other.as_mut()?.remove(name);
+        self.other.take_if(|other| other.is_empty());
+        other.map(|other| (other.held, other.member))
+    }
+
     /// The version of what the client holds by name.
     pub(super) const fn sum(&self) -> Version {
         self.sum
@@ -252,7 +257,8 @@ impl HeldNames {
     fn by_text(&self, text: &str) -> Option<Entry<'_>> {
         let own = self.own.get(text).map(Entry::Own);
         let member = || Some(Entry::Member(&self.members.as_ref()?.get(text)?.0));
-        own.or_else(member).or_else(|| self.other.get(text).map(Entry::Other))
+        let other = || Some(Entry::Other(self.other.as_ref()?.get(text)?));
+        own.or_else(member).or_else(other)
     }
 
     /// In order, all from the first one on that is not before this text.
@@ -260,7 +266,8 @@ impl HeldNames {
         let members = self.members.iter().flat_map(|members| members.from(text));
         let mut own = self.own.from(text).map(Entry::Own).peekable();
         let mut members = members.map(|Member(resource)| Entry::Member(resource)).peekable();
-        let mut other = self.other.from(text).map(Entry::Other).peekable();
+        let other = self.other.iter().flat_map(|other| other.from(text));
+        let mut other = other.map(Entry::Other).peekable();
         std::iter::from_fn(move || {
             let firsts = [own.peek(), members.peek(), other.peek()];
             let first = firsts
@@ -330,7 +337,7 @@ mod tests {
                 }
             }
             assert_eq!(names.len(), naive.len());
-            assert!(!names.own.is_empty() && !names.other.is_empty());
+            assert!(!names.own.is_empty() && names.other.is_some());
             let members = naive.keys().filter(|name| names.has_member(name)).count();
             assert!(members > 0 && members == names.members_len());
             assert!(names.iter().map(|(name, _)| name).eq(naive.keys()));
@@ -345,7 +352,7 @@ mod tests {
             assert_eq!(names.name("xdstp://a/t/"), None);
             assert!(!names.contains(&some));
             naive.keys().for_each(|name| drop(names.remove(name)));
-            assert!(names.is_empty() && names.own.is_empty() && names.other.is_empty() && names.members.is_none());
+            assert!(names.is_empty() && names.own.is_empty() && names.other.is_none() && names.members.is_none());
             assert_eq!((names.members_len(), names.sum()), (0, Version::EMPTY));
         }
     }

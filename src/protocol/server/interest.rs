@@ -142,15 +142,13 @@ impl Subscription {
         }
         let Some(held) = self.names.remove(name) else { return };
         let owed = self.owed.remove(name).is_some();
-        self.beats.remove(name);
+        self.forget_beat(name);
         if let Glance::Names(names) = &mut self.dirty {
             names.remove(name);
         }
         self.want(Target::Name(name.clone()), false);
         if !self.wildcard {
-            self.parked.iter_mut().for_each(|parked| parked.let_go(name));
-            self.parked.retain(|parked| !parked.spent());
-            return;
+            return self.let_go(std::iter::once(name));
         }
         // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
         let sure = self

@@ -18,6 +18,7 @@ mod laggard;
 mod nonce;
 mod order;
 mod partial;
+mod rare;
 mod refused;
 mod request;
 mod shared;

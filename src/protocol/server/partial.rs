@@ -219,8 +219,12 @@ impl Subscription {
                     plan.holds.push((name.clone(), Held::Nothing));
                 }
             }
-            Current::Known(Known::Absent(_)) if self.parked.iter().any(|parked| parked.refused(name) == Some(None)) => {
-            }
+            Current::Known(Known::Absent(_))
+                if self
+                    .rare()
+                    .parked
+                    .iter()
+                    .any(|parked| parked.refused(name) == Some(None)) => {}
             Current::Known(Known::Absent(_)) if allowed.removals => self.plan_removal(name, slot, plan),
             Current::Known(Known::Absent(_)) => drop(plan.later.insert(name.clone())),
         }
@@ -279,7 +283,7 @@ impl Subscription {
     /// no time to live any more is said by the resource itself.
     fn plan_beat(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant, plan: &mut Plan) {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-        if !self.reads_ttl() || self.beats.get(resource.name()).copied() == beat || self.refuses(resource) {
+        if !self.reads_ttl() || self.rare().beats.get(resource.name()).copied() == beat || self.refuses(resource) {
             return;
         }
         let heartbeat = beat.is_some() && self.dialect == Dialect::Delta;
@@ -345,7 +349,7 @@ impl Subscription {
         removed.iter().for_each(|name| self.globs.settle(name));
         self.let_go(items.keys().chain(&removed));
         self.note_beats(&items, slot);
-        self.beats.retain(|name, _| !removed.contains(name));
+        self.forget_beats(|name| removed.contains(name));
         let whole = self.wildcard && self.seen.state.as_ref().is_some_and(|state| state.complete());
         let empty_answer = self.first && whole && !allowed.asked_only;
         if items.is_empty() && removed.is_empty() && errors.is_empty() && !empty_answer {

@@ -8,16 +8,19 @@ use crate::xds::{Glimpse, Held, Known, Name, Reason};
 impl Subscription {
     /// These names are sent again, or not wanted any more.
     pub(super) fn let_go<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+        let Some(rare) = &mut self.rare else { return };
         for name in names {
-            self.parked.iter_mut().for_each(|parked| parked.let_go(name));
+            rare.parked.iter_mut().for_each(|parked| parked.let_go(name));
         }
-        self.parked.retain(|parked| !parked.spent());
+        rare.parked.retain(|parked| !parked.spent());
     }
 
     /// B-22: when a member of a rejected response changes or goes, all of its members that are still wanted are owed again.
     pub(super) fn release(&mut self, slot: Glimpse<'_>) {
-        for at in (0..self.parked.len()).rev() {
-            let Some(parked) = self.parked.get(at) else { continue };
+        for at in (0..self.rare().parked.len()).rev() {
+            let Some(parked) = self.rare().parked.get(at) else {
+                continue;
+            };
             let changed = parked.members().any(|(name, aliases)| {
                 let Some(wanted) = self.wanted(name, aliases) else {
                     return false;
@@ -53,7 +56,7 @@ impl Subscription {
                 self.owed.extend(owed);
                 gone.into_iter().for_each(|name| self.look_at(name));
                 self.seen.note(covered);
-                self.parked.remove(at);
+                self.rare_mut().parked.remove(at);
             }
         }
     }

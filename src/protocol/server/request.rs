@@ -32,7 +32,7 @@ impl Subscription {
         // B-09, B-23: the names of every request count, in arrival order, whatever its nonce says.
         let remembers = first && !request.version_info.is_empty();
         if remembers && self.first {
-            self.brought = Some(request.version_info.as_str().into());
+            self.rare_mut().brought = Some(request.version_info.as_str().into());
         }
         let located = self.handle_locators(&request.resource_locators, answers);
         let listed: Vec<&str> = request
@@ -238,7 +238,7 @@ impl Subscription {
         };
         let Some(at) = self.flights.iter().position(|flight| flight.nonce == number) else {
             // B-08: neither ACK nor NACK, and no answer of its own.
-            let again = self.last_nonce == Some(number) && error.is_none();
+            let again = self.last_nonce == number && error.is_none();
             return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
         };
         match error {
@@ -258,8 +258,8 @@ impl Subscription {
     /// The client has accepted a response. Gives the age of the oldest change in it.
     pub(super) fn accept_flight(&mut self, at: usize) -> Option<Instant> {
         let flight = self.take_flight(at);
-        if flight.set.is_some() {
-            self.refused = None;
+        if let Some(rare) = self.rare.as_mut().filter(|_| flight.set.is_some()) {
+            rare.refused = None;
         }
         flight.since
     }
@@ -276,7 +276,7 @@ impl Subscription {
     /// B-22, C-25: what was in a rejected response is unknown at the client, and is not sent again as it is.
     fn park(&mut self, flight: Flight) {
         if flight.set.is_some() {
-            self.refused = flight.set.map(Box::new);
+            self.rare_mut().refused = flight.set;
             let held = self.names.iter().filter(|(_, held)| held.perhaps());
             let unsure: Vec<Name> = held.map(|(name, _)| name.clone()).collect();
             unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));
@@ -303,11 +303,8 @@ impl Subscription {
         }
         if !parked.spent() {
             // What was refused twice is in the later refusal alone.
-            for (name, _) in parked.members() {
-                self.parked.iter_mut().for_each(|before| before.let_go(name));
-            }
-            self.parked.retain(|before| !before.spent());
-            self.parked.push(parked);
+            self.let_go(parked.members().map(|(name, _)| name));
+            self.rare_mut().parked.push(parked);
         }
     }
 

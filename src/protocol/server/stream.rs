@@ -42,7 +42,7 @@ pub struct Server {
     /// Whether nothing is left to say until there is input other than an acknowledgement.
     pub(super) done: bool,
     /// More came of the collections than one stream may hold.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<Box<End>>,
 }
 
 /// How a stream begins.
@@ -91,8 +91,8 @@ impl Server {
 
     /// How often a gate opened by itself.
     #[must_use]
-    pub const fn expired_gates(&self) -> u64 {
-        self.additions.expired() + self.removals.expired()
+    pub fn expired_gates(&self) -> u64 {
+        u64::from(self.additions.expired()) + u64::from(self.removals.expired())
     }
 
     /// F-16: how often a client was sent one of several variants of a name that it matches.
@@ -175,7 +175,7 @@ impl Server {
             gate.handle_timeout(self.settings.timers.order_gate, now);
         }
         for subscription in &mut self.types {
-            subscription.held_back.take_if(|at| *at <= now);
+            subscription.let_on(now);
             if subscription.asked.is_none_or(|asked| now < asked + bound) {
                 continue;
             }
@@ -226,8 +226,8 @@ impl Server {
     }
 
     /// The end of the stream, when what it asked for has grown too large for it.
-    pub const fn poll_end(&mut self) -> Option<End> {
-        self.end.take()
+    pub fn poll_end(&mut self) -> Option<End> {
+        self.end.take().map(|end| *end)
     }
 
     /// Interest that begins or ends.

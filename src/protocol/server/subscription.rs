@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::flight::{Flight, Parked};
+use super::flight::Flight;
 use super::globs::{Extent, Globs, extent};
 use super::held_names::HeldNames;
+use super::rare::Rare;
 use super::sorted::Sorted;
 use super::spellings::Spellings;
 use crate::xds::{
@@ -52,19 +53,13 @@ pub(super) struct Subscription {
     pub(super) again: bool,
     /// Whether the first answer is owed, even if it is empty (B-20, C-17).
     pub(super) first: bool,
-    /// Of a full state: the version that the client came with, if it came with any.
-    pub(super) brought: Option<Box<str>>,
     /// Names of which something has changed since the client's holdings were last compared.
     pub(super) dirty: Glance,
     /// Chunks that are not sent yet.
     pub(super) rest: Option<Box<Rest>>,
     pub(super) flights: Vec<Flight>,
-    pub(super) last_nonce: Option<u64>,
-    pub(super) parked: Vec<Parked>,
-    /// Of a full state: the version of the set that the client refused (K-08).
-    pub(super) refused: Option<Box<Version>>,
-    /// The last heartbeat passed on, by canonical name (K-17).
-    pub(super) beats: BTreeMap<Name, u32>,
+    /// None has the number 0.
+    pub(super) last_nonce: u64,
     /// Since when a request may be without an answer.
     pub(super) asked: Option<Instant>,
     /// When the client last asked for more.
@@ -72,10 +67,8 @@ pub(super) struct Subscription {
     pub(super) sent: Option<Instant>,
     /// Whether what is unknown counts as absent once a healthy server has answered past it.
     pub(super) waived: bool,
-    /// Until when a change is held back for the sake of `pace`.
-    pub(super) held_back: Option<Instant>,
-    /// Of a full state: the EDS names of the clusters that it adds or changes.
-    pub(super) clusters: Vec<Name>,
+    /// Most have none, and so no box.
+    pub(super) rare: Option<Box<Rare>>,
     pub(super) wants: Vec<Want>,
 }
 
@@ -140,20 +133,15 @@ impl Subscription {
             owed: Sorted::new(),
             again: false,
             first: false,
-            brought: None,
             dirty: Glance::Names(BTreeSet::new()),
             rest: None,
             flights: Vec::new(),
-            last_nonce: None,
-            parked: Vec::new(),
-            refused: None,
-            beats: BTreeMap::new(),
+            last_nonce: 0,
             asked: None,
             asked_last: now,
             sent: None,
             waived: false,
-            held_back: None,
-            clusters: Vec::new(),
+            rare: None,
             wants: Vec::new(),
         }
     }
@@ -299,7 +287,8 @@ impl Subscription {
     }
 
     pub(super) fn status(&self) -> Status {
-        if !self.parked.is_empty() || self.refused.is_some() {
+        let rare = self.rare();
+        if !rare.parked.is_empty() || rare.refused.is_some() {
             Status::Error
         } else if self.rest.is_some() || !self.flights.is_empty() {
             Status::Stale
