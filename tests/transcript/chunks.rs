@@ -186,3 +186,31 @@ fn a_route_changes_between_two_parts() {
         ",
     );
 }
+
+/// B-24, C-15, C-22: a collection of which something was sent was answered for, also when a later part is called back.
+#[test]
+fn a_collection_is_emptied_between_two_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put rds r@old, put cds xdstp://a/CDS/a@1
+        client subscribe rds r
+        client <- rds [r@old], ack
+        client stalls
+        client subscribe cds xdstp://a/CDS/* xdstp://a/CDS/gone
+        client reads 1
+        client <- cds [xdstp://a/CDS/a@1]
+        origin put rds r@new
+        client reads 1
+        origin drop cds xdstp://a/CDS/a
+        client reads
+        client <- cds -[xdstp://a/CDS/gone]
+        client <- rds [r@new]
+        nothing for 500ms
+        client ack
+        client <- cds -[xdstp://a/CDS/a]
+        client ack
+        client gates 0
+        ",
+    );
+}

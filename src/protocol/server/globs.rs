@@ -93,14 +93,6 @@ impl Globs {
         }
     }
 
-    /// What was to be said of a collection or a member is not said.
-    pub(super) fn unsettle(&mut self, name: &Name) {
-        if let Some(lists) = &mut self.0 {
-            let both = std::iter::once(name.clone()).chain(name.collection());
-            lists.owed.extend(both.filter(|name| lists.asked.contains(name)));
-        }
-    }
-
     /// The collection was answered for.
     pub(super) fn settle(&mut self, collection: &Name) {
         if let Some(lists) = &mut self.0 {
@@ -173,6 +165,18 @@ impl Subscription {
         if self.globs.is_empty() {
             self.globs = Globs::default();
         }
+    }
+
+    /// What was to be said of these collections and members is not said. Whoever has something of a collection had its answer.
+    pub(super) fn unsettle<'a>(&mut self, unsaid: impl Iterator<Item = &'a Name>) {
+        if self.globs.is_empty() {
+            return;
+        }
+        let (mut owed, members): (BTreeSet<Name>, BTreeSet<Name>) = unsaid.cloned().partition(Name::is_collection);
+        let collections: BTreeSet<Name> = members.iter().filter_map(Name::collection).collect();
+        owed.extend(collections.into_iter().filter(|all| !self.may_hold_of(all)));
+        owed.retain(|all| self.globs.contains(all));
+        self.globs.lists_mut().owed.extend(owed);
     }
 
     fn forget_member(&mut self, name: &Name) {

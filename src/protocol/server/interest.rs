@@ -228,7 +228,6 @@ impl Subscription {
             let items = items.map(|item| (item.resource.name(), item.resource.aliases(), false));
             let removed = batch.removed_of(chunk).iter().map(|name| (name, &[][..], true));
             for (name, aliases, goes) in items.chain(removed) {
-                self.globs.unsettle(name);
                 for asked in std::iter::once(name).chain(aliases) {
                     match before.names.get(asked) {
                         Some(held) if self.names.contains(asked) => self.names.note(asked, held.clone()),
@@ -250,6 +249,11 @@ impl Subscription {
             }
         }
         self.seen.note(told);
+        let unsaid = (next..batch.chunks()).flat_map(|chunk| {
+            let items = batch.items_of(chunk).iter();
+            items.map(|item| item.resource.name()).chain(batch.removed_of(chunk))
+        });
+        self.unsettle(unsaid);
     }
 
     pub(super) fn want(&mut self, target: Target, wanted: bool) {
