@@ -88,7 +88,9 @@ impl Demand {
             // What was asked for while there was no wildcard stays until one covers it.
             (Target::Wildcard, true) => split.looked_at = None,
             (Target::Wildcard, false) => {
-                split.looked_at = None;
+                if let Some(before) = split.looked_at.take() {
+                    split.ask_anew(&before, &State::new(want.type_url.clone()), cut, &mut told);
+                }
                 split.ask_all(&want.type_url, None, &mut told);
             }
             (Target::Name(name), _) => {
@@ -122,7 +124,11 @@ impl Demand {
         let (Some(split), Some(state)) = (self.types.get_mut(type_url), wildcard(cut, type_url)) else {
             return;
         };
-        match split.looked_at.replace(state.clone()) {
+        let before = split.looked_at.replace(state.clone());
+        if let Some(before) = &before {
+            split.ask_anew(before, &state, cut, told);
+        }
+        match before {
             Some(before) if before.id() == state.id() => {}
             Some(before) if before.complete() == state.complete() => {
                 for name in changed(&before, &state) {
@@ -158,6 +164,30 @@ impl Split {
     fn ask_all(&mut self, type_url: &TypeUrl, state: Option<&State>, told: &mut Vec<(Leg, Want)>) {
         for name in self.names.clone() {
             self.ask(type_url, &name, state, told);
+        }
+    }
+
+    /// Asks once more for names of which the wildcard has lost a variant, and of which nothing is known by name: perhaps because
+    /// nobody knew which of two contents was newer ([`Cut::with`]).
+    fn ask_anew(&self, before: &State, after: &State, cut: &Cut, told: &mut Vec<(Leg, Want)>) {
+        let type_url = before.type_url();
+        let Some(slot) = cut.slot(type_url) else { return };
+        let names: BTreeSet<&Name> = before.lost(after).map(|lost| lost.name()).collect();
+        let unknown = |name: &&Name| slot.named.known(name).is_none() && slot.named.not_for_you(name).is_none();
+        for name in names
+            .into_iter()
+            .filter(|name| self.asked.contains(*name))
+            .filter(unknown)
+        {
+            told.extend([false, true].map(|wanted| {
+                let (type_url, target) = (type_url.clone(), Target::Name(name.clone()));
+                let want = Want {
+                    type_url,
+                    target,
+                    wanted,
+                };
+                (self.wildcard_on.other(), want)
+            }));
         }
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Changes, Expiry, Known, Name, Parameters, Reason, Resource, State, TypeUrl};
+use super::{Changes, Expiry, Known, Name, Parameters, Reason, Resource, State, TypeUrl, Update};
 
 /// The states of all types of one view at one instant.
 #[derive(Clone, Debug, Default)]
@@ -98,9 +98,10 @@ impl Cut {
             Some(slot.named.clone())
         };
         let old = old.unwrap_or_else(|| Arc::new(State::new(changes.type_url.clone())));
-        let (state, changed) = old.with(&changes.updates, changes.complete);
+        let (state, mut changed) = old.with(&changes.updates, changes.complete);
         let state = Arc::new(state);
         if changes.wildcard {
+            changed.extend(slot.forget_lost(&state));
             slot.wildcard = Some(state);
         } else {
             slot.named = state;
@@ -130,6 +131,7 @@ impl Cut {
     pub fn without_wildcard(&self, type_url: &TypeUrl) -> Self {
         let mut next = self.clone();
         if let Some(slot) = next.types.get_mut(type_url) {
+            slot.forget_lost(&State::new(type_url.clone()));
             slot.wildcard = None;
         }
         next
@@ -153,6 +155,26 @@ impl Slot {
             named: Arc::new(State::new(type_url.clone())),
             answered: false,
         }
+    }
+
+    /// Where the wildcard loses a variant that by name is held with other content, nothing is known by name any more: nobody
+    /// knows which of the two is newer. What is for everybody is not asked for by name while the wildcard has it.
+    fn forget_lost(&mut self, after: &State) -> Vec<Name> {
+        let Some(before) = &self.wildcard else {
+            return Vec::new();
+        };
+        let differs = |lost: &&Arc<Resource>| {
+            let named = self.named.like(lost);
+            named.is_some_and(|(named, _)| named.version() != lost.version())
+        };
+        let lost = before.lost(after).filter(differs);
+        let updates: Vec<Update> = lost.map(|lost| Update::Forget(lost.name().clone())).collect();
+        if updates.is_empty() {
+            return Vec::new();
+        }
+        let (named, changed) = self.named.with(&updates, None);
+        self.named = Arc::new(named);
+        changed
     }
 
     /// What is known of a name: what the wildcard covers, else what was asked for by name. K-05: that the wildcard lost a name

@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
+use distributary::proto::envoy::service::discovery::v3::{
+    DynamicParameterConstraints,
+    dynamic_parameter_constraints::{SingleConstraint, Type, single_constraint::ConstraintType},
+};
 use distributary::protocol::{Demand, Leg};
-use distributary::xds::{Changes, Cut, Name, Resource, ResourceParts, Target, TypeUrl, Update, Want};
+use distributary::xds::{
+    Changes, Constraints, Cut, Known, Name, Parameters, Resource, ResourceParts, Target, TypeUrl, Update, Want,
+};
 
 use crate::{CDS, EDS};
 
@@ -68,8 +74,56 @@ impl View {
             complete: Some(complete),
             answered: None,
         };
-        self.cut = self.cut.with(&changes).0;
+        self.hear(&changes)
+    }
+
+    fn hear(&mut self, changes: &Changes) -> Vec<String> {
+        self.cut = self.cut.with(changes).0;
         lines(&self.demand.handle_cut(&self.cut))
+    }
+
+    /// A variant of the cluster `a`, for those who say so.
+    fn variant(&self, body: &str) -> Arc<Resource> {
+        let single = SingleConstraint {
+            key: "env".to_owned(),
+            constraint_type: Some(ConstraintType::Value("prod".to_owned())),
+        };
+        let parts = ResourceParts {
+            constraints: Constraints::new(DynamicParameterConstraints {
+                r#type: Some(Type::Constraint(single)),
+            }),
+            type_url: &TypeUrl::new(CDS),
+            name: Name::from("a"),
+            aliases: Vec::new(),
+            passed_on: &[],
+            body: body.as_bytes(),
+            endpoints: None,
+            received: self.now,
+        };
+        Arc::new(Resource::new(parts, 0))
+    }
+
+    /// What somebody finds whom that variant is for.
+    fn found(&self) -> Option<Vec<u8>> {
+        let own = Parameters::from([("env".to_owned(), "prod".to_owned())]);
+        match self
+            .cut
+            .slot(&TypeUrl::new(CDS))?
+            .choose(&Name::from("a"), Some(&own))?
+        {
+            Known::Present(resource) => Some(resource.body().to_vec()),
+            Known::Absent(_) => None,
+        }
+    }
+}
+
+fn news(wildcard: bool, update: Update) -> Changes {
+    Changes {
+        type_url: TypeUrl::new(CDS),
+        wildcard,
+        updates: vec![update],
+        complete: wildcard.then_some(true),
+        answered: None,
     }
 }
 
@@ -139,4 +193,39 @@ fn a_type_keeps_its_stream() {
     assert_eq!(view.unwant(CDS, "a"), ["Main -a"]);
     assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
     assert_eq!(view.want(EDS, "*"), ["Main +*"], "types are apart");
+}
+
+/// K-05: a variant that the wildcard and a name have with different content: whoever loses the one is not sent the other, which
+/// may be older. The name is asked for anew.
+#[test]
+fn a_variant_in_both_halves() {
+    for ends in [true, false] {
+        let mut view = View::new();
+        assert_eq!(view.want(CDS, "a"), ["Main +a"]);
+        assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
+        let (old, new) = (view.variant("old"), view.variant("new"));
+        assert_eq!(view.hear(&news(false, Update::Put(old, None))), NOTHING);
+        assert_eq!(view.hear(&news(true, Update::Put(new.clone(), None))), NOTHING);
+        assert_eq!(view.found().as_deref(), Some(&b"new"[..]));
+        if ends {
+            view.cut = view.cut.without_wildcard(&TypeUrl::new(CDS));
+            assert_eq!(view.unwant(CDS, "*"), ["Aside -*", "Main -a", "Main +a"]);
+        } else {
+            assert_eq!(view.hear(&news(true, Update::Withdraw(new))), ["Main -a", "Main +a"]);
+        }
+        assert_eq!(view.found(), None);
+    }
+}
+
+/// The same content in both is no reason to ask.
+#[test]
+fn a_variant_that_is_the_same_in_both_halves() {
+    let mut view = View::new();
+    assert_eq!(view.want(CDS, "a"), ["Main +a"]);
+    assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
+    let same = view.variant("same");
+    assert_eq!(view.hear(&news(false, Update::Put(same.clone(), None))), NOTHING);
+    assert_eq!(view.hear(&news(true, Update::Put(same.clone(), None))), NOTHING);
+    assert_eq!(view.hear(&news(true, Update::Withdraw(same))), NOTHING);
+    assert_eq!(view.found().as_deref(), Some(&b"same"[..]));
 }

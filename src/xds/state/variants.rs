@@ -6,6 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 
 use super::{Expiry, Known, Reason, State};
 use crate::xds::{Constraints, Name, Parameters, Resource, Version};
@@ -75,6 +76,17 @@ impl State {
         let all = all.take_while(|(name, _)| name.as_str().starts_with(collection.prefix()));
         let others = all.filter(|(name, _)| collection.covers(name) && self.resource(name).is_none());
         others.filter_map(|(name, _)| Some(&self.variants.choose(name, own)?.resource))
+    }
+
+    /// The variants of which there is none like them in a later state.
+    pub fn lost<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let changed = self.variants.by_name.diff(&later.variants.by_name);
+        let before = changed.filter_map(|item| match item {
+            DiffItem::Remove(_, all) | DiffItem::Update { old: (_, all), .. } => Some(all),
+            DiffItem::Add(..) => None,
+        });
+        let before = before.flat_map(|all| all.iter()).map(|one| &one.resource);
+        before.filter(|one| later.like(one).is_none())
     }
 
     /// What there is under the same name for the same clients.
