@@ -214,3 +214,52 @@ fn a_collection_is_emptied_between_two_parts() {
         ",
     );
 }
+
+/// B-14, D-03: who asks for a cluster that is gone hears of it, also when the part that takes it away is called back, and it is there
+/// again as it was.
+#[test]
+fn an_answer_is_called_back_between_two_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds a@1 c@1, put rds r@c
+        client subscribe cds *
+        client <- cds [a@1]
+        client <- cds [c@1], ack
+        client subscribe rds r
+        client <- rds [r@c], ack
+        client stalls
+        origin put cds b@1, drop cds c
+        client subscribe cds c
+        client reads 1
+        client <- cds [b@1]
+        origin put cds c@1, put rds r@a
+        client reads
+        client <- cds [c@1]
+        client <- rds [r@a]
+        client ack
+        nothing
+        ",
+    );
+}
+
+/// B-24, C-22: a collection of which something was sent was answered for, also when that goes before the client reads on.
+#[test]
+fn a_collection_is_emptied_while_its_member_is_on_its_way() {
+    delta(
+        "
+        origin put cds xdstp://a/CDS/a@1
+        client stalls
+        client subscribe cds xdstp://a/CDS/*
+        client reads 1
+        client <- cds [xdstp://a/CDS/a@1]
+        origin drop cds xdstp://a/CDS/a
+        client reads
+        nothing
+        client ack
+        client <- cds -[xdstp://a/CDS/a]
+        client ack
+        nothing
+        ",
+    );
+}

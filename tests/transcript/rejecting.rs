@@ -284,3 +284,39 @@ fn one_of_three_rejects() {
         ",
     );
 }
+
+/// B-22, C-20: what was refused by an alias is not sent again because its own name was asked for as well, and given up.
+#[test]
+fn rejected_by_an_alias() {
+    delta(
+        "
+        origin put sds s@bad:aka=t other@1
+        client subscribe sds t
+        client <- sds [s@bad:aka=t], nack
+        client sends sds +other
+        client sends sds +s -s => update
+        client <- sds [other@1], ack
+        origin put sds s@bad:aka=t:ttl=60s
+        nothing for 2s
+        origin put sds s@good:aka=t
+        client <- sds [s@good:aka=t], ack
+        ",
+    );
+}
+
+/// B-22, C-08, F-09: a name of new style that was given up is not wanted, and no wildcard covers it: whoever refuses to hear that is
+/// not told again.
+#[test]
+fn rejected_of_what_was_given_up() {
+    delta(
+        "
+        origin put cds a@1
+        client sends cds +* +xdstp://a/CDS/x?b=1&a=2 -xdstp://a/CDS/x?b=1&a=2 => first
+        client <- cds [a@1] -[xdstp://a/CDS/x?b=1&a=2], nack
+        nothing for 2s
+        origin put cds a@2
+        client <- cds [a@2], ack
+        nothing for 2s
+        ",
+    );
+}

@@ -118,6 +118,11 @@ impl Parked {
         self.members.get(name).map(|member| member.version)
     }
 
+    /// The other names of what was refused under this canonical name.
+    pub(super) fn aliases(&self, name: &Name) -> Option<&[Name]> {
+        self.members.get(name).map(|member| &*member.aliases)
+    }
+
     pub(super) fn let_go(&mut self, name: &Name) {
         self.members.remove(name);
     }

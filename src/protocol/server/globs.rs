@@ -93,10 +93,14 @@ impl Globs {
         }
     }
 
-    /// The collection was answered for.
-    pub(super) fn settle(&mut self, collection: &Name) {
-        if let Some(lists) = &mut self.0 {
-            lists.owed.remove(collection);
+    /// This is said. What comes of a collection answers for it, and so does that it is empty.
+    pub(super) fn settle<'a>(&mut self, come: impl Iterator<Item = &'a Name>, removed: &BTreeSet<Name>) {
+        let Some(lists) = self.0.as_mut().filter(|lists| !lists.owed.is_empty()) else {
+            return;
+        };
+        lists.owed.retain(|collection| !removed.contains(collection));
+        for collection in come.filter_map(Name::collection) {
+            lists.owed.remove(&collection);
         }
     }
 

@@ -148,7 +148,7 @@ impl Subscription {
         }
         self.want(Target::Name(name.clone()), false);
         if !self.wildcard {
-            return self.let_go(std::iter::once(name));
+            return self.let_go_unwanted(name);
         }
         // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
         let sure = self
@@ -216,7 +216,7 @@ impl Subscription {
     }
 
     /// Drops the chunks that are not sent yet: the client holds what it held before, and what is still wanted of them is owed.
-    /// D-03: what it holds and was about to lose waits like any removal.
+    /// D-03: what it holds and was about to lose, unasked, waits like any removal.
     pub(super) fn recall(&mut self) {
         let Some(rest) = self.rest.take() else { return };
         let Rest {
@@ -238,10 +238,11 @@ impl Subscription {
                 }
                 let held = before.seen.held(name);
                 let holds = self.names.get(name).map_or(held.perhaps(), Entry::perhaps);
-                if goes && holds {
+                if goes && holds && !before.owed.contains(name) {
                     self.look_at(name.clone());
-                } else if let Some(wanted) = self.wanted(name, aliases) {
-                    self.owed.insert(wanted.clone());
+                } else if let Some(owed) = self.wanted(name, aliases).or_else(|| self.wildcard.then_some(name)) {
+                    // C-08: under a wildcard also what was given up.
+                    self.owed.insert(owed.clone());
                 }
                 if held.perhaps() || self.seen.held(name).perhaps() {
                     told.push((name.clone(), held));

@@ -305,7 +305,7 @@ impl Subscription {
     fn note_all(&mut self, holds: Vec<(Name, Held)>, seen: Option<Seen>) -> Before {
         let mut before = Before {
             seen: self.seen.clone(),
-            names: BTreeMap::new(),
+            ..Before::default()
         };
         let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
         for (name, held) in asked {
@@ -345,8 +345,9 @@ impl Subscription {
             self.dirty = Glance::Names(later);
         }
         wait.into_keys().for_each(|name| self.look_at(name));
-        let before = self.note_all(holds, seen);
-        removed.iter().for_each(|name| self.globs.settle(name));
+        let mut before = self.note_all(holds, seen);
+        before.owed = removed.intersection(&answered).cloned().collect();
+        self.globs.settle(items.keys(), &removed);
         self.let_go(items.keys().chain(&removed));
         self.note_beats(&items, slot);
         self.forget_beats(|name| removed.contains(name));
@@ -362,11 +363,7 @@ impl Subscription {
             });
         }
         let unreadable = self.wrapped() && !self.features.wrapper;
-        let items: Vec<Item> = if unreadable {
-            Vec::new()
-        } else {
-            items.into_values().collect()
-        };
+        let items: Vec<Item> = items.into_values().filter(|_| !unreadable).collect();
         if unreadable && removed.is_empty() && errors.is_empty() {
             return Composed::Not(Step::Idle);
         }

@@ -15,6 +15,14 @@ impl Subscription {
         rare.parked.retain(|parked| !parked.spent());
     }
 
+    /// A name is not asked for any more. C-20: what was refused of it counts as long as it is asked for by another of its names.
+    pub(super) fn let_go_unwanted(&mut self, name: &Name) {
+        let mut aliases = self.rare().parked.iter().filter_map(|parked| parked.aliases(name));
+        if !aliases.any(|aliases| self.wanted(name, aliases).is_some()) {
+            self.let_go(std::iter::once(name));
+        }
+    }
+
     /// B-22: when a member of a rejected response changes or goes, all of its members that are still wanted are owed again.
     pub(super) fn release(&mut self, slot: Glimpse<'_>) {
         for at in (0..self.rare().parked.len()).rev() {

@@ -2,7 +2,7 @@
 //!
 //! Owns when a client is like all others. Refuses to know names that were asked for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::compose::{Allowed, Composed, Step};
@@ -63,7 +63,7 @@ impl Subscription {
         };
         let before = Before {
             seen: std::mem::replace(&mut self.seen, seen),
-            names: BTreeMap::new(),
+            ..Before::default()
         };
         match batch {
             Some(batch) => Composed::Batch {

@@ -89,6 +89,8 @@ pub(super) struct Before {
     pub(super) seen: Seen,
     /// Of the names that it asked for, those under which it holds something else now.
     pub(super) names: BTreeMap<Name, Held>,
+    /// What is removed because an answer was owed.
+    pub(super) owed: BTreeSet<Name>,
 }
 
 /// Names that must be looked at again.
@@ -208,12 +210,11 @@ impl Subscription {
         (reason == Reason::TimedOut || wordless) && self.held(name).perhaps()
     }
 
-    /// Whether `name` or one of the `aliases` is wanted, and which.
+    /// Whether `name` or one of the `aliases` is wanted, and which. A wildcard is about names of old style.
     pub(super) fn wanted<'a>(&self, name: &'a Name, aliases: &'a [Name]) -> Option<&'a Name> {
-        let asked = std::iter::once(name)
-            .chain(aliases)
-            .find(|name| self.names.contains(name));
-        asked.or(if self.wildcard { Some(name) } else { None })
+        let mut all = std::iter::once(name).chain(aliases);
+        let asked = all.find(|name| self.names.contains(name));
+        asked.or_else(|| (self.wildcard && !name.is_new_style()).then_some(name))
     }
 
     /// C-20: what it was sent by another of its names it holds.
