@@ -185,10 +185,7 @@ impl Client {
                 feed.unwant_wildcard(self.dialect);
                 None
             }
-            (Target::Name(name), true) => {
-                feed.want(name);
-                None
-            }
+            (Target::Name(name), true) => forget(&want.type_url, feed.want(name)),
             (Target::Name(name), false) => forget(&want.type_url, feed.unwant(name)),
         };
         self.note(&want.type_url);

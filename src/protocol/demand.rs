@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
 
-use crate::xds::{Cut, Known, Name, Resource, State, Target, TypeUrl, Want};
+use crate::xds::{Cut, Known, Name, Resource, Slot, State, Target, TypeUrl, Want};
 
 /// Divides what a view wants between two streams, because one subscription cannot tell what a wildcard covers from what was
 /// asked for besides (K-05).
@@ -88,9 +88,8 @@ impl Demand {
             // What was asked for while there was no wildcard stays until one covers it.
             (Target::Wildcard, true) => split.looked_at = None,
             (Target::Wildcard, false) => {
-                if let Some(before) = split.looked_at.take() {
-                    split.ask_anew(&before, &State::new(want.type_url.clone()), cut, &mut told);
-                }
+                split.looked_at = None;
+                split.ask_anew(&want.type_url, cut, &mut told);
                 split.ask_all(&want.type_url, None, &mut told);
             }
             (Target::Name(name), _) => {
@@ -124,11 +123,8 @@ impl Demand {
         let (Some(split), Some(state)) = (self.types.get_mut(type_url), wildcard(cut, type_url)) else {
             return;
         };
-        let before = split.looked_at.replace(state.clone());
-        if let Some(before) = &before {
-            split.ask_anew(before, &state, cut, told);
-        }
-        match before {
+        split.ask_anew(type_url, cut, told);
+        match split.looked_at.replace(state.clone()) {
             Some(before) if before.id() == state.id() => {}
             Some(before) if before.complete() == state.complete() => {
                 for name in changed(&before, &state) {
@@ -167,28 +163,11 @@ impl Split {
         }
     }
 
-    /// Asks once more for names of which the wildcard has lost a variant, and of which nothing is known by name: perhaps because
-    /// nobody knew which of two contents was newer ([`Cut::with`]).
-    fn ask_anew(&self, before: &State, after: &State, cut: &Cut, told: &mut Vec<(Leg, Want)>) {
-        let type_url = before.type_url();
-        let Some(slot) = cut.slot(type_url) else { return };
-        let names: BTreeSet<&Name> = before.lost(after).map(|lost| lost.name()).collect();
-        let unknown = |name: &&Name| slot.named.known(name).is_none() && slot.named.not_for_you(name).is_none();
-        for name in names
-            .into_iter()
-            .filter(|name| self.asked.contains(*name))
-            .filter(unknown)
-        {
-            told.extend([false, true].map(|wanted| {
-                let (type_url, target) = (type_url.clone(), Target::Name(name.clone()));
-                let want = Want {
-                    type_url,
-                    target,
-                    wanted,
-                };
-                (self.wildcard_on.other(), want)
-            }));
-        }
+    /// Wants anew what is known no more because nobody knew which of two contents was newer ([`Slot::doubted`]).
+    fn ask_anew(&self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(Leg, Want)>) {
+        let doubted = cut.slot(type_url).into_iter().flat_map(Slot::doubted);
+        let asked = doubted.filter(|name| self.asked.contains(*name));
+        told.extend(asked.map(|name| (self.wildcard_on.other(), want(type_url, name, true))));
     }
 
     /// Asks for the name, or gives it up, by what the wildcard says of it.
@@ -210,16 +189,15 @@ impl Split {
         } else {
             self.asked.remove(name);
         }
-        let target = Target::Name(name.clone());
-        let type_url = type_url.clone();
-        told.push((
-            self.wildcard_on.other(),
-            Want {
-                type_url,
-                target,
-                wanted,
-            },
-        ));
+        told.push((self.wildcard_on.other(), want(type_url, name, wanted)));
+    }
+}
+
+fn want(type_url: &TypeUrl, name: &Name, wanted: bool) -> Want {
+    Want {
+        type_url: type_url.clone(),
+        target: Target::Name(name.clone()),
+        wanted,
     }
 }
 

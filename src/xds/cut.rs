@@ -2,7 +2,7 @@
 //!
 //! Owns consistency: a reader sees one cut, never parts of two. Refuses to know how cuts are published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Changes, Expiry, Known, Name, Parameters, Reason, Resource, State, TypeUrl, Update};
@@ -46,6 +46,8 @@ pub struct Slot {
     pub named: Arc<State>,
     /// Whether the server has answered for this type on its present stream.
     pub answered: bool,
+    /// Names of which nothing is known by name any more, because nobody knew which of two contents was newer.
+    doubted: BTreeSet<Name>,
 }
 
 impl Cut {
@@ -105,6 +107,8 @@ impl Cut {
             slot.wildcard = Some(state);
         } else {
             slot.named = state;
+            slot.doubted
+                .retain(|name| !changes.updates.iter().any(|update| update.name() == name));
         }
         (next, changed)
     }
@@ -154,7 +158,15 @@ impl Slot {
             wildcard: None,
             named: Arc::new(State::new(type_url.clone())),
             answered: false,
+            doubted: BTreeSet::new(),
         }
+    }
+
+    /// Names of which nothing is known by name, because by name there was another content of a variant than the one that the
+    /// wildcard lost: they are to be asked for anew.
+    #[must_use]
+    pub const fn doubted(&self) -> &BTreeSet<Name> {
+        &self.doubted
     }
 
     /// Where the wildcard loses a variant that by name is held with other content, nothing is known by name any more: nobody
@@ -168,12 +180,14 @@ impl Slot {
             named.is_some_and(|(named, _)| named.version() != lost.version())
         };
         let lost = before.lost(after).filter(differs);
-        let updates: Vec<Update> = lost.map(|lost| Update::Forget(lost.name().clone())).collect();
-        if updates.is_empty() {
-            return Vec::new();
+        let lost: Vec<Name> = lost.map(|lost| lost.name().clone()).collect();
+        if lost.is_empty() {
+            return lost;
         }
+        let updates: Vec<Update> = lost.iter().cloned().map(Update::Forget).collect();
         let (named, changed) = self.named.with(&updates, None);
         self.named = Arc::new(named);
+        self.doubted.extend(lost);
         changed
     }
 

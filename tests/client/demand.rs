@@ -78,7 +78,13 @@ impl View {
     }
 
     fn hear(&mut self, changes: &Changes) -> Vec<String> {
-        self.cut = self.cut.with(changes).0;
+        self.hear_all(std::slice::from_ref(changes))
+    }
+
+    fn hear_all(&mut self, changes: &[Changes]) -> Vec<String> {
+        for changes in changes {
+            self.cut = self.cut.with(changes).0;
+        }
         lines(&self.demand.handle_cut(&self.cut))
     }
 
@@ -209,9 +215,9 @@ fn a_variant_in_both_halves() {
         assert_eq!(view.found().as_deref(), Some(&b"new"[..]));
         if ends {
             view.cut = view.cut.without_wildcard(&TypeUrl::new(CDS));
-            assert_eq!(view.unwant(CDS, "*"), ["Aside -*", "Main -a", "Main +a"]);
+            assert_eq!(view.unwant(CDS, "*"), ["Aside -*", "Main +a"]);
         } else {
-            assert_eq!(view.hear(&news(true, Update::Withdraw(new))), ["Main -a", "Main +a"]);
+            assert_eq!(view.hear(&news(true, Update::Withdraw(new))), ["Main +a"]);
         }
         assert_eq!(view.found(), None);
     }
@@ -228,4 +234,21 @@ fn a_variant_that_is_the_same_in_both_halves() {
     assert_eq!(view.hear(&news(true, Update::Put(same.clone(), None))), NOTHING);
     assert_eq!(view.hear(&news(true, Update::Withdraw(same))), NOTHING);
     assert_eq!(view.found().as_deref(), Some(&b"same"[..]));
+}
+
+/// K-05: the same where one batch brings a variant by the wildcard and takes it away, and until something is known of the name.
+#[test]
+fn a_variant_that_comes_and_goes_at_once() {
+    let mut view = View::new();
+    assert_eq!(view.want(CDS, "a"), ["Main +a"]);
+    assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
+    let (old, new) = (view.variant("old"), view.variant("new"));
+    let brings = news(true, Update::Put(new.clone(), None));
+    let takes = news(true, Update::Withdraw(new));
+    let named = news(false, Update::Put(old.clone(), None));
+    assert_eq!(view.hear_all(&[named, brings, takes]), ["Main +a"]);
+    assert_eq!(view.found(), None);
+    assert_eq!(view.hear(&news(false, Update::Put(old, None))), NOTHING);
+    assert_eq!(view.found().as_deref(), Some(&b"old"[..]));
+    assert_eq!(view.wildcard(&[], &[], true), NOTHING);
 }

@@ -151,6 +151,34 @@ fn variants_go() {
     assert_eq!(envs.map(|env| chosen(&upstream, env)), ["unknown"; 4]);
 }
 
+/// C-20, C-23: a name that is given up while what is for everybody is asked for by another of its names: its variants are forgotten.
+#[test]
+fn given_up_beside_an_alias() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b"]);
+    let mut plain = variant("", "1");
+    plain.aliases = vec!["b".to_owned()];
+    upstream.hears(response("1", vec![plain, variant("prod", "2")]));
+    assert_eq!(upstream.everything(EDS), "a=1 a{env=prod}=2");
+    upstream.unwant(EDS, "a");
+    assert_eq!(upstream.everything(EDS), "a=1");
+    upstream.want(EDS, "a");
+    assert_eq!(chosen(&upstream, Some("prod")), "1");
+}
+
+/// E-17: what is wanted anew is given up and asked for again. Where the server has said nothing yet the answer is still to come, and
+/// what is on its way is taken for a part of it: of a variant that goes meanwhile nobody would hear.
+#[test]
+fn wanted_anew() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.want(EDS, "a");
+    assert_eq!(upstream.sent(), [""; 0]);
+    upstream.hears(response("1", vec![variant("prod", "1")]));
+    assert_eq!(refusal(&mut upstream), "");
+    upstream.want(EDS, "a");
+    assert_eq!(chosen(&upstream, Some("prod")), "unknown");
+    assert_eq!(upstream.sent(), ["eds -a", "eds +a"]);
+}
+
 /// E-12, C-23: the same variant twice refuses the response.
 #[test]
 fn one_variant_twice() {

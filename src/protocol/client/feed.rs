@@ -71,23 +71,42 @@ impl Feed {
         self.wildcard && !self.hidden || !self.names.is_empty()
     }
 
-    /// A name is wanted from now on.
-    pub(super) fn want(&mut self, name: &Name) {
-        if self.names.insert(name) {
-            self.line.join(name.clone());
-            if name.is_collection() {
-                self.collections.insert(name);
-            }
-            // E-08: what is held by another of its names is not waited for; a server may well pass over it (C-14).
-            if let Some(canonical) = self.kept.canonical(name.as_str()) {
-                self.names.known(name.as_str());
-                if let Some(collection) = self.collections.covering(canonical.as_str()).cloned() {
-                    self.collections.asked(&collection, canonical);
-                }
-            } else if self.kept.has_variants(name.as_str()) {
-                self.names.known(name.as_str());
-            }
+    /// A name is wanted from now on; one that was wanted already is wanted anew.
+    pub(super) fn want(&mut self, name: &Name) -> Vec<Update> {
+        if !self.names.insert(name) {
+            return self.want_anew(name);
         }
+        self.line.join(name.clone());
+        if name.is_collection() {
+            self.collections.insert(name);
+        }
+        // E-08: what is held by another of its names is not waited for; a server may well pass over it (C-14).
+        if let Some(canonical) = self.kept.canonical(name.as_str()) {
+            self.names.known(name.as_str());
+            if let Some(collection) = self.collections.covering(canonical.as_str()).cloned() {
+                self.collections.asked(&collection, canonical);
+            }
+        } else if self.kept.has_variants(name.as_str()) {
+            self.names.known(name.as_str());
+        }
+        Vec::new()
+    }
+
+    /// Nobody knows whether what is held of a name is current (E-17). Where nothing is, the answer is still to come.
+    fn want_anew(&mut self, name: &Name) -> Vec<Update> {
+        let mut held = self.variants_of(name.as_str());
+        held.extend(self.kept.canonical(name.as_str()).cloned());
+        if held.is_empty() {
+            return Vec::new();
+        }
+        for key in &held {
+            self.kept.remove(key);
+        }
+        self.names.remove(name);
+        self.names.insert(name);
+        self.line.leave(name);
+        self.line.join(name.clone());
+        vec![Update::Forget(name.clone())]
     }
 
     /// A name is wanted no more: what was known of it is forgotten.
@@ -101,7 +120,8 @@ impl Feed {
         if name.is_collection() {
             return self.unwant_collection(name);
         }
-        let left = self.drop_variants(name);
+        let left = self.collections.covering(name.as_str()).is_some() && self.kept.has_variants(name.as_str());
+        let dropped = self.drop_variants(name);
         let Some(canonical) = self.kept.canonical(name.as_str()).cloned() else {
             return if left {
                 Vec::new()
@@ -115,7 +135,7 @@ impl Feed {
             || self.collections.covering(canonical.as_str()).is_some();
         match (others, canonical == *name) {
             // Somebody else asks for the same by another name.
-            (true, true) => Vec::new(),
+            (true, true) => dropped,
             (true, false) => vec![Update::Forget(name.clone())],
             (false, same) => {
                 self.kept.remove(&canonical);

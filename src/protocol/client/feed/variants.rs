@@ -48,16 +48,14 @@ impl Feed {
         self.kept.resource(name.as_str()).is_some() || self.kept.has_variants(name.as_str())
     }
 
-    /// A name is wanted no more, and none of its variants, unless a collection has them. Whether it has.
-    pub(super) fn drop_variants(&mut self, name: &Name) -> bool {
-        let variants = self.variants_of(name.as_str());
+    /// A name is wanted no more, and none of its variants, unless a collection has them. What that makes of each.
+    pub(super) fn drop_variants(&mut self, name: &Name) -> Vec<Update> {
         if self.collections.covering(name.as_str()).is_some() {
-            return !variants.is_empty();
+            return Vec::new();
         }
-        for variant in &variants {
-            self.kept.remove(variant);
-        }
-        false
+        let variants = self.variants_of(name.as_str()).into_iter();
+        let dropped = variants.filter_map(|variant| self.kept.remove(&variant));
+        dropped.map(Update::Withdraw).collect()
     }
 
     /// All variants of a name are gone.
@@ -132,7 +130,7 @@ impl Feed {
         all
     }
 
-    fn variants_of(&self, name: &str) -> Vec<Name> {
+    pub(super) fn variants_of(&self, name: &str) -> Vec<Name> {
         if self.kept.varies() {
             self.kept.variants(name).cloned().collect()
         } else {
