@@ -48,10 +48,13 @@ impl World {
     /// All must be as it should.
     pub(crate) fn judge(&mut self) -> Result<(), Broken> {
         self.see_origins();
-        for (at, zone) in self.zones.iter().enumerate() {
-            let above = zone.upper.is_some().then(|| self.zones[self.origin(at)].view.cut());
-            zone.check(above.as_deref(), &mut self.tally)?;
-        }
+        let mut tally = std::mem::take(&mut self.tally);
+        let checked = self.zones.iter().enumerate().try_for_each(|(at, zone)| {
+            let above = zone.upper.is_some().then(|| &self.zones[self.origin(at)]);
+            zone.check(above, &mut tally)
+        });
+        self.tally = tally;
+        checked?;
         self.compare_chains()?;
         let mut tally = std::mem::take(&mut self.tally);
         let judged = self.streams.iter().try_for_each(|(id, stream)| {
@@ -229,12 +232,13 @@ impl Zone {
     }
 
     /// The view knows what the control plane has of what is wanted, and no more.
-    fn check(&self, above: Option<&Cut>, tally: &mut Tally) -> Result<(), Broken> {
+    fn check(&self, above: Option<&Self>, tally: &mut Tally) -> Result<(), Broken> {
         tally.hit(Rule::K23);
         let cut = self.view.cut();
         let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
         for (kind, target) in wanted {
-            let hidden = matches!(target, Target::Name(name) if self.hides(*kind, name.as_str()));
+            let mut views = std::iter::once(self).chain(above);
+            let hidden = matches!(target, Target::Name(name) if views.any(|zone| zone.hides(*kind, name.as_str())));
             if self.withholds(*kind, *target == Target::Wildcard) || hidden || self.cannot_say(*kind) {
                 continue;
             }
@@ -286,8 +290,9 @@ impl Zone {
                 known.retain(|name, _| expected.contains_key(name));
             }
             // K-16: a relay above does not say that something is gone of which nobody told it so in time.
-            known
-                .retain(|name, _| expected.contains_key(name) || !above.is_some_and(|cut| timed_out(cut, *kind, name)));
+            known.retain(|name, _| {
+                expected.contains_key(name) || !above.is_some_and(|zone| timed_out(&zone.view.cut(), *kind, name))
+            });
             if known != expected {
                 return Err(Broken::new(
                     Rule::K23,

@@ -177,8 +177,8 @@ impl Watch {
         for entry in &answer.entries {
             let Some(whom) = entry.whom else { continue };
             tally.hit(Rule::F16);
-            // What goes may stay in full states until what depends on it has gone.
-            let kept = !delta && self.surely_for(&entry.name) == Some(whom);
+            // What goes may stay in full states until what depends on it has gone, also where it was refused: perhaps it was taken in.
+            let kept = !delta && self.was_for(&entry.name) == Some(whom);
             if own != Some(whom) && !kept {
                 let what = format!("{kind:?} {}: what is for {whom} is sent to {own:?}", entry.name);
                 return Err(Broken::new(Rule::F16, what));

@@ -11,7 +11,7 @@ use crate::body::Type;
 use crate::names::{authority, canonical, covers, is_glob};
 use crate::reading::Reading;
 use crate::tally::{Broken, Rule, Tally};
-use crate::wire::{Answer, Up};
+use crate::wire::{Answer, Entry, Up};
 
 /// What one stream was asked and told.
 pub(crate) struct Follower {
@@ -180,16 +180,15 @@ impl Track {
     /// Whether an answer may come although nothing has changed.
     fn expects(&self, answer: &Answer, reading: &Reading<'_>) -> bool {
         // K-17: what has a time to live is confirmed again and again, and with some servers it lives for ever.
-        let mortal = |name: &str| {
+        let mortal = |entry: &Entry| {
             let mut truths = reading.zones.iter().map(|zone| &zone.truth);
             truths.any(|truth| {
-                truth
-                    .find(answer.kind, &canonical(name))
-                    .is_some_and(|it| it.ttl.is_some())
+                let it = truth.find_for(answer.kind, &canonical(&entry.name), entry.whom);
+                it.is_some_and(|it| it.ttl.is_some())
             })
         };
         let mut entries = answer.entries.iter();
-        let beats = entries.any(|entry| entry.facts.is_none() || entry.ttl.is_some() || mortal(&entry.name));
+        let beats = entries.any(|entry| entry.facts.is_none() || entry.ttl.is_some() || mortal(entry));
         // C-08: of a name that was dropped, and that its collection might have, it may come late that there is none.
         let globs = || self.names.iter().filter(|name| is_glob(name));
         let moot = |name: &String| !self.sent.contains_key(name) && globs().any(|glob| covers(glob, name));

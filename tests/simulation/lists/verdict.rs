@@ -2,7 +2,7 @@
 //!
 //! Owns the comparison of clients with the views that they read, and at last with their first servers. Refuses to wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use distributary::xds::{Dialect, Name, Reason, Standing};
@@ -86,8 +86,12 @@ impl World {
             if full && !(mux.names.iter().all(whole) && (complete || !mux.wildcard)) {
                 continue;
             }
-            let mut plain = mux.names.iter().filter(|name| authority(name).is_none());
-            let unsure = plain.any(|name| !whole(name));
+            let plain = mux.names.iter().filter(|name| authority(name).is_none());
+            let unsure: BTreeSet<&String> = plain.filter(|name| !whole(name)).collect();
+            let may_be = |name: &String| match track.sent.get(name) {
+                Some(sent) => sent.aliases.iter().any(|alias| unsure.contains(alias)),
+                None => !unsure.is_empty(),
+            };
             let mut wanted: Vec<String> = mux.names.iter().cloned().collect();
             if mux.wildcard {
                 wanted.extend(reading.covered(*kind).into_iter().map(|(name, _)| name));
@@ -105,8 +109,8 @@ impl World {
                 let seen = reading.seen(*kind, &name, track);
                 let wrong = match &seen {
                     Seen::Present(revision) => held != Some(*revision),
-                    // C-20: what it remembered may be what it now asks for by a name of which nobody has said anything yet.
-                    Seen::Uncovered if unsure && !track.sent.contains_key(&name) => false,
+                    // C-20: it may be what it asks for by another name, of which nobody has said anything yet.
+                    Seen::Uncovered if may_be(&name) => false,
                     Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => {
                         held.is_some() && (full || client.dialect == Dialect::Delta)
                     }
@@ -151,7 +155,9 @@ impl World {
                 for (name, revision) in &expected {
                     rules.push(Rule::Held);
                     let hides = home.get(&authority(name)).is_some_and(|at| {
-                        self.zones[*at].hides(*kind, &canonical(name)) || self.zones[*at].cannot_say(*kind)
+                        let mut views = [*at, self.origin(*at)].into_iter();
+                        views.any(|at| self.zones[at].hides(*kind, &canonical(name)))
+                            || self.zones[*at].cannot_say(*kind)
                     });
                     if held(name) != Some(*revision) && !hides {
                         let what = format!("client {id} on stream {stream}: {kind:?} {name} is @{revision}");
@@ -162,7 +168,10 @@ impl World {
                     }
                 }
                 let expressible = client.dialect == Dialect::Delta || kind.full_state();
-                for name in holds.keys().filter(|name| expressible && !expected.contains_key(*name)) {
+                let others = holds
+                    .iter()
+                    .filter(|(name, _)| expressible && !expected.contains_key(*name));
+                for (name, holding) in others {
                     let Some(server) = home.get(&authority(name)) else {
                         continue;
                     };
@@ -174,7 +183,11 @@ impl World {
                     };
                     let mut globs = mux.names.iter().filter(|glob| covers(glob, name));
                     let open = globs.any(|glob| !whole(&glob));
-                    if self.zones[*server].says_gone(*kind) && !open && !self.is_silent(*server, *kind, name) {
+                    // C-20: it may be held by another name.
+                    let aliases = holding.aliases.iter().filter(|alias| mux.names.contains(*alias));
+                    let mut called = std::iter::once(name).chain(aliases);
+                    let silent = called.any(|name| self.is_silent(*server, *kind, name));
+                    if self.zones[*server].says_gone(*kind) && !open && !silent {
                         let what = format!("client {id} on stream {stream}: {kind:?} {name} is still held");
                         return Err(Broken::new(Rule::Held, what));
                     }

@@ -290,9 +290,15 @@ impl Watch {
         has(name) || aliases.iter().any(|alias| has(alias))
     }
 
-    /// For whom the variant of a name is that the client surely holds.
+    /// For whom the variant of a name is that the client was sent last.
+    pub(crate) fn was_for(&self, name: &str) -> Option<&'static str> {
+        self.sent.get(name)?.whom
+    }
+
+    /// The same, if it surely holds it.
     pub(crate) fn surely_for(&self, name: &str) -> Option<&'static str> {
-        self.sent.get(name).filter(|sent| sent.sure)?.whom
+        self.was_for(name)
+            .filter(|_| self.sent.get(name).is_some_and(|sent| sent.sure))
     }
 
     /// Whether the client may hold the variant of a name that is for somebody.

@@ -116,6 +116,8 @@ struct Asked {
     at: Instant,
     /// The version with which the client already has it, where that is good enough (C-14).
     enough: Option<String>,
+    /// Of a collection: whether the client has heard that something that it held of it is gone.
+    lost: bool,
 }
 
 struct Refused {

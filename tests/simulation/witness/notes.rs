@@ -69,7 +69,7 @@ impl Witness {
             watch.resolve(name, &[], chain, tally);
             let held = watch.sent.remove(name).is_some();
             if watch.remembered.remove(name).is_some() || held {
-                watch.resolve_globs(name, tally);
+                watch.empty_globs(name);
             }
         }
         if full {
@@ -146,6 +146,17 @@ impl Watch {
         let globs = self.globs.iter().filter(|glob| covers(glob, member));
         for asked in globs.filter_map(|glob| self.asked.remove(glob)) {
             tally.hit(asked.rule);
+        }
+    }
+
+    /// What the client held of a collection is gone. Whether that is all that it hears of the collection depends on what was known of
+    /// it by then.
+    fn empty_globs(&mut self, member: &str) {
+        let globs = self.globs.iter().filter(|glob| covers(glob, member));
+        for glob in globs {
+            if let Some(asked) = self.asked.get_mut(glob) {
+                asked.lost = true;
+            }
         }
     }
 

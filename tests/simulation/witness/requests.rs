@@ -275,6 +275,7 @@ impl Watch {
             rule,
             at: now,
             enough: None,
+            lost: false,
         };
         self.asked.insert(name, asked);
     }

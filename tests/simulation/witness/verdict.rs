@@ -52,9 +52,11 @@ impl Witness {
                 Seen::Present(resource) => asked.enough.as_deref() != Some(&resource.version().to_string()),
                 // What answered to an alias may be held under its own name.
                 Seen::Absent(Reason::TimedOut) if is_alias(name) && watch.holds_any() => false,
-                Seen::Absent(Reason::TimedOut) if watch.globs.contains(name) => delta && !watch.holds_of(name),
+                Seen::Absent(Reason::TimedOut) if watch.globs.contains(name) => {
+                    delta && !asked.lost && !watch.holds_of(name)
+                }
                 Seen::Absent(Reason::TimedOut) => delta && !holds && !watch.sent.contains_key(name),
-                Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta,
+                Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta && !asked.lost,
                 Seen::Unwanted | Seen::Unknown => false,
             };
             let known = matches!(seen(), Seen::Present(_));
