@@ -117,7 +117,7 @@ impl View {
                 .is_some_and(|now| Arc::ptr_eq(now, &seated));
             turn.noted = false;
             if same {
-                let (looked_at, left) = self.sets.settle(seat);
+                let (looked_at, left) = self.sets.settle(seat, usize::MAX);
                 work += looked_at;
                 left.iter().for_each(|set| self.dissolve(set));
             }

@@ -168,15 +168,15 @@ impl Sets {
         self.write().depart(seat, type_url)
     }
 
-    /// The sets of a session that others may come to share, made small. Gives how much was looked at, and the sets that nobody
-    /// has any more because there was an equal one.
-    pub(super) fn settle(&self, seat: u32) -> (usize, Vec<Arc<Set>>) {
+    /// The sets of a session that others may come to share, made small, but for those with more than `most`. Gives how much was
+    /// looked at, and the sets that nobody has any more because there was an equal one.
+    pub(super) fn settle(&self, seat: u32, most: usize) -> (usize, Vec<Arc<Set>>) {
         let tables = self.read();
         let place = tables.0.places.get(seat);
         let groups = place.into_iter().flat_map(|place| &place.has);
         let groups = groups.filter_map(|has| Some((has.type_url.clone(), tables.0.groups.get(has.set)?)));
         let open: Vec<_> = groups
-            .filter(|(_, group)| group.is_private())
+            .filter(|(_, group)| group.is_private() && group.set.len() <= most)
             .map(|(type_url, group)| (type_url, group.set.clone()))
             .collect();
         drop(tables);

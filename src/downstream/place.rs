@@ -86,6 +86,12 @@ impl Place {
         outcome
     }
 
+    /// The session has said all that it wants for now.
+    pub fn rest(&self) {
+        let seats = self.bindings().flat_map(|binding| &binding.seats);
+        seats.for_each(Seat::rest);
+    }
+
     /// K-25: the client may have come through more relays than it said at first.
     pub fn meet(&mut self, node: &Arc<Node>) {
         if Arc::ptr_eq(&self.node, node) {

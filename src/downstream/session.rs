@@ -320,10 +320,16 @@ impl Session {
     }
 
     fn say_wants(&mut self) -> Result<(), Status> {
+        let Some(place) = &mut self.place else { return Ok(()) };
+        let mut said = false;
         while let Some(want) = self.server.poll_want() {
-            if let Some(place) = &mut self.place {
-                place.want(&self.shared.scopes, &want).map_err(|full| self.full(full))?;
+            said = true;
+            if let Err(full) = place.want(&self.shared.scopes, &want) {
+                return Err(self.full(full));
             }
+        }
+        if said {
+            place.rest();
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        match self.random.below(12) {
+        match self.random.below(13) {
             0 => {
                 let seat = self.view.enter();
                 self.seats.insert(seat.number(), seat);
@@ -62,6 +62,10 @@ impl World {
                 self.view.settle();
                 self.view.settle();
                 self.check_sets();
+            }
+            11 => {
+                let seat = self.any_seat().and_then(|number| self.seats.get(&number));
+                seat.into_iter().for_each(Seat::rest);
             }
             _ => self.publish(),
         }

@@ -30,6 +30,35 @@ fn equal_sets_are_one_once_they_are_quiet() {
     assert_eq!((view.summary().sets, view.summary().wanted), (2, 3));
 }
 
+/// What is little is one at once, when its session has said all that it wants; what is much waits until it is quiet.
+#[test]
+fn little_sets_are_one_at_once() {
+    let view = view();
+    let much: Vec<_> = (0..20).map(|n| format!("n{n}")).collect();
+    let much: Vec<_> = much.iter().map(String::as_str).collect();
+    let seats: Vec<_> = (0..10)
+        .map(|_| {
+            let seat = seat(&view, &cds(), &["*"]);
+            for name in &much {
+                assert_eq!(seat.want(&want(&eds(), name, true)), Ok(()));
+            }
+            seat.rest();
+            seat
+        })
+        .collect();
+    assert_eq!(view.summary().sets, 11, "one of clusters, and of endpoints one each");
+    assert_eq!(seats[0].want(&want(&cds(), "*", false)), Ok(()));
+    view.publish(&[covered(&cds(), vec![put(&cds(), "c", "1")])]);
+    let heard = |seat: &Seat| heard(seat).concat();
+    assert_eq!(
+        (heard(&seats[0]), heard(&seats[9])),
+        (String::new(), "cds wildcard".to_owned())
+    );
+    assert_eq!(settled(&view), 2);
+    drop(seats);
+    assert_eq!((view.summary().sets, view.summary().wanted), (0, 0));
+}
+
 /// Who changes its mind takes nobody along.
 #[test]
 fn a_shared_set_is_copied_before_it_changes() {

@@ -204,6 +204,7 @@ impl Session {
         while let Some(want) = self.server.poll_want() {
             place.want(&stage.scopes, &want).expect("there is room");
         }
+        place.rest();
     }
 
     /// What it is told now, in the order of the session's shell; each response is acknowledged at once.

@@ -266,6 +266,9 @@ impl World {
                 said.map_err(|full| Broken::new(Rule::K21, full.to_string()))?;
             }
         }
+        if let Some(place) = stream.place.as_ref().filter(|_| wanted) {
+            place.rest();
+        }
         if wanted && self.lists.is_none() {
             let delay = self.rng.millis(0, 5);
             self.after(delay, Event::Upstream(stream.zone));

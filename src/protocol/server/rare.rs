@@ -109,8 +109,8 @@ mod tests {
     use super::*;
     use crate::protocol::server::flight::Flight;
 
-    /// A stream keeps one for each of its types side by side, and with each the place of what was on its way last: 64 bytes more
-    /// of a type are the next larger class of the allocator, for every client.
+    /// A stream keeps one for each of its types side by side: 64 bytes more of a type are the next larger class of the allocator,
+    /// for every client. What is on its way is in such a class as well.
     #[test]
     fn what_every_type_of_every_client_takes() {
         assert!(size_of::<Subscription>() <= 320, "{}", size_of::<Subscription>());

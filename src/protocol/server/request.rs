@@ -266,8 +266,8 @@ impl Subscription {
 
     fn take_flight(&mut self, at: usize) -> Flight {
         let flight = self.flights.remove(at);
-        if self.flights.is_empty() && self.flights.capacity() > 1 {
-            // Who has settled everything keeps room for the next one, and for no more.
+        if self.flights.is_empty() {
+            // Most types of most streams rest most of the time, and keep no room for the next one.
             self.flights = Vec::new();
         }
         flight

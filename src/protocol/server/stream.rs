@@ -319,7 +319,11 @@ impl Server {
                 if let Some(node) = &self.node {
                     subscription.handle_parameters(&node.parameters);
                 }
-                self.types.reserve_exact(1);
+                if self.types.len() == self.types.capacity() {
+                    // Whoever has a second type nearly always has four. To grow by one at a time would leave holes in the heap,
+                    // of sizes that hardly anything else has.
+                    self.types.reserve_exact(if self.types.len() == 1 { 3 } else { 1 });
+                }
                 self.types.insert(at, subscription);
                 Ok(at)
             }

@@ -384,6 +384,9 @@ impl Ahead {
             let said = place.want(scopes, &want);
             said.map_err(|full| Broken::new(Rule::K21, full.to_string()))?;
         }
+        if wanted {
+            place.rest();
+        }
         let sight = place.sight(scopes);
         let mut replies = Vec::new();
         if let Some(due) = self
