@@ -33,7 +33,7 @@ use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, Discove
 use crate::xds::{Changes, Dialect, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
 pub use node::come_through;
 pub use stated::stated;
-pub use wire::{DeltaResponse, Unreadable, read_delta, read_sotw};
+pub use wire::{Cutter, DeltaResponse, Unreadable, read_delta, read_sotw};
 
 /// The client's half of one ADS stream to one server, over all the connections that it takes.
 ///

@@ -14,7 +14,8 @@ mod settings;
 
 pub use backoff::Backoff;
 pub use client::{
-    Client, ClientSettings, DeltaResponse, Received, Request, Unreadable, come_through, read_delta, read_sotw, stated,
+    Client, ClientSettings, Cutter, DeltaResponse, Received, Request, Unreadable, come_through, read_delta, read_sotw,
+    stated,
 };
 pub use demand::{Demand, Leg};
 pub use end::{Code, End};

@@ -2,20 +2,25 @@
 //!
 //! Owns its liveness. Refuses to know what is said on it.
 
+use std::convert::Infallible;
 use std::error::Error;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::BufReader;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 use tonic::body::Body;
 use tonic::codegen::Service;
 
@@ -37,13 +42,15 @@ pub(super) struct Channel {
     hold: Hold,
 }
 
-/// What runs a connection.
+/// What a connection consists of, as far as nobody has begun to run it.
 #[derive(Clone, Default)]
-struct Driver(Arc<Mutex<JoinSet<()>>>);
+struct Driver(Arc<Mutex<Vec<Part>>>);
+
+type Part = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Driver {
-    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn take(&self) -> Vec<Part> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -52,16 +59,40 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     fn execute(&self, task: F) {
-        self.tasks().spawn(async move { drop(task.await) });
+        // What breaks in it ends the connection, and not its owner.
+        let part = Box::pin(AssertUnwindSafe(task).catch_unwind().map(drop));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(part);
     }
 }
 
-/// The owner's hold on a connection: it ends with this, and the socket with it, however deaf the peer is.
-pub(super) struct Hold(Driver);
+/// The owner's hold on a connection, which runs in the owner's task: what comes is then taken on the same thread, and before
+/// there is much of it, so that its memory serves again and again. The connection ends with this, and the socket with it, however
+/// deaf the peer is.
+#[derive(Default)]
+pub(super) struct Hold {
+    driver: Driver,
+    running: FuturesUnordered<Part>,
+}
+
+impl Hold {
+    /// Lets the connection run until it waits, or until something should be taken.
+    pub(super) fn run(&mut self, cx: &mut Context<'_>) {
+        let mut begun = self.driver.take();
+        loop {
+            self.running.extend(begun);
+            while let Poll::Ready(Some(())) = self.running.poll_next_unpin(cx) {}
+            begun = self.driver.take();
+            if begun.is_empty() {
+                return;
+            }
+        }
+    }
+}
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.0.tasks().abort_all();
+        // What was not begun holds the driver that holds it.
+        drop(self.driver.take());
     }
 }
 
@@ -72,6 +103,8 @@ const ALIVE: Duration = Duration::from_secs(20);
 /// Large answers come faster with windows that hold much of them.
 const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 8 * 1024 * 1024;
+/// So much is read from the socket at a time.
+const READ_BYTES: usize = 32 * 1024;
 
 impl Channel {
     /// Connects, and waits until the server has said something: what is sent before may never be read (E-08).
@@ -86,9 +119,11 @@ impl Channel {
         )
         .await?;
         let pulse = Arc::new(Pulse::default());
-        let io = TokioIo::new(Watched::new(io, pulse.clone()));
-        let hold = Hold(Driver::default());
-        let mut builder = Builder::new(hold.0.clone());
+        // The transport asks for a few KiB at a time.
+        let io = BufReader::with_capacity(READ_BYTES, Watched::new(io, pulse.clone()));
+        let io = TokioIo::new(io);
+        let mut hold = Hold::default();
+        let mut builder = Builder::new(hold.driver.clone());
         builder
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
@@ -101,7 +136,7 @@ impl Channel {
         }
         let (sender, connection) = builder.handshake(io).await.map_err(Failure::Http2)?;
         let (ended, end) = oneshot::channel();
-        hold.0.execute(async move {
+        hold.driver.execute(async move {
             // Nobody listens any more when the owner has gone.
             let _ = ended.send(connection.await);
         });
@@ -114,6 +149,7 @@ impl Channel {
                 Ok(Ok(())) | Err(_) => Failure::Ended,
             }),
             () = tokio::time::sleep(SILENCE) => return Err(Failure::Silent(SILENCE)),
+            never = poll_fn(|cx| { hold.run(cx); Poll::<Infallible>::Pending }) => match never {},
         }
         Ok(Self {
             sender,

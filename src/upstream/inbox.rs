@@ -1,33 +1,36 @@
 //! What comes on a stream, message by message.
 //!
 //! Owns the borders of messages, the bound on their size, and how a stream ends. Refuses to know what a message says, and to put it
-//! together: it stays in the pieces that it came in.
+//! together: it is cut while it comes.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tonic::{Code, Status};
 
+use crate::protocol::Cutter;
+
 /// The responses on one stream.
 pub(super) struct Inbox {
     body: Incoming,
-    /// What has come and was not taken yet.
-    come: Pieces,
-    bytes_max: usize,
+    come: Come,
     /// The status came with the headers.
     ended: bool,
 }
 
-/// Bytes in the pieces that they came in.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Pieces {
-    pieces: VecDeque<Bytes>,
-    left: usize,
+/// What has come and was not taken yet.
+#[derive(Debug)]
+struct Come {
+    bytes: Bytes,
+    /// The first bytes of a message's prefix.
+    prefix: Vec<u8>,
+    /// A message that is not whole yet.
+    begun: Option<Cutter>,
+    bytes_max: usize,
 }
 
 /// gRPC's prefix of a message: whether it is compressed, and its length.
@@ -46,16 +49,15 @@ impl Inbox {
         }
         Ok(Self {
             body: response.into_body(),
-            come: Pieces::default(),
-            bytes_max,
+            come: Come::new(bytes_max),
             ended,
         })
     }
 
     /// The next message; `None` when the server has ended the stream without an error.
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Pieces, Status>>> {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cutter, Status>>> {
         loop {
-            if let Some(message) = self.message().transpose() {
+            if let Some(message) = self.come.message().transpose() {
                 return Poll::Ready(Some(message));
             }
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
@@ -64,7 +66,7 @@ impl Inbox {
                 None => return Poll::Ready((!self.ended).then(|| Err(cut_off()))),
             };
             match frame.into_data() {
-                Ok(data) => self.come.push(data),
+                Ok(data) => self.come.bytes = data,
                 Err(frame) => {
                     let trailers = frame.into_trailers().unwrap_or_default();
                     let status = Status::from_header_map(&trailers).unwrap_or_else(cut_off);
@@ -73,12 +75,46 @@ impl Inbox {
             }
         }
     }
+}
 
-    fn message(&mut self) -> Result<Option<Pieces>, Status> {
-        let Some([compressed, length @ ..]) = self.come.peek::<PREFIX>() else {
+impl Come {
+    const fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes: Bytes::new(),
+            prefix: Vec::new(),
+            begun: None,
+            bytes_max,
+        }
+    }
+
+    /// The next message, if it is whole; else all that has come is taken.
+    fn message(&mut self) -> Result<Option<Cutter>, Status> {
+        let mut message = match self.begun.take() {
+            Some(begun) => begun,
+            None => match self.begin()? {
+                Some(length) => Cutter::new(length),
+                None => return Ok(None),
+            },
+        };
+        let part = self.bytes.split_to(self.bytes.len().min(message.left()));
+        message.push(&part);
+        if message.left() > 0 {
+            self.begun = Some(message);
+            return Ok(None);
+        }
+        Ok(Some(message))
+    }
+
+    /// Reads a prefix: the length of the message that follows.
+    fn begin(&mut self) -> Result<Option<usize>, Status> {
+        let lacks = PREFIX.saturating_sub(self.prefix.len());
+        let part = self.bytes.split_to(self.bytes.len().min(lacks));
+        self.prefix.extend_from_slice(&part);
+        let [compressed, a, b, c, d] = *self.prefix else {
             return Ok(None);
         };
-        let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+        self.prefix.clear();
+        let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
         if compressed != 0 {
             let what = "the server sends compressed messages, or what is no gRPC";
             return Err(Status::internal(what));
@@ -89,81 +125,7 @@ impl Inbox {
                 "message length too large: found {length} bytes, the limit is {bytes_max} bytes"
             )));
         }
-        if self.come.left - PREFIX < length {
-            return Ok(None);
-        }
-        self.come.advance(PREFIX);
-        Ok(Some(self.come.split_to(length)))
-    }
-}
-
-impl Pieces {
-    fn push(&mut self, piece: Bytes) {
-        if !piece.is_empty() {
-            self.left += piece.len();
-            self.pieces.push_back(piece);
-        }
-    }
-
-    /// The first bytes, if there are so many.
-    fn peek<const N: usize>(&self) -> Option<[u8; N]> {
-        let mut first = [0; N];
-        let bytes = self.pieces.iter().flat_map(|piece| piece.iter().take(N));
-        let count = first.iter_mut().zip(bytes).map(|(to, from)| *to = *from).count();
-        (count == N).then_some(first)
-    }
-
-    fn split_to(&mut self, length: usize) -> Self {
-        let mut part = Self::default();
-        while part.left < length
-            && let Some(piece) = self.pieces.front_mut()
-        {
-            let taken = piece.split_to(piece.len().min(length - part.left));
-            self.left -= taken.len();
-            if piece.is_empty() {
-                self.pieces.pop_front();
-            }
-            part.push(taken);
-        }
-        part
-    }
-}
-
-impl Buf for Pieces {
-    fn remaining(&self) -> usize {
-        self.left
-    }
-
-    fn chunk(&self) -> &[u8] {
-        self.pieces.front().map_or(&[], |piece| piece)
-    }
-
-    fn advance(&mut self, count: usize) {
-        drop(self.split_to(count));
-    }
-
-    /// Shares the bytes where they came in one piece.
-    fn copy_to_bytes(&mut self, length: usize) -> Bytes {
-        match self.pieces.front_mut() {
-            Some(piece) if piece.len() > length => {
-                self.left -= length;
-                piece.split_to(length)
-            }
-            Some(_) | None => {
-                let mut part = self.split_to(length);
-                match part.pieces.len() {
-                    0 | 1 => part.pieces.pop_front().unwrap_or_default(),
-                    _ => part
-                        .pieces
-                        .iter()
-                        .fold(BytesMut::with_capacity(length), |mut all, piece| {
-                            all.extend_from_slice(piece);
-                            all
-                        })
-                        .freeze(),
-                }
-            }
-        }
+        Ok(Some(length))
     }
 }
 
@@ -193,29 +155,32 @@ fn mapped(status: StatusCode) -> Status {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use prost::Message as _;
 
-    /// However what comes is cut, the same can be read, and only what was cut is copied.
+    use super::*;
+    use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
+
+    /// However what comes is cut, the same messages are read, and the last one is not there before its last byte.
     #[test]
     fn cuts_do_not_matter() {
-        let whole: Vec<u8> = (0..100).collect();
+        let said = ["", "one", "another"].map(|version_info| DiscoveryResponse {
+            version_info: version_info.to_owned(),
+            ..DiscoveryResponse::default()
+        });
+        let framed = said.iter().flat_map(|said| crate::wire::message(&said.encode_to_vec()));
+        let whole: Bytes = framed.collect();
         for cut in 1..=whole.len() {
-            let mut pieces = Pieces::default();
-            whole
-                .chunks(cut)
-                .for_each(|piece| pieces.push(Bytes::copy_from_slice(piece)));
-            assert_eq!(pieces.peek::<5>(), Some([0, 1, 2, 3, 4]));
-            let mut taken = pieces.split_to(90);
-            assert_eq!((taken.remaining(), pieces.remaining()), (90, 10));
-            taken.advance(1);
-            let first = taken.chunk().as_ptr();
-            let part = taken.copy_to_bytes(39);
-            assert_eq!(part, whole[1..40]);
-            assert_eq!(part.as_ptr() == first, cut >= 40, "cut at {cut}");
-            assert_eq!(taken.copy_to_bytes(50), whole[40..90]);
-            assert_eq!((taken.remaining(), taken.chunk().len()), (0, 0));
-            assert_eq!(pieces.get_u8(), 90);
+            let mut come = Come::new(usize::MAX);
+            let mut heard = Vec::new();
+            for part in 0..whole.len().div_ceil(cut) {
+                assert!(heard.len() < said.len(), "cut at {cut}");
+                come.bytes = whole.slice(part * cut..whole.len().min((part + 1) * cut));
+                while let Some(message) = come.message().unwrap() {
+                    heard.push(message.sotw().unwrap());
+                }
+            }
+            assert_eq!(heard, said, "cut at {cut}");
+            assert!(come.bytes.is_empty() && come.prefix.is_empty() && come.begun.is_none());
         }
-        assert_eq!(Pieces::default().peek::<5>(), None);
     }
 }

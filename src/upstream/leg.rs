@@ -7,20 +7,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use prost::Message;
 use tokio::time::Sleep;
 
 use super::channel::Channel;
 use super::clock::{dice, now};
 use super::failure::Failure;
-use super::inbox::Pieces;
 use super::live::Live;
 use super::status::{Board, Phase};
 use super::target::{Settings, Target};
 use super::writer::Talk;
 use crate::proto::google::rpc;
-use crate::protocol::{Backoff, Client, Leg as Which, Received, Request, read_delta, read_sotw};
+use crate::protocol::{Backoff, Client, Cutter, Leg as Which, Received, Request};
 use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
 /// One stream of a view.
@@ -115,16 +114,16 @@ impl Leg {
         true
     }
 
-    fn received(&mut self, message: Pieces, changes: &mut Vec<Changes>) -> Result<(), Failure> {
+    fn received(&mut self, message: Cutter, changes: &mut Vec<Changes>) -> Result<(), Failure> {
         let Stage::Live(live) = &mut self.stage else {
             return Ok(());
         };
         let received = now();
         let (dialect, first) = (live.dialect, !std::mem::replace(&mut live.answered, true));
-        let size = message.remaining();
+        let size = message.length();
         let new = match dialect {
-            Dialect::Sotw => self.client.handle_sotw(read_sotw(message)?, received),
-            Dialect::Delta => self.client.handle_delta(read_delta(message)?, received),
+            Dialect::Sotw => self.client.handle_sotw(message.sotw()?, received),
+            Dialect::Delta => self.client.handle_delta(message.delta()?, received),
         };
         self.target.metrics.responses.inc();
         if let Some(Received {

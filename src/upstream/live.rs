@@ -20,9 +20,10 @@ use tonic::codegen::Service as _;
 use super::channel::{Channel, Hold, Sender};
 use super::clock::now;
 use super::failure::Failure;
-use super::inbox::{Inbox, Pieces};
+use super::inbox::Inbox;
 use super::outbox::{Outbox, Requests};
 use super::target::Settings;
+use crate::protocol::Cutter;
 use crate::wire::message;
 use crate::xds::Dialect;
 
@@ -37,7 +38,7 @@ pub(super) struct Live {
     pulse: std::sync::Arc<super::pulse::Pulse>,
     /// The last byte that is accounted for.
     last: Instant,
-    _hold: Hold,
+    hold: Hold,
 }
 
 type Reply = Result<Inbox, Status>;
@@ -66,12 +67,13 @@ impl Live {
             inbound: Inbound::Asked(Box::pin(ask)),
             pulse,
             last: now(),
-            _hold: hold,
+            hold,
         }
     }
 
     /// The next response, or why there is none any more.
-    pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<Pieces, Failure>> {
+    pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<Cutter, Failure>> {
+        self.hold.run(cx);
         if let Inbound::Asked(reply) = &mut self.inbound {
             match ready!(reply.as_mut().poll(cx)) {
                 Ok(inbox) => self.inbound = Inbound::Flowing(Box::new(inbox)),

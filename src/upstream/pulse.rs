@@ -76,20 +76,31 @@ impl Pulse {
 pub(super) struct Watched<S> {
     inner: S,
     pulse: Arc<Pulse>,
+    /// How much was read since there was a pause.
+    read: usize,
 }
+
+/// After so much there is a pause, in which what came is taken.
+const READ_BYTES_MAX: usize = 128 * 1024;
 
 impl<S> Watched<S> {
     pub(super) const fn new(inner: S, pulse: Arc<Pulse>) -> Self {
-        Self { inner, pulse }
+        Self { inner, pulse, read: 0 }
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.read >= READ_BYTES_MAX {
+            self.read = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = into.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, into))?;
         if let Some(read @ [_, ..]) = into.filled().get(before..) {
             self.pulse.beat(read);
+            self.read += read.len();
         }
         Poll::Ready(Ok(()))
     }
