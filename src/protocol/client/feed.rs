@@ -48,6 +48,13 @@ pub(super) struct Feed {
     patience: Patience,
 }
 
+/// What an entry is kept by.
+struct Key {
+    name: Name,
+    /// Whether what is held by that has the same version.
+    held: Option<bool>,
+}
+
 impl Feed {
     pub(super) fn new(type_url: TypeUrl, patience: Patience, features: ServerFeatures) -> Self {
         Self {
@@ -210,13 +217,13 @@ impl Feed {
             if !self.wildcard && collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
             }
-            let key = self.key(&mut entry);
+            let key = self.key(&mut entry, &message.version);
             heard.news |= self.take(&entry, &key, collection.as_ref(), &mut message, now, &mut updates);
             if dialect == Dialect::Delta {
                 aliases.extend(entry.aliases);
             }
             if dialect == Dialect::Sotw || !self.doubted.is_empty() {
-                mentioned.push(key);
+                mentioned.push(key.name);
             }
         }
         // What is not mentioned may be meant by an entry of which the name is in doubt: then nothing is deleted.
@@ -270,14 +277,14 @@ impl Feed {
     fn take(
         &mut self,
         entry: &Entry,
-        key: &Name,
+        key: &Key,
         collection: Option<&Name>,
         message: &mut Message,
         now: Instant,
         updates: &mut Vec<Update>,
     ) -> bool {
+        let (key, held) = (&key.name, key.held);
         let version = entry.version.as_ref().unwrap_or(&message.version).clone();
-        let held = self.kept.held(key.as_str()).map(|(_, held)| *held == version);
         if entry.body.is_none() {
             // C-21: a virtual host without a body does not exist; it never is a heartbeat.
             if self.type_url.kind() == Kind::Vhds {
@@ -331,16 +338,20 @@ impl Feed {
 
     /// What an entry is kept by. A name that is at hand already takes the place of the entry's own, so that equal names share
     /// their text.
-    fn key(&self, entry: &mut Entry) -> Name {
+    fn key(&self, entry: &mut Entry, version: &Arc<str>) -> Key {
         let text = entry.key();
-        let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
-        if entry.variant.is_some() {
-            return known.unwrap_or_else(|| Name::from(text));
-        }
-        if let Some(known) = known {
-            entry.name = known;
-        }
-        entry.name.clone()
+        let kept = self.kept.held(text);
+        let held = kept.map(|(_, held)| held == entry.version.as_ref().unwrap_or(version));
+        let known = self.names.get(text).or_else(|| kept.map(|(key, _)| key)).cloned();
+        let name = match (known, &entry.variant) {
+            (Some(known), None) => {
+                entry.name = known.clone();
+                known
+            }
+            (None, None) => entry.name.clone(),
+            (known, Some(_)) => known.unwrap_or_else(|| Name::from(text)),
+        };
+        Key { name, held }
     }
 
     fn names_of<'a>(&'a self, canonical: &'a Name, aliases: &'a [Name]) -> impl Iterator<Item = &'a Name> {

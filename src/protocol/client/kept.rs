@@ -2,6 +2,7 @@
 //!
 //! Owns the content, its aliases and its time to live. Refuses to know who wants it.
 
+use std::collections::btree_map::Entry as Held;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -168,15 +169,16 @@ impl Kept {
             return Receipt::Dead;
         }
         let mut had = Vec::new();
-        let (same, one) = match (self.resources.get_mut(name), &entry.body) {
-            (None, None) => return Receipt::Same,
-            (None, Some(body)) => {
+        let (same, one) = match (self.resources.entry(name.clone()), &entry.body) {
+            (Held::Vacant(_), None) => return Receipt::Same,
+            (Held::Vacant(place), Some(body)) => {
                 self.variants += usize::from(entry.constraints().is_some());
                 let new = One::new(build(type_url, entry, body, 0, now), entry);
-                (false, self.resources.entry(name.clone()).or_insert(new))
+                (false, place.insert(new))
             }
-            (Some(one), None) => (true, one),
-            (Some(one), Some(body)) => {
+            (Held::Occupied(one), None) => (true, one.into_mut()),
+            (Held::Occupied(one), Some(body)) => {
+                let one = one.into_mut();
                 let new = one.renewed(type_url, entry, body, now);
                 let same = new.is_none();
                 if let Some((resource, seed)) = new {
