@@ -263,3 +263,28 @@ fn a_collection_is_emptied_while_its_member_is_on_its_way() {
         ",
     );
 }
+
+/// B-22, C-22: that a member of a collection is gone is no answer for it, and owes none when it is called back.
+#[test]
+fn an_empty_collection_between_two_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put rds r@old, put cds xdstp://a/CDS/a@1
+        client subscribe rds r
+        client <- rds [r@old], ack
+        client subscribe cds xdstp://a/CDS/none/*
+        client <- cds -[xdstp://a/CDS/none/*], nack
+        client stalls
+        client subscribe cds xdstp://a/CDS/a xdstp://a/CDS/none/gone
+        client reads 1
+        client <- cds [xdstp://a/CDS/a@1]
+        origin put rds r@new
+        client reads
+        client <- cds -[xdstp://a/CDS/none/gone]
+        client <- rds [r@new]
+        client ack
+        nothing
+        ",
+    );
+}

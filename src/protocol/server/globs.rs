@@ -171,7 +171,7 @@ impl Subscription {
         }
     }
 
-    /// What was to be said of these collections and members is not said. Whoever has something of a collection had its answer.
+    /// That these collections are empty, and these members exist, is not said. Whoever has something of a collection had its answer.
     pub(super) fn unsettle<'a>(&mut self, unsaid: impl Iterator<Item = &'a Name>) {
         if self.globs.is_empty() {
             return;

@@ -251,8 +251,8 @@ impl Subscription {
         }
         self.seen.note(told);
         let unsaid = (next..batch.chunks()).flat_map(|chunk| {
-            let items = batch.items_of(chunk).iter();
-            items.map(|item| item.resource.name()).chain(batch.removed_of(chunk))
+            let items = batch.items_of(chunk).iter().map(|item| item.resource.name());
+            items.chain(batch.removed_of(chunk).iter().filter(|name| name.is_collection()))
         });
         self.unsettle(unsaid);
     }
