@@ -24,6 +24,8 @@ pub(crate) struct Origin {
     cut: Cut,
     wanted: BTreeMap<(TypeUrl, Target), Instant>,
     silent: BTreeSet<TypeUrl>,
+    /// Types whose wildcard lags behind what is told by name.
+    late: BTreeSet<TypeUrl>,
     /// Types whose wildcard is still coming in.
     open: BTreeSet<TypeUrl>,
     /// What is wrong with names: the code of an error.
@@ -50,6 +52,7 @@ impl Origin {
             cut: Cut::default().with_standing(Standing::Up),
             wanted: BTreeMap::new(),
             silent: BTreeSet::new(),
+            late: BTreeSet::new(),
             open: BTreeSet::new(),
             errors: BTreeMap::new(),
             sotw: false,
@@ -90,7 +93,7 @@ impl Origin {
         }
     }
 
-    /// One clause of a line: `put cds a@1`, `drop cds a`, `silent cds`, `speaks`, `open cds`, `complete cds`, `forgets cds`,
+    /// One clause of a line: `put cds a@1`, `drop cds a`, `silent cds`, `speaks`, `late cds`, `punctual cds`, `open cds`, `complete cds`, `forgets cds`,
     /// `lost`, `back`, `talks sotw`, `fails cds a=5`.
     pub(crate) fn clause(&mut self, words: &[&str], now: Instant) {
         let (verb, words) = words.split_first().expect("a verb");
@@ -115,6 +118,8 @@ impl Origin {
             "speaks" => self
                 .silent
                 .retain(|silent| topic.is_some_and(|topic| *silent != type_url(topic))),
+            "late" => drop(self.late.insert(named())),
+            "punctual" => drop(self.late.remove(&named())),
             "open" => drop(self.open.insert(named())),
             "complete" => drop(self.open.remove(&named())),
             "forgets" => self.wanted.retain(|(wanted, _), _| *wanted != named()),
@@ -183,6 +188,9 @@ impl Origin {
     /// What the wildcard of the type covers, as a difference to what the relay knows.
     fn covered(&self, type_url: &TypeUrl, now: Instant) -> Option<Changes> {
         self.wanted.get(&(type_url.clone(), Target::Wildcard))?;
+        if self.late.contains(type_url) {
+            return None;
+        }
         let known = self.cut.slot(type_url).and_then(|slot| slot.wildcard.clone());
         let known = known.unwrap_or_else(|| Arc::new(State::new(type_url.clone())));
         let members = self

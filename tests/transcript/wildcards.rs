@@ -342,6 +342,28 @@ fn an_alias_beside_the_wildcard() {
     );
 }
 
+/// C-20: a wildcard that lags behind does not bring back what is older than what was sent by an alias.
+#[test]
+fn an_alias_beside_a_wildcard_that_is_late() {
+    both(
+        "
+        origin put sds a@1
+        client subscribe sds *
+        client <- sds [a@1], ack
+        wait 1s
+        origin late sds, put sds a@2:aka=nick
+        client subscribe sds nick
+        client <- sds sotw [a@2] | delta [a@2:aka=nick], ack
+        nothing
+        origin punctual sds
+        nothing
+        origin put sds a@3:aka=nick
+        client <- sds sotw [a@3] | delta [a@3:aka=nick], ack
+        nothing
+        ",
+    );
+}
+
 /// C-20: the same without a wildcard.
 #[test]
 fn an_alias_of_another() {

@@ -2,6 +2,7 @@
 //!
 //! Owns the tables and the running version of its contents. Refuses to know what is current.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::sorted::{Named, Sorted};
@@ -155,6 +156,17 @@ impl HeldNames {
         self.from("")
     }
 
+    /// Whether something newer than this is held of its name, by another of its names (C-20): what came later.
+    pub(super) fn newer_by_alias(&self) -> impl Fn(&Resource) -> bool {
+        let other = self.other.iter().flat_map(|other| other.from(""));
+        let held = other.filter_map(|other| other.held.content());
+        let held: BTreeMap<&Name, &Arc<Resource>> = held.map(|content| (content.name(), content)).collect();
+        move |resource| {
+            let held = held.get(resource.name());
+            held.is_some_and(|held| held.received() > resource.received())
+        }
+    }
+
     /// How many names are wanted only as members of collections.
     pub(super) const fn members_len(&self) -> usize {
         self.members_len as usize
@@ -289,8 +301,6 @@ impl HeldNames {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::xds::{ResourceParts, TypeUrl};
 

@@ -238,7 +238,8 @@ impl Subscription {
                 }
                 let held = before.seen.held(name);
                 let holds = self.names.get(name).map_or(held.perhaps(), Entry::perhaps);
-                if goes && holds && !before.owed.contains(name) {
+                // Whether a member of a collection that never came is there any more nobody asked.
+                if (goes && holds || self.names.has_member(name)) && !before.owed.contains(name) {
                     self.look_at(name.clone());
                 } else if let Some(owed) = self.wanted(name, aliases).or_else(|| self.wildcard.then_some(name)) {
                     // C-08: under a wildcard also what was given up.

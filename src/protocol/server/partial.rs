@@ -86,6 +86,7 @@ impl Subscription {
         } else {
             difference.changed().iter().collect()
         };
+        let newer = self.names.newer_by_alias();
         for resource in all {
             let asked = self.names.contains(resource.name());
             // C-11: all that is covered is sent again, also what was asked for by name: F-16, with what was said with that.
@@ -94,7 +95,7 @@ impl Subscription {
                 continue;
             } else if self.again {
                 self.plan_content(resource.name(), resource, slot, plan);
-            } else if asked || self.holds_by_alias(resource) {
+            } else if asked || self.holds_by_alias(resource) || newer(resource) {
                 continue;
             } else {
                 // C-20: who asked by an alias holds what the wildcard brings, also when it has refused it before.
@@ -346,7 +347,7 @@ impl Subscription {
         }
         wait.into_keys().for_each(|name| self.look_at(name));
         let mut before = self.note_all(holds, seen);
-        before.owed = removed.intersection(&answered).cloned().collect();
+        before.owed = answered;
         self.globs.settle(items.keys(), &removed);
         self.let_go(items.keys().chain(&removed));
         self.note_beats(&items, slot);

@@ -89,7 +89,7 @@ pub(super) struct Before {
     pub(super) seen: Seen,
     /// Of the names that it asked for, those under which it holds something else now.
     pub(super) names: BTreeMap<Name, Held>,
-    /// What is removed because an answer was owed.
+    /// What is said because an answer was owed.
     pub(super) owed: BTreeSet<Name>,
 }
 
