@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource};
 
-use crate::body::Type;
+use crate::body::{Content, Type};
 use crate::names::{authority, canonical, covers, is_glob};
 use crate::reading::Reading;
 use crate::tally::{Broken, Rule, Tally};
@@ -187,8 +187,15 @@ impl Track {
                 it.is_some_and(|it| it.ttl.is_some())
             })
         };
+        // K-13: a confirmation of a cluster in a part that was called back comes as a whole, and endpoints follow it.
+        let follows = |entry: &Entry| {
+            let mut truths = reading.zones.iter().map(|zone| &zone.truth);
+            let of = |it: &Arc<Content>| it.ttl.is_some() && it.endpoints.as_deref() == Some(entry.name.as_str());
+            answer.kind == Type::Eds && truths.any(|truth| truth.of(Type::Cds).any(of))
+        };
         let mut entries = answer.entries.iter();
-        let beats = entries.any(|entry| entry.facts.is_none() || entry.ttl.is_some() || mortal(entry));
+        let beats =
+            entries.any(|entry| entry.facts.is_none() || entry.ttl.is_some() || mortal(entry) || follows(entry));
         // C-08: of a name that was dropped, and that its collection might have, it may come late that there is none.
         let globs = || self.names.iter().filter(|name| is_glob(name));
         let moot = |name: &String| !self.sent.contains_key(name) && globs().any(|glob| covers(glob, name));
@@ -288,7 +295,9 @@ impl Follower {
                 contents.insert((*kind, format!("{glob}{whole}")), u64::from(whole));
                 contents.extend(members.into_iter().map(|(name, revision)| ((*kind, name), revision)));
             }
-            for name in &track.names {
+            // What is held of a collection may go by its own name.
+            let member = |name: &&String| track.names.iter().any(|glob| covers(glob, name));
+            for name in track.names.iter().chain(track.sent.keys().filter(member)) {
                 match reading.seen(*kind, name, track) {
                     Seen::Present(revision) => drop(contents.insert((*kind, name.clone()), revision)),
                     Seen::Absent(Reason::Said | Reason::Expired) => drop(contents.insert((*kind, name.clone()), 0)),

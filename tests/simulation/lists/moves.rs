@@ -103,6 +103,7 @@ impl World {
         let (Some(place), Some(lists)) = (&stream.place, &self.lists) else {
             return Ok(());
         };
+        let left = stream.follower.reads.clone();
         let authorities = std::iter::once(None).chain(super::SERVED.iter().map(|name| Some(*name)));
         let mut moves = Vec::new();
         for authority in authorities {
@@ -111,17 +112,15 @@ impl World {
             };
             let servers = lists.servers(authority);
             let at = |server: usize| servers.iter().position(|other| *other == server);
-            let key = authority.map(str::to_owned);
-            let before = stream.follower.reads.insert(key, server).or(servers.first().copied());
+            let before = stream.follower.reads.insert(authority.map(str::to_owned), server);
+            let before = before.or(servers.first().copied());
             let (Some(from), Some(to)) = (before.and_then(at), at(server)) else {
                 let what = format!("{authority:?} is read from {server}, which is not one of {servers:?}");
                 return Err(Broken::new(Rule::F11, what));
             };
             if from != to {
-                let knob = lists
-                    .routes
-                    .route(authority)
-                    .is_some_and(|route| route.reachability_only);
+                let route = lists.routes.route(authority);
+                let knob = route.is_some_and(|route| route.reachability_only);
                 moves.push((authority, servers.to_vec(), from, to, knob));
             }
         }
@@ -129,8 +128,10 @@ impl World {
         let tracks = stream.follower.tracks.values_mut();
         tracks.for_each(|track| track.chain &= moves.is_empty());
         if !moves.is_empty() {
-            let reads = stream.follower.reads.clone();
-            stream.witness.moved(&self.reading_of(&reads, stream.follower.own));
+            // What the view that is left had lost by then counts as well.
+            for reads in [&left, &stream.follower.reads] {
+                stream.witness.moved(&self.reading_of(reads, stream.follower.own));
+            }
         }
         for (authority, servers, from, to, knob) in moves {
             self.log(|| {
@@ -147,11 +148,8 @@ impl World {
             };
             self.tally.hit(rule);
             if chosen.standing() != Standing::Up {
-                let what = format!(
-                    "{authority:?} is read from {}, which is {:?}",
-                    servers[to],
-                    chosen.standing()
-                );
+                let (at, standing) = (servers[to], chosen.standing());
+                let what = format!("{authority:?} is read from {at}, which is {standing:?}");
                 return Err(Broken::new(rule, what));
             }
             if to < from {
@@ -166,9 +164,10 @@ impl World {
                 );
                 return Err(Broken::new(Rule::G03, what));
             }
-            for server in servers.iter().take(to) {
-                self.zones[*server].stand_in();
-            }
+            servers
+                .iter()
+                .take(to)
+                .for_each(|server| self.zones[*server].stand_in());
         }
         Ok(())
     }

@@ -220,9 +220,13 @@ impl Witness {
             let licensed = watch.licensed(&entry.name, &entry.aliases);
             watch.check_refused(kind, &entry.name, Some(facts.revision), licensed, tally)?;
             tally.hit(Rule::B21);
+            // What the wildcard has lost since, unsaid, may come again.
+            let brought = watch.brought.get(&entry.name).filter(|_| self.dialect == Dialect::Sotw);
+            let lost = brought.is_some_and(|before| *before < scene.lens(kind).losses(&entry.name));
             let same = watch
                 .sent
                 .get(&entry.name)
+                .filter(|_| !lost)
                 // What had gone in the meantime may come again.
                 .filter(|sent| scene.lens(kind).place(&entry.name, facts.revision) == sent.place)
                 // E-11: that it does not end by itself any more is said by the resource.

@@ -253,6 +253,8 @@ impl Watch {
                 self.licence.insert(member);
             }
         }
+        let remembered = self.remembered.keys().filter(|name| covers(&glob, &canonical(name)));
+        self.licence.extend(remembered.cloned());
         self.ask(glob, rule, now);
     }
 
