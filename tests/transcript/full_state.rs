@@ -319,3 +319,37 @@ fn extensions() {
         ",
     );
 }
+
+/// D-03, B-16: what goes is not held back because the wildcard comes to cover what the client has by name.
+#[test]
+fn what_goes_beside_what_comes_to_be_covered() {
+    sotw(
+        "
+        origin silent rds, put lds a@1:aside b@1
+        client subscribe lds * a
+        client <- lds [a@1 b@1], ack
+        client subscribe rds r
+        origin put lds a@1, drop lds b
+        client <- lds [a@1], ack
+        client gates 0
+        ",
+    );
+}
+
+/// B-14, K-16: what is asked for by name is sent, also when its server has kept silent for so long, and then has it as it was.
+#[test]
+fn asked_for_while_the_server_is_silent() {
+    sotw(
+        "
+        origin put cds c@1
+        other talks sotw
+        client sends cds [*]
+        client <- cds [c@1]
+        client moves other
+        client sends cds [c] v1 n1 => ack
+        nothing for 20s
+        other put cds c@1
+        client <- cds [c@1], ack
+        ",
+    );
+}

@@ -258,7 +258,9 @@ impl Subscription {
             && (state.complete() || !self.full_state())
         {
             let same = self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id());
-            if !same && !answers.difference(&self.seen, state).changed().is_empty() {
+            // What a full state was sent by name it holds, when the wildcard brings it as well.
+            let held = |resource: &Arc<Resource>| self.full_state() && self.holds_by_name(resource);
+            if !same && !answers.difference(&self.seen, state).changed().iter().all(held) {
                 return true;
             }
         }

@@ -59,8 +59,7 @@ impl Subscription {
         let mut errors = self.due_errors(slot);
         errors.retain(|name, _| slot.resource(name).is_none());
         let additions = forced || self.first || beats || changed || !errors.is_empty();
-        let unknown = |name: &&Name| self.names.contains(name) && slot.known(name).is_none();
-        let settled = self.owed.iter().filter(|name| !unknown(name)).cloned().collect();
+        let settled = self.answered(slot);
         if !(additions || gone && allowed.removals) {
             if !gone {
                 self.accept(&settled, named.holds, state, None);
@@ -106,6 +105,16 @@ impl Subscription {
             since,
             set: Some(set),
         }
+    }
+
+    /// B-14: what is owed, but for that of which nothing can be said yet.
+    fn answered(&self, slot: Glimpse<'_>) -> BTreeSet<Name> {
+        let answered = |name: &&Name| match slot.known(name).filter(|_| self.names.contains(name)) {
+            Some(Known::Absent(reason)) => !self.unsayable(name, *reason),
+            Some(Known::Present(_)) => true,
+            None => !self.names.contains(name),
+        };
+        self.owed.iter().filter(answered).cloned().collect()
     }
 
     /// Whether the client began with a state that is not this one, and was sent nothing since.
@@ -211,7 +220,7 @@ impl Subscription {
         (Arc::new(batch), set)
     }
 
-    fn holds_by_name(&self, resource: &Resource) -> bool {
+    pub(super) fn holds_by_name(&self, resource: &Resource) -> bool {
         let held = self.names.get(resource.name());
         held.is_some_and(|held| held.is(resource.version()))
     }
