@@ -383,3 +383,18 @@ fn restored() {
         }
     }
 }
+
+/// E-08, K-23: of a collection of which the server was told some members, and is silent, those that it was not told of go in time.
+#[test]
+fn members_that_nobody_declares() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &[MEMBERS]);
+    let [a, b] = ["a", "b"].map(member);
+    upstream.hears(says(EDS, "1", &[&format!("{a}=1"), &format!("{b}[prod]=2")]));
+    upstream.sent();
+    upstream.pass(std::time::Duration::from_secs(1));
+    upstream.disconnect();
+    upstream.connect();
+    upstream.sent();
+    upstream.pass(std::time::Duration::from_secs(15));
+    assert_eq!(upstream.everything(EDS), format!("{a}=1"));
+}

@@ -102,7 +102,8 @@ impl Feed {
     pub(super) fn overdue(&mut self, name: Name, updates: &mut Vec<Update>) {
         let mut alone = Vec::new();
         if name.is_collection() {
-            alone.extend(self.members_alone(&name).cloned());
+            let undeclared = |member: &&Name| self.kept.declared(member.as_str()).is_none();
+            alone.extend(self.members_alone(&name).filter(undeclared).cloned());
             let spoken = self.collections.whole(&name) || self.kept.within(&name).next().is_some();
             if spoken && alone.is_empty() {
                 return;
@@ -115,6 +116,10 @@ impl Feed {
         // K-16: whoever holds a member keeps it, for nobody knows the collection as a whole any more.
         if !alone.is_empty() {
             self.forget_members(&name, &alone, updates);
+        }
+        // Of what it was told of it rightly said nothing.
+        if name.is_collection() && self.members_alone(&name).next().is_some() {
+            return;
         }
         // K-16: whoever holds a variant keeps it.
         self.variants_gone(&name, Reason::TimedOut, updates);

@@ -45,15 +45,18 @@ impl Feed {
         Some(request)
     }
 
-    /// E-08: a server that is not told that we hold what an alias stands for, or anything of a collection, sends it, if it still
+    /// E-08: a server that is not told that we hold what an alias stands for, or all that we hold of a collection, sends it, if it still
     /// exists.
     fn doubt_undeclared(&mut self, request: &DeltaDiscoveryRequest, joined: &[Name], now: Instant) {
         let declared = |held: &Name| request.initial_resource_versions.contains_key(held.as_str());
         for name in joined {
             let held = self.kept.canonical(name.as_str());
             let varies = self.kept.has_variants(name.as_str());
-            let silent = name.is_collection() && !self.members_alone(name).any(declared);
-            if varies || silent || held.is_some_and(|held| !declared(held)) {
+            let untold = name.is_collection() && {
+                let mut members = self.members_alone(name).peekable();
+                members.peek().is_none() || !members.all(declared)
+            };
+            if varies || untold || held.is_some_and(|held| !declared(held)) {
                 self.names.doubt(name, now + self.patience.does_not_exist);
             }
         }
