@@ -36,6 +36,8 @@ pub(super) struct Track {
     pub(super) names: BTreeSet<String>,
     /// What was sent, by the name by which it was called.
     pub(super) sent: BTreeMap<String, Sent>,
+    /// What the last full state listed, whether it is wanted or not: what goes stays in it until what depends on it has gone.
+    listed: BTreeMap<String, u64>,
     /// Names that it said it holds from before.
     pub(super) remembered: BTreeSet<String>,
     /// SotW: it began with a version, and may hold anything.
@@ -50,7 +52,6 @@ pub(super) struct Track {
 
 /// What was sent under a name.
 pub(super) struct Sent {
-    pub(super) revision: u64,
     pub(super) aliases: Vec<String>,
 }
 
@@ -206,13 +207,15 @@ impl Track {
         self.chain = answer.nonce.ends_with('+');
         if full {
             self.sent.clear();
+            let listed = answer.entries.iter();
+            let listed = listed.filter_map(|entry| Some((entry.name.clone(), entry.facts.as_ref()?.revision)));
+            self.listed = listed.collect();
         }
         for name in &answer.removed {
             self.sent.remove(name);
         }
         for entry in &answer.entries {
-            let sent = entry.facts.as_ref().map(|facts| Sent {
-                revision: facts.revision,
+            let sent = entry.facts.as_ref().map(|_| Sent {
                 aliases: entry.aliases.clone(),
             });
             self.sent.extend(sent.map(|sent| (entry.name.clone(), sent)));
@@ -341,12 +344,11 @@ impl Follower {
                     return Err(Broken::new(Rule::F09, format!("nobody asked for {}", entry.name)));
                 }
             }
-            let held = track.sent.get(&entry.name).map(|sent| sent.revision);
-            let relisted = full && held == Some(facts.revision);
+            let relisted = full && track.listed.get(&entry.name) == Some(&facts.revision);
             let kept = relisted
                 && matches!(
                     reading.seen(kind, &entry.name, track),
-                    Seen::Unknown | Seen::Absent(_) | Seen::Uncovered
+                    Seen::Unknown | Seen::Absent(_) | Seen::Uncovered | Seen::Unwanted
                 );
             if !kept && !reading.said(kind, &entry.name, facts.revision) {
                 let server = reading.reads.get(&authority(&entry.name)).map(|(server, _)| *server);
