@@ -116,3 +116,26 @@ fn removals_of_a_laggard() {
         ",
     );
 }
+
+/// G-20: what is left of it as hashes alone a full state can neither list nor leave out: while nothing is known of a name that the
+/// client then asks for, it waits, and is sent what is there when the server has spoken.
+#[test]
+fn who_asks_by_name_for_what_is_left_as_hashes() {
+    sotw(
+        "
+        origin put cds a@1 b@1
+        other silent cds
+        client sends cds [*]
+        client <- cds [a@1 b@1]
+        client sends cds [*] v1 n1 => ack
+        client stalls
+        client lags
+        client moves other
+        client sends cds [a c] v1 n1
+        client reads
+        nothing for 20s
+        other put cds a@2, speaks cds
+        client <- cds [a@2], ack
+        ",
+    );
+}
