@@ -164,15 +164,20 @@ impl Subscription {
         let nonce = nonces.next();
         self.last_nonce = nonce;
         self.sent = Some(now);
-        self.flights.reserve_exact(1);
-        self.flights.push(Flight {
+        let flight = Flight {
             nonce,
             batch: batch.clone(),
             chunk,
             set: None,
             since,
             sent: now,
-        });
+        };
+        if self.flights.is_empty() {
+            self.flights = vec![flight];
+        } else {
+            self.flights.reserve_exact(1);
+            self.flights.push(flight);
+        }
         let type_url = self.type_url.clone();
         Step::Send(Response {
             type_url,
