@@ -3,7 +3,9 @@
 //! Owns putting the two together, and one line in the log for each change. Refuses to decide anything.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use super::census::count;
 use super::plan;
@@ -60,14 +62,14 @@ impl Overview {
 
     /// A view is fed by streams that stand so.
     pub(super) fn add(&self, view: &Arc<View>, statuses: impl Fn() -> Vec<Status> + Send + Sync + 'static) {
-        let mut streams = lock(&self.streams);
+        let mut streams = self.streams.lock();
         streams.retain(|(view, _)| view.strong_count() > 0);
         streams.push((Arc::downgrade(view), Box::new(statuses)));
     }
 
     /// A server is read for all views together, and stands so.
     pub(super) fn source(&self, server: usize, status: impl Fn() -> Status + Send + Sync + 'static) {
-        lock(&self.sources).insert(server, Box::new(status));
+        self.sources.lock().insert(server, Box::new(status));
     }
 
     /// How it stands now.
@@ -86,9 +88,9 @@ impl Overview {
 
     fn server(&self, at: usize, authority: &str, views: &[Arc<View>]) -> Option<Server> {
         let views: Vec<_> = views.iter().filter(|view| view.server() == at).collect();
-        let source = lock(&self.sources).get(&at).map(|status| status());
+        let source = self.sources.lock().get(&at).map(|status| status());
         let mut streams: Vec<Status> = {
-            let all = lock(&self.streams);
+            let all = self.streams.lock();
             let ours = all.iter().filter(|(of, _)| views.iter().any(|view| is(of, view)));
             ours.flat_map(|(_, statuses)| statuses()).collect()
         };
@@ -136,7 +138,7 @@ impl Overview {
 
     /// Says what has changed since the last time: one line for each view, however many sessions it concerns.
     pub(super) fn say(&self) {
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         let views = self.scopes.all();
         seen.retain(|key, _| {
             views
@@ -241,8 +243,4 @@ fn shown(type_url: &TypeUrl, target: &Target) -> String {
     // Clients choose names.
     let name: String = name.chars().take(NAME_SHOWN).flat_map(char::escape_default).collect();
     format!("{} {name}", label(type_url))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

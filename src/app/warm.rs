@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
 
 use super::plan;
@@ -127,7 +128,7 @@ impl Warm {
     }
 
     fn changed(&self) -> Vec<Changed> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.lock();
         written.retain(|_, (view, _)| view.strong_count() > 0);
         let mut changed = Vec::new();
         for view in self.scopes.all() {
@@ -163,7 +164,7 @@ impl Warm {
                 Ok(()) => {
                     tracing::debug!(server = of.server, class = of.class, generation, "snapshot written");
                     self.metrics.snapshots.written.inc();
-                    let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut written = self.written.lock();
                     written.insert(of, (Arc::downgrade(&view), generation));
                     any = true;
                 }

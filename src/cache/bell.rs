@@ -3,10 +3,10 @@
 //! Owns the one flag, the bounded list of what to look at, and the wakers of the session's two drivers. Refuses to know
 //! what changed in it: it may ring in vain, and never fails to ring.
 
-use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-use super::lock;
+use parking_lot::Mutex;
+
 use crate::xds::{Dirty, Name, TypeUrl};
 
 /// Rings at most once until somebody looks.
@@ -66,7 +66,7 @@ pub(super) type Wakers = [Option<Waker>; 2];
 impl Bell {
     /// Ready if it has rung since the last look; otherwise this driver is woken when it rings. Each driver has one place.
     pub fn poll(&self, driver: Driver, context: &mut Context<'_>) -> Poll<()> {
-        let mut inner = lock(&self.0);
+        let mut inner = self.0.lock();
         if inner.rung {
             return Poll::Ready(());
         }
@@ -82,7 +82,7 @@ impl Bell {
         context: &mut Context<'_>,
         tell: impl FnMut(&TypeUrl, Dirty),
     ) -> Option<Rang> {
-        let mut inner = lock(&self.0);
+        let mut inner = self.0.lock();
         inner.listen(driver, context);
         if !inner.rung {
             return None;
@@ -99,14 +99,16 @@ impl Bell {
     #[must_use]
     pub fn take(&self) -> Vec<(TypeUrl, Dirty)> {
         let mut taken = Vec::new();
-        lock(&self.0).take(|type_url, dirty| taken.push((type_url.clone(), dirty)));
+        self.0
+            .lock()
+            .take(|type_url, dirty| taken.push((type_url.clone(), dirty)));
         taken
     }
 
     /// Notes of which types the session has dealt with all that it took.
     /// Whether there are others.
     pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) -> bool {
-        let mut inner = lock(&self.0);
+        let mut inner = self.0.lock();
         let Inner { behind, light, .. } = &mut *inner;
         behind.retain_mut(|behind| {
             if !at(&behind.type_url) {
@@ -128,13 +130,13 @@ impl Bell {
 
     /// Rings without a change in the view: one driver has something for the other to look at.
     pub fn nudge(&self) {
-        let wakers = lock(&self.0).ring();
+        let wakers = self.0.lock().ring();
         wake(wakers);
     }
 
     /// Tells the session to keep only hashes of what its client holds, because what it holds back is too much.
     pub fn lighten(&self) {
-        let mut inner = lock(&self.0);
+        let mut inner = self.0.lock();
         (inner.lighten, inner.light) = (true, true);
         let wakers = inner.ring();
         drop(inner);
@@ -144,18 +146,18 @@ impl Bell {
     /// Whether the session was told to keep only hashes; it is told once.
     #[must_use]
     pub fn take_lighten(&self) -> bool {
-        std::mem::take(&mut lock(&self.0).lighten)
+        std::mem::take(&mut self.0.lock().lighten)
     }
 
     /// Whether the session was told so and has dealt with nothing since.
     #[must_use]
     pub fn is_light(&self) -> bool {
-        lock(&self.0).light
+        self.0.lock().light
     }
 
     /// Tells the session to end, because it holds back more than the view may keep for those who do not look.
     pub fn dismiss(&self) {
-        let mut inner = lock(&self.0);
+        let mut inner = self.0.lock();
         inner.dismissed = true;
         let wakers = inner.ring();
         drop(inner);
@@ -165,13 +167,13 @@ impl Bell {
     /// Whether the session was told to end.
     #[must_use]
     pub fn is_dismissed(&self) -> bool {
-        lock(&self.0).dismissed
+        self.0.lock().dismissed
     }
 
     /// The generation of the oldest change that the session has not dealt with.
     #[must_use]
     pub fn since(&self) -> Option<u64> {
-        lock(&self.0).behind.iter().map(|behind| behind.since).min()
+        self.0.lock().behind.iter().map(|behind| behind.since).min()
     }
 
     /// Notes that these names changed; the caller wakes.
@@ -181,7 +183,7 @@ impl Bell {
         names: impl Iterator<Item = &'a Name>,
         generation: u64,
     ) -> Wakers {
-        let mut inner = lock(&self.0);
+        let mut inner = self.0.lock();
         let dirty = inner.dirty(type_url, generation);
         if let Dirty::Names(listed) = dirty {
             for name in names {
@@ -200,7 +202,7 @@ impl Bell {
 
     /// Notes that anything of the type may have changed; the caller wakes.
     pub(super) fn ring_all(&self, type_url: &TypeUrl, generation: u64) -> Wakers {
-        let mut inner = lock(&self.0);
+        let mut inner = self.0.lock();
         *inner.dirty(type_url, generation) = Dirty::All;
         inner.ring()
     }

@@ -2,14 +2,13 @@
 //!
 //! Owns that nothing goes that somebody else wants. Refuses to know when an interest ends.
 
-use super::lock;
 use super::view::{Ring, View};
 use crate::xds::{Changes, Known, Name, Reason, Slot, Target, TypeUrl, Update};
 
 impl View {
     /// Makes nothing known of what nobody leases any more. Who began to want it in this very moment is told.
     pub(super) fn forget(&self, ended: &[(TypeUrl, Target)]) {
-        let replaced = lock(&self.writer);
+        let replaced = self.writer.lock();
         let mut cut = (*self.cut.load_full()).clone();
         let mut rings = Vec::new();
         for ended in ended.chunk_by(|a, b| a.0 == b.0) {

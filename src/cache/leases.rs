@@ -3,15 +3,15 @@
 //! Owns the split into shards and the bound on how much can be wanted. Refuses to know what is known of it.
 
 use std::hash::RandomState;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::Full;
 use super::sets::{Set, Sets};
 use super::shard::{SHARDS, Shard, Turn};
-use super::{Full, lock};
 use crate::xds::{Cut, Name, Target, TypeUrl};
 
 /// All leases of one view, in shards by target, because many sessions come and go at the same time.
@@ -41,13 +41,13 @@ impl Leases {
 
     /// The number of a lease.
     pub(super) fn find(&self, type_url: &TypeUrl, target: &Target) -> Option<u32> {
-        let shard = lock(self.shard(target));
+        let shard = self.shard(target).lock();
         shard.find(type_url, target).map(|number| shard.everywhere(number))
     }
 
     /// A set wants the target. Gives whether the writer must come.
     pub(super) fn begin(&self, type_url: &TypeUrl, target: &Target, set: &Set) -> Result<bool, Full> {
-        let mut shard = lock(self.shard(target));
+        let mut shard = self.shard(target).lock();
         let found = shard.find(type_url, target);
         if found.is_none_or(|number| shard.waiters(number).is_empty()) {
             self.admit(found.is_none())?;
@@ -63,7 +63,7 @@ impl Leases {
     pub(super) fn copy(&self, from: &Set, to: &Set) {
         for lease in from.all() {
             if let Some(shard) = self.shards.get((lease % SHARDS) as usize) {
-                lock(shard).wait(lease / SHARDS, to);
+                shard.lock().wait(lease / SHARDS, to);
             }
         }
     }
@@ -71,7 +71,7 @@ impl Leases {
     /// A set does not want the target any more. Gives whether the writer must come.
     pub(super) fn end(&self, type_url: &TypeUrl, target: &Target, sets: &Sets, set: &Set) -> bool {
         let sets = sets.read();
-        let mut shard = lock(self.shard(target));
+        let mut shard = self.shard(target).lock();
         let last = shard
             .find(type_url, target)
             .is_some_and(|number| shard.release(number, &sets, set));
@@ -89,7 +89,7 @@ impl Leases {
                 continue;
             };
             let sets = sets.read();
-            let last = lock(shard).release(lease / SHARDS, &sets, set);
+            let last = shard.lock().release(lease / SHARDS, &sets, set);
             if last {
                 self.wanted.fetch_sub(1, Ordering::Relaxed);
             }
@@ -106,7 +106,7 @@ impl Leases {
         let linger = if pressed { Duration::ZERO } else { self.linger };
         let mut turn = Turn::default();
         for shard in &self.shards {
-            lock(shard).turn(now, linger, fleeting, &mut turn);
+            shard.lock().turn(now, linger, fleeting, &mut turn);
         }
         self.kept.fetch_sub(turn.ended.len(), Ordering::Relaxed);
         turn.wants
@@ -117,14 +117,14 @@ impl Leases {
 
     /// When the next lease ends.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.shards.iter().filter_map(|shard| lock(shard).poll_timeout()).min()
+        self.shards.iter().filter_map(|shard| shard.lock().poll_timeout()).min()
     }
 
     /// What somebody wants and of which nothing is known, in the order of types and names.
     pub(super) fn unanswered(&self, cut: &Cut) -> Vec<(TypeUrl, Target)> {
         let mut unanswered = Vec::new();
         for shard in &self.shards {
-            lock(shard).unanswered(cut, &mut unanswered);
+            shard.lock().unanswered(cut, &mut unanswered);
         }
         unanswered.sort_unstable();
         unanswered
@@ -132,7 +132,7 @@ impl Leases {
 
     /// Shows the sets that wait for the target.
     pub(super) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
-        let shard = lock(self.shard(target));
+        let shard = self.shard(target).lock();
         if let Some(number) = shard.find(type_url, target) {
             shard.waiters(number).iter().copied().for_each(found);
         }
@@ -141,21 +141,21 @@ impl Leases {
     /// Shows the sets that wait for anything of the type, perhaps several times.
     pub(super) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
         for shard in &self.shards {
-            lock(shard).everyone(type_url, &mut found);
+            shard.lock().everyone(type_url, &mut found);
         }
     }
 
     /// Whether the name is leased, lingering included.
     pub(super) fn has(&self, type_url: &TypeUrl, name: &Name) -> bool {
         let target = Target::Name(name.clone());
-        lock(self.shard(&target)).find(type_url, &target).is_some()
+        self.shard(&target).lock().find(type_url, &target).is_some()
     }
 
     /// The names in a collection that are leased by themselves, lingering included, in order.
     pub(super) fn within(&self, type_url: &TypeUrl, collection: &Name) -> Vec<Name> {
         let mut names = Vec::new();
         for shard in &self.shards {
-            names.extend(lock(shard).within(type_url, collection).cloned());
+            names.extend(shard.lock().within(type_url, collection).cloned());
         }
         names.sort_unstable();
         names
@@ -163,7 +163,7 @@ impl Leases {
 
     /// Whether anything of the type is leased, lingering included.
     pub(super) fn has_type(&self, type_url: &TypeUrl) -> bool {
-        self.shards.iter().any(|shard| lock(shard).has_type(type_url))
+        self.shards.iter().any(|shard| shard.lock().has_type(type_url))
     }
 
     /// How much somebody wants, and how much is leased, lingering included.

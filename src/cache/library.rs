@@ -4,17 +4,17 @@
 //! not there was room to keep it. Refuses to hold what somebody subscribes to: that is the views' part.
 
 use std::hash::Hash;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
+use parking_lot::Mutex;
 
 use super::living::Living;
-use super::lock;
 use super::names::Names;
 use super::remembered::Tables;
 use crate::xds::answers::full_state;
@@ -74,7 +74,7 @@ impl Library {
         self.differences.purge();
         self.full.purge();
         self.chosen.purge();
-        lock(&self.outcomes).purge();
+        self.outcomes.lock().purge();
         self.texts.purge();
         self.replies.purge();
         self.remembered.purge();
@@ -120,7 +120,7 @@ impl Library {
     /// F-16: whoever the same variants are for sees the same, however many different things clients say of themselves.
     fn one(&self, seen: Arc<State>, of: &State) -> Arc<State> {
         let key = (of.id(), seen.sum());
-        let mut outcomes = lock(&self.outcomes);
+        let mut outcomes = self.outcomes.lock();
         outcomes.get(&key).unwrap_or_else(|| {
             outcomes.insert(key, &seen);
             seen
@@ -202,12 +202,12 @@ impl<K: Copy + Eq + Hash + Send + Sync + 'static, V: Send + Sync + 'static> Shar
             return last.1.clone();
         }
         let value = self.kept.get_with(key, || {
-            if let Some(value) = lock(&self.in_use).get(&key) {
+            if let Some(value) = self.in_use.lock().get(&key) {
                 return value;
             }
             self.computed.fetch_add(1, Ordering::Relaxed);
             let value = Arc::new(compute());
-            lock(&self.in_use).insert(key, &value);
+            self.in_use.lock().insert(key, &value);
             value
         });
         self.last.store(Some(Arc::new((key, value.clone()))));
@@ -217,7 +217,7 @@ impl<K: Copy + Eq + Hash + Send + Sync + 'static, V: Send + Sync + 'static> Shar
     fn purge(&self) {
         self.last.store(None);
         self.kept.run_pending_tasks();
-        lock(&self.in_use).purge();
+        self.in_use.lock().purge();
     }
 
     fn uses(&self) -> Uses {

@@ -3,8 +3,6 @@
 //! Owns views and their cuts, leases, bells, the store of shared answers, and which clients share a view. Refuses to know
 //! the protocol, connections and the clock: whoever calls says what time it is.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 pub mod bell;
 pub mod class;
 pub mod library;
@@ -52,9 +50,4 @@ pub struct Full {
     pub limit: &'static str,
     /// Its value.
     pub value: usize,
-}
-
-/// Locks. No value in this module is left half-changed by a panic elsewhere, so a poisoned lock is as good as any.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

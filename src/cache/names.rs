@@ -4,9 +4,9 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Mutex;
 
-use super::lock;
+use parking_lot::Mutex;
+
 use crate::xds::Name;
 
 /// All names that clients use, in shards, because every request looks its names up.
@@ -37,7 +37,7 @@ impl Names {
     pub(super) fn name(&self, text: &str) -> Name {
         #[expect(clippy::indexing_slicing, reason = "there are as many shards as that")]
         let shard = &self.shards[self.hasher.hash_one(text) as usize % SHARDS];
-        let mut shard = lock(shard);
+        let mut shard = shard.lock();
         if let Some(name) = shard.names.get(text) {
             return name.clone();
         }
@@ -52,13 +52,13 @@ impl Names {
     /// Throws out what nobody else has.
     pub(super) fn purge(&self) {
         for shard in &self.shards {
-            lock(shard).purge();
+            shard.lock().purge();
         }
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).names.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().names.len()).sum()
     }
 }
 

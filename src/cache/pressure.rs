@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::lock;
 use super::view::View;
 use crate::xds::{Class, Slot, TypeUrl};
 
@@ -52,7 +51,7 @@ impl View {
     #[must_use]
     pub fn pinned(&self) -> usize {
         let oldest = self.laggards().first().map(|(since, _)| *since);
-        oldest.map_or(0, |oldest| lock(&self.writer).bytes_since(oldest)) + self.baselines.bytes()
+        oldest.map_or(0, |oldest| self.writer.lock().bytes_since(oldest)) + self.baselines.bytes()
     }
 
     /// To be called about every second. Where more is pinned than allowed, those that lag longest are told to keep only hashes
@@ -65,7 +64,7 @@ impl View {
         let mut laggards = self.laggards();
         laggards.retain(|(since, _)| most > 0 && *since <= checked);
         let kept = self.baselines.bytes();
-        let writer = lock(&self.writer);
+        let writer = self.writer.lock();
         let over = laggards.partition_point(|(since, _)| writer.bytes_since(*since) + kept > most);
         drop(writer);
         laggards.truncate(over);
@@ -94,7 +93,7 @@ impl View {
     /// To be called about every second. Sessions that have not changed their mind since the last call are given the sets
     /// that equal theirs; the rest is done at later calls, so that each takes only moments.
     pub fn settle(&self) {
-        let unsettled = std::mem::take(&mut *lock(&self.unsettled));
+        let unsettled = std::mem::take(&mut *self.unsettled.lock());
         let (mut work, mut later) = (0, Vec::new());
         for seat in unsettled {
             if work >= SETTLE_AT_ONCE {
@@ -104,7 +103,7 @@ impl View {
             let Some(seated) = self.sets.read().seated(seat).cloned() else {
                 continue;
             };
-            let mut turn = lock(&seated.turn);
+            let mut turn = seated.turn.lock();
             if std::mem::take(&mut turn.changed) {
                 later.push(seat);
                 continue;
@@ -123,7 +122,7 @@ impl View {
             }
         }
         later.shrink_to_fit();
-        lock(&self.unsettled).append(&mut later);
+        self.unsettled.lock().append(&mut later);
     }
 
     /// What a person is told.

@@ -2,10 +2,11 @@
 //!
 //! Owns finding an equal table. Refuses to keep one that no session has.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::living::Living;
-use super::lock;
 use crate::xds::version::Hasher;
 use crate::xds::{Extra, Held, Version};
 
@@ -17,7 +18,7 @@ impl Tables {
     /// The table that equals this one, or this one.
     pub(super) fn one(&self, extra: Extra) -> Arc<Extra> {
         let hash = hash(&extra);
-        let mut tables = lock(&self.0);
+        let mut tables = self.0.lock();
         if let Some(known) = tables.get(&hash) {
             drop(tables);
             // Clients write these tables: a hash that collides must not give one client what another one holds.
@@ -30,12 +31,12 @@ impl Tables {
 
     /// Throws out what nobody has.
     pub(super) fn purge(&self) {
-        lock(&self.0).purge();
+        self.0.lock().purge();
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        lock(&self.0).len()
+        self.0.lock().len()
     }
 }
 

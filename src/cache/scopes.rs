@@ -4,17 +4,18 @@
 //! writes into a view: whoever does waits for new ones here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::class::{Classes, Selector};
 use super::presented::Presented;
 use super::routes::Routes;
 use super::view::{Settings, View};
-use super::{Full, Seat, lock};
+use super::{Full, Seat};
 use crate::xds::{Class, Node};
 
 /// The views that there are.
@@ -79,7 +80,7 @@ impl Scopes {
             Some(_) => Classes::default().class(node),
         };
         let key = (class, server);
-        let mut views = lock(&self.views);
+        let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
             // The place is taken before the lock is released, so that no sweep can come between.
             let seat = Seat::new(open.view.clone(), authority.cloned());
@@ -116,7 +117,7 @@ impl Scopes {
     /// The views that were made since the last call.
     #[must_use]
     pub fn take_created(&self) -> Vec<Arc<View>> {
-        std::mem::take(&mut lock(&self.views).created)
+        std::mem::take(&mut self.views.lock().created)
     }
 
     /// Waits until there are new views, perhaps in vain.
@@ -133,14 +134,14 @@ impl Scopes {
     /// All views, in the order of their classes and servers.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<View>> {
-        lock(&self.views).open.values().map(|open| open.view.clone()).collect()
+        self.views.lock().open.values().map(|open| open.view.clone()).collect()
     }
 
     /// Ends the views at which nobody has been for the linger time, and for which nothing is kept; relieves the others of who
     /// holds back too much.
     pub fn sweep(&self, now: Instant) {
         let linger = self.settings.linger;
-        let mut views = lock(&self.views);
+        let mut views = self.views.lock();
         views.open.retain(|_, open| {
             if !open.view.is_idle() {
                 open.idle = None;

@@ -3,11 +3,12 @@
 //! Owns the numbers of sessions and sets, and which session has which. Refuses to know what a lease is.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::bell::Bell;
-use super::lock;
 use super::members::Members;
 use super::positions::Positions;
 use super::slab::Slab;
@@ -196,11 +197,11 @@ impl Sets {
 
     /// All as they are now. Whoever has this must not change anything here, and must not wake.
     pub(super) fn read(&self) -> Reading<'_> {
-        Reading(self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Reading(self.0.read())
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Tables> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.0.write()
     }
 }
 
@@ -295,20 +296,20 @@ impl Group {
 
 impl Set {
     pub(super) fn has(&self, lease: u32) -> bool {
-        lock(&self.positions).get(lease).is_some()
+        self.positions.lock().get(lease).is_some()
     }
 
     pub(super) fn len(&self) -> usize {
-        lock(&self.positions).len()
+        self.positions.lock().len()
     }
 
     /// All that it leases.
     pub(super) fn all(&self) -> Vec<u32> {
-        lock(&self.positions).leases().collect()
+        self.positions.lock().leases().collect()
     }
 
     fn rest(&self) -> u64 {
-        let mut positions = lock(&self.positions);
+        let mut positions = self.positions.lock();
         positions.rest();
         positions.hash()
     }
@@ -318,7 +319,7 @@ impl Set {
         if self.number == other.number {
             return false;
         }
-        let (one, other) = (lock(&self.positions), lock(&other.positions));
+        let (one, other) = (self.positions.lock(), other.positions.lock());
         one.leases().eq(other.leases())
     }
 }

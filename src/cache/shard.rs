@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::lock;
 use super::sets::{Reading, Set};
 use crate::xds::{Cut, Name, Target, TypeUrl, Want};
 
@@ -136,7 +135,7 @@ impl Shard {
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
             return false;
         };
-        if !lock(&set.positions).insert(everywhere, lease.waiters.len()) {
+        if !set.positions.lock().insert(everywhere, lease.waiters.len()) {
             return false;
         }
         if lease.waiters.len() == lease.waiters.capacity() {
@@ -156,7 +155,7 @@ impl Shard {
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
             return false;
         };
-        let Some(position) = lock(&set.positions).remove(everywhere) else {
+        let Some(position) = set.positions.lock().remove(everywhere) else {
             return false;
         };
         debug_assert!(position < lease.waiters.len(), "a set knows where it waits");
@@ -166,7 +165,7 @@ impl Shard {
         if let Some(moved) = lease.waiters.get(position)
             && let Some(other) = sets.set(*moved)
         {
-            lock(&other.positions).moved(everywhere, position);
+            other.positions.lock().moved(everywhere, position);
         }
         if lease.waiters.len() * 4 < lease.waiters.capacity() {
             lease.waiters.shrink_to_fit();

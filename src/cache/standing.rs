@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::lock;
 use super::sets::Seated;
 use super::view::View;
 use super::woken::Woken;
@@ -26,7 +25,7 @@ pub enum Heed {
 impl View {
     /// The writer says how it stands with the server. Those are told who may have to read another view because of it.
     pub fn publish_standing(&self, standing: Standing) {
-        let replaced = lock(&self.writer);
+        let replaced = self.writer.lock();
         let cut = self.cut.load_full();
         if cut.standing() == standing {
             return;

@@ -3,9 +3,9 @@
 //! Owns the list, and that whoever asks upstream hears of those that come later. Refuses to know nodes.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 
-use super::lock;
+use parking_lot::Mutex;
+
 use super::view::View;
 
 /// Marks of relays, the latest last.
@@ -28,7 +28,7 @@ impl View {
         if relays.is_empty() {
             return;
         }
-        let mut marks = lock(&self.through.0);
+        let mut marks = self.through.0.lock();
         let before = marks.news;
         for relay in relays {
             if !marks.relays.contains(relay) {
@@ -48,7 +48,7 @@ impl View {
     /// All that are known, if there are new ones since the last call.
     #[must_use]
     pub fn take_relays(&self) -> Option<Vec<String>> {
-        let mut marks = lock(&self.through.0);
+        let mut marks = self.through.0.lock();
         std::mem::take(&mut marks.news).then(|| marks.relays.iter().cloned().collect())
     }
 }

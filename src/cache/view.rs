@@ -3,16 +3,16 @@
 //! Owns the current cut, who is told when it changes, and what upstream is asked for. Refuses to know the protocol on
 //! either side.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::leases::Leases;
-use super::lock;
 use super::replaced::Replaced;
 use super::seat::Seat;
 use super::sets::{Set, Sets};
@@ -209,7 +209,7 @@ impl View {
     }
 
     pub(super) fn publish_by(&self, changes: &[Changes], apply: fn(&Cut, &Changes) -> (Cut, Vec<Name>)) -> Woken {
-        let mut replaced = lock(&self.writer);
+        let mut replaced = self.writer.lock();
         let before = self.cut.load_full();
         let generation = self.generation() + 1;
         let mut cut = (*before).clone();

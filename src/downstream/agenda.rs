@@ -4,9 +4,11 @@
 //! that were woken and no others. Owns that no wake is lost. Refuses to know what a part does.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
+
+use parking_lot::Mutex;
 
 /// The parts that were woken. As long as there are any outside of a turn, the task was woken as well.
 #[derive(Debug, Default)]
@@ -66,7 +68,7 @@ impl Agenda {
 
     /// The task has its turn.
     pub(super) fn begin<'a>(self: &'a Arc<Self>, task: &Waker) -> Turn<'a> {
-        match &mut *lock(&self.task) {
+        match &mut *self.task.lock() {
             Some(known) => known.clone_from(task),
             none => *none = Some(task.clone()),
         }
@@ -86,7 +88,7 @@ impl Agenda {
 
     /// The waker of a task does no more than put it in a queue, so the lock may be held.
     fn wake(&self) {
-        if let Some(task) = &*lock(&self.task) {
+        if let Some(task) = &*self.task.lock() {
             task.wake_by_ref();
         }
     }
@@ -119,7 +121,7 @@ impl Turn<'_> {
     }
 
     fn listed(&mut self) -> Option<u32> {
-        let mut others = lock(&self.agenda.others);
+        let mut others = self.agenda.others.lock();
         let other = others.pop_front();
         if !others.is_empty() {
             self.taken |= LISTED;
@@ -172,15 +174,10 @@ impl Wake for Part {
         if self.number < BITS {
             self.agenda.note(1 << self.number);
         } else if !self.listed.swap(true, Ordering::AcqRel) {
-            lock(&self.agenda.others).push_back(self.number);
+            self.agenda.others.lock().push_back(self.number);
             self.agenda.note(LISTED);
         }
     }
-}
-
-/// Nothing that panics is called with a lock held.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

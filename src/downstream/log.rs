@@ -3,9 +3,9 @@
 //! Owns one line for each rejection, each stream that ends with an error and each connection that does not begin, and that a storm of them does not drown the
 //! log. Refuses to act on them (K-07).
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tonic::{Code, Status};
 
 use super::handshakes::Fault;
@@ -71,7 +71,7 @@ impl Log {
 impl Lines {
     /// Whether there may be a line now; then how many there were not since the last one.
     fn admit(&self, now: Instant) -> Option<u64> {
-        let mut second = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut second = self.0.lock();
         let over = second
             .begun
             .is_none_or(|begun| now.saturating_duration_since(begun) >= Duration::from_secs(1));

@@ -7,8 +7,9 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use super::{Identity, Snapshot, SnapshotError, read, write};
 use crate::xds::version::Hasher;
@@ -74,7 +75,7 @@ impl Folder {
     ///
     /// The system does not take it.
     pub fn save(&self, of: &Identity, cut: &Cut) -> Result<(), SnapshotError> {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = self.writing.lock();
         self.make().map_err(|source| SnapshotError::Write {
             path: self.dir.clone(),
             source,

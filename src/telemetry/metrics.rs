@@ -2,8 +2,9 @@
 //! bounded: a type has its own only when it is known or configured, everything else is `other`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -141,7 +142,7 @@ impl Metrics {
     #[must_use]
     pub fn of(&self, type_url: &TypeUrl) -> Arc<TypeMetrics> {
         let label = self.label(type_url);
-        let mut types = self.types.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut types = self.types.lock();
         if let Some(found) = types.get(label) {
             return Arc::clone(found);
         }
@@ -153,7 +154,7 @@ impl Metrics {
     /// What is counted for the control plane that the configuration calls `uri`.
     #[must_use]
     pub fn upstream(&self, uri: &str) -> Arc<UpstreamMetrics> {
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.lock();
         let new = || {
             let (families, configured) = (self.families.clone(), self.configured.clone());
             let updates = Updates {
@@ -197,7 +198,7 @@ impl Metrics {
             *sum = (sum.0.saturating_add(resources), sum.1.saturating_add(bytes));
         }
         let shown = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        for (label, of_type) in &*self.types.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (label, of_type) in &*self.types.lock() {
             let (resources, bytes) = sums.get(label).copied().unwrap_or_default();
             of_type.cache_resources.set(shown(resources));
             of_type.cache_bytes.set(shown(bytes));
@@ -285,7 +286,7 @@ impl UpstreamMetrics {
     }
 
     fn count(&self, change: impl FnOnce(usize) -> usize) {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = self.streams.lock();
         *streams = change(*streams);
         for gauge in &self.connected {
             gauge.set(i64::from(*streams > 0));

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::io::BufReader;
 use tokio::sync::oneshot;
 use tonic::body::Body;
@@ -50,7 +51,7 @@ type Part = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Driver {
     fn take(&self) -> Vec<Part> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 
@@ -61,7 +62,7 @@ where
     fn execute(&self, task: F) {
         // What breaks in it ends the connection, and not its owner.
         let part = Box::pin(AssertUnwindSafe(task).catch_unwind().map(drop));
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(part);
+        self.0.lock().push(part);
     }
 }
 

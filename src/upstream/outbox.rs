@@ -3,11 +3,12 @@
 //! Owns the hand-over. E-21: nothing is queued here, and nobody waits: until the transport takes a request, it is not even made.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use futures_core::Stream;
+use parking_lot::Mutex;
 
 /// The writer's end.
 #[derive(Clone, Default)]
@@ -33,7 +34,7 @@ impl Outbox {
 
     /// Whether the transport takes a request now; else the writer is woken when it does.
     pub(super) fn poll_hungry(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut slot = self.lock();
+        let mut slot = self.0.lock();
         if slot.request.is_none() && slot.transport.is_some() {
             return Poll::Ready(());
         }
@@ -43,13 +44,13 @@ impl Outbox {
 
     /// Whether the transport takes a request now.
     pub(super) fn is_hungry(&self) -> bool {
-        let slot = self.lock();
+        let slot = self.0.lock();
         slot.request.is_none() && slot.transport.is_some()
     }
 
     /// Hands a request over.
     pub(super) fn put(&self, request: Bytes) {
-        let mut slot = self.lock();
+        let mut slot = self.0.lock();
         slot.request = Some(request);
         let transport = slot.transport.take();
         drop(slot);
@@ -60,7 +61,7 @@ impl Outbox {
 
     /// There are no more requests: the stream ends from our side.
     pub(super) fn close(&self) {
-        let mut slot = self.lock();
+        let mut slot = self.0.lock();
         slot.closed = true;
         let transport = slot.transport.take();
         drop(slot);
@@ -68,17 +69,13 @@ impl Outbox {
             transport.wake();
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Slot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Stream for Requests {
     type Item = Bytes;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let mut slot = self.0.lock();
+        let mut slot = self.0.0.lock();
         if let Some(request) = slot.request.take() {
             return Poll::Ready(Some(request));
         }

@@ -4,10 +4,11 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
@@ -34,24 +35,24 @@ struct Noticed {
 impl Pulse {
     /// Waits for the first words. Whether they may be HTTP/2.
     pub(super) async fn first(&self) -> bool {
-        if !self.lock().heard {
+        if !self.noticed.lock().heard {
             self.first.notified().await;
         }
-        !self.lock().foreign
+        !self.noticed.lock().foreign
     }
 
     /// When the last part of a message came.
     pub(super) fn data(&self) -> Option<Instant> {
-        self.lock().data
+        self.noticed.lock().data
     }
 
     /// Why the server went away, if it said so.
     pub(super) fn farewell(&self) -> Option<Farewell> {
-        self.lock().farewell.clone()
+        self.noticed.lock().farewell.clone()
     }
 
     fn beat(&self, bytes: &[u8]) {
-        let mut noticed = self.lock();
+        let mut noticed = self.noticed.lock();
         let new = noticed.frames.read(bytes);
         noticed.foreign |= new.foreign;
         if new.data {
@@ -65,10 +66,6 @@ impl Pulse {
         if first {
             self.first.notify_one();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Noticed> {
-        self.noticed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

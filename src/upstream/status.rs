@@ -2,8 +2,10 @@
 //!
 //! Owns the present state in words. Refuses to decide anything.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use super::clock::now;
 use crate::xds::Dialect;
@@ -60,11 +62,11 @@ impl Board {
     }
 
     pub(super) fn read(&self) -> Status {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     pub(super) fn enter(&self, phase: Phase, dialect: Dialect) {
-        let mut status = self.lock();
+        let mut status = self.0.lock();
         status.phase = phase;
         status.since = now();
         status.dialect = dialect;
@@ -77,7 +79,7 @@ impl Board {
 
     /// An attempt came to nothing. Whether the one before it did not.
     pub(super) fn fail(&self) -> bool {
-        let mut status = self.lock();
+        let mut status = self.0.lock();
         let first = status.failing_since.is_none();
         status.failing_since.get_or_insert_with(now);
         first
@@ -85,11 +87,11 @@ impl Board {
 
     /// Whether the last attempt came to nothing, and none to anything since.
     pub(super) fn failing(&self) -> bool {
-        self.lock().failing_since.is_some()
+        self.0.lock().failing_since.is_some()
     }
 
     pub(super) fn wait(&self, until: Instant, error: Option<String>) {
-        let mut status = self.lock();
+        let mut status = self.0.lock();
         status.phase = Phase::Waiting;
         status.since = now();
         status.next_attempt = Some(until);
@@ -100,12 +102,12 @@ impl Board {
 
     /// The server answered.
     pub(super) fn heard(&self) {
-        self.lock().last_success = Some(now());
+        self.0.lock().last_success = Some(now());
     }
 
     /// Something is wanted of it, or nothing any more: what it was doing beyond that stays.
     pub(super) fn wanted(&self, wanted: bool, dialect: Dialect) {
-        let idle = self.lock().phase == Phase::Idle;
+        let idle = self.0.lock().phase == Phase::Idle;
         match (idle, wanted) {
             (true, true) => self.enter(Phase::Connecting, dialect),
             (false, false) => self.enter(Phase::Idle, dialect),
@@ -115,11 +117,7 @@ impl Board {
 
     /// What is wrong while the server answers, and when that is tried again.
     pub(super) fn note(&self, wrong: Option<(String, Instant)>) {
-        let mut status = self.lock();
+        let mut status = self.0.lock();
         (status.error, status.next_attempt) = wrong.unzip();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Status> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,12 +3,12 @@
 //! Owns the file's last content, and when it must be read again. Refuses to judge a token beyond its expiry, and to show it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::HeaderValue;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use tonic::Status;
 
@@ -97,7 +97,7 @@ impl Token {
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

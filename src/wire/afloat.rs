@@ -3,9 +3,10 @@
 //! Owns the way back from a slice, which is all that a transport shows when it writes, to the shared bytes that it is part
 //! of: they can then be held by reference where they would have to be copied. Refuses to know what they say.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 /// The shared pieces of all ropes that the connection has not written to their ends.
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ impl Afloat {
     /// A rope with these pieces is given to the transport.
     pub(super) fn enter(&self, pieces: &Arc<[Bytes]>) {
         if is_worth(pieces) {
-            self.lock().pieces.push(pieces.clone());
+            self.0.lock().pieces.push(pieces.clone());
         }
     }
 
@@ -34,7 +35,7 @@ impl Afloat {
         if !is_worth(pieces) {
             return;
         }
-        let mut ropes = self.lock();
+        let mut ropes = self.0.lock();
         if let Some(at) = ropes.pieces.iter().position(|known| Arc::ptr_eq(known, pieces)) {
             ropes.pieces.swap_remove(at);
         }
@@ -46,7 +47,7 @@ impl Afloat {
 
     /// The slice by reference, if it is part of something that is on its way.
     pub(super) fn find(&self, slice: &[u8]) -> Option<Bytes> {
-        let mut ropes = self.lock();
+        let mut ropes = self.0.lock();
         let (rope, piece) = ropes.last;
         let near = ropes
             .pieces
@@ -66,10 +67,6 @@ impl Afloat {
         let bytes = bytes.slice_ref(slice);
         ropes.last = (rope, piece);
         Some(bytes)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Ropes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -115,6 +112,6 @@ mod tests {
         afloat.enter(&small);
         assert_eq!(afloat.find(&small[0]), None, "it is copied");
         afloat.leave(&small);
-        assert_eq!(afloat.lock().pieces.capacity(), 0);
+        assert_eq!(afloat.0.lock().pieces.capacity(), 0);
     }
 }

@@ -8,10 +8,11 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Afloat;
@@ -88,9 +89,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
 
     /// One turn: what is written in `turn` goes to the socket when it ends, or as soon as there is much of it.
     pub fn turn<T>(&self, cx: &mut Context<'_>, turn: impl FnOnce(&mut Context<'_>) -> T) -> (T, Flow) {
-        lock(&self.0).begin(cx);
+        self.0.lock().begin(cx);
         let result = turn(cx);
-        let mut inner = lock(&self.0);
+        let mut inner = self.0.lock();
         inner.end(cx);
         let flow = Flow {
             received: inner.received,
@@ -102,7 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
     /// What is on its way, and so not copied.
     #[must_use]
     pub fn afloat(&self) -> Arc<Afloat> {
-        lock(&self.0).afloat.clone()
+        self.0.lock().afloat.clone()
     }
 }
 
@@ -280,13 +281,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Corked<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        lock(&self.0).read(cx, into)
+        self.0.lock().read(cx, into)
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Corked<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        lock(&self.0).write(cx, &[IoSlice::new(bytes)])
+        self.0.lock().write(cx, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -294,7 +295,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Corked<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        lock(&self.0).write(cx, slices)
+        self.0.lock().write(cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -302,15 +303,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Corked<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        lock(&self.0).flush(cx)
+        self.0.lock().flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        lock(&self.0).shutdown(cx)
+        self.0.lock().shutdown(cx)
     }
-}
-
-/// Nothing that panics is ever called with the lock held, so poison says nothing.
-fn lock<S>(shared: &Mutex<Inner<S>>) -> MutexGuard<'_, Inner<S>> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

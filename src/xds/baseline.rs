@@ -3,7 +3,9 @@
 //! Owns finding the one copy that all who hold the same share. Refuses to keep one that nobody has, and to know who lags.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use super::{Batch, Extra, Held, Resource, State, Version};
 
@@ -39,7 +41,7 @@ impl Baselines {
         if state.resources().all(|resource| resource.is_hollow()) {
             return state.clone();
         }
-        let Tables { resources, states, .. } = &mut *self.tables();
+        let Tables { resources, states, .. } = &mut *self.0.lock();
         states.one(state.id(), || state.mapped(|resource| resources.hollow(resource)))
     }
 
@@ -49,7 +51,7 @@ impl Baselines {
         if extra.names().values().all(|held| held.whole().is_none()) {
             return extra.clone();
         }
-        let Tables { resources, extras, .. } = &mut *self.tables();
+        let Tables { resources, extras, .. } = &mut *self.0.lock();
         extras.one(extra.id(), || {
             let names = extra.names().iter();
             Extra::new(names.map(|(name, held)| (name.clone(), resources.held(held))).collect())
@@ -59,7 +61,7 @@ impl Baselines {
     /// What a client holds under one name.
     #[must_use]
     pub fn held(&self, held: &Held) -> Held {
-        self.tables().resources.held(held)
+        self.0.lock().resources.held(held)
     }
 
     /// What responses said, or were to say.
@@ -68,25 +70,20 @@ impl Baselines {
         if batch.items().iter().all(|item| item.resource.is_hollow()) {
             return batch.clone();
         }
-        let Tables { resources, batches, .. } = &mut *self.tables();
+        let Tables { resources, batches, .. } = &mut *self.0.lock();
         batches.one(batch.id(), || batch.mapped(|resource| resources.hollow(resource)))
     }
 
     /// About how many bytes all of them take.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let tables = self.tables();
+        let tables = self.0.lock();
         let resources = tables.resources.alive().count() * size_of::<Resource>();
         let states = tables.states.alive().map(|state| state.entries().len() * ENTRY);
         let extras = tables.extras.alive().map(|extra| extra.weight());
         let said = |batch: &Batch| size_of_val(batch.items()) + size_of_val(batch.removed());
         let batches = tables.batches.alive().map(|batch| said(&batch));
         resources + states.chain(extras).chain(batches).sum::<usize>()
-    }
-
-    /// Nothing in the tables is left half-changed by a panic elsewhere.
-    fn tables(&self) -> std::sync::MutexGuard<'_, Tables> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,9 +13,10 @@ mod watcher;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::clock::now;
@@ -110,7 +111,7 @@ impl Files {
     /// How it stands now.
     #[must_use]
     pub fn status(&self) -> FilesStatus {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.status.lock().clone()
     }
 
     /// Waits until all files were good once.
@@ -175,7 +176,7 @@ impl Files {
         self.metrics.errors.inc_by(found.new_faults.len() as u64);
         let content = shelf.content();
         {
-            let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut status = self.status.lock();
             let before = status.since.filter(|_| !shelf.faults().is_empty());
             status.since = before.or_else(|| (!shelf.faults().is_empty()).then(now));
             status.faulty = shelf.faults().len();
