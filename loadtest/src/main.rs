@@ -7,16 +7,19 @@
 //! - [`fleet`], [`life`], [`connection`], [`http2`], [`tls`]: who connects, and how
 //! - [`client`], [`wire`]: who asks for it, and checks it
 //! - [`record`], [`tally`]: what is measured while it is done, to be read by programs too
+//! - [`hot`], [`counted`]: functions of the relay by themselves
 //! - [`relay`], [`process`], [`sockets`], [`scrape`]: the child under test, and what can be seen of it from outside
 
 mod arguments;
 mod client;
 mod connection;
 mod control_plane;
+mod counted;
 mod fleet;
 mod floor;
 mod folder;
 mod held;
+mod hot;
 mod http2;
 mod kind;
 mod ledger;
@@ -58,6 +61,9 @@ fn main() -> ExitCode {
     let first = words.next();
     if first.as_ref().is_some_and(|word| word == relay::ENTRY) {
         return relay::run(words);
+    }
+    if first.as_ref().is_some_and(|word| word == counted::ENTRY) {
+        return counted::run(words);
     }
     if first.is_some_and(|word| word == floor::server::ENTRY) {
         return floor::server::run(words);

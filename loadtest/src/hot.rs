@@ -1,0 +1,231 @@
+//! The hot functions on the way of a change, each by itself: to be timed (`benches/machines.rs`) and counted (`gate/run`).
+//!
+//! Owns what surrounds each of them, which is made before. Refuses to know who measures.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use distributary::cache::{Library, Seat, Settings as Bounds, View};
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::protocol::{Limits, Opening, Server, Settings, Timers};
+use distributary::wire::{Answer, Scan, acknowledgement, encode};
+use distributary::xds::{
+    Changes, Class, Dialect, Dirty, Name, Resource, ResourceParts, Sight, Target, TypeUrl, Types, Update, Want,
+};
+use prost::Message as _;
+
+/// A hot function with all that it needs: each call is one step.
+pub(crate) type Step = Box<dyn FnMut()>;
+
+/// What makes one when it is to be measured.
+pub(crate) type Make = fn() -> Step;
+
+/// All of them by name.
+pub(crate) const STEPS: [(&str, Make); 7] = [
+    ("compose", compose),
+    ("publish-to-100-of-1000", || publish_to_some(1000)),
+    ("publish-to-100-of-20000", || publish_to_some(20_000)),
+    ("read-100-names", || read(&first_request())),
+    ("read-an-acknowledgement", || read(&an_acknowledgement())),
+    ("make-a-resource", make_a_resource),
+    ("change-one-of-10000", change_one),
+];
+
+const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+/// Sessions that get the same change in one step.
+const SESSIONS: u32 = 64;
+
+/// One changed cluster of 1,000 to sessions that all stand at the same point; each acknowledges it.
+fn compose() -> Step {
+    let (cds, library, now, view) = (TypeUrl::new(CDS), Library::new(1 << 26, 1 << 20), now(), view());
+    let all = (0..1000).map(|number| resource(&cds, number, 0));
+    publish(&view, &cds, true, all.collect());
+    let before = Sight::from(view.cut());
+    publish(&view, &cds, true, vec![resource(&cds, 7, 1)]);
+    let after = Sight::from(view.cut());
+    let first = DeltaDiscoveryRequest {
+        type_url: CDS.to_owned(),
+        ..Default::default()
+    };
+    let mut servers: Vec<Server> = (0..SESSIONS).map(server).collect();
+    for server in &mut servers {
+        drop(server.handle_delta(&first, &library, now));
+        deliver(server, &before, &library, now);
+    }
+    let (mut next, mut last) = (after, before);
+    Box::new(move || {
+        for server in &mut servers {
+            server.handle_dirty(&cds, Dirty::Names(Vec::new()));
+            let responses = deliver(server, &next, &library, now);
+            assert!(responses == 1, "a change that is not told");
+        }
+        std::mem::swap(&mut next, &mut last);
+    })
+}
+
+/// One change that 100 of N sessions want, each of which wants 100 names: who is found and rung for, and takes it.
+fn publish_to_some(sessions: usize) -> Step {
+    let (eds, view) = (TypeUrl::new(EDS), view());
+    let seats: Vec<Seat> = (0..sessions).map(|_| view.enter()).collect();
+    let want = |seat: &Seat, number: usize| {
+        let want = Want {
+            type_url: eds.clone(),
+            target: Target::Name(name(number)),
+            wanted: true,
+        };
+        assert!(seat.want(&want).is_ok(), "there is no bound");
+    };
+    for (nth, seat) in seats.iter().enumerate() {
+        // The first 100 want name 0; nobody else does.
+        (1..100).for_each(|step| want(seat, 1 + (nth * 31 + step * 7919) % 10_000));
+        want(seat, if nth < 100 { 0 } else { 10_001 + nth });
+    }
+    view.settle();
+    let mut content = 0_u8;
+    Box::new(move || {
+        content = content.wrapping_add(1);
+        publish(&view, &eds, false, vec![resource(&eds, 0, content)]);
+        for seat in seats.iter().take(100) {
+            assert!(seat.bell().take().len() == 1, "a change that does not ring");
+            seat.bell().looked(|_| true);
+        }
+    })
+}
+
+/// What a client says: looked through, and read unless it is no more than an acknowledgement.
+fn read(request: &DeltaDiscoveryRequest) -> Step {
+    let bytes = request.encode_to_vec();
+    Box::new(move || {
+        let bytes = black_box(bytes.as_slice());
+        if acknowledgement(bytes).is_none() {
+            let scanned = black_box(Scan::of(bytes, Dialect::Delta)).is_ok();
+            let read = black_box(DeltaDiscoveryRequest::decode(bytes)).is_ok();
+            assert!(scanned && read, "a request that is not read");
+        }
+    })
+}
+
+fn first_request() -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(Node {
+            id: "a-client".to_owned(),
+            ..Default::default()
+        }),
+        type_url: EDS.to_owned(),
+        resource_names_subscribe: (0..100).map(|number| name(number).as_str().to_owned()).collect(),
+        ..Default::default()
+    }
+}
+
+fn an_acknowledgement() -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        type_url: EDS.to_owned(),
+        response_nonce: "0a1b2c3d-17".to_owned(),
+        ..Default::default()
+    }
+}
+
+/// A resource that arrives: its bytes, 1 KB, are put together and hashed.
+fn make_a_resource() -> Step {
+    let cds = TypeUrl::new(CDS);
+    Box::new(move || drop(black_box(resource(&cds, 1, black_box(2)))))
+}
+
+/// A change of one resource of 10,000 that nobody wants: what the state of them costs.
+fn change_one() -> Step {
+    let (cds, view) = (TypeUrl::new(CDS), view());
+    let all = (0..10_000).map(|number| resource(&cds, number, 0));
+    publish(&view, &cds, true, all.collect());
+    let mut content = 0_u8;
+    Box::new(move || {
+        content = content.wrapping_add(1);
+        publish(&view, &cds, true, vec![resource(&cds, 4711, content)]);
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "any instant will do")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn name(number: usize) -> Name {
+    Name::from(format!("a-name-of-about-forty-bytes-like-many-{number}"))
+}
+
+fn resource(type_url: &TypeUrl, number: usize, content: u8) -> Arc<Resource> {
+    let parts = ResourceParts {
+        constraints: None,
+        type_url,
+        name: name(number),
+        aliases: Vec::new(),
+        passed_on: &[],
+        body: &[content; 1024],
+        endpoints: None,
+        received: now(),
+    };
+    Arc::new(Resource::new(parts, 0))
+}
+
+fn view() -> Arc<View> {
+    let bounds = Bounds {
+        linger: Duration::from_secs(30),
+        names_per_view: 0,
+        pinned_bytes_per_view: 0,
+    };
+    View::new(Class::default(), bounds)
+}
+
+fn publish(view: &View, type_url: &TypeUrl, wildcard: bool, resources: Vec<Arc<Resource>>) {
+    let changes = Changes {
+        type_url: type_url.clone(),
+        wildcard,
+        updates: resources
+            .into_iter()
+            .map(|resource| Update::Put(resource, None))
+            .collect(),
+        complete: Some(true),
+        answered: Some(true),
+    };
+    drop(view.publish(&[changes]));
+}
+
+fn server(prefix: u32) -> Server {
+    let settings = Settings {
+        types: Types::default(),
+        limits: Limits::default(),
+        timers: Timers::default(),
+        anonymous: true,
+        relay_id: "relay".to_owned(),
+    };
+    let opening = Opening {
+        dialect: Dialect::Delta,
+        service: None,
+        nonce_prefix: prefix,
+    };
+    Server::new(Arc::new(settings), opening)
+}
+
+/// Says what there is to say to one session, as bytes; and the session acknowledges it. Gives how many responses there were.
+fn deliver(server: &mut Server, sight: &Sight, library: &Library, now: Instant) -> usize {
+    let mut responses = 0;
+    while let Some(response) = server.poll_response(sight, library, now) {
+        let (pieces, _) = response.batch.encoded(response.chunk, response.dialect);
+        let version = response.version.text();
+        let answer = Answer {
+            dialect: response.dialect,
+            version: &version,
+            type_url: response.type_url.url(),
+            nonce: response.nonce.as_bytes(),
+            identifier: Some("relay"),
+        };
+        drop(black_box(encode(answer, pieces)));
+        drop(black_box(
+            server.handle_acknowledgement(CDS.as_bytes(), response.nonce.as_bytes()),
+        ));
+        responses += 1;
+    }
+    responses
+}
