@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use super::bell::Bell;
 use super::members::Members;
@@ -121,12 +121,12 @@ impl Sets {
             seated: seated.clone(),
             has: Vec::new(),
         };
-        (self.write().places.insert(place), seated)
+        (self.0.write().places.insert(place), seated)
     }
 
     /// A session goes. Gives the sets that nobody has any more, to be dissolved.
     pub(super) fn leave(&self, seat: u32) -> Vec<Arc<Set>> {
-        let mut tables = self.write();
+        let mut tables = self.0.write();
         let place = tables.places.remove(seat);
         let has = place.into_iter().flat_map(|place| place.has);
         has.filter_map(|has| tables.part(&has)).collect()
@@ -141,7 +141,7 @@ impl Sets {
 
     /// The set of a type for a session to change.
     pub(super) fn own(&self, seat: u32, type_url: &TypeUrl) -> Own {
-        let mut tables = self.write();
+        let mut tables = self.0.write();
         let has = tables.membership(seat, type_url).map(|has| has.set);
         let Some(group) = has.and_then(|number| tables.groups.get(number)) else {
             let set = tables.open();
@@ -158,7 +158,7 @@ impl Sets {
 
     /// A session takes the copy for its own. Gives the set that it had, if nobody has that any more.
     pub(super) fn take_copy(&self, seat: u32, type_url: &TypeUrl, copy: u32) -> Option<Arc<Set>> {
-        let mut tables = self.write();
+        let mut tables = self.0.write();
         let left = tables.depart(seat, type_url);
         tables.join(seat, type_url, copy);
         left
@@ -166,7 +166,7 @@ impl Sets {
 
     /// A session leases nothing of the type any more. Gives the set that it had, if nobody has that any more.
     pub(super) fn drop_set(&self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
-        self.write().depart(seat, type_url)
+        self.0.write().depart(seat, type_url)
     }
 
     /// The sets of a session that others may come to share, made small, but for those with more than `most`. Gives how much was
@@ -185,23 +185,19 @@ impl Sets {
         for (type_url, set) in open {
             let hash = set.rest();
             work += 1 + set.len();
-            left.extend(self.write().list(seat, &type_url, &set, hash));
+            left.extend(self.0.write().list(seat, &type_url, &set, hash));
         }
         (work, left)
     }
 
     /// Gives back the number of a set that was dissolved.
     pub(super) fn close(&self, set: &Set) {
-        self.write().groups.remove(set.number);
+        self.0.write().groups.remove(set.number);
     }
 
     /// All as they are now. Whoever has this must not change anything here, and must not wake.
     pub(super) fn read(&self) -> Reading<'_> {
         Reading(self.0.read())
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Tables> {
-        self.0.write()
     }
 }
 

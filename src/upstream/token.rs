@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::HeaderValue;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tonic::Status;
 
@@ -48,7 +48,7 @@ impl Token {
     /// The value of the `authorization` header, or the status with which the call fails.
     pub(super) async fn header(&self) -> Result<HeaderValue, Status> {
         let now = unix();
-        let kept = self.kept().clone().filter(|kept| kept.lasts(now));
+        let kept = self.kept.lock().clone().filter(|kept| kept.lasts(now));
         if let Some(kept) = &kept
             && kept.lasts(now + REFRESH)
         {
@@ -56,7 +56,7 @@ impl Token {
         }
         match self.read(now).await {
             Ok(new) => {
-                *self.kept() = Some(new.clone());
+                *self.kept.lock() = Some(new.clone());
                 Ok(new.header)
             }
             // What is there does for a while yet.
@@ -94,10 +94,6 @@ impl Token {
 
     fn words(&self, why: &str) -> String {
         format!("the token in {} {why}", self.path.display())
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock()
     }
 }
 
