@@ -37,8 +37,8 @@ pub struct Corked<S>(Arc<Mutex<Inner<S>>>);
 
 /// The most that is copied before it is written, and so the most memory that a stalled client holds here.
 pub const COPIED_BYTES_MAX: usize = 128 * 1024;
-/// The most that is gathered before it is written, give or take one frame.
-pub const GATHERED_BYTES_MAX: usize = 256 * 1024;
+/// The most that is gathered before it is written, give or take one frame: 256 KiB of content, and what is around it.
+pub const GATHERED_BYTES_MAX: usize = 272 * 1024;
 
 thread_local! {
     /// Lent to one connection for the time of its turn, and empty whenever it is not lent.

@@ -7,8 +7,9 @@ use std::io::{self, IoSlice};
 use rustls::server::ServerConnectionData;
 use rustls::unbuffered::{EncryptError, WriteTraffic};
 
-/// What is sealed before it is sent, and so the most memory that a stalled client holds here.
-const BATCH_BYTES: usize = 64 * 1024;
+/// What is sealed before it is sent, and so the most memory that a stalled client holds here: a third of 256 KiB of content with
+/// what is around it, so that no small rest is left for one write more.
+const BATCH_BYTES: usize = 88 * 1024;
 /// Room for its records, if they are not all tiny.
 const ROOM_BYTES: usize = BATCH_BYTES + 8 * 1024;
 /// What a record holds at the most. TLS takes memory for every record while it seals it: with a full one that would be memory of
