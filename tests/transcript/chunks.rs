@@ -288,3 +288,32 @@ fn an_empty_collection_between_two_parts() {
         ",
     );
 }
+
+/// C-08, C-15, C-22: who gives a name up that is in a collection of its hears what is left of it, also when the part that says so is
+/// called back.
+#[test]
+fn a_name_given_up_between_two_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put rds r@old, put cds xdstp://a/CDS/a@1
+        client subscribe rds r
+        client <- rds [r@old], ack
+        client subscribe cds xdstp://a/CDS/* xdstp://a/CDS/gone
+        client <- cds [xdstp://a/CDS/a@1]
+        client <- cds -[xdstp://a/CDS/gone]
+        client ack
+        client stalls
+        origin put cds xdstp://a/CDS/a@2
+        client unsubscribe cds xdstp://a/CDS/gone
+        client reads 1
+        client <- cds [xdstp://a/CDS/a@2]
+        origin put rds r@new
+        client reads
+        client <- cds -[xdstp://a/CDS/gone]
+        client <- rds [r@new]
+        client ack
+        nothing
+        ",
+    );
+}

@@ -233,6 +233,11 @@ impl Subscription {
                         Some(held) if self.names.contains(asked) => self.names.note(asked, held.clone()),
                         // A member that was about to leave its collection.
                         Some(held) if held.perhaps() => told.push((asked.clone(), held.clone())),
+                        // C-15: one that was given up, and is a member as long as it is owed its answer.
+                        Some(_) if goes && before.owed.contains(asked) && self.globs.covers(asked) => {
+                            self.names.set(asked.clone(), Held::Nothing);
+                            self.names.mark(asked, true);
+                        }
                         Some(_) | None => {}
                     }
                 }
