@@ -226,6 +226,12 @@ impl Batch {
         &self.removed
     }
 
+    /// Whether a name that it removes is one of which the client held nothing.
+    #[must_use]
+    pub fn is_missing(&self, name: &Name) -> bool {
+        self.missing.contains(name)
+    }
+
     /// How many responses it takes.
     #[must_use]
     pub fn chunks(&self) -> usize {

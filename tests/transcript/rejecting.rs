@@ -110,6 +110,42 @@ fn rejected_and_one_goes() {
     );
 }
 
+/// B-22, C-15, L-26: that a name does not exist is said again with the others.
+#[test]
+fn rejected_and_one_never_was() {
+    delta(
+        "
+        origin put eds A@bad
+        client subscribe eds A gone
+        client <- eds [A@bad] -[gone], nack
+        nothing for 2s
+        origin put eds A@good
+        client <- eds [A@good] -[gone], ack
+        ",
+    );
+}
+
+/// B-22, C-15, C-22: who rejects that a name does not exist holds nothing for that, and so nothing of a collection either, which is
+/// answered for when its members go before they were sent.
+#[test]
+fn a_rejected_absence_is_no_answer_for_a_collection() {
+    delta(
+        "
+        origin put lds z@1 xdstp://a/LDS/x/a@1
+        client subscribe lds z
+        client <- lds [z@1]
+        client sends lds +xdstp://a/LDS/x/* +xdstp://a/LDS/x/gone => update
+        client <- lds -[xdstp://a/LDS/x/gone]
+        client sends lds n2 ! => nack
+        nothing
+        origin drop lds xdstp://a/LDS/x/a
+        client <- lds -[xdstp://a/LDS/x/*]
+        client ack
+        nothing
+        ",
+    );
+}
+
 /// B-22, L-26: of a full state the next one is sent once it is another.
 #[test]
 fn a_rejected_full_state() {

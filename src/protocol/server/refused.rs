@@ -60,8 +60,9 @@ impl Subscription {
                         }
                     }
                 }
-                // D-03: what is gone waits like any removal.
-                self.owed.extend(owed);
+                // D-03: what is gone waits like any removal, and where it takes nothing from the client it need not.
+                let (gone, moot): (Vec<Name>, Vec<Name>) = gone.into_iter().partition(|name| self.held(name).perhaps());
+                self.owed.extend(owed.into_iter().chain(moot));
                 gone.into_iter().for_each(|name| self.look_at(name));
                 self.seen.note(covered);
                 self.rare_mut().parked.remove(at);

@@ -297,7 +297,10 @@ impl Subscription {
         }
         for name in flight.batch.removed_of(flight.chunk) {
             if self.wanted(name, &[]).is_some() && !self.held(name).perhaps() {
-                self.names.note(name, Held::Unknown);
+                // Of what never was it has nothing, whatever it refuses to hear.
+                if !flight.batch.is_missing(name) {
+                    self.names.note(name, Held::Unknown);
+                }
                 parked.add(name, None);
             }
         }
