@@ -140,9 +140,8 @@ impl Witness {
                 .to_string()
         };
         let mut held = watch.set(full);
-        // Parts that were to come may have been called back, and this begins another answer.
         if chain && sum(&held) != answer.version {
-            watch.begin(kind, scene);
+            watch.begin_anew(kind, scene);
             answer.entries.iter().for_each(|entry| watch.bring(&entry.name));
             held = watch.set(full);
         }

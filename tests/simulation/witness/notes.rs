@@ -97,6 +97,8 @@ impl Watch {
     pub(super) fn begin(&mut self, kind: Type, scene: &Scene<'_>) {
         let lens = scene.lens(kind);
         if lens.state().is_none() || !self.wildcard {
+            // Nothing is known of what the wildcard has, so none of it comes.
+            self.coming.clear();
             return;
         }
         let all = lens.all().into_iter().map(|resource| resource.name().as_str());
@@ -110,6 +112,19 @@ impl Watch {
             let before = self.brought.insert(name.clone(), *losses);
             if before.is_some_and(|before| before < *losses) || before.is_none() && !self.own.contains(name) {
                 self.perhaps.insert(name.clone());
+            }
+        }
+    }
+
+    /// Parts that were to come were called back, and another answer has begun: with this part, or with an earlier one that looked as
+    /// if nothing had happened. What the wildcard has lost by now it may have had then.
+    pub(super) fn begin_anew(&mut self, kind: Type, scene: &Scene<'_>) {
+        let before = self.brought.clone();
+        self.begin(kind, scene);
+        for (name, losses) in before {
+            if !self.brought.contains_key(&name) {
+                self.perhaps.insert(name.clone());
+                self.brought.insert(name, losses);
             }
         }
     }
