@@ -46,6 +46,8 @@ pub struct Cutter {
 const RESOURCES: u32 = 2;
 const TYPE_URL: u32 = 4;
 const NONCE: u32 = 5;
+/// Most of what is not an entry fits into so much.
+const HEAD_BYTES: usize = 256;
 /// Within so many bytes a field has said how long it is.
 const FIELD_HEAD_MAX: usize = 20;
 
@@ -69,9 +71,12 @@ impl Cutter {
     /// A response of so many bytes, of which none has come.
     #[must_use]
     pub fn new(length: usize) -> Self {
+        let room = length.min(HEAD_BYTES);
         Self {
             length,
             left: length,
+            head: BytesMut::with_capacity(room),
+            least: BytesMut::with_capacity(room),
             ..Self::default()
         }
     }
