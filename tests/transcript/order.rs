@@ -115,6 +115,28 @@ fn make_before_break() {
     );
 }
 
+/// B-22, D-01, L-27: what was refused does not overtake its cluster either, when it is sent again because another member has gone.
+#[test]
+fn a_released_route_waits_for_its_cluster() {
+    both(
+        "
+        origin put cds c0@1, put rds r@c1 s@c0
+        client subscribe cds *
+        client <- cds [c0@1]
+        client subscribe rds r s
+        client <- rds [r@c1 s@c0], nack
+        origin put cds c1@1, drop rds s
+        nothing for 1s
+        client ack cds
+        client <- cds sotw [c0@1 c1@1] | delta [c1@1]
+        client <- rds [r@c1]
+        client ack
+        delta client <- rds -[s], ack
+        client gates 0
+        ",
+    );
+}
+
 /// D-01, L-27: a rejected route is settled as well: the cluster does not stay for ever.
 #[test]
 fn a_rejected_route_holds_nothing_back() {

@@ -276,7 +276,9 @@ impl Subscription {
             Current::Unknown | Current::Unwanted => false,
         };
         let empty = self.empty_collections(slot).next().is_some();
-        empty || self.owed.iter().any(owes) || self.glanced().any(|name| self.differs(name, slot))
+        // D-01: what was refused and is sent again waits like any addition.
+        let released = empty || self.releases(slot);
+        released || self.owed.iter().any(owes) || self.glanced().any(|name| self.differs(name, slot))
     }
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.

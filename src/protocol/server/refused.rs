@@ -2,6 +2,7 @@
 //!
 //! Owns when they are owed again. Refuses to know how they are sent.
 
+use super::flight::Parked;
 use super::subscription::{Current, Subscription};
 use crate::xds::{Glimpse, Held, Known, Name, Reason};
 
@@ -23,23 +24,38 @@ impl Subscription {
         }
     }
 
+    /// Whether something of what was refused would be sent again now.
+    pub(super) fn releases(&self, slot: Glimpse<'_>) -> bool {
+        let comes = |(name, aliases): (&Name, &[Name])| {
+            let wanted = self.wanted(name, aliases);
+            wanted.is_some_and(|name| matches!(self.current(name, slot), Current::Known(Known::Present(_))))
+        };
+        let mut parked = self.rare().parked.iter();
+        parked.any(|parked| self.has_changed(parked, slot) && parked.members().any(comes))
+    }
+
+    /// Whether a member has changed or gone.
+    fn has_changed(&self, parked: &Parked, slot: Glimpse<'_>) -> bool {
+        parked.members().any(|(name, aliases)| {
+            let Some(wanted) = self.wanted(name, aliases) else {
+                return false;
+            };
+            let refused = parked.refused(name).flatten();
+            match self.current(wanted, slot) {
+                Current::Known(Known::Present(resource)) => refused != Some(resource.version()),
+                Current::Known(Known::Absent(Reason::TimedOut)) | Current::Unknown | Current::Unwanted => false,
+                Current::Known(Known::Absent(_)) | Current::Uncovered => refused.is_some(),
+            }
+        })
+    }
+
     /// B-22: when a member of a rejected response changes or goes, all of its members that are still wanted are owed again.
     pub(super) fn release(&mut self, slot: Glimpse<'_>) {
         for at in (0..self.rare().parked.len()).rev() {
             let Some(parked) = self.rare().parked.get(at) else {
                 continue;
             };
-            let changed = parked.members().any(|(name, aliases)| {
-                let Some(wanted) = self.wanted(name, aliases) else {
-                    return false;
-                };
-                let refused = parked.refused(name).flatten();
-                match self.current(wanted, slot) {
-                    Current::Known(Known::Present(resource)) => refused != Some(resource.version()),
-                    Current::Known(Known::Absent(Reason::TimedOut)) | Current::Unknown | Current::Unwanted => false,
-                    Current::Known(Known::Absent(_)) | Current::Uncovered => refused.is_some(),
-                }
-            });
+            let changed = self.has_changed(parked, slot);
             if changed {
                 let mut covered = Vec::new();
                 let (mut owed, mut gone) = (Vec::new(), Vec::new());
