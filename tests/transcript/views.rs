@@ -149,6 +149,59 @@ fn moving_to_a_view_that_knows_nothing() {
     );
 }
 
+/// C-20, K-16: what does not answer to an alias any more replaces what was held by it. It goes with the wildcard that brought it,
+/// whatever nobody says of the alias, and the alias brings the other back.
+#[test]
+fn an_alias_in_one_view_alone() {
+    both(
+        "
+        origin put cds a@1:aka=nick b@1
+        other talks sotw, put cds a@2 b@1
+        client subscribe cds nick *
+        client <- cds sotw [a@1 b@1] | delta [a@1:aka=nick b@1]
+        client ack
+        client moves other
+        client <- cds sotw [a@2 b@1] | delta [a@2]
+        client ack
+        client moves origin
+        client <- cds sotw [a@1 b@1] | delta [a@1:aka=nick]
+        client ack
+        client moves other
+        client <- cds sotw [a@2 b@1] | delta [a@2]
+        client ack
+        other drop cds a
+        client <- cds sotw [b@1] | delta -[a]
+        client ack
+        ",
+    );
+}
+
+/// C-09, C-20: what was to come and is called back has replaced nothing.
+#[test]
+fn an_alias_in_one_view_alone_and_the_other_is_left() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds b@1 z@1:aka=nick
+        other talks sotw, put cds b@2 z@2
+        client subscribe cds nick *
+        client <- cds [b@1]
+        client <- cds [z@1:aka=nick]
+        client ack
+        client stalls
+        client moves other
+        client reads 1
+        client <- cds [b@2], ack
+        client unsubscribe cds *
+        client reads
+        client moves origin
+        nothing
+        origin put cds z@3:aka=nick
+        client <- cds [z@3:aka=nick], ack
+        ",
+    );
+}
+
 /// B-01, D-07: many streams of one node live side by side.
 #[test]
 fn streams_of_one_node() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::compose::{Allowed, Composed, Step};
-use super::subscription::{Before, Glance, Subscription};
+use super::subscription::{Before, Current, Glance, Subscription};
 use crate::xds::{
     Answers, Batch, Difference, Errors, Extra, Glimpse, Held, Item, Known, Name, Reason, Resource, Seen, State, Version,
 };
@@ -133,6 +133,9 @@ impl Subscription {
         for (name, entry) in self.names.iter() {
             let held = &entry.held();
             match slot.known(name) {
+                None | Some(Known::Absent(_)) if self.is_replaced(name, held, slot) => {
+                    named.holds.push((name.clone(), Held::Nothing));
+                }
                 Some(Known::Present(resource)) => {
                     if !held.is(resource.version()) {
                         named.changed = true;
@@ -175,6 +178,16 @@ impl Subscription {
             }
         }
         Some(named)
+    }
+
+    /// C-20: whether what was sent by another of its names is listed under its own, and does not answer to that name any more.
+    fn is_replaced(&self, asked: &Name, held: &Held, slot: Glimpse<'_>) -> bool {
+        held.content()
+            .filter(|content| content.name() != asked)
+            .is_some_and(|content| match self.current(content.name(), slot) {
+                Current::Known(Known::Present(new)) => new.name() == content.name() && !new.aliases().contains(asked),
+                Current::Known(Known::Absent(_)) | Current::Unwanted | Current::Uncovered | Current::Unknown => false,
+            })
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one set")]

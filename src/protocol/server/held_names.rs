@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::sorted::{Named, Sorted};
-use crate::xds::{Baselines, Held, Name, Resource, Version};
+use crate::xds::{Baselines, Held, Item, Name, Resource, Version};
 
 /// Explicit subscriptions of one type on one stream. `sum` is always the sum over the contents that the client surely holds.
 #[derive(Debug, Default)]
@@ -165,6 +165,17 @@ impl HeldNames {
             let held = held.get(resource.name());
             held.is_some_and(|held| held.received() > resource.received())
         }
+    }
+
+    /// C-20: other names of what comes to which it does not answer any more: what was held by them the client perhaps has no more.
+    pub(super) fn replaced_by(&self, items: &BTreeMap<Name, Item>) -> Vec<(Name, Held)> {
+        let other = self.other.iter().flat_map(|other| other.iter());
+        let replaced = other.filter(|other| {
+            let own = other.held.content().map(|content| content.name());
+            let new = own.filter(|own| **own != other.name).and_then(|own| items.get(own));
+            new.is_some_and(|new| !new.resource.aliases().contains(&other.name))
+        });
+        replaced.map(|other| (other.name.clone(), Held::Unknown)).collect()
     }
 
     /// How many names are wanted only as members of collections.

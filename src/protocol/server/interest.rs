@@ -223,6 +223,17 @@ impl Subscription {
             batch, next, before, ..
         } = *rest;
         let mut told = Vec::new();
+        // C-20: what does not come replaces nothing that is held by another of its names.
+        let comes = |name: &Name| {
+            let mut items = (next..batch.chunks()).map(|chunk| batch.items_of(chunk));
+            items.any(|items| items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok())
+        };
+        let by_alias = |(asked, held): &(&Name, &Held)| {
+            let mut own = held.content().into_iter().map(|content| content.name());
+            own.any(|own| own != *asked && comes(own))
+        };
+        let replaced = before.names.iter().filter(by_alias);
+        replaced.for_each(|(asked, held)| self.names.note(asked, held.clone()));
         for chunk in next..batch.chunks() {
             let items = batch.items_of(chunk).iter();
             let items = items.map(|item| (item.resource.name(), item.resource.aliases(), false));

@@ -329,7 +329,7 @@ impl Subscription {
             items,
             mut removed,
             missing,
-            holds,
+            mut holds,
             answered,
             later,
             seen,
@@ -346,6 +346,7 @@ impl Subscription {
             self.dirty = Glance::Names(later);
         }
         wait.into_keys().for_each(|name| self.look_at(name));
+        holds.splice(0..0, self.names.replaced_by(&items));
         let mut before = self.note_all(holds, seen);
         before.owed = answered;
         self.globs.settle(items.keys(), &removed);
