@@ -88,8 +88,11 @@ impl World {
             }
             let plain = mux.names.iter().filter(|name| authority(name).is_none());
             let unsure: BTreeSet<&String> = plain.filter(|name| !whole(name)).collect();
+            // K-16: nor has who did not answer in time.
+            let silent = |name: &String| reading.seen(*kind, name, track) == Seen::Absent(Reason::TimedOut);
+            let open = |name: &String| unsure.contains(name) || mux.names.contains(name) && silent(name);
             let may_be = |name: &String| match track.sent.get(name) {
-                Some(sent) => sent.aliases.iter().any(|alias| unsure.contains(alias)),
+                Some(sent) => sent.aliases.iter().any(open),
                 None => !unsure.is_empty(),
             };
             let mut wanted: Vec<String> = mux.names.iter().cloned().collect();
@@ -109,7 +112,7 @@ impl World {
                 let seen = reading.seen(*kind, &name, track);
                 let wrong = match &seen {
                     Seen::Present(revision) => held != Some(*revision),
-                    // C-20: it may be what it asks for by another name, of which nobody has said anything yet.
+                    // C-20: it may be what it asks for by another name, of which nobody has said anything.
                     Seen::Uncovered if may_be(&name) => false,
                     Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => {
                         held.is_some() && (full || client.dialect == Dialect::Delta)

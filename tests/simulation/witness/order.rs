@@ -150,6 +150,9 @@ impl Witness {
         };
         for name in names.0 {
             if !wanted(watch, &name) {
+                // What was on its way when the wildcard began the client may hold.
+                let perhaps = watch.wildcard && watch.memory.contains(&name);
+                watch.licence.extend(perhaps.then_some(name));
                 continue;
             }
             // An absent name is said again to be absent: that releases warming, where it can be said.
