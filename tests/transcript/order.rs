@@ -1,6 +1,6 @@
 //! Order between types: clusters and endpoints before what points to them, removals last.
 
-use crate::story::both;
+use crate::story::{both, delta};
 
 /// D-01, D-02: what can go at once goes in one order, whatever the order of the requests.
 #[test]
@@ -111,6 +111,32 @@ fn make_before_break() {
         client <- cds sotw [new@1] | delta -[old]
         client ack
         client gates 0
+        ",
+    );
+}
+
+/// C-22, D-03: when the bound lets the first part of what leaves a collection go, the next part waits for itself.
+#[test]
+fn a_collection_goes_in_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds xdstp://a/CDS/x@1 xdstp://a/CDS/y@1, put rds r@1
+        client subscribe cds xdstp://a/CDS/*
+        client <- cds [xdstp://a/CDS/x@1]
+        client <- cds [xdstp://a/CDS/y@1]
+        client ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        origin put rds r@2, drop cds xdstp://a/CDS/x, drop cds xdstp://a/CDS/y
+        client <- rds [r@2]
+        nothing for 1s
+        wait 1s
+        client <- cds -[xdstp://a/CDS/x], ack cds
+        nothing for 1s
+        client ack
+        client <- cds -[xdstp://a/CDS/y], ack
+        client gates 1
         ",
     );
 }

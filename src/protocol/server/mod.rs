@@ -5,6 +5,7 @@
 //! `flight` until the client has settled it.
 
 mod audience;
+mod besides;
 mod compose;
 mod done;
 mod errors;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::compose::{Allowed, Composed, Step};
 use super::held_names::Entry;
 use super::subscription::{Before, Current, Glance, Subscription};
-use crate::xds::{Answers, Dialect, Extra, Form, Glimpse, Held, Item, Kind, Known, Name, Reason, Resource, Seen};
+use crate::xds::{Answers, Dialect, Form, Glimpse, Held, Item, Kind, Known, Name, Reason, Resource, Seen};
 
 /// What a response will say and what is left for later.
 #[derive(Default)]
@@ -53,12 +53,10 @@ impl Subscription {
         let Some(state) = slot.wildcard().filter(|_| self.wildcard) else {
             // C-13: what the client remembers and does not ask for is reported as removed.
             if let Some(extra) = self.seen.extra.as_ref().filter(|_| delta && !self.wildcard) {
-                let (goes, waits) = self.goes(extra, slot);
+                let (goes, extra, waits) = self.unasked(extra, slot, allowed);
                 plan.removed.extend(goes);
-                plan.seen = Some(Seen {
-                    state: None,
-                    extra: waits,
-                });
+                plan.removals_wait = waits;
+                plan.seen = Some(Seen { state: None, extra });
             }
             return;
         };
@@ -120,39 +118,6 @@ impl Subscription {
             state: Some(state.clone()),
             extra: kept,
         });
-    }
-
-    /// Of what a client holds and no state has: what can be taken from it now, and what it perhaps asked for by another name
-    /// (C-20), as long as such a name is unknown (G-20), or is what it is called now.
-    fn goes(&self, extra: &Arc<Extra>, slot: Glimpse<'_>) -> (Vec<Name>, Option<Arc<Extra>>) {
-        let held = self
-            .names
-            .iter()
-            .filter_map(|(asked, held)| Some((asked, held.content()?.name())));
-        // Where the other name means something else now, nothing but this says that what it meant has gone.
-        let by_alias: BTreeSet<&Name> = held
-            .filter(|(asked, name)| asked != name && slot.resource(asked).is_none())
-            .map(|(_, name)| name)
-            .collect();
-        let called = self.names.iter().filter_map(|(asked, _)| slot.resource(asked));
-        let called: BTreeSet<&Name> = called.map(|resource| resource.name()).collect();
-        // F-03: what names nothing is nowhere, and has no name that a client knows.
-        let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name) && !name.is_nothing();
-        // F-11: nobody's resource is also called by a name of another authority.
-        let unknown = self.names.iter().filter(|(name, _)| slot.known(name).is_none());
-        let unsure: BTreeSet<Option<&str>> = unknown.map(|(name, _)| name.authority()).collect();
-        let (waits, goes): (BTreeMap<_, _>, BTreeMap<_, _>) = extra
-            .names()
-            .iter()
-            .filter(|(name, _)| others(name))
-            .partition(|(name, held)| {
-                let unknown = unsure.contains(&name.authority()) && held.content().is_none();
-                unknown || called.contains(name)
-            });
-        let waits = waits.into_iter().map(|(name, held)| (name.clone(), held.clone()));
-        let waits: BTreeMap<Name, Held> = waits.collect();
-        let extra = (!waits.is_empty()).then(|| Arc::new(Extra::new(waits)));
-        (goes.into_keys().cloned().collect(), extra)
     }
 
     fn plan_names(&self, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
