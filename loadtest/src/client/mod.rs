@@ -199,9 +199,12 @@ impl Client {
         {
             let (kind, name) = (demand.kind, demand.names.pop());
             demand.next += demand.every;
-            match name {
-                Some(name) => self.handle_wish(kind, name, now),
-                None => self.demand = None,
+            // Nothing is to come but the answer to the last name, with which the client is complete.
+            if demand.names.is_empty() {
+                self.demand = None;
+            }
+            if let Some(name) = name {
+                self.handle_wish(kind, name, now);
             }
         }
     }
