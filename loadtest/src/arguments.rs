@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// What happens: a scenario that is built in, or a file with one. Flags override what it says.
     #[arg(long, global = true, value_name = "NAME", default_value = "churn")]
     pub(crate) scenario: String,
-    /// How many clients, each with a connection of its own; default: 300 for `churn`, else 1000.
+    /// How many clients; default: as many as the scenario says, in a story 1000, each with a connection of its own.
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub(crate) clients: Option<u32>,
     /// How many resources the control plane has.
@@ -34,13 +34,13 @@ pub(crate) struct Arguments {
     /// How many changes of one resource each are measured.
     #[arg(long, global = true, default_value_t = 20)]
     pub(crate) changes: u32,
-    /// How many changes a second, such as `2/s`.
-    #[arg(long, global = true, default_value = "2/s", value_parser = rate)]
+    /// How many changes a second, such as `2/s`, in phases that have a `rate`.
+    #[arg(long, global = true, default_value = "2/s", value_parser = rate, allow_negative_numbers = true)]
     pub(crate) rate: f64,
     /// What the clients speak.
     #[arg(long, global = true, value_enum, default_value_t = Dialect::Delta)]
     pub(crate) dialect: Dialect,
-    /// What the clients ask for: all clusters, or endpoints by name.
+    /// What the clients of a story ask for: everything of a type, or names of it.
     #[arg(long, global = true, value_enum, default_value_t = Kind::Cds)]
     pub(crate) kind: Kind,
     /// How many names each client asks for where it asks by name.
@@ -75,11 +75,11 @@ pub(crate) struct Arguments {
     /// Where the built-in control plane listens; default: any free port of 127.0.0.1.
     #[arg(long, global = true, value_name = "ADDR")]
     pub(crate) control_plane: Option<SocketAddr>,
-    /// How long, in seconds, the idle relay is watched before the changes begin.
-    #[arg(long, global = true, default_value = "3", value_name = "SECONDS", value_parser = seconds)]
+    /// How long, in seconds, phases last in which nothing is to happen.
+    #[arg(long, global = true, default_value = "3", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) idle: Duration,
     /// How long, in seconds, any one step may take before the run fails.
-    #[arg(long, global = true, default_value = "60", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, global = true, default_value = "60", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) deadline: Duration,
     /// How many threads the clients share.
     #[arg(long, global = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
@@ -110,6 +110,8 @@ pub(crate) struct Overrides {
     pub(crate) dialect: Option<Dialect>,
     pub(crate) control_plane_dialect: Option<Dialect>,
     pub(crate) floor: bool,
+    /// Only stories ask for what is said here.
+    pub(crate) kind: bool,
     pub(crate) idle: Option<Duration>,
     pub(crate) deadline: Option<Duration>,
 }
@@ -130,6 +132,7 @@ impl Arguments {
             dialect: Some(arguments.dialect).filter(|_| explicit("dialect")),
             control_plane_dialect: arguments.control_plane_dialect,
             floor: arguments.floor,
+            kind: explicit("kind"),
             idle: Some(arguments.idle).filter(|_| explicit("idle")),
             deadline: Some(arguments.deadline).filter(|_| explicit("deadline")),
         };
@@ -142,6 +145,11 @@ impl Arguments {
             Some(Command::Run { scenario }) => scenario,
             None => &self.scenario,
         }
+    }
+
+    /// Whether what there is comes from a control plane that is not this program's.
+    pub(crate) const fn is_foreign(&self) -> bool {
+        self.upstream.is_some() || (self.server.is_some() && self.control_plane.is_none())
     }
 
     /// How many clients a story has; of a chain, at either relay.

@@ -92,6 +92,7 @@ const NOT_RUN: u8 = 2;
 
 /// Runs the scenario and tells what it found.
 fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Record> {
+    arguments.outputs.check()?;
     let recorder = Recorder::new(arguments.scenario(), now())?;
     let played = play(arguments, overrides, &recorder);
     if let Err(error) = &played {

@@ -47,22 +47,40 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Tells what a run found, everywhere where it was asked for.
+    /// Tells what a run found, everywhere where it was asked for. One place that cannot be written to keeps it from no other.
     pub(crate) fn tell(&self, record: &Record) -> anyhow::Result<()> {
-        // First what would be lost if the terminal were gone.
-        if let Some(file) = &self.json {
-            write(file, &serde_json::to_string_pretty(record)?)?;
+        let table = table::table(record);
+        let written = [
+            self.json
+                .as_deref()
+                .map(|file| write(file, &serde_json::to_string_pretty(record)?)),
+            self.csv.as_deref().map(|file| write(file, &csv::csv(record))),
+            self.html.as_deref().map(|file| write(file, &page::page(record))),
+            self.svg.as_deref().map(|file| write(file, &picture::picture(record)?)),
+            // Last, so that nothing is lost when the terminal is gone.
+            Some(write!(std::io::stdout().lock(), "\n{table}").context("cannot write the table")),
+        ];
+        written.into_iter().flatten().collect()
+    }
+
+    /// Whether there is a folder for every file that is to be written: before the run, not after it.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        for (flag, file) in [
+            ("json", &self.json),
+            ("csv", &self.csv),
+            ("html", &self.html),
+            ("svg", &self.svg),
+        ] {
+            let Some(file) = file else { continue };
+            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let there = folder.is_none_or(Path::is_dir) && !file.is_dir() && file.file_name().is_some();
+            anyhow::ensure!(
+                there,
+                "--{flag} {}: there is no such folder, or it is one; name a file in a folder that exists",
+                file.display()
+            );
         }
-        if let Some(file) = &self.csv {
-            write(file, &csv::csv(record))?;
-        }
-        if let Some(file) = &self.html {
-            write(file, &page::page(record))?;
-        }
-        if let Some(file) = &self.svg {
-            write(file, &picture::picture(record)?)?;
-        }
-        write!(std::io::stdout().lock(), "\n{}", table::table(record)).context("cannot write the table")
+        Ok(())
     }
 
     /// Shows two runs side by side.

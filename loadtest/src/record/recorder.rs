@@ -160,7 +160,9 @@ impl Recorder {
         let held = claim.relation.holds(claim.measured.value, claim.bound);
         let of_phase = state.open.as_ref().and_then(|open| open.phase.figures(None).tool_share);
         let share = claim.tool_share.or(of_phase);
-        let busy = share.filter(|share| claim.timed && *share > TOOL_SHARE_MAX);
+        // What was not measured has failed for that.
+        let timed = claim.timed && claim.measured.value.is_finite();
+        let busy = share.filter(|share| timed && *share > TOOL_SHARE_MAX);
         let verdict = match (busy, held) {
             (Some(_), _) => Verdict::Void,
             (None, true) => Verdict::Held,

@@ -62,12 +62,15 @@ impl Cast {
             resumes,
         };
         let everybody = stage.crew(|_| true)?;
-        let foreign = arguments.upstream.is_some() || (arguments.server.is_some() && arguments.control_plane.is_none());
+        let foreign = arguments.is_foreign();
         let main_world = if foreign {
             World::learning()
         } else {
             world(&scenario.world)
         };
+        if foreign && arguments.floor {
+            bail!("--floor writes what the built-in control plane says, and there is another one: leave it out");
+        }
         let setup = setup(scenario, &main_world, arguments);
         let main = stage.relay(main_world, everybody.clone(), true).await?;
         if foreign {

@@ -8,7 +8,7 @@ use super::contender::{Round, Spent};
 use super::past::{Past, Rounds};
 use super::phase::{Expect, Figure, Stalled};
 use super::play::Play;
-use crate::record::{Claim, Quantity, Recorder, Relation, Unit, Verdict, counter, float};
+use crate::record::{Claim, Distribution, Quantity, Recorder, Relation, RelayCost, Unit, Verdict, counter, float};
 use crate::sockets;
 
 /// Writes down what rounds cost as multiples of the floor's.
@@ -119,21 +119,25 @@ pub(super) fn check(expect: &Expect, past: &Past, play: &Play<'_>) -> anyhow::Re
 
 fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
-    let at = |quantile| (float(past.phase.propagation.at(quantile)) / 1e3, Unit::Millis);
+    // Where nothing was measured nothing holds.
+    let of = |times: &Distribution, micros: u64| match times.count() {
+        0 => f64::NAN,
+        _ => float(micros) / 1e3,
+    };
+    let propagation = &past.phase.propagation;
+    let at = |quantile| (of(propagation, propagation.at(quantile)), Unit::Millis);
     let bound = |time: Option<super::quantities::Time>| time.map(|time| millis(time.0));
     bar.below("propagation, p50", at(0.5), bound(expect.p50_below), true);
     bar.below("propagation, p99", at(0.99), bound(expect.p99_below), true);
-    let join = |quantile| float(past.phase.join.at(quantile)) / 1e3;
+    let joins = &past.phase.join;
+    let join = |quantile| of(joins, joins.at(quantile));
     bar.below(
         "join of a client, p99",
         (join(0.99), Unit::Millis),
         bound(expect.join_p99_below),
         true,
     );
-    let spread = (
-        float(past.phase.join.max()) / 1e3 / join(0.5).max(f64::MIN_POSITIVE),
-        Unit::Times,
-    );
+    let spread = (of(joins, joins.max()) / join(0.5), Unit::Times);
     bar.below("slowest join to the median", spread, expect.join_max_to_median, true);
     bar.ratio("p99 to floor", expect.p99_to_floor, true);
     bar.ratio("p99 to calm", expect.p99_to_calm, true);
@@ -157,29 +161,56 @@ fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     }
 }
 
+/// What only a relay's process tells, or its control plane, is left out where there is none of this program's.
 fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> anyhow::Result<()> {
+    traffic(expect, past, bar);
+    if let Some(expected) = &expect.each_stalled {
+        stalled(expected, past, play, bar)?;
+    }
+    let left_out = |what| bar.recorder.note("left out", what);
+    if play.cast.main.process().is_some() {
+        processor(expect, past, bar);
+        memory(expect, past, play, bar)?;
+    } else if expect.is_about_process() {
+        left_out("processor time and memory: the server is not this program's relay");
+    }
+    let Some(streams) = expect.upstream_streams else {
+        return Ok(());
+    };
+    if play.cast.main.control_plane.is_none() || play.arguments.direct {
+        left_out("streams at the control plane: no relay has any at this program's");
+        return Ok(());
+    }
+    let measured = (float(past.upstream_streams), Unit::Count);
+    bar.claim(
+        "streams at the control plane",
+        measured,
+        Relation::Exactly,
+        float(streams),
+        false,
+    );
+    Ok(())
+}
+
+fn processor(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
+    let cpu = past
+        .phase
+        .relay
+        .map_or(f64::NAN, |relay| past.phase.percent(relay.cpu_ms));
+    let text = "the relay's part of one processor";
+    bar.below(text, (cpu, Unit::Percent), expect.relay_cpu_percent_below, false);
+}
+
+fn memory(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> anyhow::Result<()> {
     let size = |size: Option<super::quantities::Size>| size.map(|size| float(size.0));
-    let relay = past.phase.relay.unwrap_or_default();
-    let resident = float(relay.resident_bytes);
-    bar.below(
-        "resident memory",
-        (resident, Unit::Bytes),
-        size(expect.memory_below),
-        false,
-    );
-    bar.below(
-        "peak memory",
-        (float(relay.peak_bytes), Unit::Bytes),
-        size(expect.peak_below),
-        false,
-    );
+    let bytes = |of: fn(RelayCost) -> u64| (past.phase.relay.map_or(f64::NAN, |it| float(of(it))), Unit::Bytes);
+    let resident = bytes(|relay| relay.resident_bytes);
+    bar.below("resident memory", resident, size(expect.memory_below), false);
+    let peak = bytes(|relay| relay.peak_bytes);
+    bar.below("peak memory", peak, size(expect.peak_below), false);
     let per_client = past.phase.figures.bytes_per_client.unwrap_or(f64::NAN);
-    bar.below(
-        "memory per client",
-        (per_client, Unit::Bytes),
-        size(expect.memory_per_client_below),
-        false,
-    );
+    let bound = size(expect.memory_per_client_below);
+    bar.below("memory per client", (per_client, Unit::Bytes), bound, false);
     if let Some(grown) = &expect.memory_grows_at_most {
         let before = play
             .past
@@ -187,30 +218,13 @@ fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> an
             .find(|past| past.phase.name == grown.since)
             .context("no such phase")?;
         let before = float(before.phase.relay.unwrap_or_default().resident_bytes);
-        let added = (resident - before) / float(past.phase.clients.max(1));
+        let added = (resident.0 - before) / float(past.phase.clients.max(1));
         let text = format!("memory per client beyond that of phase `{}`", grown.since);
         bar.claim(
             &text,
             (added, Unit::Bytes),
             Relation::AtMost,
             float(grown.per_client.0),
-            false,
-        );
-    }
-    if let Some(expected) = &expect.each_stalled {
-        stalled(expected, past, play, bar)?;
-    }
-    let percent = past.phase.percent(relay.cpu_ms);
-    let text = "the relay's part of one processor";
-    bar.below(text, (percent, Unit::Percent), expect.relay_cpu_percent_below, false);
-    traffic(expect, past, bar);
-    if let Some(streams) = expect.upstream_streams {
-        let measured = (float(past.upstream_streams), Unit::Count);
-        bar.claim(
-            "streams at the control plane",
-            measured,
-            Relation::Exactly,
-            float(streams),
             false,
         );
     }
@@ -247,9 +261,11 @@ fn stalled(expected: &Stalled, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) 
     let calm = past.calm_bytes.zip(before.calm_bytes);
     let calm = calm.map_or(0.0, |(now, then)| float(now) - float(then));
     let added = (resident(past) - resident(before) - calm.max(0.0)) / clients;
-    let text = format!("memory per stalled client beyond that of phase `{}`", expected.since);
-    let bound = float(expected.process.0);
-    bar.claim(&text, (added, Unit::Bytes), Relation::AtMost, bound, false);
+    if play.cast.main.process().is_some() {
+        let text = format!("memory per stalled client beyond that of phase `{}`", expected.since);
+        let bound = float(expected.process.0);
+        bar.claim(&text, (added, Unit::Bytes), Relation::AtMost, bound, false);
+    }
     let kernel = sockets::bytes_at(plan.target.server.port())?;
     let most = kernel.last().map_or(f64::NAN, |bytes| float(*bytes));
     let text = "memory of the kernel for the connection that has most";

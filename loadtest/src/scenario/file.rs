@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-use super::phase::{Act, Grow, PhaseShape};
+use super::phase::{Act, PhaseShape};
 use super::quantities::{Size, Time};
 use crate::arguments::Overrides;
 use crate::client::profile::HOT;
@@ -263,7 +263,10 @@ impl Scenario {
             let place = error
                 .location()
                 .map_or_else(String::new, |at| format!(":{}:{}", at.line(), at.column()));
-            anyhow::anyhow!("{source}{place}: {error}")
+            // The place stands in front.
+            let text = error.to_string();
+            let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+            anyhow::anyhow!("{source}{place}: {what}")
         })?;
         scenario.check().with_context(|| source.to_owned())?;
         Ok(scenario)
@@ -299,42 +302,5 @@ impl Scenario {
                 Act::Restart(_) | Act::Stop(_) | Act::Start(_) | Act::Reconnect(_) => {}
             }
         }
-    }
-
-    fn check(&self) -> anyhow::Result<()> {
-        if self.story.is_some() {
-            return Ok(());
-        }
-        if self.phases.is_empty() || self.world.is_empty() || self.clients.groups.is_empty() {
-            bail!("a scenario needs `world`, `clients.groups` and `phases`, or a `story`");
-        }
-        for (at, phase) in self.phases.iter().enumerate() {
-            let before = || self.phases.iter().take(at).map(|phase| phase.name.as_str());
-            if before().any(|name| name == phase.name) {
-                bail!("there are two phases `{}`", phase.name);
-            }
-            let named = phase.expect.compared.iter().map(|it| &it.to);
-            let grown = phase.expect.memory_grows_at_most.iter().map(|it| &it.since);
-            let stalled = phase.expect.each_stalled.iter().map(|it| &it.since);
-            for other in named.chain(grown).chain(stalled) {
-                if !before().any(|name| name == other) {
-                    bail!(
-                        "phase `{}` is compared to `{other}`, which is no phase before it",
-                        phase.name
-                    );
-                }
-            }
-            let (Act::Change(change) | Act::Grow(Grow { change, .. })) = &phase.act else {
-                continue;
-            };
-            if !self.world.contains_key(&change.kind) {
-                bail!(
-                    "phase `{}` changes {}, of which the world has none",
-                    phase.name,
-                    change.kind.word()
-                );
-            }
-        }
-        Ok(())
     }
 }

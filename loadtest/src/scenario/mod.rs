@@ -2,6 +2,7 @@
 
 mod cast;
 mod chain;
+mod check;
 mod contender;
 mod expect;
 mod failover;
@@ -19,7 +20,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use crate::arguments::{Arguments, Overrides};
 use crate::ledger::{Ledger, Spec};
@@ -42,12 +43,19 @@ pub(crate) async fn play(
     if scenario.story.is_some() && (arguments.floor || arguments.control_plane_dialect.is_some()) {
         bail!("a story has neither --floor nor --control-plane-dialect: what is counted depends on what happened");
     }
+    if scenario.story.is_none() && overrides.kind {
+        bail!("--kind is for stories: what the clients of a scenario ask for is written in it; see `by-name`");
+    }
     match scenario.story {
         Some(Story::Failover) => failover::run(arguments, recorder, say).await,
         Some(Story::Chain) => chain::run(arguments, recorder, say).await,
         Some(Story::WarmStart) => warm_start::run(arguments, recorder, say).await,
         None => {
             scenario.override_with(overrides);
+            let sound = scenario
+                .check()
+                .and_then(|()| scenario.check_cast(arguments.is_foreign()));
+            sound.with_context(|| arguments.scenario().to_owned())?;
             play::run(&scenario, arguments, recorder, say).await
         }
     }

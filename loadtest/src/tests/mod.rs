@@ -1,5 +1,7 @@
 //! That the reader reads however the bytes arrive, and that the checker finds every fault.
 
+mod faults;
+mod order;
 mod places;
 mod polls;
 mod record;

@@ -22,21 +22,6 @@ fn every_scenario_can_be_read() {
     assert!(count > BUILT_IN.len());
 }
 
-#[test]
-fn a_fault_is_told_with_its_place() {
-    let fault = |text: &str| format!("{:#}", Scenario::parse("x.yaml", text).unwrap_err());
-    let unknown = fault("description: a\nworld:\n  cds: { count: 1, color: red }\n");
-    assert!(unknown.starts_with("x.yaml:3:"), "{unknown}");
-    assert!(unknown.contains("color"), "{unknown}");
-    let size = fault("description: a\nworld:\n  cds: { count: 1, bytes: 5 apples }\n");
-    assert!(size.starts_with("x.yaml:3:") && size.contains("5 apples"), "{size}");
-    let empty = fault("description: a\n");
-    assert!(empty.contains("phases"), "{empty}");
-    let other = "description: a\nworld: { cds: { count: 1 } }\nclients: { count: 1, groups: [{ kind: clusters }] }\n\
-                 phases: [{ name: a, do: { join: {} }, expect: { compared: [{ what: bytes, to: b, at_most: 1 }] } }]\n";
-    assert!(fault(other).contains("`b`"), "{}", fault(other));
-}
-
 /// Plays a scenario at the control plane itself.
 fn play(text: &str, clients: u32) {
     let flags = Overrides {
@@ -56,7 +41,7 @@ fn play_with(text: &str, flags: &Overrides, words: &str) -> Record {
 }
 
 /// What is found when it is played at the control plane itself.
-fn record_of(scenario: &Scenario, words: &str) -> Record {
+pub(super) fn record_of(scenario: &Scenario, words: &str) -> Record {
     try_record(scenario, &format!("--direct {words}")).unwrap()
 }
 
@@ -96,15 +81,21 @@ fn the_usual_run_holds_in_both_dialects_and_by_name() {
             idle: Some(Duration::ZERO),
             ..Overrides::default()
         };
-        // At the control plane itself there are as many streams as clients.
-        let text = built_in(name).replace("upstream_streams: 1", "upstream_streams: 20");
-        let record = play_with(&text, &flags, words);
+        let record = play_with(built_in(name), &flags, words);
         let changes = record.phases.iter().find(|phase| phase.name == "changes").unwrap();
         assert!(changes.propagation.count() > 0, "{name}");
         let joins: u64 = record.phases.iter().map(|phase| phase.join.count()).sum();
         assert_eq!(joins, 20, "{name}");
         let held = |it: &Assertion| it.text.contains("once") && it.verdict == Verdict::Held;
         assert!(record.assertions.iter().any(held), "{:#?}", record.assertions);
+        // Without a relay nothing is said of one.
+        let about_relay = |it: &Assertion| it.text.contains("relay") || it.text.contains("streams");
+        assert!(!record.assertions.iter().any(about_relay), "{:#?}", record.assertions);
+        assert_eq!(
+            record.notes.iter().filter(|note| note.what == "left out").count(),
+            2,
+            "{name}"
+        );
     }
 }
 
@@ -152,6 +143,28 @@ phases:
 ",
         9,
     );
+}
+
+/// Who asks for one name after the other has everything with the last answer.
+#[test]
+fn clients_on_demand_hold() {
+    let text = "description: On demand.
+world: { cds: { count: 9, bytes: 200 }, vhds: { count: 9, bytes: 300 } }
+clients:
+  count: 8
+  per_connection: 2
+  groups:
+    - { kind: on-demand, names: { count: 3 }, every: 10ms }
+    - { kind: on-demand, names: { count: 3 }, every: 10ms, dialect: sotw, streams: per-type }
+    - { kind: hosts, names: { count: 3 }, every: 10ms }
+    - { kind: hosts, names: { count: 3 }, every: 10ms, streams: per-type }
+phases:
+  - { name: join, do: { join: {} }, limit: 20s }
+  - { name: clusters, do: { change: { kind: cds, pattern: full, times: 2 } }, limit: 20s, expect: { delivered_once: true } }
+  - { name: hosts, do: { change: { kind: vhds, pattern: full, times: 2 } }, limit: 20s, expect: { delivered_once: true } }
+";
+    let record = play_with(text, &Overrides::default(), "");
+    assert_eq!(record.phases.first().map(|phase| phase.join.count()), Some(8));
 }
 
 /// Polls and streams side by side: every change is with all of them.
