@@ -223,7 +223,7 @@ impl Subscription {
             batch, next, before, ..
         } = *rest;
         let mut told = Vec::new();
-        // C-20: what does not come replaces nothing that is held by another of its names.
+        // C-20: what does not come replaces nothing that is held by another of its names. What comes in parts is in the order of names.
         let comes = |name: &Name| {
             let mut items = (next..batch.chunks()).map(|chunk| batch.items_of(chunk));
             items.any(|items| items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok())
