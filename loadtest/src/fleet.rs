@@ -137,8 +137,8 @@ impl Crew {
         self.0.iter().map(|(_, profile)| profile)
     }
 
-    /// What client `number` is like: the groups take turns, so that each part of the fleet is a mixture.
-    pub(crate) fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
+    /// What the clients of connection `number` are like: the groups take turns, so that each part of the fleet is a mixture.
+    fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
         let sum: u32 = self.0.iter().map(|(weight, _)| *weight).sum();
         // Weights that share a factor with the stride would leave out numbers; those of one turn are permuted instead.
         let mut place = number % sum.max(1);
@@ -151,6 +151,11 @@ impl Crew {
 }
 
 impl Plan {
+    /// What client `number` is like. Who shares a connection is of one group: what some do to it, all of them feel.
+    pub(crate) fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
+        self.crew.profile(number / self.per_connection.max(1))
+    }
+
     /// The only type, or the first.
     pub(crate) fn ledger(&self) -> anyhow::Result<&Arc<Ledger>> {
         self.world.ledgers().first().context("there are no resources")
@@ -173,19 +178,19 @@ impl Plan {
     /// How many clients want each resource of a type and are awaited, of those whose number is a multiple of `every`.
     pub(crate) fn demand(&self, kind: Kind, every: usize) -> Vec<u32> {
         let members = (0..self.clients).step_by(every);
-        let members = members.filter_map(|number| Some((number, self.crew.profile(number)?)));
+        let members = members.filter_map(|number| Some((number, self.profile(number)?)));
         crate::client::profile::demand(members, kind, &self.world)
     }
 
     /// How many of the first so many clients come to have everything: those that come and go may be away.
     pub(crate) fn complete_of(&self, clients: u32) -> u32 {
-        let numbers = (0..clients.min(self.clients)).filter_map(|number| self.crew.profile(number));
+        let numbers = (0..clients.min(self.clients)).filter_map(|number| self.profile(number));
         u32::try_from(numbers.filter(|it| it.behaviour.flaps.is_none()).count()).unwrap_or(u32::MAX)
     }
 
     /// How many clients misbehave.
     pub(crate) fn unsteady(&self) -> u32 {
-        let profiles = (0..self.clients).filter_map(|number| self.crew.profile(number));
+        let profiles = (0..self.clients).filter_map(|number| self.profile(number));
         u32::try_from(profiles.filter(|it| !it.behaviour.is_steady()).count()).unwrap_or(u32::MAX)
     }
 
@@ -345,7 +350,7 @@ impl Share {
         let first = number.saturating_mul(self.plan.per_connection);
         let end = first.saturating_add(self.plan.per_connection).min(self.plan.clients);
         let clients = (first..end).filter_map(|number| {
-            let profile = Arc::clone(self.plan.crew.profile(number)?);
+            let profile = Arc::clone(self.plan.profile(number)?);
             let client = Client::new(number, profile, Arc::clone(&self.plan.world));
             Some(Rc::new(RefCell::new(client)))
         });

@@ -74,8 +74,9 @@ impl Life {
             };
             for client in &self.clients {
                 let mut client = client.borrow_mut();
-                let anew = !client.profile.behaviour.remembers;
-                if anew && std::mem::take(&mut client.complete) {
+                let behaviour = &client.profile.behaviour;
+                let (anew, stays) = (!behaviour.remembers, behaviour.flaps.is_none());
+                if anew && std::mem::take(&mut client.complete) && stays {
                     self.progress.begin_anew();
                 }
             }
@@ -107,10 +108,12 @@ impl Life {
         let stay = self.stay(turns).map(|stay| begun + stay);
         let progress = &self.progress;
         let mut answered = |outcome: Outcome, tally: &mut Tally| {
-            progress.answered(outcome);
             if outcome.completed {
                 tally.join.record(begun.elapsed());
             }
+            // Nobody waits for those who come and go.
+            let completed = outcome.completed && stay.is_none();
+            progress.answered(Outcome { completed, ..outcome });
         };
         loop {
             let due = deadline(&self.clients).into_iter().chain(stay).min();

@@ -14,7 +14,7 @@ pub(crate) mod lane;
 mod polls;
 pub(crate) mod profile;
 mod requests;
-mod saying;
+pub(crate) mod saying;
 pub(crate) mod subscription;
 mod transcript;
 

@@ -12,6 +12,9 @@ use super::{Client, Output, Reply};
 use crate::kind::{Dialect, Kind};
 use crate::wire::Reader;
 
+/// What a client says that rejects what is in order.
+pub(crate) const ON_PURPOSE: &str = "rejected on purpose by a load test";
+
 impl Client {
     pub(super) fn reply(&mut self, reply: &Reply, now: Instant) {
         let Some((lane, _)) = self.lanes.get_mut(reply.lane) else {
@@ -39,7 +42,7 @@ impl Client {
             nonce: &reply.nonce,
             version: &version,
             names: &names,
-            rejection: reply.rejects.then_some("rejected on purpose by a load test"),
+            rejection: reply.rejects.then_some(ON_PURPOSE),
             ..Request::default()
         };
         let bytes = request.encode(self.profile.dialect);

@@ -176,7 +176,7 @@ impl Stage<'_> {
             bail!("beside a floor, which writes the same bytes to everybody, all clients must ask for the same");
         }
         let world = world(&self.scenario.world);
-        let profile = crew.profile(0).cloned().context("there are no clients")?;
+        let profile = crew.profiles().next().cloned().context("there are no clients")?;
         let script = crew.first_requests(&world);
         let floor = Floor::start(&world, &profile, script, self.papers).await?;
         let plan = self.plan(Target::local(floor.address, self.secure.clone()), world, crew);

@@ -107,7 +107,7 @@ pub(super) fn check(expect: &Expect, past: &Past, play: &Play<'_>) -> anyhow::Re
             .find(|past| past.phase.name == compared.to)
             .context("no such phase")?;
         let ratio = figure(compared.what, past) / figure(compared.what, other);
-        let text = format!("{:?} as a multiple of phase `{}`", compared.what, compared.to);
+        let text = format!("{} as a multiple of phase `{}`", compared.what.name(), compared.to);
         let timed = matches!(compared.what, Figure::P99);
         bar.below(&text, (ratio, Unit::Times), compared.at_most, timed);
         if let Some(bound) = compared.at_least {

@@ -183,6 +183,20 @@ pub(crate) enum Figure {
     UpstreamStreams,
 }
 
+impl Figure {
+    /// What the table calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Cpu => "processor time",
+            Self::CpuPerChange => "processor time of a change",
+            Self::P99 => "p99",
+            Self::UpstreamBytes => "bytes at the control plane",
+            Self::UpstreamStreams => "streams at the control plane",
+        }
+    }
+}
+
 impl Act {
     /// Whether only a control plane of this program can do it.
     pub(crate) const fn needs_control_plane(&self) -> bool {

@@ -41,7 +41,7 @@ pub(super) async fn scout(plan: &Plan, given: &[String]) -> anyhow::Result<()> {
 
 /// One client that asks for everything, and for what that leads to.
 async fn search(plan: &Plan) -> anyhow::Result<()> {
-    let like = plan.crew.profile(0).context("there are no clients")?;
+    let like = plan.profile(0).context("there are no clients")?;
     let profile = Profile {
         dialect: like.dialect,
         aggregated: like.aggregated,

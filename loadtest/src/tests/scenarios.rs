@@ -191,6 +191,24 @@ phases:
     );
 }
 
+/// Those of one connection are of one group, so that who comes and goes takes nobody along who is waited for.
+#[test]
+fn who_comes_and_goes_keeps_nobody_waiting() {
+    play(
+        "description: Coming and going.
+world: { cds: { count: 9, bytes: 200 }, eds: { count: 9, bytes: 200 } }
+clients:
+  count: 8
+  per_connection: 2
+  groups: [{ kind: envoy, flaps: 60ms, remembers: false }, { kind: envoy, acks: { reject-one-in: 3 } }]
+phases:
+  - { name: join, do: { join: {} }, limit: 10s }
+  - { name: changes, do: { change: { kind: eds, pattern: { burst: 3 }, times: 10, rate: 10 } }, limit: 10s }
+",
+        8,
+    );
+}
+
 /// Who reads slowly is not waited for, and nobody else notices.
 #[test]
 fn a_slow_reader_keeps_nobody_waiting() {
