@@ -53,6 +53,12 @@ impl Held {
             Self::Nothing | Self::Unknown | Self::Version(_) => None,
         }
     }
+
+    /// C-20: the own name of what is held by this other one.
+    #[must_use]
+    pub fn own_name(&self, asked: &Name) -> Option<&Name> {
+        self.content().map(|content| content.name()).filter(|own| *own != asked)
+    }
 }
 
 /// What a client holds besides a state: what it remembers from before, or what is about to be taken from it.

@@ -277,8 +277,10 @@ impl Subscription {
         };
         let empty = self.empty_collections(slot).next().is_some();
         // D-01: what was refused and is sent again waits like any addition.
-        let released = empty || self.releases(slot);
-        released || self.owed.iter().any(owes) || self.glanced().any(|name| self.differs(name, slot))
+        empty
+            || self.releases(slot)
+            || self.owed.iter().any(owes)
+            || self.glanced().any(|name| self.differs(name, slot))
     }
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.

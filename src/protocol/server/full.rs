@@ -182,12 +182,10 @@ impl Subscription {
 
     /// C-20: whether what was sent by another of its names is listed under its own, and does not answer to that name any more.
     fn is_replaced(&self, asked: &Name, held: &Held, slot: Glimpse<'_>) -> bool {
-        held.content()
-            .filter(|content| content.name() != asked)
-            .is_some_and(|content| match self.current(content.name(), slot) {
-                Current::Known(Known::Present(new)) => new.name() == content.name() && !new.aliases().contains(asked),
-                Current::Known(Known::Absent(_)) | Current::Unwanted | Current::Uncovered | Current::Unknown => false,
-            })
+        held.own_name(asked).is_some_and(|own| match self.current(own, slot) {
+            Current::Known(Known::Present(new)) => new.name() == own && !new.aliases().contains(asked),
+            Current::Known(Known::Absent(_)) | Current::Unwanted | Current::Uncovered | Current::Unknown => false,
+        })
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one set")]

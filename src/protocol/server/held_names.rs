@@ -171,8 +171,7 @@ impl HeldNames {
     pub(super) fn replaced_by(&self, items: &BTreeMap<Name, Item>) -> Vec<(Name, Held)> {
         let other = self.other.iter().flat_map(|other| other.iter());
         let replaced = other.filter(|other| {
-            let own = other.held.content().map(|content| content.name());
-            let new = own.filter(|own| **own != other.name).and_then(|own| items.get(own));
+            let new = other.held.own_name(&other.name).and_then(|own| items.get(own));
             new.is_some_and(|new| !new.resource.aliases().contains(&other.name))
         });
         replaced.map(|other| (other.name.clone(), Held::Unknown)).collect()

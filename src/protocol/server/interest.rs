@@ -228,11 +228,8 @@ impl Subscription {
             let mut items = (next..batch.chunks()).map(|chunk| batch.items_of(chunk));
             items.any(|items| items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok())
         };
-        let by_alias = |(asked, held): &(&Name, &Held)| {
-            let mut own = held.content().into_iter().map(|content| content.name());
-            own.any(|own| own != *asked && comes(own))
-        };
-        let replaced = before.names.iter().filter(by_alias);
+        let names = before.names.iter();
+        let replaced = names.filter(|(asked, held)| held.own_name(asked).is_some_and(comes));
         replaced.for_each(|(asked, held)| self.names.note(asked, held.clone()));
         for chunk in next..batch.chunks() {
             let items = batch.items_of(chunk).iter();

@@ -217,19 +217,15 @@ impl Subscription {
     /// C-20: who asked by an alias holds the resource under its own name: that goes when the alias means nothing more, or
     /// something else.
     fn plan_former(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
-        if let Some(content) = self.held(name).content()
+        if let Some(own) = self.held(name).own_name(name)
             && self.dialect == Dialect::Delta
-            && content.name() != name
-            && matches!(
-                self.current(content.name(), slot),
-                Current::Unwanted | Current::Uncovered
-            )
+            && matches!(self.current(own, slot), Current::Unwanted | Current::Uncovered)
             && !self
                 .names
                 .iter()
-                .any(|(other, _)| slot.resource(other).is_some_and(|it| it.name() == content.name()))
+                .any(|(other, _)| slot.resource(other).is_some_and(|it| it.name() == own))
         {
-            plan.removed.insert(content.name().clone());
+            plan.removed.insert(own.clone());
         }
     }
 

@@ -55,8 +55,7 @@ impl Subscription {
             let Some(parked) = self.rare().parked.get(at) else {
                 continue;
             };
-            let changed = self.has_changed(parked, slot);
-            if changed {
+            if self.has_changed(parked, slot) {
                 let mut covered = Vec::new();
                 let (mut owed, mut gone) = (Vec::new(), Vec::new());
                 for (own, aliases) in parked.members() {
