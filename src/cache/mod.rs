@@ -4,7 +4,6 @@
 //! the protocol, connections and the clock: whoever calls says what time it is.
 
 pub mod bell;
-pub mod class;
 pub mod library;
 pub mod pressure;
 pub mod routes;
@@ -18,7 +17,6 @@ mod living;
 mod members;
 mod names;
 mod positions;
-mod presented;
 mod remembered;
 mod replaced;
 mod sets;
@@ -30,9 +28,7 @@ mod through;
 mod woken;
 
 pub use bell::{Bell, Driver, Rang};
-pub use class::{Classes, Piece, Rule, Selector};
 pub use library::{Library, Text, Uses};
-pub use presented::Presented;
 pub use pressure::Summary;
 pub use routes::{Route, Routes};
 pub use scopes::Scopes;

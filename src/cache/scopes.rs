@@ -11,12 +11,10 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::class::{Classes, Selector};
-use super::presented::Presented;
 use super::routes::Routes;
 use super::view::{Settings, View};
 use super::{Full, Seat};
-use crate::xds::{Class, Node};
+use crate::xds::{Class, Classes, Node, Presented, Selector};
 
 /// The views that there are.
 ///

@@ -1,6 +1,6 @@
 //! How the rules are written that say which clients share a view. It owns the grammar; the cache owns the rules.
 
-use crate::cache::{Piece, Selector};
+use crate::xds::{Path, Piece, Selector};
 
 /// `cluster`, `locality.zone`, `metadata.A.B`
 pub(super) fn selector(text: &str) -> Result<Selector, String> {
@@ -12,8 +12,8 @@ pub(super) fn selector(text: &str) -> Result<Selector, String> {
         "locality.sub_zone" => Selector::SubZone,
         "user_agent_name" => Selector::UserAgent,
         _ => match text.strip_prefix("metadata.") {
-            Some(keys) if keys.split('.').all(|key| !key.is_empty()) => Selector::Metadata(keys.to_owned()),
-            _ => {
+            Some(keys) => Selector::Metadata(Path::read(keys)?),
+            None => {
                 return Err(format!(
                     "`{text}` is not a field of a node; write id, cluster, locality.region, locality.zone, \
                      locality.sub_zone, user_agent_name or metadata.KEY"
@@ -37,7 +37,7 @@ pub(super) fn template(text: &str, key: &[Selector]) -> Result<Vec<Piece>, Strin
         } else if let Some(after) = brace.strip_prefix("}}") {
             literal.push('}');
             rest = after;
-        } else if let Some((field, after)) = brace.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+        } else if let Some((field, after)) = brace.strip_prefix('{').and_then(field) {
             if !literal.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut literal)));
             }
@@ -61,13 +61,31 @@ pub(super) fn template(text: &str, key: &[Selector]) -> Result<Vec<Piece>, Strin
     Ok(pieces)
 }
 
+/// The field before the closing brace, and what follows; a brace in quotes is part of the field.
+fn field(text: &str) -> Option<(&str, &str)> {
+    let (mut quoted, mut escaped) = (false, false);
+    let closing = text.find(|c| {
+        let closes = c == '}' && !quoted;
+        quoted ^= c == '"' && !escaped;
+        escaped = quoted && c == '\\' && !escaped;
+        closes
+    })?;
+    let (field, after) = text.split_at(closing);
+    Some((field, after.strip_prefix('}')?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn templates_take_fields_and_escapes() {
-        let key = [Selector::Id, Selector::Cluster, Selector::Metadata("a.b".to_owned())];
+        let key = [
+            Selector::Id,
+            Selector::Cluster,
+            Selector::Metadata(Path::new(["a", "b"])),
+            Selector::Metadata(Path::new(["a", "b}\"{"])),
+        ];
         let text = |text: &str| Piece::Text(text.to_owned());
         for (written, pieces) in [
             ("", vec![]),
@@ -77,6 +95,8 @@ mod tests {
             ("{{{id}}}", vec![text("{"), Piece::Key(0), text("}")]),
             ("{{x}}", vec![text("{x}")]),
             ("{metadata.a.b}", vec![Piece::Key(2)]),
+            (r#"{metadata.a."b"}"#, vec![Piece::Key(2)]),
+            (r#"{metadata.a."b}\"{"}}}"#, vec![Piece::Key(3), text("}")]),
         ] {
             assert_eq!(template(written, &key), Ok(pieces), "{written}");
         }
@@ -89,6 +109,8 @@ mod tests {
             "{name}",
             "{metadata.}",
             "{metadata.a..b}",
+            r#"{metadata.a."b}"#,
+            r#"{metadata.a."b"c}"#,
             "{locality}",
             "{locality.zone}",
         ] {
@@ -106,6 +128,7 @@ mod tests {
             "locality.sub_zone",
             "user_agent_name",
             "metadata.a.b",
+            r#"metadata.LABELS."app.kubernetes.io/name""#,
         ] {
             assert_eq!(selector(path).map(|selector| selector.to_string()).as_deref(), Ok(path));
         }

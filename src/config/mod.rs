@@ -27,9 +27,8 @@ pub use validate::host_name;
 
 use document::Document;
 
-use crate::cache::Classes;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::xds::Traits;
+use crate::xds::{Classes, Traits};
 
 /// Everything that an operator can choose, checked.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
+use crate::xds::path::below;
 use crate::xds::{Features, Locality, Node, Parameters, TypeUrl};
 
 /// The metadata key under which every relay on the way adds its id (K-25).
@@ -59,11 +60,7 @@ pub(super) fn parameters(node: &core::Node) -> BTreeMap<String, Parameters> {
 
 fn flatten(path: &str, members: &Struct, depth: usize, into: &mut BTreeMap<String, String>) {
     for (key, value) in &members.fields {
-        let path = if path.is_empty() {
-            key.clone()
-        } else {
-            format!("{path}.{key}")
-        };
+        let path = below(path, key);
         match &value.kind {
             Some(Kind::StructValue(inner)) if depth < DEPTH_MAX => flatten(&path, inner, depth + 1, into),
             Some(_) => into.extend(text(value).map(|text| (path, text))),

@@ -16,7 +16,7 @@ pub struct Node {
     pub cluster: Arc<str>,
     /// Where it runs.
     pub locality: Locality,
-    /// Metadata: the scalar members by dotted path, as text.
+    /// Metadata: the scalar members by how their [`super::Path`] is written, as text.
     pub metadata: BTreeMap<String, String>,
     /// What it can read.
     pub features: Features,

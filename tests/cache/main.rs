@@ -1,5 +1,6 @@
 //! The cache, from outside: what it tells whom, what it asks upstream for, and what is left afterwards.
 
+mod classes;
 mod globs;
 mod leases;
 mod library;

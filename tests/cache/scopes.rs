@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use distributary::cache::{Classes, Routes, Rule, Scopes, Selector};
-use distributary::xds::Node;
+use distributary::cache::{Routes, Scopes};
+use distributary::xds::{Classes, Node, Rule, Selector};
 
 use super::*;
 

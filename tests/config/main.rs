@@ -9,19 +9,19 @@
 
 mod bootstrap;
 mod certificates;
+mod classes;
 mod folder;
 mod stories;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use distributary::cache::{Classes, Piece, Rule, Selector};
 use distributary::config::{
     Address, Config, Credentials, Endpoint, Flags, Grpc, Identity, Limits, Listener, ListenerTls, Server, Source,
     Timers, Tls, Transport,
 };
 use distributary::proto::google::protobuf::value::Kind;
-use distributary::xds::NameRule;
+use distributary::xds::{self, Classes, NameRule, Piece, Rule, Selector};
 use serde_json::Value;
 
 const SERVER: &str = "upstream: {xds_servers: [{server_uri: cp:1}]}\n";
@@ -198,12 +198,12 @@ fn the_reference_means_what_it_says() {
     let rule = Rule {
         matches: vec![
             (Selector::Cluster, "edge-*".to_owned()),
-            (Selector::Metadata("TIER".to_owned()), "gold".to_owned()),
+            (Selector::Metadata(xds::Path::new(["TIER"])), "gold".to_owned()),
         ],
         key: vec![
             Selector::Cluster,
             Selector::Zone,
-            Selector::Metadata("TENANT".to_owned()),
+            Selector::Metadata(xds::Path::new(["TENANT"])),
         ],
         id: Some(vec![Piece::Text("relay/".to_owned()), Piece::Key(0)]),
         cluster: Some(vec![Piece::Key(0)]),

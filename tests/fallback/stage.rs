@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Classes, Route, Routes, Rule, Scopes, Selector, Settings, View};
+use distributary::cache::{Route, Routes, Scopes, Settings, View};
 use distributary::downstream::Place;
 use distributary::proto::envoy::config::core::v3::Node as Said;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{self, End, Limits, Opening, Server, Timers};
 use distributary::xds::{
-    Changes, Cut, Dialect, Name, Reason, Resource, ResourceParts, Standing, TypeUrl, Types, Unshared, Update,
+    Changes, Classes, Cut, Dialect, Name, Reason, Resource, ResourceParts, Rule, Selector, Standing, TypeUrl, Types,
+    Unshared, Update,
 };
 
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";

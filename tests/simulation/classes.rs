@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::cache::{self, Classes, Piece, Routes, Rule as ClassRule, Scopes, Selector, View};
+use distributary::cache::{self, Routes, Scopes, View};
 use distributary::downstream::Place;
 use distributary::proto::envoy::config::core::v3::{Locality, Node};
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
 use distributary::protocol::read_node;
-use distributary::xds;
 use distributary::xds::node::ENDPOINT_COLLECTIONS;
+use distributary::xds::{self, Classes, Path, Piece, Rule as ClassRule, Selector};
 
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
@@ -55,7 +55,7 @@ pub(crate) fn profiles(rng: &mut Rng) -> Vec<Profile> {
 /// The rules of the relay. Whichever they are, they keep the zones apart.
 pub(crate) fn rules(rng: &mut Rng) -> Classes {
     let text = |text: &str| vec![Piece::Text(text.to_owned())];
-    let tenant = Selector::Metadata(TENANT.to_owned());
+    let tenant = Selector::Metadata(Path::new([TENANT]));
     let keyed = |key: Vec<Selector>| ClassRule {
         key,
         ..ClassRule::default()

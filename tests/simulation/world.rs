@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::task::Wake;
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Classes, Library, Routes, Scopes};
+use distributary::cache::{Library, Routes, Scopes};
 use distributary::protocol::{Settings, Timers};
-use distributary::xds::{Answers, Batch, Chosen, Difference, Extra, Name, Parameters, Seen, State, Unshared};
+use distributary::xds::{Answers, Batch, Chosen, Classes, Difference, Extra, Name, Parameters, Seen, State, Unshared};
 
 use super::body::Type;
 use super::classes::{self, Profile};

@@ -38,10 +38,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::cache::Classes;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{self, ClientSettings, Limits, Server, Settings, Timers, read_node};
-use distributary::xds::{Class, Dialect, ServerFeatures, Types};
+use distributary::xds::{Class, Classes, Dialect, ServerFeatures, Types};
 
 use crate::client::{Client, word};
 use crate::folder::Folder;

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use serde_saphyr::Spanned;
 
 use super::Check;
-use crate::cache::{Classes, Rule, Selector};
 use crate::config::class::{selector, template};
 use crate::config::shape::{self, Scalar};
-use crate::xds::{NameRule, Traits, TypeUrl};
+use crate::xds::{Classes, NameRule, Path, Rule, Selector, Traits, TypeUrl};
 
 impl Check {
     pub(super) fn classes(&mut self, classes: Vec<shape::Class>) -> Classes {
@@ -31,12 +30,13 @@ impl Check {
                 referenced: pattern.referenced,
                 defined: pattern.defined,
             };
-            matches.extend(self.read(&key, Some(&path), selector).map(|path| (path, pattern.value)));
+            let read = self.selector(&key, &path);
+            matches.extend(read.map(|path| (path, pattern.value)));
         }
         let mut key: Vec<Selector> = Vec::new();
         for written in &class.key {
             let name = format!("classes[{index}].key");
-            let Some(field) = self.read(&name, Some(written), selector) else {
+            let Some(field) = self.selector(&name, written) else {
                 continue;
             };
             if key.contains(&field) {
@@ -61,6 +61,17 @@ impl Check {
             id,
             cluster,
         }
+    }
+
+    fn selector(&mut self, key: &str, written: &Scalar) -> Option<Selector> {
+        let field = self.read(key, Some(written), selector)?;
+        if let Some(label) = label(&field) {
+            let message = format!(
+                "every dot leads to a key within a key; if this is a label, dots and all, quote its key: metadata.{label}"
+            );
+            self.warn(Some(written.referenced), key, &message);
+        }
+        Some(field)
     }
 
     pub(super) fn types(&mut self, types: Vec<shape::Type>) -> BTreeMap<String, Traits> {
@@ -119,6 +130,15 @@ impl Check {
         }
         found
     }
+}
+
+/// What was probably meant by keys within keys without quotes: `LABELS.app.kubernetes.io/name`.
+fn label(field: &Selector) -> Option<Path> {
+    let Selector::Metadata(path) = field else { return None };
+    let (map, keys) = path.parts().split_first()?;
+    let plain = !path.as_str().contains('"') && keys.len() > 1;
+    let label = keys.join(".");
+    (plain && label.contains('/')).then(|| Path::new([map.as_str(), &label]))
 }
 
 fn type_url(text: &str) -> Result<TypeUrl, String> {

@@ -20,9 +20,10 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use distributary::cache::{Classes, Route, Routes};
+use distributary::cache::{Route, Routes};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::Request;
+use distributary::xds::Classes;
 
 use super::classes::{self, ANYBODY, relay_node};
 use super::client::Client;

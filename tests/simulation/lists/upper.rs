@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Classes, Route, Routes, Scopes};
+use distributary::cache::{Route, Routes, Scopes};
 use distributary::downstream::Place;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{Opening, Request, Server, Settings, come_through, read_node};
-use distributary::xds::{Dialect, Resource};
+use distributary::xds::{Classes, Dialect, Resource};
 
 use crate::body::Type;
 use crate::classes::{self, relay_node};

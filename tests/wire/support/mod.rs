@@ -10,13 +10,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::cache::{self, Classes, Library, Scopes, Seat, View};
+use distributary::cache::{self, Library, Scopes, Seat, View};
 use distributary::downstream::{Handshakes, Limits, Settings, Shared, Timers, serve};
 use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
 use distributary::wire::Listener;
-use distributary::xds::{Changes, Name, Node, Resource, ResourceParts, TypeUrl, Types, Update};
+use distributary::xds::{Changes, Classes, Name, Node, Resource, ResourceParts, TypeUrl, Types, Update};
 
 use client::Client;
 

@@ -3,10 +3,9 @@
 //! Owns the rules that divide clients into classes (K-02), and what a control plane sees of a class (K-04). Refuses to know
 //! how rules are written in a file.
 
-use std::fmt;
-
 use super::presented::Presented;
-use crate::xds::{Class, Node};
+use super::selector::Selector;
+use super::{Class, Node};
 
 /// The rules, in order; the first that matches decides. Without any all clients are one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,25 +22,6 @@ pub struct Rule {
     pub id: Option<Vec<Piece>>,
     /// What replaces the relay's own cluster.
     pub cluster: Option<Vec<Piece>>,
-}
-
-/// A place in a client's node. An absent value is the empty text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selector {
-    /// The node's id.
-    Id,
-    /// The node's cluster.
-    Cluster,
-    /// The locality's region.
-    Region,
-    /// The locality's zone.
-    Zone,
-    /// The locality's sub-zone.
-    SubZone,
-    /// The software, as it names itself.
-    UserAgent,
-    /// A scalar member of the metadata, by its dotted path.
-    Metadata(String),
 }
 
 /// A part of a text in which values of the key stand.
@@ -86,13 +66,7 @@ impl Classes {
                 ..Presented::default()
             };
         };
-        let text = |pieces: &Vec<Piece>| -> String {
-            let texts = pieces.iter().map(|piece| match piece {
-                Piece::Text(text) => text.as_str(),
-                Piece::Key(at) => class.key.get(*at).map_or("", String::as_str),
-            });
-            texts.collect()
-        };
+        let text = |pieces: &Vec<Piece>| Piece::fill(pieces, &class.key);
         Presented {
             common: rule.key.iter().cloned().zip(class.key.iter().cloned()).collect(),
             id: rule.id.as_ref().map(text),
@@ -102,44 +76,15 @@ impl Classes {
     }
 }
 
-impl Selector {
-    /// The value in this node.
+impl Piece {
+    /// The text of which these are the pieces, with the values of a class's key in it.
     #[must_use]
-    pub fn read<'a>(&self, node: &'a Node) -> &'a str {
-        match self {
-            Self::Id => &node.id,
-            Self::Cluster => &node.cluster,
-            Self::Region => &node.locality.region,
-            Self::Zone => &node.locality.zone,
-            Self::SubZone => &node.locality.sub_zone,
-            Self::UserAgent => &node.user_agent,
-            Self::Metadata(path) => node.metadata.get(path).map_or("", String::as_str),
-        }
-    }
-
-    /// The key that would keep these two apart, if they differ in what control planes usually look at.
-    pub(super) fn between(one: &Node, other: &Node) -> Option<Self> {
-        if one.cluster != other.cluster {
-            return Some(Self::Cluster);
-        }
-        let mut paths = one.metadata.keys().chain(other.metadata.keys());
-        let path = paths.find(|path| one.metadata.get(*path) != other.metadata.get(*path))?;
-        Some(Self::Metadata(path.clone()))
-    }
-}
-
-impl fmt::Display for Selector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Id => f.write_str("id"),
-            Self::Cluster => f.write_str("cluster"),
-            Self::Region => f.write_str("locality.region"),
-            Self::Zone => f.write_str("locality.zone"),
-            Self::SubZone => f.write_str("locality.sub_zone"),
-            Self::UserAgent => f.write_str("user_agent_name"),
-            // Clients choose these paths.
-            Self::Metadata(path) => write!(f, "metadata.{}", path.escape_default()),
-        }
+    pub fn fill(pieces: &[Self], key: &[String]) -> String {
+        let texts = pieces.iter().map(|piece| match piece {
+            Self::Text(text) => text.as_str(),
+            Self::Key(at) => key.get(*at).map_or("", String::as_str),
+        });
+        texts.collect()
     }
 }
 
@@ -164,7 +109,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xds::{Features, Locality};
+    use crate::xds::{Features, Locality, Path};
 
     fn node(cluster: &str, zone: &str, tenant: Option<&str>) -> Node {
         Node {
@@ -214,7 +159,7 @@ mod tests {
                     (Selector::Cluster, "edge-*".to_owned()),
                     (Selector::Zone, "a".to_owned()),
                 ],
-                key: vec![Selector::Cluster, Selector::Metadata("TENANT".to_owned())],
+                key: vec![Selector::Cluster, Selector::Metadata(Path::new(["TENANT"]))],
                 id: Some(vec![Piece::Text("relay/".to_owned()), Piece::Key(0), Piece::Key(7)]),
                 cluster: None,
             },
@@ -237,7 +182,7 @@ mod tests {
             (presented.id.as_deref(), presented.cluster),
             (Some("relay/edge-1"), None)
         );
-        let tenant = Selector::Metadata("TENANT".to_owned());
+        let tenant = Selector::Metadata(Path::new(["TENANT"]));
         assert_eq!(
             presented.common,
             [(Selector::Cluster, "edge-1".to_owned()), (tenant, "t".to_owned())]
@@ -266,19 +211,5 @@ mod tests {
             Classes::default().class(&other),
             Classes::default().class(&node("c", "z", None))
         );
-    }
-
-    #[test]
-    fn what_would_separate_two_clients_is_named() {
-        let between = |a, b| Selector::between(&a, &b).map(|key| key.to_string());
-        assert_eq!(
-            between(node("a", "", None), node("b", "", Some("t"))).as_deref(),
-            Some("cluster")
-        );
-        assert_eq!(
-            between(node("a", "", None), node("a", "", Some("t"))).as_deref(),
-            Some("metadata.TENANT")
-        );
-        assert_eq!(between(node("a", "x", Some("t")), node("a", "y", Some("t"))), None);
     }
 }

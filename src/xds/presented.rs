@@ -2,10 +2,10 @@
 //!
 //! Owns how the relay's own node and what the clients of a class have in common become one node. Refuses to know streams.
 
-use super::class::Selector;
+use super::node::ENDPOINT_COLLECTIONS;
+use super::selector::Selector;
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
-use crate::xds::node::ENDPOINT_COLLECTIONS;
 
 /// What a control plane sees of a class besides the relay's own node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,33 +56,38 @@ fn write(node: &mut core::Node, field: &Selector, value: &str) {
         Selector::Zone => locality(node, |locality| &mut locality.zone),
         Selector::SubZone => locality(node, |locality| &mut locality.sub_zone),
         Selector::UserAgent => value.clone_into(&mut node.user_agent_name),
-        Selector::Metadata(path) => write_member(node.metadata.get_or_insert_default(), path, value),
+        Selector::Metadata(path) => write_member(node.metadata.get_or_insert_default(), path.parts(), value),
     }
 }
 
-/// Writes a member by its dotted path; an empty value is an absent member.
-fn write_member(members: &mut Struct, path: &str, value: &str) {
-    let Some((outer, inner)) = path.split_once('.') else {
+/// Writes a member where the path leads; an empty value is an absent member.
+fn write_member(members: &mut Struct, path: &[String], value: &str) {
+    let Some((key, below)) = path.split_first() else { return };
+    if below.is_empty() {
         if value.is_empty() {
-            members.fields.remove(path);
+            members.fields.remove(key);
         } else {
             let text = Kind::StringValue(value.to_owned());
-            members.fields.insert(path.to_owned(), Value { kind: Some(text) });
+            members.fields.insert(key.clone(), Value { kind: Some(text) });
         }
         return;
-    };
-    let member = members.fields.entry(outer.to_owned()).or_default();
+    }
+    if value.is_empty() && !members.fields.contains_key(key) {
+        return;
+    }
+    let member = members.fields.entry(key.clone()).or_default();
     if !matches!(member.kind, Some(Kind::StructValue(_))) {
         member.kind = Some(Kind::StructValue(Struct::default()));
     }
-    if let Some(Kind::StructValue(below)) = &mut member.kind {
-        write_member(below, inner, value);
+    if let Some(Kind::StructValue(inner)) = &mut member.kind {
+        write_member(inner, below, value);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xds::Path;
 
     fn relay() -> core::Node {
         core::Node {
@@ -110,9 +115,9 @@ mod tests {
         let common = [
             (Selector::Cluster, "edge"),
             (Selector::Zone, "eu-1b"),
-            (Selector::Metadata("TENANT".to_owned()), "gold"),
-            (Selector::Metadata("mesh.name".to_owned()), "m"),
-            (Selector::Metadata("mesh.network".to_owned()), "n"),
+            (Selector::Metadata(Path::new(["TENANT"])), "gold"),
+            (Selector::Metadata(Path::new(["mesh", "app.io/name"])), "m"),
+            (Selector::Metadata(Path::new(["mesh", "network"])), "n"),
             (Selector::Id, ""),
         ];
         let presented = Presented {
@@ -131,7 +136,7 @@ mod tests {
             kind: Some(Kind::StringValue(text.to_owned())),
         };
         let mesh = Struct {
-            fields: [("name".to_owned(), text("m")), ("network".to_owned(), text("n"))].into(),
+            fields: [("app.io/name".to_owned(), text("m")), ("network".to_owned(), text("n"))].into(),
         };
         let fields = [
             ("TENANT".to_owned(), text("gold")),
