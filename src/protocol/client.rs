@@ -14,6 +14,7 @@ mod ingest;
 mod kept;
 mod line;
 mod node;
+mod refusals;
 mod settle;
 mod stated;
 mod wire;
@@ -314,16 +315,15 @@ impl Client {
             invalid: message.faults.count(),
         });
         let answer = Answer {
-            error: message.faults.text(),
+            refusal: message.faults.refusal(),
             nonce: message.nonce,
-            version: message.version,
         };
         // K-06: what was accepted here is accepted; no client is waited for.
         match self.dialect {
-            Dialect::Sotw => feed.line.received(answer),
+            Dialect::Sotw => feed.line.received(answer, now),
             // C-02: without a nonce there is nothing to answer to.
             Dialect::Delta if answer.nonce.is_empty() => feed.unanswerable(now),
-            Dialect::Delta => feed.line.answers.push(answer),
+            Dialect::Delta => feed.line.answers.push(answer, now),
         }
         self.note(type_url);
         changes.into_iter().collect()

@@ -102,13 +102,7 @@ impl Leg {
             Request::Delta(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
         };
         if let Some(rpc::Status { message, .. }) = refusal {
-            self.target.metrics.nacks.inc();
-            tracing::warn!(
-                server = self.target.uri(),
-                type_url,
-                fault = message,
-                "response refused"
-            );
+            self.target.refuse(type_url, message);
         }
         live.outbox.put(Bytes::from(bytes));
         true

@@ -13,6 +13,7 @@ mod leg;
 mod live;
 mod outbox;
 mod pulse;
+mod refused;
 mod rest;
 mod status;
 mod target;

@@ -11,6 +11,7 @@ use http::uri::Authority;
 use super::channel::Channel;
 use super::clock::{dice, now};
 use super::connect;
+use super::refused::Refused;
 use super::token::Token;
 use crate::config::{Credentials, Grpc, Transport};
 use crate::protocol::{Backoff, ClientSettings};
@@ -27,6 +28,7 @@ pub struct Target {
     /// A97: what goes with every call, if anything.
     pub(super) token: Option<Arc<Token>>,
     pub(super) metrics: Arc<UpstreamMetrics>,
+    refused: Refused,
     /// It said that it does not know the delta method.
     only_sotw: AtomicBool,
     /// It said that we ask too often whether it is alive: how many times the interval was doubled.
@@ -67,6 +69,7 @@ impl Target {
             grpc,
             authority,
             metrics,
+            refused: Refused::default(),
             only_sotw: AtomicBool::new(false),
             calmer: AtomicU32::new(0),
         })
@@ -92,6 +95,11 @@ impl Target {
             Transport::Delta if !self.only_sotw.load(Ordering::Relaxed) => Dialect::Delta,
             Transport::Delta | Transport::Sotw => Dialect::Sotw,
         }
+    }
+
+    /// A response of this type is refused, for this reason.
+    pub(super) fn refuse(&self, type_url: &str, fault: &str) {
+        self.refused.note(&self.uri, &self.metrics, type_url, fault, now());
     }
 
     /// It does not know this dialect. Whether there is another one to try at once.

@@ -76,6 +76,7 @@ fn a_nameless_entry_deletes_nothing() {
     response.nonce = "n3".to_owned();
     upstream.hears_sotw(response);
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    upstream.pass(ms(100));
     assert_eq!(upstream.sent(), ["cds [] v2 nack n3"]);
 }
 
@@ -102,45 +103,118 @@ fn no_body_and_no_heartbeat() {
     assert!(text.contains("resource \"a\" has no body"), "{text}");
 }
 
-/// E-22: a server that answers a refusal with the same again is refused once a second, with its newest nonce.
+/// E-22: a server that at once sends again what was refused, with a new version each time or with the same, is refused after a pause
+/// that doubles from 100 ms to 5 s, with its newest nonce.
 #[test]
 fn equal_refusals_are_slow() {
-    for dialect in [Dialect::Delta, Dialect::Sotw] {
+    for (dialect, new_versions) in [(Dialect::Delta, true), (Dialect::Sotw, false), (Dialect::Sotw, true)] {
         let mut upstream = Upstream::streaming(dialect, EDS, &["a"]);
         let mut refused = Vec::new();
-        for round in 0..3000 {
+        let version = |round: u32| if new_versions { round } else { 0 };
+        for round in 0..17_000 {
             let nonce = format!("n{round}");
+            let (one, other) = (format!("a={}", version(round)), format!("a={}", version(round) + 1));
             match dialect {
-                Dialect::Delta => upstream.hears(delta(EDS, &nonce, &["a=1", "a=2"], &[])),
-                Dialect::Sotw => upstream.hears_sotw(sotw(EDS, "1", &nonce, &["a=1", "a=2"])),
+                Dialect::Delta => upstream.hears(delta(EDS, &nonce, &[&one, &other], &[])),
+                Dialect::Sotw => {
+                    let version = format!("v{}", version(round));
+                    upstream.hears_sotw(sotw(EDS, &version, &nonce, &[&one, &other]));
+                }
             }
-            refused.extend(upstream.sent());
+            for line in upstream.sent() {
+                let nonce = line
+                    .rsplit("nack n")
+                    .next()
+                    .and_then(|number| number.parse::<u32>().ok());
+                assert_eq!(nonce, Some(round), "{line}");
+                refused.push(round);
+            }
             upstream.pass(ms(1));
         }
-        assert_eq!(refused.len(), 3, "{refused:?}");
-        assert!(
-            refused[0].ends_with("nack n0") && refused[1].ends_with("nack n1000"),
-            "{refused:?}"
-        );
-        // What is different is refused at once.
-        match dialect {
-            Dialect::Delta => upstream.hears(delta(EDS, "m", &["a=1", "b=1", "b=2"], &[])),
-            Dialect::Sotw => upstream.hears_sotw(sotw(EDS, "2", "m", &["a=1", "b=1", "b=2"])),
-        }
+        assert_eq!(refused, [0, 100, 300, 700, 1500, 3100, 6300, 11_300, 16_300]);
+        // What is different is refused at once, and what was quiet for a while is new.
+        let sends = |upstream: &mut Upstream, nonce: &str, puts: &[&str]| match dialect {
+            Dialect::Delta => upstream.hears(delta(EDS, nonce, puts, &[])),
+            Dialect::Sotw => upstream.hears_sotw(sotw(EDS, nonce, nonce, puts)),
+        };
+        sends(&mut upstream, "m", &["a=1", "b=1", "b=2"]);
         assert!(upstream.sent().last().unwrap().ends_with("nack m"));
         assert_eq!(upstream.named(EDS), "a=1");
+        upstream.pass(ms(15_000));
+        upstream.sent();
+        upstream.pass(ms(15_000));
+        for (nonce, pause) in [("o", 0), ("p", 100)] {
+            sends(&mut upstream, nonce, &["a=1", "a=2"]);
+            upstream.pass(ms(pause));
+            assert!(upstream.sent().last().unwrap().ends_with(&format!("nack {nonce}")));
+        }
     }
 }
 
-/// E-03, B-05: a change of names never turns a refusal into an acceptance: the refusal goes first and alone.
+/// E-02, E-22: of several faults each keeps its own pace, a refusal that waits does not hold up an ACK, and none is lost.
 #[test]
-fn a_refusal_goes_before_a_change() {
+fn refusals_wait_for_themselves_alone() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b", "c"]);
+    for round in 0..4 {
+        upstream.hears(delta(EDS, &format!("a{round}"), &["a=1", "a=2"], &[]));
+        upstream.sent();
+        upstream.pass(ms(1000));
+    }
+    upstream.hears(delta(EDS, "a4", &["a=1", "a=2"], &[]));
+    upstream.hears(delta(EDS, "b0", &["b=1", "b=2"], &[]));
+    upstream.hears(delta(EDS, "c", &["c=1"], &[]));
+    assert_eq!(upstream.sent(), ["eds nack a4", "eds nack b0", "eds ack c"]);
+    upstream.hears(delta(EDS, "a5", &["a=1", "a=2"], &[]));
+    upstream.hears(delta(EDS, "b1", &["b=1", "b=2"], &[]));
+    upstream.hears(delta(EDS, "both", &["b=1", "b=2", "c=1", "c=2"], &[]));
+    upstream.hears(delta(EDS, "c2", &["c=2"], &[]));
+    // The one with news is refused at once, and says what the older one says of `b`.
+    assert_eq!(upstream.sent(), ["eds nack both", "eds ack c2"]);
+    upstream.pass(ms(800));
+    assert_eq!(upstream.sent(), [""; 0]);
+    upstream.pass(ms(800));
+    assert_eq!(upstream.sent(), ["eds nack a5"]);
+}
+
+/// E-22: a server that finds a new name for its fault each time gains nothing but a moment.
+#[test]
+fn ever_new_faults_are_slow() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = Upstream::streaming(dialect, EDS, &["a"]);
+        let mut refused = 0;
+        for round in 0..10_000 {
+            let (nonce, one) = (format!("n{round}"), format!("a{round}=1"));
+            match dialect {
+                Dialect::Delta => upstream.hears(delta(EDS, &nonce, &[&one, &one], &[])),
+                Dialect::Sotw => upstream.hears_sotw(sotw(EDS, &nonce, &nonce, &[&one, &one])),
+            }
+            refused += upstream.sent().len();
+            upstream.pass(ms(1));
+        }
+        assert!(refused < 1500, "{refused} in ten seconds");
+    }
+}
+
+/// E-03, E-22, B-05: a change of names does not wait for the pace of a refusal and never turns it into an acceptance: it goes at
+/// once and carries the refusal. Servers that do not look at the names of a refusal get them once more.
+#[test]
+fn a_change_carries_the_refusal() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
     upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1", "a=2"]));
-    upstream.sent();
-    upstream.hears_sotw(sotw(EDS, "1", "n2", &["a=1", "a=2"]));
+    assert_eq!(upstream.sent(), ["eds [a] v nack n1"]);
+    upstream.hears_sotw(sotw(EDS, "2", "n2", &["a=1", "a=2"]));
+    assert_eq!(upstream.sent(), [""; 0]);
     upstream.want(EDS, "b");
-    assert_eq!(upstream.sent(), ["eds [a] v nack n2", "eds [a b] v ack n2"]);
+    assert_eq!(upstream.sent(), ["eds [a b] v nack n2", "eds [a b] v ack n2"]);
+    // In delta a change says nothing of a response, and never shares a request with what does (E-16).
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    upstream.hears(delta(EDS, "n1", &["a=1", "a=2"], &[]));
+    assert_eq!(upstream.sent(), ["eds nack n1"]);
+    upstream.hears(delta(EDS, "n2", &["a=2", "a=3"], &[]));
+    upstream.want(EDS, "b");
+    assert_eq!(upstream.sent(), ["eds +b"]);
+    upstream.pass(ms(100));
+    assert_eq!(upstream.sent(), ["eds nack n2"]);
 }
 
 /// B-03: empty nonces and repeated ones: the content counts, and answers do not run in circles.

@@ -206,3 +206,35 @@ async fn silence() {
     relay.knows(EDS, "a=1").await;
     assert!(plane.has_call().is_none());
 }
+
+/// E-22, E-02: a server that at once sends again what is refused, under a new version each time, draws a few refusals a second and
+/// not thousands; each is counted, the newest is refused in the end, and good content is taken meanwhile.
+#[tokio::test]
+async fn the_same_fault_again_and_again() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a"), (EDS, "b")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    let (begun, mut refusals, mut last) = (now(), 0_u64, String::new());
+    for version in 0.. {
+        let sent = begun.elapsed();
+        if sent >= ms(1000) {
+            break;
+        }
+        last = format!("n{version}");
+        let (one, other) = (format!("a={version}"), format!("a={}", version + 1));
+        call.send(&delta(EDS, &last, &[&one, &other], &[]));
+        // What a control plane does: it waits for the answer, or sends again after a moment.
+        if let Ok(refusal) = tokio::time::timeout(ms(2), call.delta()).await {
+            assert!(refusal.error_detail.is_some());
+            refusals += 1;
+        }
+    }
+    assert!((2..=5).contains(&refusals), "{refusals} refusals in a second");
+    call.send(&delta(EDS, "good", &["b=1"], &[]));
+    relay.knows(EDS, "b=1").await;
+    assert_eq!(call.delta().await.response_nonce, "good");
+    let refusal = call.delta().await;
+    assert_eq!((refusal.response_nonce, refusal.error_detail.is_some()), (last, true));
+    assert_eq!(relay.metrics.nacks.get(), refusals + 1);
+}

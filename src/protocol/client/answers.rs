@@ -1,47 +1,57 @@
 //! The ACKs and NACKs of one type that the server has not been sent yet.
 //!
-//! Owns their order and their pace. Refuses to know what they are about.
+//! Owns their order and when each may go out. Refuses to know what they are about.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// An ACK, or with an error a NACK.
+use super::refusals::{Refusal, Refusals};
+
+/// An ACK, or with a refusal a NACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) nonce: String,
-    /// What the answered response called its version.
-    pub(super) version: Arc<str>,
-    pub(super) error: Option<String>,
+    pub(super) refusal: Option<Refusal>,
 }
 
-/// Answers that are due, the oldest first.
+/// Answers to be sent, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    pending: VecDeque<Answer>,
-    last: Option<(Answer, Instant)>,
+    pending: VecDeque<Pending>,
+    /// The nonce of the last ACK, and when that was sent.
+    accepted: Option<(String, Instant)>,
+    /// E-22: what was refused.
+    refusals: Refusals,
 }
 
-/// E-22: an answer that says the same as the last one waits this long.
+/// An answer, and when it may go out; `None`: now.
+#[derive(Debug)]
+struct Pending {
+    answer: Answer,
+    at: Option<Instant>,
+}
+
+/// An ACK with a nonce that is not new waits this long.
 const PACE: Duration = Duration::from_secs(1);
 /// A server that has so many unanswered responses of one type under way has lost count of them itself.
 const PENDING: usize = 256;
 
 impl Answers {
     /// Every response gets its own answer (delta), within the bound.
-    pub(super) fn push(&mut self, answer: Answer) {
+    pub(super) fn push(&mut self, answer: Answer, now: Instant) {
         // E-22: of answers that say the same, only the newest is kept.
-        self.pending.retain(|other| !other.repeats(&answer));
+        self.pending.retain(|other| !answer.repeats(&other.answer));
         if self.pending.len() == PENDING {
             self.pending.pop_front();
         }
-        self.pending.push_back(answer);
+        let at = self.at(&answer, now);
+        self.pending.push_back(Pending { answer, at });
     }
 
     /// The newest response's answer stands for all (SotW). E-21: the latest wins.
-    pub(super) fn replace(&mut self, answer: Answer) {
+    pub(super) fn replace(&mut self, answer: Answer, now: Instant) {
         self.pending.clear();
-        self.pending.push_back(answer);
+        self.push(answer, now);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -50,45 +60,66 @@ impl Answers {
 
     /// Whether an answer may go out now.
     pub(super) fn due(&self, now: Instant) -> bool {
-        self.pending
-            .iter()
-            .any(|answer| self.at(answer).is_none_or(|at| at <= now))
+        self.pending.iter().any(|pending| pending.due(now))
     }
 
     /// When the next one that must wait may go out.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.pending.iter().filter_map(|answer| self.at(answer)).min()
+        self.pending.iter().filter_map(|pending| pending.at).min()
     }
 
     /// The next answer that may go out now; it counts as sent.
     pub(super) fn take(&mut self, now: Instant) -> Option<Answer> {
-        let due = self
-            .pending
-            .iter()
-            .position(|answer| self.at(answer).is_none_or(|at| at <= now))?;
-        let answer = self.pending.remove(due)?;
-        self.last = Some((answer.clone(), now));
-        Some(answer)
+        let due = self.pending.iter().position(|pending| pending.due(now))?;
+        let pending = self.pending.remove(due)?;
+        Some(self.sent(pending.answer, now))
     }
 
     /// The newest answer, whether or not it may go out on its own; it counts as sent.
     pub(super) fn take_any(&mut self, now: Instant) -> Option<Answer> {
-        let answer = self.pending.pop_back()?;
-        self.last = Some((answer.clone(), now));
-        Some(answer)
+        let pending = self.pending.pop_back()?;
+        Some(self.sent(pending.answer, now))
     }
 
-    fn at(&self, answer: &Answer) -> Option<Instant> {
-        let (last, sent) = self.last.as_ref()?;
-        last.repeats(answer).then(|| *sent + PACE)
+    fn sent(&mut self, answer: Answer, now: Instant) -> Answer {
+        let Some(refusal) = &answer.refusal else {
+            self.accepted = Some((answer.nonce.clone(), now));
+            return answer;
+        };
+        // What may go out now may do so whatever goes out before it.
+        for pending in self.pending.iter_mut().filter(|pending| pending.due(now)) {
+            pending.at = None;
+        }
+        self.refusals.said(refusal, now);
+        let refusals = &self.refusals;
+        for Pending { answer, at } in self.pending.iter_mut().filter(|pending| pending.at.is_some()) {
+            if let Some(refusal) = &answer.refusal {
+                *at = refusals.at(refusal, now);
+            }
+        }
+        answer
+    }
+
+    fn at(&self, answer: &Answer, now: Instant) -> Option<Instant> {
+        if let Some(refusal) = &answer.refusal {
+            return self.refusals.at(refusal, now);
+        }
+        let (nonce, sent) = self.accepted.as_ref()?;
+        (*nonce == answer.nonce).then(|| *sent + PACE)
+    }
+}
+
+impl Pending {
+    fn due(&self, now: Instant) -> bool {
+        self.at.is_none_or(|at| at <= now)
     }
 }
 
 impl Answer {
-    /// Whether this says again what another said: a refusal for the same reason, or an ACK with a nonce that is not new.
+    /// Whether this says all that another says: it refuses for the same reasons, or acknowledges the same nonce.
     fn repeats(&self, other: &Self) -> bool {
-        match (&self.error, &other.error) {
-            (Some(a), Some(b)) => a == b && self.version == other.version,
+        match (&self.refusal, &other.refusal) {
+            (Some(a), Some(b)) => a.covers(b),
             (None, None) => self.nonce == other.nonce,
             (Some(_), None) | (None, Some(_)) => false,
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::entry::{Entry, Fault, called, canonical};
+use super::refusals::Refusal;
 use super::wire::DeltaResponse;
 use crate::proto::envoy::service::discovery::v3::{self as discovery, DiscoveryResponse};
 use crate::proto::google::protobuf::Any;
@@ -61,8 +62,8 @@ impl Faults {
         self.words.is_empty()
     }
 
-    /// The text of the NACK, if one is due. E-02: short, but naming resource and fault.
-    pub(super) fn text(&self) -> Option<String> {
+    /// What the NACK says, if one is due. E-02: short, but naming resource and fault.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
         if self.none() {
             return None;
         }
@@ -70,7 +71,7 @@ impl Faults {
         if self.more > 0 {
             let _ = write!(text, "; and {} more", self.more);
         }
-        Some(text)
+        Some(Refusal::new(text, self.words.iter().map(String::as_str)))
     }
 }
 

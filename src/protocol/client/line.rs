@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::answers::{Answer, Answers};
+use super::refusals::Refusal;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::proto::google::rpc::Status;
 use crate::xds::{Name, TypeUrl};
@@ -27,6 +28,8 @@ pub(super) struct Line {
     legacy: bool,
     /// SotW: the nonce of the newest response.
     nonce: String,
+    /// SotW: the names went with a refusal, and follow once more without one.
+    repeat: bool,
 }
 
 /// How many bytes of names a delta request carries, so that it stays well below the limits of common servers.
@@ -70,14 +73,14 @@ impl Line {
     }
 
     pub(super) fn changed(&self) -> bool {
-        !self.join.is_empty() || !self.leave.is_empty()
+        self.repeat || !self.join.is_empty() || !self.leave.is_empty()
     }
 
     /// The response with this nonce was received and will be answered (SotW).
-    pub(super) fn received(&mut self, answer: Answer) {
+    pub(super) fn received(&mut self, answer: Answer, now: Instant) {
         // E-03: every further request of the type carries the newest nonce.
         self.nonce.clone_from(&answer.nonce);
-        self.answers.replace(answer);
+        self.answers.replace(answer, now);
     }
 
     /// The next delta answer. E-16: an answer never shares its request with a change of what we want, and goes first.
@@ -86,7 +89,7 @@ impl Line {
         Some(DeltaDiscoveryRequest {
             type_url: type_url.url().to_owned(),
             response_nonce: answer.nonce,
-            error_detail: answer.error.map(status),
+            error_detail: answer.refusal.map(status),
             ..DeltaDiscoveryRequest::default()
         })
     }
@@ -136,12 +139,17 @@ impl Line {
         if !self.changed() && !self.answers.due(now) {
             return None;
         }
-        // A refusal goes first and alone, whatever its pace: a request with its nonce and without it would accept the response,
-        // and some servers do not look at the names of a refusal. An ACK is the same request as a change of names.
-        let answer = self.answers.take_any(now);
-        let joined = match &answer {
-            Some(answer) if answer.error.is_some() => Vec::new(),
-            Some(_) | None => self.turn(legacy),
+        // E-22: a change of names does not wait for the pace of a refusal, and carries it: a request with the nonce and without
+        // the refusal would accept the response. An ACK is the same request as a change of names.
+        let refusal = self.answers.take_any(now).and_then(|answer| answer.refusal);
+        let joined = if std::mem::take(&mut self.repeat) {
+            Vec::new()
+        } else {
+            let changed = self.changed();
+            let joined = self.turn(legacy);
+            // Some servers do not look at the names of a refusal.
+            self.repeat = changed && refusal.is_some();
+            joined
         };
         let names = if self.legacy { Vec::new() } else { texts(&self.told) };
         let request = DiscoveryRequest {
@@ -149,7 +157,7 @@ impl Line {
             resource_names: names,
             type_url: type_url.url().to_owned(),
             response_nonce: self.nonce.clone(),
-            error_detail: answer.and_then(|answer| answer.error).map(status),
+            error_detail: refusal.map(status),
             ..DiscoveryRequest::default()
         };
         Some((request, joined))
@@ -201,10 +209,10 @@ fn portion(names: &mut BTreeSet<Name>) -> BTreeSet<Name> {
     }
 }
 
-fn status(message: String) -> Status {
+fn status(refusal: Refusal) -> Status {
     Status {
         code: REFUSED,
-        message,
+        message: refusal.into_text(),
         details: Vec::new(),
     }
 }

@@ -178,8 +178,9 @@ impl Talk for PollLeg {
             self.server.metrics.resources(&type_url, valid, invalid);
         }
         while let Some((type_url, fault)) = self.poller.poll_refusal(now) {
-            self.server.metrics.nacks.inc();
-            tracing::warn!(server = self.server.uri, type_url, fault, "response refused");
+            self.server
+                .refused
+                .note(&self.server.uri, &self.server.metrics, &type_url, &fault, now);
         }
         while let Some(question) = self.poller.poll_question(now) {
             self.start(question);

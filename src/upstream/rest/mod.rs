@@ -15,6 +15,7 @@ pub use leg::PollLeg;
 pub use poller::{Poller, Question};
 
 use super::clock::{dice, now};
+use super::refused::Refused;
 use super::token::Token;
 use super::writer::Writer;
 use crate::cache::View;
@@ -32,6 +33,7 @@ pub struct RestServer {
     rest: Rest,
     token: Option<Token>,
     metrics: Arc<UpstreamMetrics>,
+    refused: Refused,
 }
 
 /// How control planes are polled.
@@ -63,6 +65,7 @@ impl RestServer {
             rest,
             token,
             metrics,
+            refused: Refused::default(),
         })
     }
 

@@ -1,0 +1,94 @@
+//! What is written about responses that the relay refused.
+//!
+//! Owns that one server's same fault makes one line a minute, however many views are refused it how often. Refuses to know why.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::telemetry::UpstreamMetrics;
+
+/// The refusals of one server's responses.
+#[derive(Debug, Default)]
+pub(super) struct Refused(Mutex<BTreeMap<u64, Line>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    written: Instant,
+    suppressed: u64,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// So many types and reasons are told apart; all others share a line.
+const LINES_MAX: usize = 256;
+const OTHERS: u64 = 0;
+
+impl Refused {
+    /// A response was refused.
+    pub(super) fn note(&self, server: &str, metrics: &UpstreamMetrics, type_url: &str, fault: &str, now: Instant) {
+        metrics.nacks.inc();
+        if let Some(suppressed) = self.admit(type_url, fault, now) {
+            tracing::warn!(server, type_url, fault, suppressed, "response refused");
+        }
+    }
+
+    /// Whether there may be a line now; then how many there were not since the last one.
+    fn admit(&self, type_url: &str, fault: &str, now: Instant) -> Option<u64> {
+        let key = xxh3_64(type_url.as_bytes()).wrapping_mul(31) ^ xxh3_64(fault.as_bytes());
+        let mut lines = self.0.lock();
+        let old = |line: &Line| now.saturating_duration_since(line.written) >= MINUTE;
+        if lines.len() >= LINES_MAX && !lines.contains_key(&key) {
+            lines.retain(|_, line| !old(line));
+        }
+        let full = lines.len() >= LINES_MAX && !lines.contains_key(&key);
+        let key = if full { OTHERS } else { key };
+        let before = lines.get_mut(&key);
+        if let Some(line) = before.filter(|line| !old(line)) {
+            line.suppressed += 1;
+            return None;
+        }
+        let line = Line {
+            written: now,
+            suppressed: 0,
+        };
+        Some(lines.insert(key, line).map_or(0, |before| before.suppressed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start() -> Instant {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        Instant::now()
+    }
+
+    /// E-22: the next line says how many there were not.
+    #[test]
+    fn one_line_a_minute() {
+        let (refused, start) = (Refused::default(), start());
+        assert_eq!(refused.admit("cds", "a is bad", start), Some(0));
+        for at in 1..60 {
+            assert_eq!(refused.admit("cds", "a is bad", start + Duration::from_secs(at)), None);
+        }
+        assert_eq!(refused.admit("cds", "b is bad", start), Some(0));
+        assert_eq!(refused.admit("eds", "a is bad", start), Some(0));
+        assert_eq!(refused.admit("cds", "a is bad", start + MINUTE), Some(59));
+        assert_eq!(refused.admit("cds", "a is bad", start + MINUTE * 2), Some(0));
+    }
+
+    /// However many faults there are: few lines, and little memory.
+    #[test]
+    fn a_new_fault_each_time() {
+        let (refused, start) = (Refused::default(), start());
+        for minute in 0..3 {
+            let now = start + MINUTE * minute;
+            let written = (0..10_000).filter(|fault| refused.admit("cds", &format!("{minute} {fault}"), now).is_some());
+            assert!(written.count() <= LINES_MAX + 1);
+            assert!(refused.0.lock().len() <= LINES_MAX + 1);
+        }
+    }
+}
