@@ -1,6 +1,7 @@
 //! The wiring: from a checked configuration to running parts. It owns what is connected to what, and nothing else.
 
 mod census;
+mod introduced;
 mod overview;
 mod plan;
 mod warm;
@@ -13,6 +14,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::MissedTickBehavior;
 
+use introduced::Introduced;
 use overview::Overview;
 use warm::Warm;
 
@@ -197,15 +199,18 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
         reached.await;
         health.advance(Status::Ready);
     });
+    let mut introduced = Introduced::new(scopes, metrics, &config.node);
     loop {
         for view in scopes.take_created() {
-            let node = scopes.presented(view.class()).over(&config.node);
+            let mut node = || introduced.node(&view, &config.upstream.name(view.server()));
             match servers.get(view.server()) {
                 Some(Fed::Grpc(target, settings)) => {
+                    let node = node();
                     let writer = Writer::new(view.clone(), &node, target, settings);
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Some(Fed::Rest(server, polling)) => {
+                    let node = node();
                     let writer = Writer::polling(view.clone(), &node, server, polling);
                     fill(writer, view, warm.cloned(), overview);
                 }

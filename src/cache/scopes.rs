@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::routes::Routes;
 use super::view::{Settings, View};
 use super::{Full, Seat};
+use crate::proto::envoy::config::core::v3 as core;
 use crate::xds::{Class, Classes, Node, Presented, Selector};
 
 /// The views that there are.
@@ -41,6 +42,8 @@ struct Open {
     view: Arc<View>,
     /// Who came first: the others are compared with it.
     first: Arc<Node>,
+    /// The node id that its control plane sees, once there is a stream to it.
+    id: Option<String>,
     /// Since when nobody has been here, as far as the last sweep saw.
     idle: Option<Instant>,
 }
@@ -86,7 +89,7 @@ impl Scopes {
             let first = open.first.clone();
             drop(views);
             if authority.is_none() {
-                self.compare(&first, node);
+                self.compare(&key.0, &first, node);
             }
             return Ok(seat);
         }
@@ -104,6 +107,7 @@ impl Scopes {
         let open = Open {
             view,
             first: node.clone(),
+            id: None,
             idle: None,
         };
         views.open.insert(key, open);
@@ -121,6 +125,27 @@ impl Scopes {
     /// Waits until there are new views, perhaps in vain.
     pub async fn changed(&self) {
         self.news.notified().await;
+    }
+
+    /// The node for a view, and another view of its server that has the same node id, though a control plane should tell the two apart
+    /// (K-28).
+    #[must_use]
+    pub fn introduce(&self, view: &View, relay: &core::Node) -> (core::Node, Option<Class>) {
+        let node = self.presented(view.class()).over(relay);
+        let mut views = self.views.lock();
+        let ours = |open: &Open| std::ptr::eq(Arc::as_ptr(&open.view), view);
+        let twins = views
+            .open
+            .values()
+            .filter(|open| open.view.server() == view.server() && open.id.as_ref() == Some(&node.id));
+        let twin = twins
+            .map(|open| open.view.class())
+            .find(|class| !class.is_alike(view.class()))
+            .cloned();
+        if let Some(open) = views.open.values_mut().find(|open| ours(open)) {
+            open.id = Some(node.id.clone());
+        }
+        (node, twin)
     }
 
     /// What the control plane sees of the class.
@@ -166,7 +191,7 @@ impl Scopes {
     }
 
     /// K-02: says once, for all classes, that clients share a view though a control plane may want to tell them apart.
-    fn compare(&self, first: &Node, other: &Node) {
+    fn compare(&self, class: &Class, first: &Node, other: &Node) {
         if self.said.load(Ordering::Relaxed) {
             return;
         }
@@ -174,11 +199,12 @@ impl Scopes {
             return;
         };
         if !self.said.swap(true, Ordering::Relaxed) {
+            let advice = self.classes.advice(class, &key);
             tracing::warn!(
                 one = ?first.id,
                 other = ?other.id,
                 "clients that differ in `{key}` share one view, so the control plane sees them as one; where it should tell \
-                 them apart, name `{key}` in the `key` of `classes`"
+                 them apart, write {advice}"
             );
         }
     }

@@ -19,7 +19,7 @@ pub(super) struct File {
     pub(super) listeners: Option<Vec<Listener>>,
     pub(super) admin: Option<Admin>,
     pub(super) upstream: Upstream,
-    pub(super) classes: Vec<Class>,
+    pub(super) classes: Vec<Spanned<Class>>,
     pub(super) limits: Limits,
     pub(super) timers: Timers,
     pub(super) chunk: Option<Scalar>,

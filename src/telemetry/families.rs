@@ -24,6 +24,7 @@ type Labels<const N: usize> = [(&'static str, String); N];
 pub(super) struct Families {
     pub(super) connections: Gauge,
     pub(super) views: Gauge,
+    pub(super) shared_node_ids: Counter,
     pub(super) gates_expired: Counter,
     pub(super) ambiguous_variants: Counter,
     pub(super) unanswered: Counter,
@@ -72,6 +73,7 @@ impl Families {
             connections: register(own, "connections", "Open client connections", Gauge::default()),
             streams: register(own, "streams", "Open client streams", Family::default()),
             views: register(own, "views", "Views", Gauge::default()),
+            shared_node_ids: register(own, "shared_node_ids", "Views that began with the node id of another view of the same server", Counter::default()),
             requests: register(own, "requests", "Requests from clients", Family::default()),
             responses: register(own, "responses", "Responses to clients", Family::default()),
             response_bytes: register(own, "response_bytes", "Bytes of responses to clients", Family::default()),

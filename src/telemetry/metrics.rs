@@ -33,6 +33,8 @@ pub struct Metrics {
     pub streams_sotw: Gauge,
     /// Views that exist.
     pub views: Gauge,
+    /// K-28: views that began with the node id of another view of the same server.
+    pub shared_node_ids: Counter,
     /// Times that a listener or route went out because its wait for clusters and endpoints ran out.
     pub gates_expired: Counter,
     /// F-16: resources sent that are one of several variants which the client matches.
@@ -120,6 +122,7 @@ impl Metrics {
             streams_delta: families.streams("delta"),
             streams_sotw: families.streams("sotw"),
             views: families.views.clone(),
+            shared_node_ids: families.shared_node_ids.clone(),
             gates_expired: families.gates_expired.clone(),
             ambiguous_variants: families.ambiguous_variants.clone(),
             unanswered: families.unanswered.clone(),

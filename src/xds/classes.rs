@@ -40,6 +40,12 @@ impl Classes {
         Self(rules)
     }
 
+    /// The rules, in order.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.0
+    }
+
     /// The class of a client.
     #[must_use]
     pub fn class(&self, node: &Node) -> Class {

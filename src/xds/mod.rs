@@ -27,6 +27,7 @@ pub mod sight;
 pub mod state;
 pub mod type_url;
 pub mod version;
+mod written;
 pub mod xdstp;
 
 pub use answers::{Answers, Unshared};

@@ -87,3 +87,11 @@ pub struct Class {
     /// Features that change what a server sends (K-04).
     pub endpoint_collections: bool,
 }
+
+impl Class {
+    /// Whether the two differ only in what their clients can read.
+    #[must_use]
+    pub fn is_alike(&self, other: &Self) -> bool {
+        (self.rule, &self.key) == (other.rule, &other.key)
+    }
+}

@@ -12,7 +12,7 @@ use crate::proto::google::protobuf::{Struct, Value, value::Kind};
 pub struct Presented {
     /// What the clients of the class have in common: the fields of the key and their values.
     pub common: Vec<(Selector, String)>,
-    /// What the rule says of the id.
+    /// What the rule says of the id; the client's own or one that tells the keys apart where it says nothing (K-28).
     pub id: Option<String>,
     /// What the rule says of the cluster.
     pub cluster: Option<String>,
@@ -28,9 +28,7 @@ impl Presented {
         for (field, value) in &self.common {
             write(&mut node, field, value);
         }
-        if let Some(id) = &self.id {
-            node.id.clone_from(id);
-        }
+        node.id = self.id(&relay.id);
         if let Some(cluster) = &self.cluster {
             node.cluster.clone_from(cluster);
         }
@@ -41,6 +39,47 @@ impl Presented {
         }
         node
     }
+
+    /// K-28: the node id. Control planes keep what they have for a node by its id, so views that differ in their key differ in it.
+    fn id(&self, relay: &str) -> String {
+        let clients = self.common.iter().find(|(field, _)| *field == Selector::Id);
+        // Servers refuse a node without an id.
+        let given = self
+            .id
+            .as_ref()
+            .or(clients.map(|(_, id)| id))
+            .filter(|id| !id.is_empty());
+        given.cloned().unwrap_or_else(|| key_id(relay, &self.common))
+    }
+}
+
+/// `relay/cluster=edge/metadata.TENANT=gold`; different keys never give one text.
+fn key_id(relay: &str, key: &[(Selector, String)]) -> String {
+    let mut id = relay.to_owned();
+    for (field, value) in key {
+        id.push('/');
+        id.push_str(&escaped(&field.to_string()));
+        id.push('=');
+        id.push_str(&escaped(value));
+    }
+    id
+}
+
+/// A text without `/`, `=` and control characters, and without a `%` that does not stand for one of them.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '/' | '=' | '%') || c.is_control() {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                escaped.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 fn write(node: &mut core::Node, field: &Selector, value: &str) {
@@ -48,9 +87,8 @@ fn write(node: &mut core::Node, field: &Selector, value: &str) {
         value.clone_into(part(node.locality.get_or_insert_default()));
     };
     match field {
-        // Servers refuse a node without an id.
-        Selector::Id if value.is_empty() => {}
-        Selector::Id => value.clone_into(&mut node.id),
+        // What the id is, is decided by the whole key.
+        Selector::Id => {}
         Selector::Cluster => value.clone_into(&mut node.cluster),
         Selector::Region => locality(node, |locality| &mut locality.region),
         Selector::Zone => locality(node, |locality| &mut locality.zone),
@@ -128,7 +166,8 @@ mod tests {
             ..Presented::default()
         };
         let node = presented.over(&relay());
-        assert_eq!((node.id.as_str(), node.cluster.as_str()), ("relay-1", "edge"));
+        let id = "relay-1/cluster=edge/locality.zone=eu-1b/metadata.TENANT=gold/metadata.mesh.\"app.io%2Fname\"=m/metadata.mesh.network=n/id=";
+        assert_eq!((node.id.as_str(), node.cluster.as_str()), (id, "edge"));
         assert_eq!(node.user_agent_name, "distributary");
         let locality = node.locality.unwrap();
         assert_eq!((locality.region.as_str(), locality.zone.as_str()), ("eu", "eu-1b"));
@@ -148,6 +187,63 @@ mod tests {
             ),
         ];
         assert_eq!(node.metadata, Some(Struct { fields: fields.into() }));
+    }
+
+    /// K-28: a control plane that keeps what it has by node id tells apart what the key tells apart.
+    #[test]
+    fn different_keys_have_different_ids() {
+        let id = |key: &[(Selector, &str)], id: Option<&str>| {
+            let presented = Presented {
+                common: key
+                    .iter()
+                    .map(|(field, value)| (field.clone(), (*value).to_owned()))
+                    .collect(),
+                id: id.map(str::to_owned),
+                ..Presented::default()
+            };
+            presented.over(&relay()).id
+        };
+        let two = |one, other| id(&[(Selector::Cluster, one), (Selector::Zone, other)], None);
+        assert_eq!(two("edge", "eu"), "relay-1/cluster=edge/locality.zone=eu");
+        let values = [
+            "",
+            "a",
+            "a/b",
+            "b/c",
+            "c",
+            "=",
+            "%",
+            "%2F",
+            "/",
+            "a/locality.zone=b",
+            "a%2Flocality.zone=b",
+            "\n",
+            "ü",
+            "ü\u{85}",
+        ];
+        let ids: Vec<String> = values
+            .iter()
+            .flat_map(|one| values.iter().map(move |other| two(one, other)))
+            .collect();
+        assert!(
+            ids.iter()
+                .all(|id| id.matches(['/', '=']).count() == 4 && !id.contains(char::is_control)),
+            "{ids:?}"
+        );
+        let different: std::collections::BTreeSet<&String> = ids.iter().collect();
+        assert_eq!(different.len(), ids.len());
+        assert_eq!(id(&[], None), "relay-1");
+        assert_eq!(
+            id(&[(Selector::Cluster, "edge"), (Selector::Id, "gateway/7")], None),
+            "gateway/7"
+        );
+        assert_eq!(
+            id(&[(Selector::Cluster, "edge"), (Selector::Id, "")], None),
+            "relay-1/cluster=edge/id="
+        );
+        assert_eq!(id(&[(Selector::Id, "gateway/7")], Some("x/gateway/7")), "x/gateway/7");
+        // Servers refuse a node without an id.
+        assert_eq!(id(&[(Selector::Cluster, "edge")], Some("")), "relay-1/cluster=edge");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use distributary::cache::{Routes, Scopes};
-use distributary::xds::{Classes, Node, Rule, Selector};
+use distributary::proto::envoy::config::core::v3 as core;
+use distributary::xds::{Class, Classes, Features, Node, Path, Piece, Rule, Selector};
 
 use super::*;
 
@@ -153,10 +154,97 @@ fn sharing_is_said_once() {
     let lines = log.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(
-        lines[0].contains("name `cluster` in the `key` of `classes`"),
+        lines[0].ends_with("write `classes: [{ key: [cluster] }]`"),
         "{}",
         lines[0]
     );
+}
+
+/// K-02: the advice is the whole entry, and has the rule's other parts and a node id that tells the new views apart (K-28).
+#[test]
+fn the_advice_is_the_whole_rule() {
+    let label = Selector::Metadata(Path::new(["LABELS", "app.io/name"]));
+    let template = vec![Piece::Text("r{".to_owned()), Piece::Key(0)];
+    let rule = Rule {
+        matches: vec![(Selector::Id, "o'edge-*".to_owned()), (Selector::Zone, "a".to_owned())],
+        key: vec![Selector::Cluster],
+        id: Some(template),
+        cluster: None,
+    };
+    let classes = Classes::new(vec![rule]);
+    let class = |rule| Class {
+        rule,
+        key: vec![String::new()],
+        endpoint_collections: false,
+    };
+    assert_eq!(
+        classes.advice(&class(Some(0)), &label),
+        "`{ match: { id: 'o''edge-*', locality.zone: a }, key: [cluster, 'metadata.LABELS.\"app.io/name\"'], \
+         node: { id: 'r{{{cluster}/{metadata.LABELS.\"app.io/name\"}' } }` as `classes[0]`"
+    );
+    assert_eq!(
+        classes.advice(&class(None), &Selector::Cluster),
+        "`{ key: [cluster] }` as the last of `classes`"
+    );
+}
+
+/// K-28: the second of two views of one server with one node id is named with the first, whatever they are like besides; who differs
+/// only in what it reads is exempt.
+#[test]
+fn views_with_one_node_id_are_found() {
+    let template = vec![Piece::Key(0), Piece::Text("/".to_owned()), Piece::Key(1)];
+    let tenant = Selector::Metadata(Path::new(["TENANT"]));
+    let rule = Rule {
+        key: vec![Selector::Cluster, tenant],
+        id: Some(template),
+        ..Rule::default()
+    };
+    let scopes = Scopes::new(Classes::new(vec![rule]), Routes::default(), settings(), 0);
+    let client = |cluster: &str, tenant: &str, endpoint_collections| {
+        Arc::new(Node {
+            cluster: cluster.into(),
+            metadata: [("TENANT".to_owned(), tenant.to_owned())].into(),
+            features: Features {
+                endpoint_collections,
+                ..Features::default()
+            },
+            ..Node::default()
+        })
+    };
+    let relay = core::Node {
+        id: "relay".to_owned(),
+        ..Default::default()
+    };
+    let begin = |node: &Arc<Node>, authority: Option<&Arc<str>>, server| {
+        let seat = scopes.enter(node, authority, server).unwrap();
+        let found = scopes
+            .take_created()
+            .iter()
+            .map(|view| scopes.introduce(view, &relay))
+            .next()
+            .unwrap();
+        (seat, found.0.id, found.1.map(|class| class.key))
+    };
+    let (_one, id, twin) = begin(&client("a/b", "c", false), None, 0);
+    assert_eq!((id.as_str(), twin), ("a/b/c", None));
+    let (two, id, twin) = begin(&client("a", "b/c", false), None, 0);
+    assert_eq!(
+        (id.as_str(), twin.unwrap()),
+        ("a/b/c", vec!["a/b".to_owned(), "c".to_owned()])
+    );
+    let (_three, _, twin) = begin(&client("x", "y", false), None, 0);
+    assert_eq!(twin, None);
+    let (_four, id, twin) = begin(&client("x", "y", true), None, 0);
+    assert_eq!(
+        (id.as_str(), twin),
+        ("x/y", None),
+        "they differ in what they read alone"
+    );
+    let (_five, id, twin) = begin(&client("a", "b/c", false), None, 1);
+    assert_eq!((id.as_str(), twin), ("a/b/c", None), "another server");
+    let (_six, id, twin) = begin(&client("a", "b/c", false), Some(&Arc::from("authority")), 0);
+    assert_eq!((id.as_str(), twin), ("relay", None));
+    drop(two);
 }
 
 /// Keeps the messages that were logged.

@@ -61,3 +61,118 @@ fn a_label_without_quotes_is_warned_of() {
         0
     );
 }
+
+const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one what is meant for the other's";
+
+/// K-28: views that a control plane may not tell apart are warned of, wherever that can be seen.
+#[test]
+fn node_ids_that_views_share_are_warned_of() {
+    let missing = |fields: &str, id: &str| {
+        vec![format!(
+            "relay.yaml:3:5: classes[0]: {fields} of `key` is not in the node id, which is {id}: views that differ only there present one node \
+             id, and {CONSEQUENCE}; write every field of `key` into `node.id`, or leave it out of `key`"
+        )]
+    };
+    let next = "`{cluster}{metadata.A}` gives one text for different values (`a` and `bc`, `ab` and `c`)";
+    let next = vec![format!(
+        "relay.yaml:3:5: classes[0].node.id: {next}, and {CONSEQUENCE}; put a text between the two that no value contains"
+    )];
+    let client = "the client's `id`";
+    for (classes, expected) in [
+        // Nothing to say: one class has every field, or shows its client's id; patterns keep classes apart.
+        ("  - {key: [cluster]}\n", vec![]),
+        ("  - {key: [id]}\n", vec![]),
+        (
+            "  - {key: [cluster, metadata.A], node: {id: 'x/{metadata.A}/{cluster}'}}\n",
+            vec![],
+        ),
+        ("  - {match: {cluster: edge}, key: [cluster, id]}\n", vec![]),
+        (
+            "  - {match: {cluster: 'a*'}, key: [cluster]}\n  - {match: {cluster: 'b*'}, key: [cluster]}\n",
+            vec![],
+        ),
+        (
+            "  - {match: {id: 'gateway~*'}, key: [id]}\n  - {key: [cluster]}\n",
+            vec![],
+        ),
+        ("  - {match: {cluster: a}, key: [id]}\n", vec![]),
+        (
+            "  - {match: {cluster: a}, node: {id: a}}\n  - {match: {cluster: b}, node: {id: b}}\n",
+            vec![],
+        ),
+        // The template lacks fields.
+        (
+            "  - {key: [cluster, metadata.A, id], node: {id: 'x/{cluster}'}}\n",
+            missing("`metadata.A` and `id`", "`node.id`"),
+        ),
+        (
+            "  - {key: [cluster], node: {id: x}}\n",
+            missing("`cluster`", "`node.id`"),
+        ),
+        // The client's id alone.
+        ("  - {key: [id, cluster]}\n", missing("`cluster`", client)),
+        (
+            "  - {match: {cluster: 'e*'}, key: [cluster, id]}\n",
+            missing("`cluster`", client),
+        ),
+        // Values that run into each other.
+        (
+            "  - {key: [cluster, metadata.A], node: {id: '{cluster}{metadata.A}'}}\n",
+            next,
+        ),
+    ] {
+        assert_eq!(warnings(classes), expected, "{classes}");
+    }
+}
+
+/// K-28: two classes of which views can have one node id.
+#[test]
+fn classes_that_can_meet_are_warned_of() {
+    let meet = |line: usize, index: usize, other: &str| {
+        vec![format!(
+            "relay.yaml:{line}:5: classes[{index}]: its views can present the same node id as {other}; {CONSEQUENCE}; give it a `node.id` \
+             that the other cannot have"
+        )]
+    };
+    for (classes, expected) in [
+        (
+            "  - {match: {cluster: a}, key: [locality.zone]}\n  - {key: [locality.zone]}\n",
+            meet(4, 1, "classes[0]"),
+        ),
+        (
+            "  - {match: {cluster: a}, key: [id]}\n  - {match: {cluster: b}, key: [id]}\n",
+            meet(4, 1, "classes[0]"),
+        ),
+        (
+            "  - {match: {cluster: a}}\n",
+            meet(3, 0, "clients that no rule matches"),
+        ),
+        ("  - {match: {cluster: a}}\n  - {}\n", meet(4, 1, "classes[0]")),
+        (
+            "  - {match: {id: 'a*'}, key: [id]}\n  - {match: {id: '*b'}, key: [id]}\n",
+            meet(4, 1, "classes[0]"),
+        ),
+        (
+            "  - {match: {cluster: 'x/*'}, key: [cluster]}\n  - {node: {id: relay/cluster=x%2Fy}}\n",
+            meet(4, 1, "classes[0]"),
+        ),
+        (
+            "  - {match: {cluster: 'x/*'}, key: [cluster]}\n  - {node: {id: relay/cluster=x/y}}\n",
+            vec![],
+        ),
+    ] {
+        assert_eq!(warnings(classes), expected, "{classes}");
+    }
+    let authority = "upstream: {xds_servers: [{server_uri: cp:1}], authorities: {a: {}}}\n";
+    let said = good(&format!("node: {{id: relay}}\nclasses:\n  - {{}}\n{authority}")).warnings;
+    assert_eq!(said, meet(3, 0, "the view of names with an authority"));
+}
+
+/// The shipped files show what is right.
+#[test]
+fn no_shipped_file_is_warned_of() {
+    for name in ["reference.yaml", "node-classes.yaml"] {
+        let config = Config::load(Some(&folder().join(name)), &Flags::default()).unwrap();
+        assert_eq!(config.warnings.len(), 0, "{:?}", config.warnings);
+    }
+}

@@ -205,7 +205,16 @@ fn the_reference_means_what_it_says() {
             Selector::Zone,
             Selector::Metadata(xds::Path::new(["TENANT"])),
         ],
-        id: Some(vec![Piece::Text("relay/".to_owned()), Piece::Key(0)]),
+        id: Some(
+            [0, 1, 2]
+                .map(|at| {
+                    [
+                        Piece::Text(if at == 0 { "relay/" } else { "/" }.to_owned()),
+                        Piece::Key(at),
+                    ]
+                })
+                .concat(),
+        ),
         cluster: Some(vec![Piece::Key(0)]),
     };
     assert_eq!(config.classes, Classes::new(vec![rule]));

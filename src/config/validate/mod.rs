@@ -2,6 +2,7 @@
 //! problem rather than the first.
 
 mod bootstrap;
+mod identity;
 mod listeners;
 mod node;
 mod server;
@@ -40,12 +41,14 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigE
         );
     }
     let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
+    let node = check.node(file.node, bootstrap_node);
+    let classes = check.classes(file.classes, &node.id, !upstream.authorities.is_empty());
     let config = Config {
-        node: check.node(file.node, bootstrap_node),
+        node,
         listeners,
         admin,
         upstream,
-        classes: check.classes(file.classes),
+        classes,
         limits: check.limits(&file.limits),
         timers: check.timers(&file.timers),
         chunk: check.chunk(file.chunk.as_ref()),

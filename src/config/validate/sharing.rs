@@ -11,14 +11,22 @@ use crate::config::shape::{self, Scalar};
 use crate::xds::{Classes, NameRule, Path, Rule, Selector, Traits, TypeUrl};
 
 impl Check {
-    pub(super) fn classes(&mut self, classes: Vec<shape::Class>) -> Classes {
-        Classes::new(
-            classes
-                .into_iter()
-                .enumerate()
-                .map(|(index, class)| self.class(index, class))
-                .collect(),
-        )
+    /// The rules that say which clients share; `relay` is the relay's own node id, and `authorities` whether there are names that are
+    /// shared by all classes.
+    pub(super) fn classes(&mut self, classes: Vec<Spanned<shape::Class>>, relay: &str, authorities: bool) -> Classes {
+        let mut rules = Vec::new();
+        for (index, class) in classes.into_iter().enumerate() {
+            let place = class.referenced;
+            rules.push((self.class(index, class.value), place));
+        }
+        let all = rules.iter().any(|(rule, _)| rule.matches.is_empty());
+        let others = match (all, authorities) {
+            (false, _) => Some("clients that no rule matches"),
+            (true, true) => Some("the view of names with an authority"),
+            (true, false) => None,
+        };
+        self.identities(&rules, relay, others);
+        Classes::new(rules.into_iter().map(|(rule, _)| rule).collect())
     }
 
     fn class(&mut self, index: usize, class: shape::Class) -> Rule {

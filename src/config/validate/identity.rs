@@ -1,0 +1,201 @@
+//! The part of the check that is about the node ids that control planes see (K-28).
+//!
+//! Owns what an operator is told of views that a control plane may not tell apart. Refuses to forbid them: a control plane may look at
+//! more than the id.
+
+use serde_saphyr::Location;
+
+use super::Check;
+use crate::xds::presented::escaped;
+use crate::xds::{Piece, Rule, Selector};
+
+/// What happens then.
+const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one what is meant for the other's";
+
+/// A part of a text that is not known before clients come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token {
+    Char(char),
+    /// Any text.
+    Any,
+}
+
+impl Check {
+    /// Warns of views that present one node id; `others`: who is of no rule, and so has the relay's own id.
+    pub(super) fn identities(&mut self, rules: &[(Rule, Location)], relay: &str, others: Option<&str>) {
+        let own: Vec<Token> = relay.chars().map(Token::Char).collect();
+        let mut known: Vec<Vec<Token>> = Vec::new();
+        for (index, (rule, place)) in rules.iter().enumerate() {
+            self.identity(&format!("classes[{index}]"), rule, *place);
+            let ids = ids(rule, relay);
+            let other = known
+                .iter()
+                .position(|other| meet(other, &ids))
+                .map(|other| format!("classes[{other}]"));
+            let theirs = || others.filter(|_| meet(&own, &ids)).map(str::to_owned);
+            if let Some(other) = other.or_else(theirs) {
+                let message = format!(
+                    "its views can present the same node id as {other}; {CONSEQUENCE}; give it a `node.id` that the other cannot have"
+                );
+                self.warn(Some(*place), &format!("classes[{index}]"), &message);
+            }
+            known.push(ids);
+        }
+    }
+
+    /// What can be said of one class alone.
+    fn identity(&mut self, key: &str, rule: &Rule, place: Location) {
+        let fixed = |field: &Selector| {
+            rule.matches
+                .iter()
+                .any(|(of, pattern)| of == field && !pattern.contains('*'))
+        };
+        let said = |at: usize| match &rule.id {
+            Some(pieces) => pieces.contains(&Piece::Key(at)),
+            None => rule.key.get(at) == Some(&Selector::Id) || !rule.key.contains(&Selector::Id),
+        };
+        let fields = rule.key.iter().enumerate();
+        let unsaid = fields.filter(|(at, field)| !said(*at) && !fixed(field));
+        let unsaid: Vec<String> = unsaid.map(|(_, field)| format!("`{field}`")).collect();
+        if !unsaid.is_empty() {
+            let (unsaid, id) = (
+                unsaid.join(" and "),
+                if rule.id.is_some() {
+                    "`node.id`"
+                } else {
+                    "the client's `id`"
+                },
+            );
+            let message = format!(
+                "{unsaid} of `key` is not in the node id, which is {id}: views that differ only there present one node id, and {CONSEQUENCE}; \
+                 write every field of `key` into `node.id`, or leave it out of `key`"
+            );
+            self.warn(Some(place), key, &message);
+        }
+        for pair in rule.id.iter().flat_map(|pieces| pieces.windows(2)) {
+            if let [Piece::Key(one), Piece::Key(other)] = pair
+                && let (Some(one), Some(other)) = (rule.key.get(*one), rule.key.get(*other))
+            {
+                let message = format!(
+                    "`{{{one}}}{{{other}}}` gives one text for different values (`a` and `bc`, `ab` and `c`), and {CONSEQUENCE}; put a text \
+                     between the two that no value contains"
+                );
+                self.warn(Some(place), &format!("{key}.node.id"), &message);
+            }
+        }
+    }
+}
+
+/// What the node ids of the views of a rule look like.
+fn ids(rule: &Rule, relay: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let text = |tokens: &mut Vec<Token>, text: &str| tokens.extend(text.chars().map(Token::Char));
+    let value = |tokens: &mut Vec<Token>, field: &Selector, escape: fn(&str) -> String| {
+        let pattern = rule.matches.iter().find(|(of, _)| of == field);
+        let pattern = pattern.map_or("*", |(_, pattern)| pattern.as_str());
+        for (at, part) in pattern.split('*').enumerate() {
+            if at > 0 {
+                tokens.push(Token::Any);
+            }
+            text(tokens, &escape(part));
+        }
+    };
+    if let Some(pieces) = &rule.id {
+        for piece in pieces {
+            match piece {
+                Piece::Text(part) => text(&mut tokens, part),
+                Piece::Key(at) => rule
+                    .key
+                    .get(*at)
+                    .into_iter()
+                    .for_each(|field| value(&mut tokens, field, str::to_owned)),
+            }
+        }
+    } else if rule.key.contains(&Selector::Id) {
+        value(&mut tokens, &Selector::Id, str::to_owned);
+    } else {
+        text(&mut tokens, relay);
+        for field in &rule.key {
+            text(&mut tokens, &format!("/{}=", escaped(&field.to_string())));
+            value(&mut tokens, field, escaped);
+        }
+    }
+    tokens
+}
+
+/// Whether there is a text that both can be. A client that takes the relay's own id, or any other that is given, does so on purpose:
+/// what says nothing at all of a text does not count against one that is fixed.
+fn meet(one: &[Token], other: &[Token]) -> bool {
+    let fixed = |tokens: &[Token]| !tokens.contains(&Token::Any);
+    let free = |tokens: &[Token]| tokens.iter().all(|token| *token == Token::Any);
+    if fixed(one) && free(other) || free(one) && fixed(other) {
+        return one == other;
+    }
+    // The state after the tokens of `one` so far: after which tokens of `other` both can be at the same place of a text.
+    let mut reached = vec![false; other.len() + 1];
+    for (at, place) in reached.iter_mut().enumerate() {
+        *place = other.iter().take(at).all(|token| *token == Token::Any);
+    }
+    for token in one {
+        let before = reached.clone();
+        let mut left = false;
+        for (at, place) in reached.iter_mut().enumerate() {
+            let (above, diagonal) = (
+                before.get(at).copied(),
+                at.checked_sub(1).and_then(|at| before.get(at)).copied(),
+            );
+            let theirs = at.checked_sub(1).and_then(|at| other.get(at));
+            let (above, diagonal) = (above.unwrap_or(false), diagonal.unwrap_or(false));
+            *place = match (token, theirs) {
+                (Token::Any, Some(_)) => above || left,
+                (Token::Any, None) => above,
+                (Token::Char(_), Some(Token::Any)) => above || left,
+                (Token::Char(ours), Some(Token::Char(theirs))) => diagonal && ours == theirs,
+                (Token::Char(_), None) => false,
+            };
+            left = *place;
+        }
+    }
+    reached.last().copied().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(pattern: &str) -> Vec<Token> {
+        pattern
+            .chars()
+            .map(|c| if c == '*' { Token::Any } else { Token::Char(c) })
+            .collect()
+    }
+
+    #[test]
+    fn patterns_that_have_a_text_in_common() {
+        for (one, other, both) in [
+            ("a", "a", true),
+            ("a", "b", false),
+            ("", "", true),
+            ("a*", "*b", true),
+            ("a*", "b*", false),
+            ("*a", "*b", false),
+            ("a*c", "ab*", true),
+            ("r/c=*", "r/c=*", true),
+            ("r/c=*", "r/z=*", false),
+            ("r/*/x", "r/y", false),
+            ("r/*/x", "r/*", true),
+            ("gateway~*", "r/*", false),
+            ("*", "r/*", true),
+            ("*", "*", true),
+            ("a*b*c", "*x*", true),
+            ("a*b", "ab", true),
+            ("a*b", "a", false),
+            // Whoever calls itself so does it on purpose.
+            ("*", "relay", false),
+            ("**", "relay", false),
+        ] {
+            assert_eq!(meet(&tokens(one), &tokens(other)), both, "{one} {other}");
+            assert_eq!(meet(&tokens(other), &tokens(one)), both, "{other} {one}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! How a rule is written, for people who have to write one.
+//!
+//! Owns the text of rules and of what would divide a class. Refuses to read it: that is the configuration's.
+
+use std::fmt;
+
+use super::Class;
+use super::classes::{Classes, Piece, Rule};
+use super::selector::Selector;
+
+impl Classes {
+    /// What to write so that `field` divides the clients of this class.
+    #[must_use]
+    pub fn advice(&self, class: &Class, field: &Selector) -> String {
+        let rule = class.rule.and_then(|at| Some((at, self.rules().get(at)?)));
+        let Some((at, rule)) = rule else {
+            let rule = Rule {
+                key: vec![field.clone()],
+                ..Rule::default()
+            };
+            return if self.rules().is_empty() {
+                format!("`classes: [{rule}]`")
+            } else {
+                format!("`{rule}` as the last of `classes`")
+            };
+        };
+        let mut divided = rule.clone();
+        if let Some(id) = &mut divided.id {
+            id.extend([Piece::Text("/".to_owned()), Piece::Key(divided.key.len())]);
+        }
+        divided.key.push(field.clone());
+        format!("`{divided}` as `classes[{at}]`")
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts: Vec<String> = Vec::new();
+        if !self.matches.is_empty() {
+            let patterns = self.matches.iter();
+            let patterns =
+                patterns.map(|(field, pattern)| format!("{}: {}", scalar(&field.to_string()), scalar(pattern)));
+            parts.push(format!("match: {{ {} }}", patterns.collect::<Vec<_>>().join(", ")));
+        }
+        if !self.key.is_empty() {
+            let fields = self.key.iter().map(|field| scalar(&field.to_string()));
+            parts.push(format!("key: [{}]", fields.collect::<Vec<_>>().join(", ")));
+        }
+        let node = [("id", &self.id), ("cluster", &self.cluster)].into_iter();
+        let node =
+            node.filter_map(|(name, pieces)| Some(format!("{name}: {}", scalar(&self.template(pieces.as_ref()?)))));
+        let node: Vec<String> = node.collect();
+        if !node.is_empty() {
+            parts.push(format!("node: {{ {} }}", node.join(", ")));
+        }
+        write!(f, "{{ {} }}", parts.join(", "))
+    }
+}
+
+impl Rule {
+    fn template(&self, pieces: &[Piece]) -> String {
+        let pieces = pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.replace('{', "{{").replace('}', "}}"),
+            Piece::Key(at) => self
+                .key
+                .get(*at)
+                .map_or_else(String::new, |field| format!("{{{field}}}")),
+        });
+        pieces.collect()
+    }
+}
+
+/// A text as YAML has it, where it can be in single quotes or without any.
+fn scalar(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/~".contains(c);
+    let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if starts && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
