@@ -45,9 +45,9 @@ class World:
         self.xds = self.relay.address
         return self.relay
 
-    def envoy(self, dialect, node="envoy", layers=(), text=None):
-        """An Envoy; `text` is a bootstrap instead of the usual one, and so below."""
-        return self.client(envoy.Envoy(self.programs.envoy, self.logs, dialect, self.xds, node, layers, text))
+    def envoy(self, dialect, node="envoy", layers=(), text=None, about=None):
+        """An Envoy; `about` is what its node says besides its id; `text` is a bootstrap instead of the usual one, and so below."""
+        return self.client(envoy.Envoy(self.programs.envoy, self.logs, dialect, self.xds, node, layers, text, about))
 
     def grpc_go(self, *targets, text=None):
         return self.client(grpc_clients.GrpcGo(self.programs.go, self.logs, self.xds, targets, text))
@@ -83,7 +83,7 @@ class World:
             return
         if rejections := self.control_plane.rejections():
             raise Failed(f"the control plane got a NACK: {rejections[0]}")
-        if strangers := {request.get("node") for request in self.control_plane.requests()} & {client.name for client in self.clients}:
+        if strangers := {request.get("node") for request in self.control_plane.requests() if "node" in request and not request.get("relayed")}:
             raise Failed(f"not only the relay talked to the control plane, but {strangers}")
 
     def accepted_downstream(self):

@@ -14,6 +14,8 @@ type event struct {
 	Dialect     string   `json:"dialect"`
 	Stream      int64    `json:"stream"`
 	Node        string   `json:"node,omitempty"`
+	Cluster     string   `json:"cluster,omitempty"`
+	Relayed     bool     `json:"relayed,omitempty"`
 	Type        string   `json:"type,omitempty"`
 	Names       []string `json:"names,omitempty"`
 	Unsubscribe []string `json:"unsubscribe,omitempty"`
@@ -22,7 +24,14 @@ type event struct {
 	Rejected    string   `json:"rejected,omitempty"`
 }
 
-func callbacks() server.Callbacks {
+// relays is the key of a node's metadata in which every relay on the way leaves its id.
+const relays = "distributary.relays"
+
+func relayed(node *core.Node) bool {
+	return node.GetMetadata().GetFields()[relays] != nil
+}
+
+func callbacks(tenants *tenants) server.Callbacks {
 	return server.CallbackFuncs{
 		StreamOpenFunc: func(_ context.Context, stream int64, typeURL string) error {
 			say(event{Event: "open", Dialect: "sotw", Stream: stream, Type: typeURL})
@@ -40,18 +49,19 @@ func callbacks() server.Callbacks {
 		},
 		StreamRequestFunc: func(stream int64, request *discovery.DiscoveryRequest) error {
 			say(event{
-				Event: "request", Dialect: "sotw", Stream: stream, Node: request.GetNode().GetId(), Type: request.GetTypeUrl(), Names: request.GetResourceNames(),
+				Event: "request", Dialect: "sotw", Stream: stream, Node: request.GetNode().GetId(), Cluster: request.GetNode().GetCluster(),
+				Relayed: relayed(request.GetNode()), Type: request.GetTypeUrl(), Names: request.GetResourceNames(),
 				Version: request.GetVersionInfo(), Nonce: request.GetResponseNonce(), Rejected: request.GetErrorDetail().GetMessage(),
 			})
-			return nil
+			return tenants.meet(request.GetNode())
 		},
 		StreamDeltaRequestFunc: func(stream int64, request *discovery.DeltaDiscoveryRequest) error {
 			say(event{
-				Event: "request", Dialect: "delta", Stream: stream, Node: request.GetNode().GetId(), Type: request.GetTypeUrl(),
-				Names: request.GetResourceNamesSubscribe(), Unsubscribe: request.GetResourceNamesUnsubscribe(),
+				Event: "request", Dialect: "delta", Stream: stream, Node: request.GetNode().GetId(), Cluster: request.GetNode().GetCluster(),
+				Relayed: relayed(request.GetNode()), Type: request.GetTypeUrl(), Names: request.GetResourceNamesSubscribe(), Unsubscribe: request.GetResourceNamesUnsubscribe(),
 				Nonce: request.GetResponseNonce(), Rejected: request.GetErrorDetail().GetMessage(),
 			})
-			return nil
+			return tenants.meet(request.GetNode())
 		},
 		StreamResponseFunc: func(_ context.Context, stream int64, _ *discovery.DiscoveryRequest, response *discovery.DiscoveryResponse) {
 			say(event{

@@ -1,6 +1,6 @@
 // Command control-plane is everything in the interop suite that is written in Go:
 //
-//	control-plane serve --listen ADDRESS [--cache snapshot|linear]   a control plane on go-control-plane
+//	control-plane serve --listen ADDRESS [--cache KIND]                a control plane on go-control-plane
 //	control-plane backend NAME...                                      HTTP and gRPC servers that answer with their name
 //	control-plane client TARGET...                                     a grpc-go client that calls xds:/// targets without end
 //	control-plane certificate NAME                                     a fresh self-signed certificate and its key

@@ -25,6 +25,8 @@ import (
 // additions from clusters to routes and then removals the other way round.
 type command struct {
 	ID int `json:"id"`
+	// Tenant says whose resources these are, where the cache tells tenants apart.
+	Tenant string `json:"tenant"`
 	// Put holds resources as JSON objects with an "@type".
 	Put []json.RawMessage `json:"put"`
 	// Lazy resources do not belong to the wildcard: only who asks for their names gets them.
@@ -40,17 +42,17 @@ type reply struct {
 
 func serve(arguments []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	kind := flags.String("cache", "snapshot", "snapshot (one per fleet, ADS mode) or linear (one cache per type, behind a mux)")
+	kind := flags.String("cache", "snapshot", "snapshot (one per fleet, ADS mode), nodes (one per node id, ADS mode) or linear (one cache per type, behind a mux)")
 	address := flags.String("listen", "", "address of the gRPC server; it opens with the first command, so that no client sees less")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	store, err := newStore(*kind)
+	resources, tenants, err := newCache(*kind)
 	if err != nil {
 		return err
 	}
 	services := grpc.NewServer()
-	register(services, server.NewServer(context.Background(), store.cache, callbacks()))
+	register(services, server.NewServer(context.Background(), resources, callbacks(tenants)))
 	defer services.Stop()
 
 	listening := false
@@ -61,7 +63,7 @@ func serve(arguments []string) error {
 		answer := reply{}
 		err := json.Unmarshal(lines.Bytes(), &next)
 		if err == nil {
-			err = store.apply(next)
+			err = tenants.store(next.Tenant).apply(next)
 		}
 		if err == nil && !listening {
 			err = listen(services, *address)

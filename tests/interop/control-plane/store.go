@@ -24,7 +24,7 @@ var served = []string{
 	resource.ListenerType, resource.ScopedRouteType, resource.RouteType, resource.VirtualHostType, resource.RuntimeType,
 }
 
-// fleet is the one node that all clients are in the eyes of the snapshot cache.
+// fleet is the one node that all clients are in the eyes of the snapshot cache of kind "snapshot".
 const fleet = "fleet"
 
 type oneFleet struct{}
@@ -33,19 +33,21 @@ func (oneFleet) ID(*core.Node) string { return fleet }
 
 type key struct{ typeURL, name string }
 
-// store holds the resources and keeps the one cache that is in use up to date with them.
+// store holds the resources of one tenant and keeps the one cache that is in use up to date with them.
 type store struct {
 	lock      sync.Mutex
-	cache     cache.Cache
 	snapshots cache.SnapshotCache
+	nodes     []string // whose snapshot it is
 	linear    map[string]onDemand
 	resources map[string]map[string]types.Resource
 	versions  map[string]int
 	lazy      map[key]bool
 }
 
-func newStore(kind string) (*store, error) {
+func newStore(snapshots cache.SnapshotCache, nodes ...string) *store {
 	store := &store{
+		snapshots: snapshots,
+		nodes:     nodes,
 		resources: map[string]map[string]types.Resource{},
 		versions:  map[string]int{},
 		lazy:      map[key]bool{},
@@ -53,11 +55,20 @@ func newStore(kind string) (*store, error) {
 	for _, typeURL := range served {
 		store.resources[typeURL] = map[string]types.Resource{}
 	}
+	return store
+}
+
+// newCache makes the cache of a kind, and what keeps it up to date.
+func newCache(kind string) (cache.Cache, *tenants, error) {
 	switch kind {
 	case "snapshot":
-		store.snapshots = cache.NewSnapshotCache(true, oneFleet{}, log.NewDefaultLogger())
-		store.cache = store.snapshots
+		snapshots := cache.NewSnapshotCache(true, oneFleet{}, log.NewDefaultLogger())
+		return snapshots, oneTenant(newStore(snapshots, fleet)), nil
+	case "nodes":
+		snapshots := cache.NewSnapshotCache(true, cache.IDHash{}, log.NewDefaultLogger())
+		return snapshots, newTenants(snapshots), nil
 	case "linear":
+		store := newStore(nil)
 		store.linear = map[string]onDemand{}
 		mux := &cache.MuxCache{
 			Classify:      func(request *cache.Request) string { return request.GetTypeUrl() },
@@ -68,11 +79,10 @@ func newStore(kind string) (*store, error) {
 			store.linear[typeURL] = newOnDemand(store, typeURL)
 			mux.Caches[typeURL] = store.linear[typeURL]
 		}
-		store.cache = mux
+		return mux, oneTenant(store), nil
 	default:
-		return nil, fmt.Errorf("no cache %q: snapshot or linear", kind)
+		return nil, nil, fmt.Errorf("no cache %q: snapshot, nodes or linear", kind)
 	}
-	return store, nil
 }
 
 func (s *store) apply(next command) error {
@@ -126,11 +136,23 @@ func (s *store) change(puts map[key]types.Resource, removals []key) error {
 }
 
 func (s *store) publishSnapshot(changed map[string]bool) error {
-	snapshot := &cache.Snapshot{}
 	for _, typeURL := range served {
 		if changed[typeURL] {
 			s.versions[typeURL]++
 		}
+	}
+	for _, node := range s.nodes {
+		if err := s.publishTo(node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publishTo is called with the lock held.
+func (s *store) publishTo(node string) error {
+	snapshot := &cache.Snapshot{}
+	for _, typeURL := range served {
 		items := make([]types.Resource, 0, len(s.resources[typeURL]))
 		for _, item := range s.resources[typeURL] {
 			items = append(items, item)
@@ -142,7 +164,7 @@ func (s *store) publishSnapshot(changed map[string]bool) error {
 		}
 		snapshot.Resources[cache.GetResponseType(typeURL)] = cache.NewResources(version, items)
 	}
-	return s.snapshots.SetSnapshot(context.Background(), fleet, snapshot)
+	return s.snapshots.SetSnapshot(context.Background(), node, snapshot)
 }
 
 // publishLinear adds in make-before-break order and then removes the other way round.

@@ -8,19 +8,20 @@ from .resources import TYPES
 
 
 class ControlPlane(Talker):
-    """go-control-plane with its snapshot cache or its linear caches. It listens once it has its first resources."""
+    """go-control-plane with one snapshot, with one for each node id, or with its linear caches. It listens once it has its
+    first resources."""
 
     def __init__(self, program, logs, cache, address=None, name="control-plane"):
         self.address = address or f"127.0.0.1:{free_port()}"
         super().__init__(name, [program, "serve", "--cache", cache, "--listen", self.address], logs)
         self.commands = 0
 
-    def apply(self, put=(), remove=(), lazy=()):
-        """Publishes resources and takes others away ([("cds", name), ...]), as one change."""
+    def apply(self, put=(), remove=(), lazy=(), tenant=""):
+        """Publishes resources of a tenant and takes others away ([("cds", name), ...]), as one change."""
         self.commands += 1
         number = self.commands
         self.tell({
-            "id": number, "put": list(put), "lazy": list(lazy),
+            "id": number, "tenant": tenant, "put": list(put), "lazy": list(lazy),
             "remove": [[TYPES[short], name] for short, name in remove],
         })
         answer = self.wait_for(f"an answer to command {number}", lambda line: line.get("reply") == number)

@@ -40,9 +40,9 @@ EVERY = (ADS_SOTW, ADS_DELTA, STREAMS_SOTW, STREAMS_DELTA)
 class Envoy(Process):
     """An Envoy that gets everything but its bootstrap from an xDS server."""
 
-    def __init__(self, program, logs, dialect, server, node="envoy", layers=(), text=None):
+    def __init__(self, program, logs, dialect, server, node="envoy", layers=(), text=None, about=None):
         files = logs / f"{node}.yaml", logs / f"{node}.admin"
-        files[0].write_text(text or json.dumps(bootstrap(dialect, server, node, layers)))
+        files[0].write_text(text or json.dumps(bootstrap(dialect, server, {"id": node, "cluster": "interop", **(about or {})}, layers)))
         files[1].unlink(missing_ok=True)
         super().__init__(node, [
             program, "-c", files[0], "--admin-address-path", files[1], "--disable-hot-restart",
@@ -97,7 +97,7 @@ def bootstrap(dialect, server, node, layers):
     if dialect.aggregated:
         # M-02: with this the node comes on the first request of a stream only.
         dynamic["ads_config"] = {**dialect.api_config(), "set_node_on_first_message_only": True}
-    boot = {"node": {"id": node, "cluster": "interop"}, "admin": {"address": address(0)},
+    boot = {"node": node, "admin": {"address": address(0)},
             "static_resources": {"clusters": [xds]}, "dynamic_resources": dynamic}
     if layers:
         boot["layered_runtime"] = {"layers": [
