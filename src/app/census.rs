@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admin::Cached;
 use crate::cache::View;
-use crate::xds::{Known, Name, Target, Trouble, TypeUrl};
+use crate::xds::{Authorities, Known, Name, Target, Trouble, TypeUrl};
 
 /// By authority, state and type.
 pub(super) type Counts = BTreeMap<(String, Cached, TypeUrl), usize>;
 
-/// Adds the names of a view.
-pub(super) fn count(view: &View, counts: &mut Counts) {
+/// Adds the names of a view, by those authorities that are `served` by themselves: any other is the client's own invention.
+pub(super) fn count(view: &View, served: &Authorities, counts: &mut Counts) {
     let mut note = |type_url: &TypeUrl, name: Option<&Name>, cached| {
-        let authority = name.and_then(Name::authority).unwrap_or_default();
+        let authority = name.and_then(|name| served.of(name)).unwrap_or_default();
         *counts
             .entry((authority.to_owned(), cached, type_url.clone()))
             .or_default() += 1;
@@ -135,7 +135,7 @@ mod tests {
         let covered = vec![put("covered"), wrong("never sound", ResourceError::rejected())];
         drop(view.publish(&[changes(false, named), changes(true, covered)]));
         let mut counts = Counts::new();
-        count(&view, &mut counts);
+        count(&view, &Authorities::from_iter(["a"]), &mut counts);
         let counts: Vec<String> = counts
             .iter()
             .map(|((authority, cached, _), count)| format!("{authority} {} {count}", cached.word()))

@@ -13,7 +13,7 @@ use crate::admin::{Clusters, Held, Lacking, Server, State};
 use crate::cache::{Scopes, View};
 use crate::config::Config;
 use crate::upstream::{Phase, Status};
-use crate::xds::{Class, Name, Standing, Target, TypeUrl};
+use crate::xds::{Authorities, Class, Name, Standing, Target, TypeUrl};
 
 /// So many of the names that nobody has sent are shown, and so much of each.
 const NAMES_SHOWN: usize = 5;
@@ -81,7 +81,7 @@ impl Overview {
             clusters.authorities.insert(authority.clone(), servers.collect());
         }
         for view in &views {
-            count(view, &mut clusters.resources);
+            count(view, self.scopes.routes().served(), &mut clusters.resources);
         }
         clusters
     }
@@ -132,7 +132,7 @@ impl Overview {
             sessions,
             watching,
             types,
-            lacking: lacking(&views, authority),
+            lacking: lacking(&views, self.scopes.routes().served(), authority),
         })
     }
 
@@ -218,12 +218,12 @@ fn label(type_url: &TypeUrl) -> String {
 }
 
 /// What is wanted under the authority, and nobody has said.
-fn lacking(views: &[&Arc<View>], authority: &str) -> Lacking {
+fn lacking(views: &[&Arc<View>], served: &Authorities, authority: &str) -> Lacking {
     let mut all = Lacking::default();
     for view in views {
         let ours = |(_, target): &(TypeUrl, Target)| match target {
             Target::Wildcard => authority.is_empty(),
-            Target::Name(name) => name.authority().unwrap_or_default() == authority,
+            Target::Name(name) => served.of(name).unwrap_or_default() == authority,
         };
         let lacking: Vec<_> = view.lacking().into_iter().filter(ours).collect();
         all.sessions += view.sessions_of(&lacking);

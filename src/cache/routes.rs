@@ -2,17 +2,18 @@
 //!
 //! Owns the order of servers, by number. Refuses to know what a server is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::standing::Heed;
+use crate::xds::Authorities;
 
 /// The list of names of old style, and one for each authority (F-11).
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     top: Route,
     authorities: BTreeMap<Arc<str>, Route>,
-    served: Arc<BTreeSet<Arc<str>>>,
+    served: Authorities,
 }
 
 /// The servers of one authority, by priority (G-01).
@@ -38,7 +39,7 @@ impl Routes {
     /// These lists.
     #[must_use]
     pub fn new(top: Route, authorities: BTreeMap<Arc<str>, Route>) -> Self {
-        let served = Arc::new(authorities.keys().cloned().collect());
+        let served = authorities.keys().cloned().collect();
         Self {
             top,
             authorities,
@@ -57,7 +58,7 @@ impl Routes {
 
     /// The authorities that there are.
     #[must_use]
-    pub const fn served(&self) -> &Arc<BTreeSet<Arc<str>>> {
+    pub const fn served(&self) -> &Authorities {
         &self.served
     }
 

@@ -224,7 +224,9 @@ impl View {
             replaced.note(&cut, change, generation);
             cut = next;
             let type_url = change.type_url.clone();
-            rings.push(if flipped {
+            // what has no name answers to all names.
+            let nameless = type_url.traits().nameless && names.iter().any(Name::is_empty);
+            rings.push(if flipped || nameless {
                 Ring::Everybody(type_url)
             } else {
                 let wildcard = change.wildcard;

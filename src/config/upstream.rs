@@ -11,7 +11,7 @@ pub struct Upstream {
     pub servers: Vec<Server>,
     /// Who answers for names without an authority, in order of priority; at least one.
     pub top: Vec<usize>,
-    /// Who answers for which authority; a name of any other does not exist (F-11, F-15).
+    /// Who answers for which authority; a name of any other is asked like one without (F-11, F-13).
     pub authorities: BTreeMap<String, Authority>,
     /// How a client of the relay makes a listener's name of a target, if the operator says so.
     pub client_default_listener_resource_name_template: Option<String>,

@@ -40,6 +40,10 @@ impl Accounts {
     pub(super) fn receipt(&mut self, receipt: &Receipt, node: Option<&Arc<Node>>, nonce: &str, now: Instant) {
         let counters = self.of(&receipt.type_url);
         counters.requests.inc();
+        if receipt.type_url.is_health_report() {
+            self.metrics.health_reports.inc();
+            return node.map_or((), |node| self.log.health_report(node, now));
+        }
         match &receipt.kind {
             ReceiptKind::First | ReceiptKind::Update => {}
             ReceiptKind::Ack { since } => {

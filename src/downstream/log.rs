@@ -1,12 +1,14 @@
 //! What is written about clients.
 //!
-//! Owns one line for each rejection, each stream that ends with an error and each connection that does not begin, and that a storm of them does not drown the
-//! log. Refuses to act on them (K-07).
+//! Owns one line for each rejection, each stream that ends with an error, each connection that does not begin and each node that
+//! reports its health, and that a storm of them does not drown the log. Refuses to act on them (K-07).
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tonic::{Code, Status};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::handshakes::Fault;
 use crate::wire::Peer;
@@ -18,6 +20,9 @@ pub(super) struct Log {
     nacks: Lines,
     ends: Lines,
     handshakes: Lines,
+    reports: Lines,
+    /// Hashes of the ids of the nodes that have reported their health.
+    reported: Mutex<BTreeSet<u64>>,
 }
 
 /// Lines of one kind: at most [`LINES_MAX`] in a second.
@@ -32,6 +37,8 @@ struct Second {
 }
 
 const LINES_MAX: u32 = 20;
+/// So many nodes are remembered by what they reported; of more nothing is written.
+const REPORTED_MAX: usize = 16_384;
 /// Clients write whole lists of faults.
 const MESSAGE_CHARS_MAX: usize = 1000;
 
@@ -44,6 +51,21 @@ impl Log {
         let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
         let nonce: String = nonce.chars().take(40).collect();
         tracing::warn!(node = %node.id, r#type = %type_url, nonce, suppressed, "a client rejected a response: {message}");
+    }
+
+    /// A node has reported its health, which nobody hears of: said once for each node.
+    pub(super) fn health_report(&self, node: &Node, now: Instant) {
+        let mut reported = self.reported.lock();
+        let news = reported.len() < REPORTED_MAX && reported.insert(xxh3_64(node.id.as_bytes()));
+        drop(reported);
+        if let Some(suppressed) = news.then(|| self.reports.admit(now)).flatten() {
+            tracing::info!(
+                node = %node.id,
+                suppressed,
+                "the client reports its health (istio.v1.HealthInformation), which ends at this relay: the control plane does not \
+                 hear of it"
+            );
+        }
     }
 
     /// A TLS connection did not begin.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::cache::{Driver, Full, Route, Scopes, Seat, View};
 use crate::protocol::{Fallback, Look, Server, Step};
-use crate::xds::{Dirty, Name, Node, Sight, Standing, Target, TypeUrl, Want};
+use crate::xds::{Authorities, Dirty, Node, Sight, Standing, Target, TypeUrl, Want};
 
 /// The seats of one session.
 pub struct Place {
@@ -66,7 +66,7 @@ impl Place {
     pub fn want(&mut self, scopes: &Scopes, want: &Want) -> Result<(), Full> {
         let authority = match &want.target {
             Target::Wildcard => None,
-            Target::Name(name) => Name::authority(name),
+            Target::Name(name) => scopes.routes().served().of(name),
         };
         let Some(authority) = authority else {
             return self.plain.want(want);
@@ -74,7 +74,6 @@ impl Place {
         if let Some(binding) = self.authorities.get(authority) {
             return binding.want(want);
         }
-        // F-15: nobody is asked for what is under an authority that nobody serves.
         let Some(route) = scopes.routes().route(Some(authority)).filter(|_| want.wanted) else {
             return Ok(());
         };
@@ -247,7 +246,11 @@ impl Binding {
         let authority = self.authority.clone();
         let authority = authority.as_deref();
         while let Some(step) = {
-            let looks: Vec<Look> = self.seats.iter().map(|seat| look(seat, authority, server)).collect();
+            let looks = self
+                .seats
+                .iter()
+                .map(|seat| look(seat, authority, scopes.routes().served(), server));
+            let looks: Vec<Look> = looks.collect();
             self.fallback.handle_looks(&looks, server.sent() > 0, now)
         } {
             match step {
@@ -286,7 +289,9 @@ impl Binding {
         };
         let seat = scopes.enter(node, self.authority.as_ref(), *next).and_then(|seat| {
             seat.watch(true);
-            server.wants(authority).try_for_each(|want| seat.want(&want))?;
+            server
+                .wants(authority, scopes.routes().served())
+                .try_for_each(|want| seat.want(&want))?;
             Ok(seat)
         });
         match seat {
@@ -303,11 +308,11 @@ impl Binding {
     }
 }
 
-fn look(seat: &Seat, authority: Option<&str>, server: &Server) -> Look {
+fn look(seat: &Seat, authority: Option<&str>, served: &Authorities, server: &Server) -> Look {
     let cut = seat.view().cut();
     Look {
         standing: cut.standing(),
-        lacks: server.lacks(authority, &cut),
-        fresh: server.is_fresh(authority, &cut),
+        lacks: server.lacks(authority, served, &cut),
+        fresh: server.is_fresh(authority, served, &cut),
     }
 }

@@ -142,7 +142,8 @@ impl Shown {
             .schemas
             .resource_json(type_url.url(), &resource.body(), self.secrets)?;
         let body = String::from_utf8_lossy(&json.text).into_owned();
-        if type_url.traits().name != NameRule::Wrapper {
+        // what has no name needs none around it.
+        if type_url.traits().name != NameRule::Wrapper || resource.name().is_empty() {
             return Ok((body, json.unknown_fields));
         }
         let aliases: Vec<String> = resource.aliases().iter().map(|alias| quoted(alias.as_str())).collect();

@@ -127,7 +127,12 @@ impl Demand {
         match split.looked_at.replace(state.clone()) {
             Some(before) if before.id() == state.id() => {}
             Some(before) if before.complete() == state.complete() => {
-                for name in changed(&before, &state) {
+                let changed = changed(&before, &state);
+                // what has no name answers to all names.
+                if changed.first().is_some_and(Name::is_empty) {
+                    split.ask_all(type_url, Some(&state), told);
+                }
+                for name in changed {
                     split.ask(type_url, &name, Some(&state), told);
                 }
             }

@@ -39,6 +39,8 @@ pub struct Metrics {
     pub gates_expired: Counter,
     /// F-16: resources sent that are one of several variants which the client matches.
     pub ambiguous_variants: Counter,
+    /// Reports of a client's health, which end at this relay.
+    pub health_reports: Counter,
     /// Times that a client's wait for its control plane ran out.
     pub unanswered: Counter,
     /// Types of views that serve what a snapshot said, on which the server has not spoken yet.
@@ -125,6 +127,7 @@ impl Metrics {
             shared_node_ids: families.shared_node_ids.clone(),
             gates_expired: families.gates_expired.clone(),
             ambiguous_variants: families.ambiguous_variants.clone(),
+            health_reports: families.health_reports.clone(),
             unanswered: families.unanswered.clone(),
             stale_serving: families.stale_serving.clone(),
             snapshots: SnapshotMetrics {

@@ -4,6 +4,7 @@
 //! Refuses to know connections, clocks, locks and who is asking.
 
 pub mod answers;
+pub mod authorities;
 pub mod baseline;
 pub mod batch;
 pub mod changes;
@@ -31,6 +32,7 @@ mod written;
 pub mod xdstp;
 
 pub use answers::{Answers, Unshared};
+pub use authorities::Authorities;
 pub use baseline::Baselines;
 pub use batch::{Batch, Chunk, Dialect, Errors, Form, Item, Texts};
 pub use changes::{Changes, Update};

@@ -22,6 +22,12 @@ impl Name {
         &self.0
     }
 
+    /// Whether it is the name of a resource that has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// F-01, F-11: the authority of a name of new style; one without a readable authority has all of its text for it, so that
     /// nobody serves it. `None`: a name of old style.
     #[must_use]

@@ -71,17 +71,9 @@ impl Resource {
         let version = content_hash(&parts, seed);
         let url = parts.type_url.url();
         let any_len = field_len(ANY_TYPE_URL, url.len()) + field_len(ANY_VALUE, parts.body.len());
-        let full = parts
-            .constraints
-            .as_ref()
-            .map(|constraints| full_name(&parts.name, constraints.encoded()));
-        // C-23: what is meant for some carries its name together with its constraints, and not by itself.
-        let (name_number, name) = match &full {
-            Some(full) => (RESOURCE_NAME, &**full),
-            None => (NAME, parts.name.as_str().as_bytes()),
-        };
+        let name = name_field(&parts.name, parts.constraints.as_ref());
         let aliases = parts.aliases.iter().map(|alias| alias.as_str().as_bytes());
-        let head_len = field_len(name_number, name.len())
+        let head_len = name.len()
             + field_len(VERSION, VERSION_LEN)
             + aliases
                 .clone()
@@ -93,7 +85,7 @@ impl Resource {
         let mut record = BytesMut::with_capacity(field_len(RESOURCES, inner_len));
         put_key_len(&mut record, RESOURCES, inner_len);
         let inner_at = record.len();
-        put_field(&mut record, name_number, name);
+        record.put_slice(&name);
         put_field(&mut record, VERSION, &version.text());
         aliases.for_each(|alias| put_field(&mut record, ALIASES, alias));
         record.put_slice(parts.passed_on);
@@ -343,11 +335,12 @@ fn content_hash(parts: &ResourceParts<'_>, seed: u64) -> Version {
     hasher.finish()
 }
 
-/// C-23: what is meant for some carries its name together with its constraints, and not by itself.
+/// C-23: what is meant for some carries its name together with its constraints, and not by itself. A-09: there may be none.
 fn name_field(name: &Name, constraints: Option<&Constraints>) -> Bytes {
     let mut field = BytesMut::new();
     match constraints {
         Some(constraints) => put_field(&mut field, RESOURCE_NAME, &full_name(name, constraints.encoded())),
+        None if name.is_empty() => {}
         None => put_field(&mut field, NAME, name.as_str().as_bytes()),
     }
     field.freeze()

@@ -2,12 +2,11 @@
 //!
 //! Owns the way from a name to the cut that counts for it. Refuses to choose the server: whoever binds the session does.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::{
-    Audience, Constraints, Cut, Expiry, Known, Name, Parameters, Reason, Resource, ResourceError, Slot, State, TypeUrl,
-    Version,
+    Audience, Authorities, Constraints, Cut, Expiry, Known, Name, Parameters, Reason, Resource, ResourceError, Slot,
+    State, TypeUrl, Version,
 };
 
 /// One cut for the names of old style, and one for each authority that the session asks of. No name has two.
@@ -16,8 +15,8 @@ pub struct Sight {
     plain: Arc<Cut>,
     /// By authority. Most sessions have none.
     authorities: Vec<(Arc<str>, Arc<Cut>)>,
-    /// The authorities that somebody serves.
-    served: Arc<BTreeSet<Arc<str>>>,
+    /// The authorities that have servers of their own.
+    served: Authorities,
 }
 
 /// One type as a session reads it.
@@ -29,20 +28,22 @@ pub struct Glimpse<'a> {
     audience: Option<&'a Audience>,
 }
 
-/// F-15: what is under an authority that nobody serves.
+/// F-15: what does not exist, whoever is asked.
 static NOWHERE: Known = Known::Absent(Reason::Said);
+/// All there is of a type of which nothing exists.
+static NOTHING: LazyLock<Arc<State>> = LazyLock::new(|| Arc::new(State::new(TypeUrl::new("")).with(&[], Some(true)).0));
 
 impl From<Arc<Cut>> for Sight {
     /// All there is for a session that asks for names of old style alone.
     fn from(plain: Arc<Cut>) -> Self {
-        Self::new(plain, Arc::default())
+        Self::new(plain, Authorities::default())
     }
 }
 
 impl Sight {
-    /// Names of old style are read from this cut; there are these authorities.
+    /// Names of old style are read from this cut; these authorities have servers of their own.
     #[must_use]
-    pub const fn new(plain: Arc<Cut>, served: Arc<BTreeSet<Arc<str>>>) -> Self {
+    pub const fn new(plain: Arc<Cut>, served: Authorities) -> Self {
         Self {
             plain,
             authorities: Vec::new(),
@@ -67,8 +68,10 @@ impl Sight {
         self.authorities.get(at).map(|(_, cut)| cut)
     }
 
-    fn serves(&self, authority: &str) -> bool {
-        self.cut(authority).is_some() || self.served.contains(authority)
+    /// The authority from whose cut a name is read; `None`: from that of the names of old style.
+    #[must_use]
+    pub fn authority<'a>(&self, name: &'a Name) -> Option<&'a str> {
+        self.served.of(name)
     }
 
     /// What is known of a type.
@@ -85,13 +88,12 @@ impl Sight {
     /// Whether the server that counts for this name can be reached, as far as is known.
     #[must_use]
     pub fn reachable(&self, name: Option<&Name>) -> bool {
-        match name.and_then(Name::authority) {
+        if name.is_some_and(Name::is_nothing) {
+            return true;
+        }
+        match name.and_then(|name| self.authority(name)) {
             None => self.plain.standing().reachable(),
-            Some(_) if name.is_some_and(Name::is_nothing) => true,
-            Some(authority) => match self.cut(authority) {
-                Some(cut) => cut.standing().reachable(),
-                None => !self.served.contains(authority),
-            },
+            Some(authority) => self.cut(authority).is_some_and(|cut| cut.standing().reachable()),
         }
     }
 }
@@ -103,9 +105,18 @@ impl<'a> Glimpse<'a> {
         Self { audience, ..self }
     }
 
+    /// The authority from whose cut a name is read; `None`: from that of the names of old style.
+    #[must_use]
+    pub fn authority(self, name: &Name) -> Option<&str> {
+        self.sight.authority(name)
+    }
+
     /// What the wildcard covers for this client, if anybody wants it. It is about names of old style.
     #[must_use]
     pub fn wildcard(self) -> Option<&'a Arc<State>> {
+        if self.type_url.traits().withheld {
+            return Some(&NOTHING);
+        }
         let state = self.plain?.wildcard.as_ref()?;
         Some(self.audience.and_then(|own| own.seen_of(state)).unwrap_or(state))
     }
@@ -113,15 +124,11 @@ impl<'a> Glimpse<'a> {
     /// What is known of a name. F-03: one that names nothing does not exist, whoever is asked.
     #[must_use]
     pub fn known(self, name: &Name) -> Option<&'a Known> {
-        if name.is_nothing() {
+        if name.is_nothing() || self.type_url.traits().withheld {
             return Some(&NOWHERE);
         }
-        match name.authority() {
-            Some(authority) if !self.sight.serves(authority) => Some(&NOWHERE),
-            Some(_) | None => self
-                .slot(name)?
-                .choose(name, self.audience.and_then(|own| own.parameters(name))),
-        }
+        let own = self.audience.and_then(|own| own.parameters(name));
+        self.slot(name)?.choose(name, own)
     }
 
     /// Whether a client that says this of itself matches several variants of a name (F-16).
@@ -189,7 +196,7 @@ impl<'a> Glimpse<'a> {
     }
 
     fn slot(self, name: &Name) -> Option<&'a Slot> {
-        match name.authority() {
+        match self.sight.authority(name) {
             None => self.plain,
             Some(authority) => self.sight.cut(authority)?.slot(self.type_url),
         }

@@ -3,6 +3,7 @@
 //! Owns the three-valued map and its structural sharing. Refuses to know who wants what.
 
 mod chosen;
+mod nameless;
 mod variants;
 
 use std::fmt;
@@ -186,6 +187,7 @@ impl State {
                 .aliases
                 .get(name)
                 .and_then(|canonical| self.entries.get(canonical))
+                .or_else(|| self.nameless())
                 .or(absent)
                 .or_else(|| self.implied(name)),
         }

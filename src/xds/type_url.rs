@@ -1,12 +1,16 @@
 //! Resource types: their identity and what the protocol must know of each.
 //!
-//! Owns the table of known types and the operator's changes to it. Refuses to know resources.
+//! Owns the identity of types and the operator's changes to the table of known ones. Refuses to know resources.
+
+mod table;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+use table::{PREFIX, TABLE, UNKNOWN, is_health_report, is_withheld};
 
 /// A resource type. Ordered make before break (D-02), then by name.
 #[derive(Clone)]
@@ -40,6 +44,11 @@ pub struct Traits {
     pub wildcard: bool,
     /// Whether a SotW answer lists all there is (B-16).
     pub full_state: bool,
+    /// Whether a resource may come without any name: then it is the type's only one.
+    pub nameless: bool,
+    /// Whether the relay asks nobody for the type, because what is in it is for the caller alone, or there is nothing in it. Towards
+    /// clients nothing of it exists.
+    pub withheld: bool,
 }
 
 /// The families of types, in the order in which their changes go out (D-01, D-02).
@@ -92,71 +101,8 @@ pub enum NameRule {
     Wrapper,
 }
 
-/// What every type URL that we send begins with.
-const PREFIX: &str = "type.googleapis.com/";
-
-const fn row(
-    url: &'static str,
-    short: &'static str,
-    kind: Kind,
-    name: NameRule,
-    wildcard: bool,
-    full_state: bool,
-) -> Known {
-    (
-        url,
-        short,
-        Traits {
-            kind,
-            name,
-            wildcard,
-            full_state,
-        },
-    )
-}
-
-const NAME: NameRule = NameRule::Field(1);
-const WRAPPER: NameRule = NameRule::Wrapper;
-
-/// The known types: canonical URL, short name, traits.
-#[rustfmt::skip]
-static TABLE: [Known; 24] = [
-    row("type.googleapis.com/envoy.config.cluster.v3.Cluster", "cds", Kind::Cds, NAME, true, true),
-    row("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "eds", Kind::Eds, NAME, false, false),
-    row("type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint", "leds", Kind::Leds, WRAPPER, false, false),
-    row("type.googleapis.com/envoy.config.endpoint.v3.LbEndpointCollection", "leds_collection", Kind::Leds, WRAPPER, false, false),
-    row("type.googleapis.com/envoy.config.listener.v3.Listener", "lds", Kind::Lds, NAME, true, true),
-    row("type.googleapis.com/envoy.config.route.v3.RouteConfiguration", "rds", Kind::Rds, NAME, false, false),
-    row("type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration", "srds", Kind::Srds, NAME, true, true),
-    row("type.googleapis.com/envoy.config.route.v3.VirtualHost", "vhds", Kind::Vhds, WRAPPER, true, false),
-    row("type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret", "sds", Kind::Sds, NAME, false, false),
-    row("type.googleapis.com/envoy.service.runtime.v3.Runtime", "rtds", Kind::Rtds, NAME, false, false),
-    row("type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", "ecds", Kind::Ecds, NAME, false, false),
-    row("type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig", "rlsds", Kind::Other, NAME, true, false),
-    row("type.googleapis.com/envoy.extensions.filters.network.thrift_proxy.v3.RouteConfiguration", "thrift_rds", Kind::Rds, NAME, false, false),
-    row("type.googleapis.com/istio.workload.Address", "istio_address", Kind::Other, WRAPPER, true, false),
-    row("type.googleapis.com/istio.security.Authorization", "istio_authorization", Kind::Other, WRAPPER, true, false),
-    row("type.googleapis.com/istio.networking.nds.v1.NameTable", "nds", Kind::Other, WRAPPER, true, false),
-    row("type.googleapis.com/envoy.api.v2.Cluster", "cds_v2", Kind::Cds, NAME, true, true),
-    row("type.googleapis.com/envoy.api.v2.ClusterLoadAssignment", "eds_v2", Kind::Eds, NAME, false, false),
-    row("type.googleapis.com/envoy.api.v2.Listener", "lds_v2", Kind::Lds, NAME, true, true),
-    row("type.googleapis.com/envoy.api.v2.RouteConfiguration", "rds_v2", Kind::Rds, NAME, false, false),
-    row("type.googleapis.com/envoy.api.v2.ScopedRouteConfiguration", "srds_v2", Kind::Srds, NAME, true, true),
-    row("type.googleapis.com/envoy.api.v2.route.VirtualHost", "vhds_v2", Kind::Vhds, WRAPPER, true, false),
-    row("type.googleapis.com/envoy.api.v2.auth.Secret", "sds_v2", Kind::Sds, NAME, false, false),
-    row("type.googleapis.com/envoy.service.discovery.v2.Runtime", "rtds_v2", Kind::Rtds, NAME, false, false),
-];
-
-/// What holds for a type that nobody told us anything about.
-const UNKNOWN: Traits = Traits {
-    kind: Kind::Other,
-    name: NAME,
-    wildcard: false,
-    full_state: false,
-};
-
 impl TypeUrl {
-    /// The type that `text` names, by the table alone. A-04: what counts is the text after the last slash.
+    /// The type that `text` names, by the table alone. A-04: with the usual prefix or without any it is the same one.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let full_name = full_name(text);
@@ -165,12 +111,19 @@ impl TypeUrl {
             .find(|(url, _, _)| url.strip_prefix(PREFIX) == Some(full_name))
         {
             Some(known) => Self(Row::Known(known)),
-            None => Self::other(full_name, UNKNOWN),
+            None => Self::other(
+                full_name,
+                Traits {
+                    withheld: is_withheld(full_name),
+                    ..UNKNOWN
+                },
+            ),
         }
     }
 
     fn other(full_name: &str, traits: Traits) -> Self {
-        let url = format!("{PREFIX}{full_name}").into();
+        let prefix = if full_name.contains('/') { "" } else { PREFIX };
+        let url = format!("{prefix}{full_name}").into();
         Self(Row::Other(Arc::new(Other { url, traits })))
     }
 
@@ -190,10 +143,29 @@ impl TypeUrl {
         }
     }
 
-    /// The message's full name.
+    /// The message's full name; of a type with another prefix than the usual one, all of its URL.
     #[must_use]
     pub fn full_name(&self) -> &str {
         full_name(self.url())
+    }
+
+    /// The message's full name, whatever the prefix.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        let url = self.url();
+        url.rsplit_once('/').map_or(url, |(_, message)| message)
+    }
+
+    /// Whether `text` names this type.
+    #[must_use]
+    pub fn is_named(&self, text: &str) -> bool {
+        self.url() == text || self.full_name() == full_name(text)
+    }
+
+    /// Whether requests of the type are reports of a client's health, which want no answer.
+    #[must_use]
+    pub fn is_health_report(&self) -> bool {
+        is_health_report(self.full_name())
     }
 
     /// What people call the type, where it has such a name: bounded, so fit for a metric's label.
@@ -253,8 +225,12 @@ impl Types {
     }
 }
 
+/// What a type URL is without the usual prefix. A-04: any other prefix belongs to the type.
 fn full_name(text: &str) -> &str {
-    text.rsplit_once('/').map_or(text, |(_, name)| name)
+    match text.strip_prefix(PREFIX) {
+        Some(name) if !name.contains('/') => name,
+        Some(_) | None => text,
+    }
 }
 
 impl PartialEq for TypeUrl {
@@ -297,5 +273,78 @@ impl fmt::Display for TypeUrl {
 impl fmt::Debug for TypeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.short().unwrap_or_else(|| self.full_name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// the usual prefix and none are one type; any other prefix makes another type, written as it came.
+    #[test]
+    fn prefixes() {
+        let cluster = "envoy.config.cluster.v3.Cluster";
+        let usual = TypeUrl::new(&format!("{PREFIX}{cluster}"));
+        assert_eq!(TypeUrl::new(cluster), usual);
+        assert_eq!(
+            (usual.url(), usual.full_name()),
+            (&*format!("{PREFIX}{cluster}"), cluster)
+        );
+        for other in [
+            "acme.com/envoy.config.cluster.v3.Cluster",
+            "type.googleapis.com/acme/envoy.config.cluster.v3.Cluster",
+            "TYPE.googleapis.com/envoy.config.cluster.v3.Cluster",
+            "/envoy.config.cluster.v3.Cluster",
+            "istio.io/debug/syncz",
+        ] {
+            let found = TypeUrl::new(other);
+            assert_ne!(found, usual, "{other}");
+            assert_eq!((found.url(), found.to_string().as_str()), (other, other));
+            assert_eq!((found.kind(), found.short()), (Kind::Other, None), "{other}");
+            assert!(found.is_named(other) && !found.is_named(cluster) && !usual.is_named(other));
+            assert_eq!(TypeUrl::new(found.url()), found);
+            assert_eq!(found.message(), other.rsplit('/').next().unwrap_or_default());
+        }
+    }
+
+    /// A-04, B-13: what an operator says of a type holds for it with the usual prefix and without, and for no other prefix.
+    #[test]
+    fn what_the_operator_says() {
+        let traits = Traits {
+            wildcard: true,
+            ..UNKNOWN
+        };
+        let types = Types::with(BTreeMap::from([
+            ("acme.v1.Thing".to_owned(), traits),
+            ("acme.com/acme.v1.Other".to_owned(), traits),
+        ]));
+        for (text, wildcard) in [
+            ("acme.v1.Thing", true),
+            ("type.googleapis.com/acme.v1.Thing", true),
+            ("acme.com/acme.v1.Thing", false),
+            ("acme.com/acme.v1.Other", true),
+            ("acme.v1.Other", false),
+        ] {
+            let found = types.resolve(text);
+            assert_eq!(found.traits().wildcard, wildcard, "{text}");
+            assert_eq!(found, TypeUrl::new(text), "{text}");
+        }
+    }
+
+    /// What Istio's agents send to their own control plane alone is passed on to nobody.
+    #[test]
+    fn withheld() {
+        for (text, withheld) in [
+            ("istio.io/debug", true),
+            ("istio.io/debug/syncz", true),
+            ("istio.io/debugger", false),
+            ("istio.io/connections", true),
+            ("type.googleapis.com/istio.v1.HealthInformation", true),
+            ("istio.v1.HealthInformation", true),
+            ("type.googleapis.com/istio.networking.nds.v1.NameTable", false),
+        ] {
+            assert_eq!(TypeUrl::new(text).traits().withheld, withheld, "{text}");
+        }
+        assert!(TypeUrl::new("istio.v1.HealthInformation").is_health_report());
     }
 }

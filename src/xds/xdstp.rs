@@ -39,7 +39,7 @@ pub fn canonical(text: &str, type_url: &TypeUrl) -> Result<String, Flaw> {
         return Err(Flaw::Form);
     };
     let of = decoded(of)?;
-    if of != type_url.full_name() {
+    if of != type_url.message() {
         return Err(Flaw::Type(of.chars().take(128).collect()));
     }
     if id.is_empty() {

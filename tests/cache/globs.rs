@@ -3,7 +3,6 @@
 //! The figures are those of a process of its own, so that nobody else's memory is in them. `MEMBERS=1000000` for a million, with
 //! `cargo test --release --test cache -- --nocapture globs`.
 
-use std::collections::BTreeSet;
 use std::process::Command;
 
 use bytes::Bytes;
@@ -191,7 +190,7 @@ impl Session {
         for (type_url, dirty) in self.seat.bell().take() {
             self.server.handle_dirty(&type_url, dirty);
         }
-        let mut sight = Sight::new(Arc::default(), Arc::new(BTreeSet::from(["a".into()])));
+        let mut sight = Sight::new(Arc::default(), ["a"].into_iter().collect());
         sight.add("a".into(), self.seat.view().cut());
         let answers = Unshared { chunk: 1 << 20 };
         while let Some(response) = self.server.poll_response(&sight, &answers, self.now) {

@@ -11,6 +11,7 @@ mod names;
 mod restored;
 mod sotw;
 mod stream;
+mod types;
 mod variants;
 
 use std::sync::Arc;

@@ -234,8 +234,8 @@ fn bad_authorities_and_lists() {
             "1:104: upstream.authorities.b.client_listener_resource_name_template: `xdstp://a/x/%s` is not under its \
             authority; it must begin with xdstp://b/"),
         ("xds_servers: [{server_uri: a:1}], client_default_listener_resource_name_template: 'xdstp://c/x/%s'", "1:94: \
-            upstream.client_default_listener_resource_name_template: nobody answers for `c`, so that clients would not \
-            find their listeners; add it to `authorities`"),
+            upstream.client_default_listener_resource_name_template: `c` is not in `authorities`, so that clients would not \
+            know whom to ask for their listeners; add it there"),
         ("xds_servers: [{server_uri: a:1}], authorities: {b: {servers: []}}", "1:64: upstream.authorities.b.servers: unknown \
             field `servers`, expected one of xds_servers, fallback_on_reachability_only, \
             client_listener_resource_name_template"),

@@ -412,7 +412,7 @@ fn what_the_check_says() {
         ("descriptors: [a.binpb, a.binpb]\n", "1:24: descriptors[1]: `a.binpb` is there twice; remove one"),
         ("snapshot: {dir: ''}\n", "1:17: snapshot.dir: it is empty; write a directory such as /var/lib/distributary"),
         ("snapshot: {dir: d, interval: 0}\n", "1:30: snapshot.interval: 0 would write without end; leave `snapshot` out to write nothing"),
-        ("types: [{type_url: a.B}, {type_url: x.y/a.B}]\n", "1:37: types[1].type_url: `a.B` is there twice; remove one"),
+        ("types: [{type_url: a.B}, {type_url: type.googleapis.com/a.B}]\n", "1:37: types[1].type_url: `a.B` is there twice; remove one"),
     ] {
         let place = if said.starts_with(':') { "" } else { ":" };
         assert_eq!(complaint(text), format!("relay.yaml{place}{said}"), "{text}");

@@ -166,21 +166,32 @@ fn reachability_only_moves_everybody_silently() {
     }
 }
 
-/// F-11, F-15: each authority is read from its own servers; under one that nobody serves nothing exists, and the stream stays.
+/// F-11, F-13: each configured authority is read from its own servers, and any other with the names of old style. F-15: what names
+/// nothing does not exist, whatever its authority, and the stream stays.
 #[test]
 fn authorities_are_read_apart() {
     let stage = Stage::new(&[0], &[1], false);
     let mut session = stage.session(1);
     let ours = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
-    let nobodys = "xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
-    session.asks(&stage, EDS, &["x", ours, nobodys]);
-    assert_eq!(session.hears(&stage), told(&[(nobodys, None)]));
+    let unnamed = "xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
+    let nothing = "xdstp://b/envoy.config.cluster.v3.Cluster/x";
+    session.asks(&stage, EDS, &["x", ours, unnamed, nothing]);
+    // What names nothing has a name of its own here.
+    assert_eq!(session.hears(&stage), told(&[(&format!("xdstp:!{nothing}"), None)]));
+    let wanted = |server: usize| stage.view(server).map(|view| view.take_wants(stage.now).len());
+    assert_eq!((wanted(0), wanted(1)), (Some(2), Some(1)));
     stage.stands(0, Up);
     stage.stands(1, Up);
     // A server that answers for what it was not asked for is not heard.
     stage.says(0, EDS, &[("x", Some("plain")), (ours, Some("forged"))]);
     assert_eq!(session.hears(&stage), told(&[("x", Some("plain"))]));
-    stage.says(1, EDS, &[(ours, Some("theirs")), ("x", Some("forged"))]);
+    stage.says(0, EDS, &[(unnamed, Some("new style"))]);
+    assert_eq!(session.hears(&stage), told(&[(unnamed, Some("new style"))]));
+    stage.says(
+        1,
+        EDS,
+        &[(ours, Some("theirs")), ("x", Some("forged")), (unnamed, Some("forged"))],
+    );
     assert_eq!(session.hears(&stage), told(&[(ours, Some("theirs"))]));
     // The loss of one server is none of the other's business.
     stage.stands(1, Failing);
@@ -219,14 +230,16 @@ fn who_got_nothing_is_sent_elsewhere_in_time() {
     assert!(session.ended.is_none());
 }
 
-/// F-13: names of new style are one view for clients of all classes; names of old style are not (K-02).
+/// F-13: names under a configured authority are one view for clients of all classes; names of old style are not (K-02), nor are those
+/// under any other authority.
 #[test]
 fn names_of_new_style_are_shared_by_all_classes() {
     let stage = Stage::by_cluster(&[0], &[0]);
     let name = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
     let mut sessions = [stage.session_of(1, "blue"), stage.session_of(2, "green")];
     for session in &mut sessions {
-        session.asks(&stage, EDS, &[name, "x"]);
+        let unnamed = "xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
+        session.asks(&stage, EDS, &[name, "x", unnamed]);
     }
     let all = stage.scopes.all();
     let shared: Vec<_> = all.iter().filter(|view| view.class().key.is_empty()).collect();
@@ -237,6 +250,9 @@ fn names_of_new_style_are_shared_by_all_classes() {
     );
     assert_eq!(shared[0].seats(), 2);
     assert_eq!(shared[0].take_wants(stage.now).len(), 1, "it is asked for once");
+    let own = all.iter().filter(|view| !view.class().key.is_empty());
+    let own: Vec<usize> = own.map(|view| view.take_wants(stage.now).len()).collect();
+    assert_eq!(own, [2, 2], "each class asks for itself");
 }
 
 /// A primary that flaps every second for an hour: nobody is told anything, whether it lacks something there or not, and the second

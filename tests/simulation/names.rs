@@ -68,10 +68,21 @@ pub(crate) fn respelled(name: &str, rng: &mut Rng) -> String {
     }
 }
 
-/// The authority of a name.
+/// The authorities that have servers of their own.
+pub(crate) const SERVED: &[&str] = &["a", "b"];
+/// Under which there are names: also one that the relay's configuration does not name (F-13).
+pub(crate) const AUTHORITIES: &[&str] = &["a", "b", "unnamed"];
+
+/// The authority at whose servers a name is asked; none: with the names of old style.
 pub(crate) fn authority(name: &str) -> Option<String> {
     let rest = name.strip_prefix("xdstp://")?;
-    Some(rest.split('/').next().unwrap_or_default().to_owned())
+    let authority = rest.split('/').next().unwrap_or_default();
+    SERVED.contains(&authority).then(|| authority.to_owned())
+}
+
+/// F-13: whether a name is of new style and asked with those of old style.
+pub(crate) fn is_unnamed(name: &str) -> bool {
+    name.starts_with("xdstp://unnamed/")
 }
 
 /// F-03: whether a text names nothing of this type, whoever is asked.

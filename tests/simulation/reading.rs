@@ -79,7 +79,7 @@ impl<'a> Lens<'a> {
         state.is_some_and(plain) || self.variant(name, false).is_some()
     }
 
-    /// F-03, F-15: what cannot exist, whoever is asked.
+    /// F-03: what cannot exist, whoever is asked.
     pub(crate) fn nowhere(self, name: &str) -> Option<&'static Known> {
         let served = self.reading.reads.contains_key(&authority(name));
         (!served || is_nothing(self.kind, name)).then_some(&NOWHERE)

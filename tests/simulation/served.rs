@@ -168,7 +168,12 @@ pub(crate) fn spoil(resources: &mut Vec<Any>, kind: Type, rng: &mut Rng) {
         (0, Some(first)) => resources.push(first),
         (1, _) => resources.push(Any {
             type_url: kind.url().to_owned(),
-            value: Bytes::new(),
+            // of a type that nobody knows an empty one is the only one there is.
+            value: if kind == Type::Odd {
+                Bytes::from_static(b"\x0a\x05x")
+            } else {
+                Bytes::new()
+            },
         }),
         _ => resources.push(Any {
             type_url: "type.googleapis.com/wrong.Type".to_owned(),

@@ -302,6 +302,12 @@ impl Client {
             let wants = |name: &Name| self.wants.contains(&(type_url.clone(), Target::Name(name.clone())));
             let mine = |name: &&Name| wants(name) || name.collection().is_some_and(|all| wants(&all));
             let mine: Vec<Name> = names.iter().filter(mine).cloned().collect();
+            // as in a real view, what has no name concerns everybody who wants anything of the type.
+            if names.iter().any(Name::is_empty) && self.wants.iter().any(|(of, _)| of == type_url) {
+                self.awake = true;
+                server.handle_dirty(type_url, Dirty::All);
+                continue;
+            }
             self.awake |= !mine.is_empty() || self.wants.contains(&(type_url.clone(), Target::Wildcard));
             if !mine.is_empty() {
                 server.handle_dirty(type_url, Dirty::Names(mine));
@@ -329,7 +335,7 @@ impl Client {
     /// What the relay does now: a timer that is due, then all responses that the transport takes. Like a real shell this one
     /// does not look without a reason.
     pub(crate) fn poll(&mut self, cut: &Cut, now: Instant) {
-        let sight = self.sight(cut);
+        let sight = Self::sight(cut);
         let Some(server) = self.server.as_mut().filter(|_| self.ended.is_none()) else {
             return;
         };
@@ -345,7 +351,7 @@ impl Client {
 
     /// The transport takes up to this many responses.
     pub(crate) fn read(&mut self, count: usize, cut: &Cut, now: Instant) {
-        let sight = self.sight(cut);
+        let sight = Self::sight(cut);
         for _ in 0..count {
             let server = self.server.as_mut();
             let Some(response) = server.and_then(|server| server.poll_response(&sight, &self.answers, now)) else {
@@ -360,17 +366,8 @@ impl Client {
     }
 
     /// One server answers for all authorities but `nowhere`.
-    fn sight(&self, cut: &Cut) -> Sight {
-        let cut = Arc::new(cut.clone());
-        let mut sight = Sight::from(cut.clone());
-        for (_, target) in &self.wants {
-            if let Target::Name(name) = target
-                && let Some(authority) = name.authority().filter(|authority| *authority != "nowhere")
-            {
-                sight.add(authority.into(), cut.clone());
-            }
-        }
-        sight
+    fn sight(cut: &Cut) -> Sight {
+        Sight::from(Arc::new(cut.clone()))
     }
 
     fn receive(&mut self, said: Said) {

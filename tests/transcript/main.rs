@@ -35,6 +35,7 @@ mod settling;
 mod story;
 mod text;
 mod topic;
+mod types;
 mod variants;
 mod views;
 mod wildcards;

@@ -335,7 +335,11 @@ impl Origin {
     fn find(&self, type_url: &TypeUrl, name: &Name) -> Option<&Truth> {
         let all = self.truth.get(type_url)?;
         let aka = |truth: &&Truth| truth.resource.aliases().contains(name);
-        all.get(name.as_str()).or_else(|| all.values().find(aka))
+        // what has no name answers to all names.
+        let nameless = || all.get("").filter(|_| type_url.traits().nameless);
+        all.get(name.as_str())
+            .or_else(|| all.values().find(aka))
+            .or_else(nameless)
     }
 }
 

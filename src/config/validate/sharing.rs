@@ -104,6 +104,9 @@ impl Check {
                 name: name_rule.unwrap_or(usual.name),
                 wildcard: written.wildcard.unwrap_or(usual.wildcard),
                 full_state: written.full_state.unwrap_or(usual.full_state),
+                // where it is said in which field the name is, it must be there.
+                withheld: usual.withheld,
+                nameless: usual.nameless && !matches!(name_rule, Some(NameRule::Field(_))),
             };
             if found.insert(type_url.full_name().to_owned(), traits).is_some() {
                 let message = format!("`{type_url}` is there twice; remove one");
@@ -152,7 +155,10 @@ fn label(field: &Selector) -> Option<Path> {
 fn type_url(text: &str) -> Result<TypeUrl, String> {
     let found = TypeUrl::new(text);
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
-    if found.full_name().is_empty() || !found.full_name().chars().all(valid) {
+    // another prefix than the usual one is part of the type.
+    let prefixed = |c: char| valid(c) || matches!(c, '-' | '/');
+    let valid = found.message().chars().all(valid) && found.full_name().chars().all(prefixed);
+    if found.message().is_empty() || !valid {
         return Err(format!(
             "`{text}` is not a type; write type.googleapis.com/ and the message's full name"
         ));

@@ -45,7 +45,7 @@ impl Check {
         {
             let key = format!("{prefix}client_default_listener_resource_name_template");
             let message = format!(
-                "nobody answers for `{authority}`, so that clients would not find their listeners; add it to `authorities`"
+                "`{authority}` is not in `authorities`, so that clients would not know whom to ask for their listeners; add it there"
             );
             self.at(Some(written.referenced), key, message);
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use prost::Message as _;
 
-use super::wire::{next_field, string_field};
+use super::wire::{is_message, next_field, string_field};
 use crate::proto::envoy::service::discovery::v3::Resource;
 use crate::proto::google::protobuf::Any;
 use crate::xds::constraints::{apart, key};
@@ -40,6 +40,9 @@ const NAME_SHOWN: usize = 128;
 /// How an entry is called in a fault.
 pub(super) fn called(name: &str) -> String {
     let (name, _) = apart(name);
+    if name.is_empty() {
+        return "the resource without a name".to_owned();
+    }
     let shown: String = name.chars().take(NAME_SHOWN).collect();
     format!("resource {shown:?}")
 }
@@ -66,7 +69,8 @@ impl Entry {
             return Self::of_wrapper(&any.value, type_url, false);
         }
         check_type(&any.type_url, type_url).map_err(Fault::nameless)?;
-        let name = name_in(&any.value, type_url).ok_or_else(|| Fault::nameless(no_name(type_url)))?;
+        let name = name_in(&any.value, type_url).or_else(|| without_name(&any.value, type_url));
+        let name = name.ok_or_else(|| Fault::nameless(no_name(type_url)))?;
         Ok(Self {
             name: canonical(name, type_url).map_err(Fault::nameless)?,
             variant: None,
@@ -88,7 +92,10 @@ impl Entry {
         // the wrapper's name first, then the type's rule.
         let around = [wrapper.name, full.as_deref().unwrap_or_default()];
         let name = around.into_iter().find(|name| !name.is_empty());
-        let inside = || wrapper.body.and_then(|(_, body)| name_in(body, type_url));
+        let inside = || {
+            let (_, body) = wrapper.body?;
+            name_in(body, type_url).or_else(|| without_name(body, type_url))
+        };
         let name = name.or_else(inside);
         if let Some((url, _)) = wrapper.body {
             check_type(url, type_url).map_err(|what| Fault {
@@ -200,27 +207,33 @@ pub(super) fn canonical(name: &str, type_url: &TypeUrl) -> Result<Name, String> 
     xdstp::canonical(name, type_url).map(Name::from).map_err(shown)
 }
 
-/// the type of an entry is that of the response. A-04: what counts is the text after the last slash.
+/// the type of an entry is that of the response.
 fn check_type(url: &str, type_url: &TypeUrl) -> Result<(), String> {
-    if url == type_url.url() {
+    if type_url.is_named(url) {
         return Ok(());
     }
-    let full_name = url.rsplit('/').next().unwrap_or_default();
-    if full_name == type_url.full_name() {
-        return Ok(());
-    }
-    if full_name.is_empty() {
+    if url.is_empty() || url.ends_with('/') {
         return Err("has no type or is not readable".to_owned());
     }
-    let shown: String = full_name.chars().take(NAME_SHOWN).collect();
+    let shown: String = TypeUrl::new(url).full_name().chars().take(NAME_SHOWN).collect();
     Err(format!("has the type {shown:?}, not {:?}", type_url.full_name()))
 }
 
 fn name_in<'a>(body: &'a [u8], type_url: &TypeUrl) -> Option<&'a str> {
-    match type_url.traits().name {
+    let traits = type_url.traits();
+    match traits.name {
+        // Of a type that nobody told us anything about the field may well be a message: that reads as text with control characters.
+        NameRule::Field(number) if traits.nameless => {
+            string_field(body, number).filter(|name| !name.contains(char::is_control))
+        }
         NameRule::Field(number) => string_field(body, number),
         NameRule::Wrapper => None,
     }
+}
+
+/// the name of a resource that has none, where that makes it the only one of its type. What is no message is no resource.
+fn without_name(body: &[u8], type_url: &TypeUrl) -> Option<&'static str> {
+    (type_url.traits().nameless && is_message(body)).then_some("")
 }
 
 fn no_name(type_url: &TypeUrl) -> String {

@@ -305,14 +305,17 @@ impl Feed {
         }
         // A time to live is prolonged by sending again what we hold (E-11), and what is asked for by a name of its own is sent
         // although we hold it: that does not show that the server forgot.
-        let alone = entry.names().any(|name| self.names.contains(name.as_str()));
+        let mut asked = self.names_of(&entry.name, &entry.aliases).peekable();
+        let alone = asked.peek().is_some();
+        // all of them, of what has no name.
+        let answered: Vec<Name> = asked.filter(|_| entry.name.is_empty()).cloned().collect();
         let resent = held == Some(true) && entry.ttl.is_none() && !alone;
         let news = held.is_none() | self.settle.confirm(key, resent);
         if let Some(collection) = collection {
             self.names.known(collection.as_str());
             self.collections.mention(collection, key, resent, news);
         }
-        for name in entry.names() {
+        for name in entry.names().chain(&answered) {
             self.names.known(name.as_str());
             self.absolve(name.as_str(), updates);
         }
@@ -354,17 +357,19 @@ impl Feed {
         Key { name, held }
     }
 
+    /// The names by which this is asked for. A-09: what has no name is asked for by any that nothing else has.
     fn names_of<'a>(&'a self, canonical: &'a Name, aliases: &'a [Name]) -> impl Iterator<Item = &'a Name> {
-        std::iter::once(canonical)
-            .chain(aliases)
-            .filter(|name| self.names.contains(name.as_str()))
+        let any = canonical.is_empty().then(|| self.names.iter()).into_iter().flatten();
+        let any = any.filter(|name| name.is_empty() || self.kept.key(name.as_str()).is_none());
+        let own = std::iter::once(canonical).chain(aliases);
+        own.filter(|name| !name.is_empty() && self.names.contains(name.as_str()))
+            .chain(any)
     }
 
     fn names_asked<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a Name> {
         // What was sent for a name before it was given up does not count when it is asked for anew.
-        entry
-            .names()
-            .filter(|name| self.names.contains(name.as_str()) && !self.line.is_leaving(name.as_str()))
+        self.names_of(&entry.name, &entry.aliases)
+            .filter(|name| !self.line.is_leaving(name.as_str()))
     }
 
     fn changes(&self, updates: Vec<Update>, complete: Option<bool>, answered: Option<bool>) -> Option<Changes> {

@@ -168,7 +168,8 @@ impl Message {
         for (at, error) in errors.into_iter().enumerate() {
             let name = error.resource_name.map(|resource| resource.name).unwrap_or_default();
             let status = error.error_detail.unwrap_or_default();
-            if name.is_empty() || status.code == 0 {
+            let nameless = name.is_empty() && !type_url.traits().nameless;
+            if nameless || status.code == 0 {
                 let fault = "has no name, or is no error";
                 self.faults.add(&format!("entry {at} of resource_errors"), fault);
             } else if let Ok(name) = canonical(&name, type_url) {

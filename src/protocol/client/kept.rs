@@ -80,9 +80,9 @@ impl Kept {
         self.varies() && self.variants(name).next().is_some()
     }
 
-    /// Whether a version alone tells the server that we hold this: not of a name that has variants.
+    /// Whether a version alone tells the server that we hold this: not of a name that has variants, and not without a name.
     pub(super) fn can_be_declared(&self, name: &str) -> bool {
-        !apart(name).1 && !self.has_variants(name)
+        !name.is_empty() && !apart(name).1 && !self.has_variants(name)
     }
 
     /// The keys of the variants of a name that are not for everybody (TP2).
@@ -105,12 +105,20 @@ impl Kept {
         self.held(text).map(|(key, _)| key)
     }
 
-    /// The canonical name of what is held under this name or alias.
+    /// The canonical name of what is held under this name or alias. A-09: what has no name answers to all.
     pub(super) fn canonical(&self, name: &str) -> Option<&Name> {
         match self.resources.get_key_value(name) {
             Some((canonical, _)) => Some(canonical),
-            None => self.aliases.get(name),
+            None => self.aliases.get(name).or_else(|| self.nameless()),
         }
+    }
+
+    /// The name of the type's only resource, if that has none.
+    pub(super) fn nameless(&self) -> Option<&Name> {
+        self.resources
+            .first_key_value()
+            .map(|(name, _)| name)
+            .filter(|name| name.is_empty())
     }
 
     pub(super) fn resource(&self, name: &str) -> Option<&Arc<Resource>> {

@@ -25,7 +25,7 @@ pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Res
         url = wrapper.resource.map(|any| any.type_url).unwrap_or_default();
     }
     let type_url = types.resolve(&url);
-    if type_url.full_name().is_empty() {
+    if type_url.message().is_empty() {
         return Err("has no type".to_owned());
     }
     let entry = Entry::of_any(any, &type_url).map_err(|fault| fault.what)?;

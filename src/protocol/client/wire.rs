@@ -216,6 +216,16 @@ pub(super) fn next_field<'a>(bytes: &mut &'a [u8]) -> Option<(u32, Option<&'a [u
     Some((number, Some(content)))
 }
 
+/// Whether this is an encoded message, as far as its own fields go.
+pub(super) fn is_message(mut body: &[u8]) -> bool {
+    while !body.is_empty() {
+        if next_field(&mut body).is_none() {
+            return false;
+        }
+    }
+    true
+}
+
 /// The string field with this number in an encoded message, the rest unread.
 pub(super) fn string_field(mut body: &[u8], number: u32) -> Option<&str> {
     let mut found = None;

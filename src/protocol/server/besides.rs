@@ -28,13 +28,13 @@ impl Subscription {
         let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name) && !name.is_nothing();
         // F-11: nobody's resource is also called by a name of another authority.
         let unknown = self.names.iter().filter(|(name, _)| slot.known(name).is_none());
-        let unsure: BTreeSet<Option<&str>> = unknown.map(|(name, _)| name.authority()).collect();
+        let unsure: BTreeSet<Option<&str>> = unknown.map(|(name, _)| slot.authority(name)).collect();
         let (waits, goes): (BTreeMap<_, _>, BTreeMap<_, _>) = extra
             .names()
             .iter()
             .filter(|(name, _)| others(name))
             .partition(|(name, held)| {
-                let unknown = unsure.contains(&name.authority()) && held.content().is_none();
+                let unknown = unsure.contains(&slot.authority(name)) && held.content().is_none();
                 unknown || called.contains(name)
             });
         let waits = waits.into_iter().map(|(name, held)| (name.clone(), held.clone()));

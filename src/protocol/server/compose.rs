@@ -366,7 +366,7 @@ impl Subscription {
         let ttl = self.ttl(resource, slot, now);
         // F-09, C-23: only around its body can a name be written as the client writes it, or with constraints.
         let named = resource.constraints().is_some() || self.spellings.contains(resource.name());
-        let around = ttl.is_some() || self.wrapped() || named;
+        let around = ttl.is_some() || self.wraps(resource) || named;
         let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && around;
         Item {
             resource: resource.clone(),

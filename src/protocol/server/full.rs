@@ -202,7 +202,8 @@ impl Subscription {
     ) -> (Arc<Batch>, Version) {
         // C-23: a variant that is not for everybody says so around its body.
         let chosen = self.features.wrapper && state.is_some_and(|state| state.is_chosen());
-        let private = chosen || self.wrapped() || self.reads_ttl() || !self.spellings.is_empty();
+        let wrapped = self.wrapped() && !state.is_some_and(|state| state.is_nameless());
+        let private = chosen || wrapped || self.reads_ttl() || !self.spellings.is_empty();
         if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && errors.is_empty() && !private) {
             let besides = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
             let batch = answers.full(state, kept.as_ref());

@@ -273,7 +273,7 @@ impl Subscription {
 
     pub(super) fn want(&mut self, target: Target, wanted: bool) {
         // F-03: what names nothing is asked of nobody.
-        if matches!(&target, Target::Name(name) if name.is_nothing()) {
+        if self.traits().withheld || matches!(&target, Target::Name(name) if name.is_nothing()) {
             return;
         }
         self.wants.push(Want {

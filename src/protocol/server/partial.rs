@@ -326,8 +326,11 @@ impl Subscription {
             });
         }
         let unreadable = self.wrapped() && !self.features.wrapper;
-        let items: Vec<Item> = items.into_values().filter(|_| !unreadable).collect();
-        if unreadable && removed.is_empty() && errors.is_empty() {
+        let items = items.into_values();
+        let items: Vec<Item> = items
+            .filter(|item| !unreadable || !self.wraps(&item.resource))
+            .collect();
+        if unreadable && items.is_empty() && removed.is_empty() && errors.is_empty() {
             return Composed::Not(Step::Idle);
         }
         let batch = self.batch(items, removed.into_iter().collect(), &errors, answers.chunk());

@@ -17,7 +17,7 @@ impl Subscription {
         // C-23: in SotW a variant that is not for everybody says so around its body.
         let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
         let private = chosen
-            || self.wrapped()
+            || self.wrapped() && !state.is_nameless()
             || self.reads_ttl() && !(state.expiries().is_empty() && self.rare().beats.is_empty());
         self.wildcard && alike && !private
     }

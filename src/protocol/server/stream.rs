@@ -16,7 +16,7 @@ use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, Discove
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::{parameters, read_node, relays};
 use crate::protocol::settings::Settings;
-use crate::xds::{Answers, Cut, Dialect, Dirty, Node, Sight, TypeUrl, Want};
+use crate::xds::{Answers, Authorities, Cut, Dialect, Dirty, Node, Sight, TypeUrl, Want};
 
 /// One client stream.
 ///
@@ -128,7 +128,8 @@ impl Server {
         now: Instant,
     ) -> Result<Receipt, End> {
         self.greet(request.node.as_ref())?;
-        self.check_names(request.resource_names.iter().chain(located(&request.resource_locators)))?;
+        let names = request.resource_names.iter();
+        self.check_names(&request.type_url, names.chain(located(&request.resource_locators)))?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, now)?;
         let kind = subscription.handle_sotw(request, answers, nonces, now);
@@ -148,8 +149,9 @@ impl Server {
     ) -> Result<Receipt, End> {
         self.greet(request.node.as_ref())?;
         let located = located(&request.resource_locators_subscribe);
-        self.check_names(request.resource_names_subscribe.iter().chain(located))?;
-        self.check_names(request.initial_resource_versions.keys())?;
+        let type_url = &request.type_url;
+        self.check_names(type_url, request.resource_names_subscribe.iter().chain(located))?;
+        self.check_names(type_url, request.initial_resource_versions.keys())?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, now)?;
         let kind = subscription.handle_delta(request, answers, nonces, now);
@@ -192,10 +194,10 @@ impl Server {
         None
     }
 
-    /// All that is wanted under an authority, or with names of old style.
-    pub fn wants<'a>(&'a self, authority: Option<&'a str>) -> impl Iterator<Item = Want> + 'a {
+    /// All that is wanted under one of the authorities that are `served` by themselves, or with names of old style.
+    pub fn wants<'a>(&'a self, authority: Option<&'a str>, served: &'a Authorities) -> impl Iterator<Item = Want> + 'a {
         self.types.iter().flat_map(move |subscription| {
-            subscription.targets(authority).map(|target| Want {
+            subscription.targets(authority, served).map(|target| Want {
                 type_url: subscription.type_url.clone(),
                 target,
                 wanted: true,
@@ -205,16 +207,17 @@ impl Server {
 
     /// Whether a view knows nothing of something that is wanted under an authority (G-03).
     #[must_use]
-    pub fn lacks(&self, authority: Option<&str>, cut: &Cut) -> bool {
-        self.types.iter().any(|subscription| subscription.lacks(authority, cut))
+    pub fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
+        let lacks = |subscription: &Subscription| subscription.lacks(authority, served, cut);
+        self.types.iter().any(lacks)
     }
 
     /// Whether a view's server has answered on its present stream for every type that is wanted under an authority.
     #[must_use]
-    pub fn is_fresh(&self, authority: Option<&str>, cut: &Cut) -> bool {
+    pub fn is_fresh(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
         self.types.iter().all(|subscription| {
             let answered = cut.slot(&subscription.type_url).is_some_and(|slot| slot.answered);
-            answered || subscription.targets(authority).next().is_none()
+            answered || subscription.targets(authority, served).next().is_none()
         })
     }
 
@@ -330,12 +333,14 @@ impl Server {
         }
     }
 
-    fn check_names<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<(), End> {
+    fn check_names<'a>(&self, type_url: &str, names: impl Iterator<Item = &'a String>) -> Result<(), End> {
         let limits = &self.settings.limits;
+        // where a resource may be without a name, nothing is its name.
+        let nameless = || self.resolve(type_url).is_ok_and(|type_url| type_url.traits().nameless);
         let mut count = 0;
         for name in names {
             count += 1;
-            if name.is_empty() {
+            if name.is_empty() && !nameless() {
                 return Err(End::invalid("an empty resource name"));
             }
             if limits.name_bytes > 0 && name.len() > limits.name_bytes {

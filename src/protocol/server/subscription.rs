@@ -13,8 +13,8 @@ use super::rare::Rare;
 use super::sorted::Sorted;
 use super::spellings::Spellings;
 use crate::xds::{
-    Audience, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Held, Known, Name, NameRule, Reason, Resource,
-    Seen, Sight, Slot, Target, Traits, TypeUrl, Version, Want,
+    Audience, Authorities, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Held, Known, Name, NameRule, Reason,
+    Resource, Seen, Sight, Slot, Target, Traits, TypeUrl, Version, Want,
 };
 
 /// One type on one client stream.
@@ -181,7 +181,8 @@ impl Subscription {
 
     /// What is known of a name as far as this client's interest covers it; `None` is unknown.
     pub(super) fn current<'a>(&self, name: &Name, slot: Glimpse<'a>) -> Current<'a> {
-        let known = if self.names.contains(name) || self.asked_by_alias(name, slot) {
+        let asked = self.names.contains(name) || self.any_name(name).is_some();
+        let known = if asked || self.asked_by_alias(name, slot) {
             slot.known(name)
         } else if self.wildcard {
             let state = slot.wildcard();
@@ -211,10 +212,18 @@ impl Subscription {
     }
 
     /// Whether `name` or one of the `aliases` is wanted, and which. A wildcard is about names of old style.
-    pub(super) fn wanted<'a>(&self, name: &'a Name, aliases: &'a [Name]) -> Option<&'a Name> {
+    pub(super) fn wanted<'a>(&'a self, name: &'a Name, aliases: &'a [Name]) -> Option<&'a Name> {
         let mut all = std::iter::once(name).chain(aliases);
         let asked = all.find(|name| self.names.contains(name));
-        asked.or_else(|| (self.wildcard && !name.is_new_style()).then_some(name))
+        asked
+            .or_else(|| self.any_name(name))
+            .or_else(|| (self.wildcard && !name.is_new_style()).then_some(name))
+    }
+
+    /// what has no name was asked for by any: one of them.
+    fn any_name(&self, name: &Name) -> Option<&Name> {
+        let names = name.is_empty().then(|| self.names.iter());
+        names?.next().map(|(name, _)| name)
     }
 
     /// C-20: what it was sent by another of its names it holds.
@@ -232,9 +241,14 @@ impl Subscription {
         self.type_url.traits()
     }
 
-    /// Whether a resource can only be addressed inside the wrapper message.
+    /// Whether resources of this type can only be addressed inside the wrapper message.
     pub(super) fn wrapped(&self) -> bool {
         self.dialect == Dialect::Sotw && self.traits().name == NameRule::Wrapper
+    }
+
+    /// Whether this one can: not what has no name.
+    pub(super) fn wraps(&self, resource: &Resource) -> bool {
+        self.wrapped() && !resource.name().is_empty()
     }
 
     /// What was asked for and is still unknown; `None` stands for the wildcard.
@@ -250,22 +264,41 @@ impl Subscription {
             .chain(names.map(Some))
     }
 
-    /// What is wanted under an authority.
-    pub(super) fn targets<'a>(&'a self, authority: Option<&'a str>) -> impl Iterator<Item = Target> + 'a {
+    /// What is wanted under one of the authorities that are `served` by themselves, or with names of old style.
+    pub(super) fn targets<'a>(
+        &'a self,
+        authority: Option<&'a str>,
+        served: &'a Authorities,
+    ) -> impl Iterator<Item = Target> + 'a {
+        let asks = !self.traits().withheld;
         let wildcard = (self.wildcard && authority.is_none()).then_some(Target::Wildcard);
-        let names = self.asked_names().filter(move |name| name.authority() == authority);
-        wildcard.into_iter().chain(names.cloned().map(Target::Name))
+        let names = self.asked_under(authority, served);
+        let all = wildcard.into_iter().chain(names.cloned().map(Target::Name));
+        all.filter(move |_| asks)
+    }
+
+    /// The names that are asked under an authority. F-03: what names nothing is asked of nobody.
+    fn asked_under<'a>(
+        &'a self,
+        authority: Option<&'a str>,
+        served: &'a Authorities,
+    ) -> impl Iterator<Item = &'a Name> + 'a {
+        let asked = self.asked_names().filter(|name| !name.is_nothing());
+        asked.filter(move |name| served.of(name) == authority)
     }
 
     /// Whether a view knows nothing of something that is wanted under an authority.
-    pub(super) fn lacks(&self, authority: Option<&str>, cut: &Cut) -> bool {
+    pub(super) fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
+        if self.traits().withheld {
+            return false;
+        }
         let slot = cut.slot(&self.type_url);
         let whole = slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()));
         let unknown = |slot: &Slot, name: &Name| {
             let members = name.is_collection() && slot.named.members(name).next().is_some();
             !members && slot.known(name).is_none()
         };
-        let mut names = self.asked_names().filter(|name| name.authority() == authority);
+        let mut names = self.asked_under(authority, served);
         self.wildcard && authority.is_none() && !whole || names.any(|name| slot.is_none_or(|slot| unknown(slot, name)))
     }
 

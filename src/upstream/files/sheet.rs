@@ -272,8 +272,8 @@ impl Reading<'_> {
             return Ok(());
         }
         // the type of an entry is that of the response.
-        if !of.is_empty() && full_name(of) != type_url.full_name() {
-            let message = format!("is a {type_url}, but `type_url` says {}", full_name(of));
+        if !of.is_empty() && !type_url.is_named(of) {
+            let message = format!("is a {type_url}, but `type_url` says {}", TypeUrl::new(of));
             return Err(at.fault(message));
         }
         let (type_url, resource, ttl) =
@@ -339,7 +339,7 @@ fn unwrapped(any: &Any) -> Option<Any> {
 
 /// I-01. Some collections are resources themselves, with a name around them.
 fn is_collection(type_url: &TypeUrl) -> bool {
-    type_url.full_name().ends_with("Collection") && type_url.short().is_none()
+    type_url.message().ends_with("Collection") && type_url.short().is_none()
 }
 
 fn full_name(type_url: &str) -> &str {

@@ -25,7 +25,7 @@ const GARBAGE: &[&str] = &[
     "xdstp://a/envoy.config.cluster.v3.Cluster/%zz",
     "xdstp://a/envoy.config.cluster.v3.Cluster/*",
     "xdstp://b/envoy.config.listener.v3.Listener/*",
-    "xdstp://nobody/envoy.config.cluster.v3.Cluster/*",
+    "xdstp://unnamed/envoy.config.cluster.v3.Cluster/*",
     "xdstp://a/envoy.config.cluster.v3.Cluster/c1?b=2&a=1#x",
 ];
 

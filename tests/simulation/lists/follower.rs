@@ -8,7 +8,7 @@ use std::sync::Arc;
 use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource};
 
 use crate::body::{Content, Type};
-use crate::names::{authority, canonical, covers, is_glob};
+use crate::names::{authority, canonical, covers, is_glob, is_nothing, is_unnamed};
 use crate::reading::Reading;
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Entry, Up};
@@ -77,9 +77,12 @@ impl Reading<'_> {
                 aliases.any(|alias| track.names.contains(alias.as_str()))
             });
         let authority = authority(name);
-        let wildcard = track.wildcard && authority.is_none();
+        let wildcard = track.wildcard && !name.starts_with("xdstp:");
         if !explicit && !wildcard {
             return Seen::Unwanted;
+        }
+        if is_nothing(kind, name) {
+            return Seen::Absent(Reason::Said);
         }
         let Some((server, cut)) = self.reads.get(&authority) else {
             return Seen::Absent(Reason::Said);
@@ -134,7 +137,8 @@ impl Reading<'_> {
                 let name = Name::from(canonical(name));
                 slot.is_none_or(|slot| slot.known(&name).is_none() && slot.named.members(&name).next().is_none())
             };
-            let ours = |name: &&String| crate::names::authority(name).as_deref() == authority;
+            let ours =
+                |name: &&String| crate::names::authority(name).as_deref() == authority && !is_nothing(*kind, name);
             track.wildcard && authority.is_none() && !whole || track.names.iter().filter(ours).any(unknown)
         })
     }
@@ -338,6 +342,9 @@ impl Follower {
         for entry in &answer.entries {
             let Some(facts) = &entry.facts else { continue };
             tally.hit(Rule::G17);
+            if is_unnamed(&entry.name) {
+                tally.hit(Rule::F13);
+            }
             if canonical(&entry.name) != entry.name {
                 tally.hit(Rule::F09);
                 if !track.names.contains(&entry.name) {
@@ -361,8 +368,7 @@ impl Follower {
         for name in answer.removed.iter().chain(omitted).filter(|_| !self.hostile) {
             tally.hit(Rule::G11);
             let seen = reading.seen(kind, name, track);
-            let unserved = authority(name).is_some_and(|authority| !super::SERVED.contains(&authority.as_str()));
-            if unserved {
+            if is_nothing(kind, name) {
                 tally.hit(Rule::F15);
             }
             // K-16: that nobody answered in time takes nothing away.

@@ -28,6 +28,7 @@ use distributary::xds::Classes;
 use super::classes::{self, ANYBODY, relay_node};
 use super::client::Client;
 use super::feed::Zone;
+use super::names::{AUTHORITIES, SERVED};
 use super::origin::{Habits, Reply};
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
@@ -61,10 +62,6 @@ pub(crate) enum Source {
     Polled(Box<Polled>),
 }
 
-/// Authorities that somebody serves.
-const SERVED: &[&str] = &["a", "b"];
-/// What clients ask for: also what nobody serves (F-15).
-const ASKED: &[&str] = &["a", "b", "nobody"];
 /// How long the relay waits for a connection.
 const CONNECT: Duration = Duration::from_secs(20);
 
@@ -74,7 +71,7 @@ const REVISIONS: u64 = 1_000_000;
 impl Lists {
     /// What a client must know of such a world.
     pub(crate) fn instruct(&self, client: &mut Client) {
-        client.authorities = ASKED;
+        client.authorities = AUTHORITIES;
     }
 
     /// The servers of an authority, by priority.
@@ -136,14 +133,14 @@ impl World {
             let truth = if besides.variants { truth.varied(rng) } else { truth };
             if besides.ttls { truth.mortal(rng) } else { truth }
         };
-        let original = varied(Truth::under(SERVED, first(0), rng), rng);
+        let original = varied(Truth::under(AUTHORITIES, first(0), rng), rng);
         self.zones = (0..servers)
             .map(|server| {
                 let mut zone = Zone::new(server, rng);
                 zone.truth = match server {
                     0 => original.clone(),
                     _ if rng.chance(75) => original.replica(first(server)),
-                    _ => varied(Truth::under(SERVED, first(server), rng), rng),
+                    _ => varied(Truth::under(AUTHORITIES, first(server), rng), rng),
                 };
                 zone.source = Source::some(besides.ttls, rng);
                 let habits = Habits::of_server(server, rng);

@@ -104,7 +104,7 @@ impl World {
             return Ok(());
         };
         let left = stream.follower.reads.clone();
-        let authorities = std::iter::once(None).chain(super::SERVED.iter().map(|name| Some(*name)));
+        let authorities = std::iter::once(None).chain(crate::names::SERVED.iter().map(|name| Some(*name)));
         let mut moves = Vec::new();
         for authority in authorities {
             let Some(server) = place.server(authority) else {
@@ -179,7 +179,7 @@ impl World {
         let sessions = others.chain([stream]).filter(|stream| stream.place.is_some());
         let authorities = |stream: &Stream| {
             let place = stream.place.as_ref();
-            let served = super::SERVED.iter().map(|name| Some(*name)).chain([None]);
+            let served = crate::names::SERVED.iter().map(|name| Some(*name)).chain([None]);
             served
                 .filter(|name| place.is_some_and(|place| place.server(*name).is_some()))
                 .count()

@@ -54,7 +54,9 @@ impl Upper {
 }
 
 fn scopes() -> Scopes {
-    let served = super::SERVED.iter().map(|name| (Arc::from(*name), Route::default()));
+    let served = crate::names::SERVED
+        .iter()
+        .map(|name| (Arc::from(*name), Route::default()));
     classes::scopes(&Classes::default(), Routes::new(Route::default(), served.collect()), 0)
 }
 

@@ -241,7 +241,7 @@ impl World {
     /// G-01: when all has healed nobody but the first servers is asked for anything.
     pub(crate) fn check_firsts(&mut self) -> Result<(), Broken> {
         let Some(lists) = &self.lists else { return Ok(()) };
-        let authorities = super::SERVED.iter().map(|name| Some(*name)).chain([None]);
+        let authorities = crate::names::SERVED.iter().map(|name| Some(*name)).chain([None]);
         let firsts: Vec<usize> = authorities
             .filter_map(|name| lists.servers(name).first().copied())
             .collect();

@@ -11,6 +11,11 @@ use crate::xds::{Name, Reason, Update};
 impl Feed {
     /// The server says that a name does not exist. Whether that was news.
     pub(super) fn absent(&mut self, name: &str, reason: Reason, updates: &mut Vec<Update>) -> bool {
+        // that there is nothing of some name says nothing about what has no name and answers to all.
+        if !name.is_empty() && self.kept.canonical(name).is_some_and(Name::is_empty) {
+            self.names.known(name);
+            return false;
+        }
         if let Some(canonical) = self.kept.canonical(name).cloned() {
             self.gone(&canonical, reason, updates);
             if let Some(collection) = self.covering(canonical.as_str()) {

@@ -1,0 +1,190 @@
+//! Types as control planes have them: resources without a name, and other prefixes.
+
+use bytes::Bytes;
+use distributary::proto::envoy::service::discovery::v3::Resource;
+use distributary::proto::google::protobuf::Any;
+use distributary::xds::Dialect;
+
+use crate::{CDS, Upstream, VHDS, delta, refusal, sotw};
+
+const NDS: &str = "type.googleapis.com/istio.networking.nds.v1.NameTable";
+const PCDS: &str = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig";
+/// Nobody told the relay anything about it.
+const TABLE: &str = "type.googleapis.com/acme.v1.Table";
+
+/// A body of which field 1 is a message, as a name table's is.
+fn table(type_url: &str, content: &str) -> Any {
+    let mut value = vec![
+        0x0a,
+        0x03,
+        0x0a,
+        0x01,
+        b'k',
+        0x7a,
+        u8::try_from(content.len() + 1).unwrap(),
+        b'=',
+    ];
+    value.extend(content.as_bytes());
+    Any {
+        type_url: type_url.to_owned(),
+        value: Bytes::from(value),
+    }
+}
+
+impl Upstream {
+    /// What a control plane says that gives no names, in its dialect.
+    fn hears_table(&mut self, dialect: Dialect, type_url: &str, nonce: &str, content: &str, removed: &[&str]) {
+        match dialect {
+            Dialect::Sotw => {
+                let mut response = sotw(type_url, content, nonce, &[]);
+                response.resources = vec![table(type_url, content)];
+                self.hears_sotw(response);
+            }
+            Dialect::Delta => {
+                let mut response = delta(type_url, nonce, &[], removed);
+                response.resources = vec![Resource {
+                    resource: Some(table(type_url, content)),
+                    ..Resource::default()
+                }];
+                self.hears(response);
+            }
+        }
+    }
+}
+
+const DIALECTS: [Dialect; 2] = [Dialect::Sotw, Dialect::Delta];
+
+/// A-09: a resource without a name is the type's only one; a new one takes its place, also on the next stream.
+#[test]
+fn the_only_one() {
+    for dialect in DIALECTS {
+        for type_url in [NDS, PCDS, TABLE] {
+            let mut upstream = Upstream::streaming(dialect, type_url, &["*"]);
+            upstream.hears_table(dialect, type_url, "n1", "1", &[]);
+            assert_eq!(refusal(&mut upstream), "");
+            upstream.hears_table(dialect, type_url, "n2", "2", &[]);
+            assert_eq!(refusal(&mut upstream), "");
+            assert!(
+                upstream.wildcard(type_url).starts_with("=2"),
+                "{}",
+                upstream.wildcard(type_url)
+            );
+            upstream.disconnect();
+            upstream.connect();
+            // A version of something without a name tells nobody anything.
+            assert!(upstream.sent().iter().all(|line| !line.contains('@')));
+            upstream.hears_table(dialect, type_url, "n3", "2", &[]);
+            upstream.sent();
+            upstream.pass(std::time::Duration::from_secs(60));
+            assert_eq!(upstream.wildcard(type_url), "=2 complete");
+        }
+    }
+}
+
+/// A-09: it answers to whichever names were asked for. A server that says in the same breath that there is nothing of those
+/// names, as istiod does, takes nothing away.
+#[test]
+fn by_any_name() {
+    for dialect in DIALECTS {
+        for type_url in [NDS, TABLE] {
+            let mut upstream = Upstream::streaming(dialect, type_url, &["x", "y"]);
+            upstream.hears_table(dialect, type_url, "n1", "1", &["x", "y"]);
+            assert_eq!(refusal(&mut upstream), "");
+            assert_eq!(upstream.named(type_url), "=1");
+            // Neither name is waited for, nor another one that is asked for later.
+            upstream.want(type_url, "z");
+            upstream.sent();
+            upstream.pass(std::time::Duration::from_secs(60));
+            assert_eq!(upstream.named(type_url), "=1");
+            upstream.unwant(type_url, "x");
+            upstream.unwant(type_url, "y");
+            assert_eq!(upstream.named(type_url), "=1");
+            upstream.unwant(type_url, "z");
+            assert_eq!(upstream.named(type_url), "");
+        }
+    }
+}
+
+/// A-09: in delta a server can say that it is gone.
+#[test]
+fn it_goes() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, NDS, &["x"]);
+    upstream.hears_table(Dialect::Delta, NDS, "n1", "1", &[]);
+    upstream.hears(delta(NDS, "n2", &[], &[""]));
+    assert_eq!(upstream.named(NDS), "x:Said");
+    let mut upstream = Upstream::streaming(Dialect::Delta, NDS, &["*"]);
+    upstream.hears_table(Dialect::Delta, NDS, "n1", "1", &[]);
+    upstream.hears(delta(NDS, "n2", &[], &[""]));
+    assert_eq!(upstream.wildcard(NDS), "");
+}
+
+/// A-09: what is no message is no resource, whatever the type.
+#[test]
+fn garbage() {
+    for type_url in [NDS, TABLE] {
+        let mut upstream = Upstream::streaming(Dialect::Sotw, type_url, &["*"]);
+        let mut response = sotw(type_url, "1", "n1", &[]);
+        let value = Bytes::from_static(b"\x0a\x05x");
+        let type_url = type_url.to_owned();
+        response.resources = vec![Any { type_url, value }];
+        upstream.hears_sotw(response);
+        let text = refusal(&mut upstream);
+        assert!(text.contains("has no name"), "{text}");
+    }
+}
+
+/// A-09: for types whose resources have names a missing one stays a fault, and so do two without a name.
+#[test]
+fn names_that_are_missing() {
+    for type_url in [CDS, VHDS] {
+        let mut upstream = Upstream::streaming(Dialect::Delta, type_url, &["*"]);
+        let mut response = delta(type_url, "n1", &[], &[]);
+        let value = Bytes::from_static(&[0x7a, 0x02, b'=', b'1']);
+        let type_url = type_url.to_owned();
+        let resource = Some(Any { type_url, value });
+        response.resources = vec![Resource {
+            resource,
+            ..Resource::default()
+        }];
+        upstream.hears(response);
+        let text = refusal(&mut upstream);
+        assert!(text.contains("has no name"), "{text}");
+    }
+    let mut upstream = Upstream::streaming(Dialect::Sotw, NDS, &["*"]);
+    let mut response = sotw(NDS, "1", "n1", &[]);
+    response.resources = vec![table(NDS, "1"), table(NDS, "2")];
+    upstream.hears_sotw(response);
+    let text = refusal(&mut upstream);
+    assert!(
+        text.contains("the resource without a name is in the response more than once"),
+        "{text}"
+    );
+    assert_eq!(upstream.wildcard(NDS), "");
+}
+
+/// A-04: a type is asked for with the prefix that it came with; the usual one and none are the same.
+#[test]
+fn prefixes() {
+    let name = "envoy.config.cluster.v3.Cluster";
+    let mut upstream = Upstream::streaming(Dialect::Delta, name, &["a"]);
+    let mut response = delta(name, "n1", &["a=1"], &[]);
+    response.type_url = CDS.to_owned();
+    upstream.hears(response);
+    assert_eq!(refusal(&mut upstream), "");
+    assert_eq!(upstream.named(CDS), "a=1");
+
+    let other = "acme.com/envoy.config.cluster.v3.Cluster";
+    let mut upstream = Upstream::streaming(Dialect::Delta, other, &["a"]);
+    let mut response = delta(other, "n1", &["a=1"], &[]);
+    response.resources.extend(delta(CDS, "", &["b=1"], &[]).resources);
+    upstream.hears(response);
+    let text = refusal(&mut upstream);
+    assert!(
+        text.contains("has the type \"envoy.config.cluster.v3.Cluster\", not \"acme.com/"),
+        "{text}"
+    );
+    assert_eq!(
+        (upstream.named(other), upstream.named(CDS)),
+        ("a=1".to_owned(), String::new())
+    );
+}

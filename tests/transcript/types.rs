@@ -1,0 +1,135 @@
+//! Types as control planes have them: with other prefixes, without names, and types that are not passed on.
+
+use crate::story::{both, delta, sotw};
+
+/// A-09: a resource without any name is the type's only one, and is sent without a name, in SotW without a wrapper.
+#[test]
+fn the_only_one() {
+    for topic in ["nds", "pcds", "acme.v1.Table"] {
+        both(
+            &"
+            origin put T @1
+            client can xds.config.resource-in-sotw
+            client subscribe T *
+            client <- T [@1], ack
+            origin put T @2
+            client <- T [@2], ack
+            "
+            .replace('T', topic),
+        );
+    }
+}
+
+/// A-09, B-10: an empty list asks for all of Istio's types, as its agents do.
+#[test]
+fn as_agents_ask() {
+    for topic in ["nds", "pcds"] {
+        both(
+            &"
+            origin put T @1
+            client subscribe T
+            client wants T *
+            client <- T [@1], ack
+            client reconnects
+            client subscribe T
+            client <- T sotw [@1] | delta [], ack
+            nothing
+            "
+            .replace('T', topic),
+        );
+    }
+}
+
+/// A-09: who asks by a name, any name, gets it as well; what becomes of it concerns all of them.
+#[test]
+fn by_any_name() {
+    for topic in ["nds", "acme.v1.Table"] {
+        both(
+            &"
+            client subscribe T x y
+            client wants T x y
+            delta client <- T -[x y], ack
+            origin put T @1
+            client <- T [@1], ack
+            two subscribe T z
+            two <- T [@1], nack
+            origin put T @2
+            client <- T [@2], ack
+            two <- T [@2], ack
+            client unsubscribe T x
+            origin put T @3
+            client <- T [@3], ack
+            two <- T [@3], ack
+            "
+            .replace('T', topic),
+        );
+    }
+}
+
+/// A-09: by name and by wildcard it is the same one, sent once.
+#[test]
+fn by_name_and_wildcard() {
+    both(
+        "
+        origin put nds @1
+        client subscribe nds x *
+        client <- nds [@1], ack
+        origin put nds @2
+        client <- nds [@2], ack
+        client unsubscribe nds *
+        origin put nds @3
+        client <- nds [@3], ack
+        ",
+    );
+}
+
+/// A-04: another prefix is another type.
+#[test]
+fn another_prefix() {
+    both(
+        "
+        origin put acme.com/envoy.config.cluster.v3.Cluster a@1
+        origin put cds a@2
+        client subscribe acme.com/envoy.config.cluster.v3.Cluster a
+        client <- acme.com/envoy.config.cluster.v3.Cluster [a@1], ack
+        client subscribe cds a
+        client <- cds [a@2], ack
+        ",
+    );
+}
+
+/// Istio's debug types and reports of health are asked of nobody; nothing of them exists, and the stream goes on.
+#[test]
+fn what_is_not_passed_on() {
+    for topic in ["debug", "connections", "health"] {
+        delta(
+            &"
+            origin put T a@1
+            origin put cds c@1
+            client subscribe T a
+            client <- T -[a], ack
+            client subscribe T *
+            client <- T []
+            client wants T
+            client subscribe cds c
+            client <- cds [c@1], ack
+            wait 60s
+            nothing
+            "
+            .replace('T', topic),
+        );
+        sotw(
+            &"
+            origin put T a@1
+            origin put cds c@1
+            client subscribe T a
+            client wants T
+            nothing for 60s
+            client subscribe cds c
+            client <- cds [c@1], ack
+            nothing
+            "
+            .replace('T', topic),
+        );
+    }
+}
