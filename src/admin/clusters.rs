@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::cached::Cached;
 use super::clock::Clock;
 use crate::xds::TypeUrl;
 
@@ -19,47 +20,6 @@ pub struct Clusters {
     pub authorities: BTreeMap<String, Vec<Server>>,
     /// How many names there are in each state, of each type under each authority.
     pub resources: BTreeMap<(String, Cached, TypeUrl), usize>,
-}
-
-/// What is known of a name (G-15).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cached {
-    /// Somebody wants it, and nothing is known.
-    Requested,
-    /// It does not exist.
-    DoesNotExist,
-    /// The server has deleted it, and it is kept.
-    DoesNotExistButCached,
-    /// It exists.
-    Acked,
-    /// What came of it was not sound.
-    Nacked,
-    /// What came last was not sound; what came before is kept.
-    NackedButCached,
-    /// The server says that something is wrong with it.
-    ReceivedError,
-    /// The same; what came before is kept.
-    ReceivedErrorButCached,
-    /// The server did not say anything in its time, which says nothing of the name (G-14).
-    Timeout,
-}
-
-impl Cached {
-    /// The name that gRPC gives it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::DoesNotExist => "does_not_exist",
-            Self::DoesNotExistButCached => "does_not_exist_but_cached",
-            Self::Acked => "acked",
-            Self::Nacked => "nacked",
-            Self::NackedButCached => "nacked_but_cached",
-            Self::ReceivedError => "received_error",
-            Self::ReceivedErrorButCached => "received_error_but_cached",
-            Self::Timeout => "timeout",
-        }
-    }
 }
 
 /// One server as it stands for one authority, over all views of it. One of several lists shows the same resources in each.
@@ -79,6 +39,8 @@ pub struct Server {
     pub next_attempt: Option<Instant>,
     /// How many streams to it are open.
     pub streams: usize,
+    /// The dialects that it is asked in.
+    pub dialects: BTreeMap<&'static str, Spoken>,
     /// How many sessions read what it says of the authority's names.
     pub sessions: usize,
     /// How many sessions read another server for them, and wait for this one.
@@ -111,6 +73,15 @@ pub struct Held {
     pub resources: usize,
     /// Whether it is what a snapshot said, on which the server has not spoken yet.
     pub stale: bool,
+}
+
+/// A dialect that a server is asked in.
+#[derive(Clone, Debug, Default)]
+pub struct Spoken {
+    /// On how many open streams.
+    pub streams: usize,
+    /// Why it is this one.
+    pub reason: String,
 }
 
 /// What sessions want and nobody has said.
@@ -207,6 +178,12 @@ impl Server {
         let facts = facts
             .into_iter()
             .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let dialects = self.dialects.iter().flat_map(|(name, spoken)| {
+            [
+                (format!("dialect::{name}::streams"), spoken.streams.to_string()),
+                (format!("dialect::{name}::reason"), spoken.reason.clone()),
+            ]
+        });
         let types = self.types.iter().flat_map(|(name, held)| {
             [
                 (format!("{name}::resources"), held.resources.to_string()),
@@ -214,7 +191,7 @@ impl Server {
             ]
         });
         let why = ("why".to_owned(), self.why(clock));
-        facts.chain(types).chain([why]).collect()
+        facts.chain(dialects).chain(types).chain([why]).collect()
     }
 
     fn json(&self, clock: Clock) -> Value {
@@ -222,6 +199,10 @@ impl Server {
         let types = self.types.iter().map(|(name, held)| {
             let held = json!({"resources": held.resources, "stale": held.stale});
             (name.clone(), held)
+        });
+        let dialects = self.dialects.iter().map(|(name, spoken)| {
+            let spoken = json!({"streams": spoken.streams, "reason": spoken.reason});
+            ((*name).to_owned(), spoken)
         });
         json!({
             "server": self.uri,
@@ -231,6 +212,7 @@ impl Server {
             "next_attempt": time(self.next_attempt),
             "last_success": time(self.last_success),
             "streams": self.streams,
+            "dialects": dialects.collect::<serde_json::Map<_, _>>(),
             "sessions": self.sessions,
             "watching": self.watching,
             "types": types.collect::<serde_json::Map<_, _>>(),
@@ -312,6 +294,14 @@ mod tests {
             next_attempt: Some(now + Duration::from_secs(3)),
             last_success: Some(now - Duration::from_secs(61)),
             streams: 0,
+            dialects: [(
+                "sotw",
+                Spoken {
+                    streams: 0,
+                    reason: "the configuration says so".to_owned(),
+                },
+            )]
+            .into(),
             sessions: 14,
             watching: 1,
             types: [(
@@ -349,6 +339,8 @@ mod tests {
 #old::cp-1:18000::streams::0
 #old::cp-1:18000::sessions::14
 #old::cp-1:18000::watching::1
+#old::cp-1:18000::dialect::sotw::streams::0
+#old::cp-1:18000::dialect::sotw::reason::the configuration says so
 #old::cp-1:18000::cds::resources::2
 #old::cp-1:18000::cds::stale::true
 #old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 14 sessions need 4 resources that it never \
@@ -367,6 +359,7 @@ mod tests {
         server.lacking = Lacking::default();
         server.watching = 0;
         server.types.clear();
+        server.dialects.clear();
         let clusters = Clusters {
             authorities: [("a.example".to_owned(), vec![server])].into(),
             ..Clusters::default()
@@ -381,6 +374,7 @@ mod tests {
                 "next_attempt": "2026-11-20T12:04:10Z",
                 "last_success": "2026-11-20T12:03:06Z",
                 "streams": 0,
+                "dialects": {},
                 "sessions": 14,
                 "watching": 0,
                 "types": {},

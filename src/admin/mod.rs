@@ -1,12 +1,14 @@
 //! The admin address: probes and metrics over HTTP/1.1. It owns the paths and its own thread, so that it answers when
 //! the data side is busy. It knows nothing of the protocol: it shows what it is given.
 
+mod cached;
 mod clock;
 mod clusters;
 mod http;
 
+pub use cached::Cached;
 pub use clock::Clock;
-pub use clusters::{Cached, Clusters, Held, Lacking, Overview, Server, State};
+pub use clusters::{Clusters, Held, Lacking, Overview, Server, Spoken, State};
 
 use std::io;
 use std::net::{self, SocketAddr};

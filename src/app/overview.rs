@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::census::count;
 use super::plan;
-use crate::admin::{Clusters, Held, Lacking, Server, State};
+use crate::admin::{Clusters, Held, Lacking, Server, Spoken, State};
 use crate::cache::{Scopes, View};
 use crate::config::Config;
 use crate::upstream::{Phase, Status};
@@ -129,6 +129,7 @@ impl Overview {
             last_success: streams.iter().filter_map(|status| status.last_success).max(),
             next_attempt: used.iter().filter_map(|status| status.next_attempt).min(),
             streams: used.iter().filter(open).count(),
+            dialects: dialects(&used),
             sessions,
             watching,
             types,
@@ -187,6 +188,18 @@ fn is(of: &Weak<View>, view: &Arc<View>) -> bool {
 fn since(streams: &[&Status], phase: Phase) -> Option<std::time::Instant> {
     let streams = streams.iter().filter(|status| status.phase == phase);
     streams.map(|status| status.since).min()
+}
+
+/// The dialects of the streams that are used, where there are two.
+fn dialects(streams: &[&Status]) -> BTreeMap<&'static str, Spoken> {
+    let mut dialects: BTreeMap<_, Spoken> = BTreeMap::new();
+    for status in streams {
+        let Some(why) = &status.why else { continue };
+        let spoken = dialects.entry(status.dialect.word()).or_default();
+        spoken.streams += usize::from(matches!(status.phase, Phase::Open | Phase::Answering));
+        spoken.reason = why.to_string();
+    }
+    dialects
 }
 
 /// Of several views of one server, the worst counts.

@@ -53,6 +53,8 @@ pub use wire::{Cutter, DeltaResponse, Unreadable, read_delta, read_sotw};
 pub struct Client {
     settings: Arc<ClientSettings>,
     dialect: Dialect,
+    /// The dialect in which the server gave the versions that are held.
+    versions_of: Dialect,
     node: Node,
     feeds: BTreeMap<TypeUrl, Feed>,
     agenda: Agenda,
@@ -118,6 +120,7 @@ impl Client {
         Self {
             settings,
             dialect,
+            versions_of: dialect,
             node,
             feeds: BTreeMap::new(),
             agenda: Agenda::default(),
@@ -150,13 +153,11 @@ impl Client {
         self.stream.is_some()
     }
 
-    /// From now on it speaks this dialect. Only between streams.
+    /// From now on it speaks this dialect. Only between streams. The dialects call versions by different names, so the server is
+    /// not told the other one's; they are forgotten when it answers (E-23: it may refuse this dialect).
     pub fn handle_dialect(&mut self, dialect: Dialect) {
         debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
-        if std::mem::replace(&mut self.dialect, dialect) != dialect {
-            // The dialects call versions by different names: towards this server we start clean.
-            self.forget_versions();
-        }
+        self.dialect = dialect;
     }
 
     /// G-12: another server has stood in. What this one said before is kept, but it is not told so. Only between streams.
@@ -211,8 +212,9 @@ impl Client {
             quiet: self.settings.wildcard_quiet.max(round_trip * ROUND_TRIPS),
             ..self.patience()
         };
+        let told = self.versions_of == self.dialect;
         for feed in self.feeds.values_mut() {
-            feed.connected(self.dialect, patience);
+            feed.connected(self.dialect, told, patience);
         }
         self.note_all();
     }
@@ -303,7 +305,13 @@ impl Client {
 
     fn receive(&mut self, type_url: &TypeUrl, now: Instant, read: impl FnOnce(&TypeUrl) -> Message) -> Vec<Changes> {
         // E-05: what was never asked for on this stream gets no answer.
-        let Some(feed) = self.feeds.get_mut(type_url).filter(|feed| feed.line.opened) else {
+        if !self.feeds.get(type_url).is_some_and(|feed| feed.line.opened) {
+            return Vec::new();
+        }
+        if std::mem::replace(&mut self.versions_of, self.dialect) != self.dialect {
+            self.forget_versions();
+        }
+        let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
         let message = read(type_url);

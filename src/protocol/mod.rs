@@ -5,7 +5,9 @@
 mod backoff;
 mod client;
 mod demand;
+mod dialects;
 mod end;
+mod ending;
 mod fallback;
 mod node;
 mod poll;
@@ -18,7 +20,9 @@ pub use client::{
     stated,
 };
 pub use demand::{Demand, Leg};
+pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use end::{Code, End};
+pub use ending::{Ending, Refusal};
 pub use fallback::{Fallback, Look, Step};
 pub use node::{RELAYS, read_node};
 pub use poll::{Answer, Found, Poll};

@@ -45,6 +45,7 @@ pub(super) struct Families {
     cache_bytes: Family<Labels<1>, Gauge>,
     convergence: Family<Labels<1>, Histogram, fn() -> Histogram>,
     upstream_connected: Family<Labels<1>, Gauge>,
+    upstream_streams: Family<Labels<3>, Gauge>,
     upstream_responses: Family<Labels<1>, Counter>,
     upstream_nacks: Family<Labels<1>, Counter>,
     upstream_failures: Family<Labels<1>, Counter>,
@@ -94,6 +95,7 @@ impl Families {
             refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),
             handshakes: register(own, "tls_handshakes", "TLS handshakes with clients, and those that failed", Family::default()),
             upstream_connected: register(own, "upstream_connected", connected, Family::default()),
+            upstream_streams: register(own, "upstream_streams", "Streams that the server answers, by dialect and why it is that one", Family::default()),
             upstream_responses: register(own, "upstream_responses", "Responses from the server", Family::default()),
             upstream_nacks: register(own, "upstream_nacks", "Responses that the relay rejected", Family::default()),
             upstream_failures: register(own, "upstream_failures", "Failures to reach the server, and streams that it ended before its first response", Family::default()),
@@ -112,6 +114,15 @@ impl Families {
             errors: self.file_errors.get_or_create(&labels).clone(),
             loaded: self.upstream_connected.get_or_create(&labels).clone(),
         }
+    }
+
+    pub(super) fn upstream_streams(&self, uri: &str, dialect: &str, reason: &str) -> Gauge {
+        let labels = [
+            ("server", uri.to_owned()),
+            ("dialect", dialect.to_owned()),
+            ("reason", reason.to_owned()),
+        ];
+        self.upstream_streams.get_or_create(&labels).clone()
     }
 
     pub(super) fn streams(&self, dialect: &str) -> Gauge {

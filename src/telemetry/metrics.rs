@@ -268,6 +268,15 @@ impl UpstreamMetrics {
         }
     }
 
+    /// One more stream to it is answered, in this dialect, for this reason. Whoever holds the number takes it away again.
+    #[must_use]
+    pub fn stream_of(&self, dialect: &'static str, reason: &'static str) -> Gauge {
+        let updates = &self.updates;
+        let streams = updates.families.upstream_streams(&updates.uri, dialect, reason);
+        streams.inc();
+        streams
+    }
+
     pub(super) fn new(connected: [Gauge; 2], counters: [Counter; 4], updates: Updates) -> Self {
         let [responses, nacks, failures, lost] = counters;
         Self {

@@ -12,6 +12,8 @@ use std::time::Duration;
 use tonic::{Code, Status};
 
 use super::frames::Farewell;
+use crate::protocol::{Declined, Ending};
+use crate::xds::Dialect;
 
 /// Why there is no stream.
 #[derive(Debug, thiserror::Error)]
@@ -131,12 +133,29 @@ pub enum Failure {
     /// The stream ended.
     #[error("{}", words(.0))]
     Stream(Box<Status>),
+    /// There is no token to ask with, so the server was not asked.
+    #[error("{}", words(.0))]
+    Token(Box<Status>),
+    /// What came on the stream is no message that can be taken, so we ended it.
+    #[error("{}", words(.0))]
+    Message(Box<Status>),
     /// The server ended the stream without a word.
     #[error("the server ended the stream without an error")]
     Ended,
     /// A response could not be read at all.
     #[error(transparent)]
     Unreadable(#[from] crate::protocol::Unreadable),
+    /// The server answers in neither dialect.
+    #[error(
+        "the server answers neither {}: {}; nor {}: {now}",
+        method(.before.dialect), .before.words, method(.before.dialect.other())
+    )]
+    Neither {
+        /// How the first attempt ended.
+        before: Declined,
+        /// How the second one ended.
+        now: Box<Self>,
+    },
     /// The server knows neither dialect.
     #[error("the server knows neither DeltaAggregatedResources nor StreamAggregatedResources: is it an xDS server?")]
     Unimplemented,
@@ -147,14 +166,57 @@ impl Failure {
         Self::Stream(Box::new(status))
     }
 
-    /// Whether the server does not know the method.
-    pub(super) fn is_unimplemented(&self) -> bool {
-        matches!(self, Self::Stream(status) if status.code() == Code::Unimplemented)
+    /// How the server ended the stream, if the stream reached it.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        match self {
+            Self::Ended => Some(Ending::Status(0)),
+            // What the server says of the stream has no cause; what the transport says has one.
+            Self::Stream(status) if status.source().is_none() => Some(Ending::Status(status.code() as i32)),
+            Self::Stream(_) | Self::GoneAway(_) | Self::Http2(_) => Some(Ending::Broken),
+            Self::Resolve { .. }
+            | Self::NoAddress(_)
+            | Self::Connect { .. }
+            | Self::Unreachable { .. }
+            | Self::Unix { .. }
+            | Self::Authorities { .. }
+            | Self::Identity { .. }
+            | Self::Tls { .. }
+            | Self::Handshake { .. }
+            | Self::Foreign
+            | Self::Silent(_)
+            | Self::Http(_)
+            | Self::Refused { .. }
+            | Self::Slow { .. }
+            | Self::Response { .. }
+            | Self::Token(_)
+            | Self::Message(_)
+            | Self::Unreadable(_)
+            | Self::Neither { .. }
+            | Self::Unimplemented => None,
+        }
+    }
+
+    /// The failure of a server that had refused the other dialect before, if it had.
+    pub(super) fn after(self, before: Option<Declined>) -> Self {
+        let Some(before) = before else { return self };
+        if before.ending == Ending::UNIMPLEMENTED && self.ending() == Some(Ending::UNIMPLEMENTED) {
+            return Self::Unimplemented;
+        }
+        let now = Box::new(self);
+        Self::Neither { before, now }
     }
 
     /// Whether the server closed the connection because we asked too often whether it is alive.
     pub(super) const fn is_too_many_pings(&self) -> bool {
         matches!(self, Self::GoneAway(farewell) if farewell.is_too_many_pings())
+    }
+}
+
+/// The method of the dialect.
+const fn method(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sotw => "StreamAggregatedResources",
+        Dialect::Delta => "DeltaAggregatedResources",
     }
 }
 

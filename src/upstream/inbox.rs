@@ -12,6 +12,7 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use tonic::{Code, Status};
 
+use super::failure::Failure;
 use crate::protocol::Cutter;
 
 /// The responses on one stream.
@@ -55,22 +56,23 @@ impl Inbox {
     }
 
     /// The next message; `None` when the server has ended the stream without an error.
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cutter, Status>>> {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cutter, Failure>>> {
         loop {
             if let Some(message) = self.come.message().transpose() {
                 return Poll::Ready(Some(message));
             }
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame,
-                Some(Err(error)) => return Poll::Ready(Some(Err(Status::from_error(error.into())))),
-                None => return Poll::Ready((!self.ended).then(|| Err(cut_off()))),
+                Some(Err(error)) => return ended(Status::from_error(error.into())),
+                None if self.ended => return Poll::Ready(None),
+                None => return ended(cut_off()),
             };
             match frame.into_data() {
                 Ok(data) => self.come.bytes = data,
                 Err(frame) => {
                     let trailers = frame.into_trailers().unwrap_or_default();
                     let status = Status::from_header_map(&trailers).unwrap_or_else(cut_off);
-                    return Poll::Ready((status.code() != Code::Ok).then_some(Err(status)));
+                    return ended(status);
                 }
             }
         }
@@ -88,10 +90,10 @@ impl Come {
     }
 
     /// The next message, if it is whole; else all that has come is taken.
-    fn message(&mut self) -> Result<Option<Cutter>, Status> {
+    fn message(&mut self) -> Result<Option<Cutter>, Failure> {
         let mut message = match self.begun.take() {
             Some(begun) => begun,
-            None => match self.begin()? {
+            None => match self.begin().map_err(|status| Failure::Message(Box::new(status)))? {
                 Some(length) => Cutter::new(length),
                 None => return Ok(None),
             },
@@ -129,9 +131,14 @@ impl Come {
     }
 }
 
+/// A stream that ended so.
+fn ended<T>(status: Status) -> Poll<Option<Result<T, Failure>>> {
+    Poll::Ready((status.code() != Code::Ok).then(|| Err(Failure::stream(status))))
+}
+
 /// A stream that ends has a status; one without was cut by something on the way.
 fn cut_off() -> Status {
-    Status::unknown("the stream ended without a status, as if something between here and the server had cut it")
+    Status::unavailable("the stream ended without a status, as if something between here and the server had cut it")
 }
 
 /// What an answer means that no gRPC server gives.

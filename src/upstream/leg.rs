@@ -19,7 +19,7 @@ use super::status::{Board, Phase};
 use super::target::{Settings, Target};
 use super::writer::Talk;
 use crate::proto::google::rpc;
-use crate::protocol::{Backoff, Client, Cutter, Leg as Which, Received, Request};
+use crate::protocol::{Backoff, Client, Cutter, Declined, Leg as Which, Next, Received, Request, Trial, Why};
 use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
 /// One stream of a view.
@@ -30,6 +30,9 @@ pub struct Leg {
     target: Arc<Target>,
     settings: Arc<Settings>,
     backoff: Backoff,
+    trial: Trial,
+    /// Why it speaks its dialect.
+    why: Why,
     stage: Stage,
     /// Whether another server has stood in since the last stream began.
     superseded: bool,
@@ -58,6 +61,8 @@ impl Leg {
             target,
             settings,
             backoff: Backoff::default(),
+            trial: Trial::new(true),
+            why: Why::Preferred,
             stage: Stage::Rest,
             superseded: false,
             idle: None,
@@ -75,7 +80,7 @@ impl Leg {
             };
             any = true;
             if let Err(failure) = response.and_then(|message| self.received(message, changes)) {
-                self.ended(&failure, changes);
+                self.ended(failure, changes);
             }
         }
         if let Stage::Live(live) = &self.stage
@@ -113,9 +118,9 @@ impl Leg {
             return Ok(());
         };
         let received = now();
-        let (dialect, first) = (live.dialect, !std::mem::replace(&mut live.answered, true));
+        let first = !std::mem::replace(&mut live.answered, true);
         let size = message.length();
-        let new = match dialect {
+        let new = match live.dialect {
             Dialect::Sotw => self.client.handle_sotw(message.sotw()?, received),
             Dialect::Delta => self.client.handle_delta(message.delta()?, received),
         };
@@ -130,20 +135,33 @@ impl Leg {
         }
         tracing::debug!(server = self.target.uri(), leg = ?self.which, size, "response");
         if first {
-            self.backoff.handle_response();
-            self.target.metrics.stream_opened();
-            self.board.enter(Phase::Answering, dialect);
-            tracing::info!(server = self.target.uri(), leg = ?self.which, ?dialect, "control plane answers");
+            self.answered();
         }
         self.board.heard();
         changes.extend(new);
         Ok(())
     }
 
+    /// The first response has come.
+    fn answered(&mut self) {
+        let Stage::Live(live) = &mut self.stage else {
+            return;
+        };
+        self.backoff.handle_response();
+        let (dialect, why) = (live.dialect.word(), &self.why);
+        self.target.answered(&mut self.trial, live.dialect);
+        self.target.metrics.stream_opened();
+        live.counted = Some(self.target.metrics.stream_of(dialect, why.word()));
+        self.board.enter(Phase::Answering, live.dialect);
+        tracing::info!(server = self.target.uri(), leg = ?self.which, dialect, %why, "control plane answers");
+    }
+
     fn open(&mut self) {
-        let dialect = self.target.dialect();
+        let (dialect, why) = self.target.next_dialect(&self.trial);
         self.client.handle_dialect(dialect);
         self.board.enter(Phase::Connecting, dialect);
+        self.board.explain(why.clone());
+        self.why = why;
         let (target, settings) = (self.target.clone(), self.settings.clone());
         self.stage = Stage::Opening(Box::pin(async move { Channel::open(&target, &settings).await }));
     }
@@ -162,7 +180,7 @@ impl Leg {
     }
 
     /// The stream ended, by the server or on the way.
-    fn ended(&mut self, failure: &Failure, changes: &mut Vec<Changes>) {
+    fn ended(&mut self, failure: Failure, changes: &mut Vec<Changes>) {
         let Stage::Live(live) = &self.stage else {
             return;
         };
@@ -171,18 +189,7 @@ impl Leg {
         if failure.is_too_many_pings() {
             self.target.calm_down(&self.settings);
         }
-        if failure.is_unimplemented() && !answered {
-            if self.target.refused(dialect) {
-                tracing::info!(server = self.target.uri(), leg = ?self.which, "no delta here; trying state of the world");
-                self.rest();
-                return;
-            }
-            self.failed(if self.target.tried_both() {
-                &Failure::Unimplemented
-            } else {
-                failure
-            });
-        } else if answered {
+        if answered {
             // G-02: a stream that ends after a response is no failure of the server.
             let wait = self.backoff.handle_end(lived, dice());
             tracing::info!(
@@ -190,7 +197,27 @@ impl Leg {
             );
             self.wait(wait, Some(failure.to_string()));
         } else {
-            self.failed(failure);
+            self.refused(failure, dialect);
+        }
+    }
+
+    /// E-23: the stream ended before its first response.
+    fn refused(&mut self, failure: Failure, dialect: Dialect) {
+        let Some(ending) = failure.ending() else {
+            return self.failed(&failure);
+        };
+        let words = Arc::from(failure.to_string());
+        let declined = Declined { dialect, ending, words };
+        match self.target.declined(&mut self.trial, declined) {
+            Next::Other => {
+                let (dialect, other) = (dialect.word(), dialect.other().word());
+                tracing::info!(
+                    server = self.target.uri(), leg = ?self.which, dialect, reason = %failure, other,
+                    "no answer in this dialect; trying the other one"
+                );
+                self.rest();
+            }
+            Next::Failed(before) => self.failed(&failure.after(before)),
         }
     }
 

@@ -13,6 +13,7 @@ use futures_util::StreamExt as _;
 use http::{Request, Uri, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
+use prometheus_client::metrics::gauge::Gauge;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
@@ -23,13 +24,15 @@ use super::failure::Failure;
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Requests};
 use super::target::Settings;
-use crate::protocol::Cutter;
+use crate::protocol::{Cutter, Ending};
 use crate::wire::message;
 use crate::xds::Dialect;
 
 /// A stream, from its request on.
 pub(super) struct Live {
     pub(super) dialect: Dialect,
+    /// Where it counts since it was answered.
+    pub(super) counted: Option<Gauge>,
     pub(super) opened: Instant,
     /// A response has come.
     pub(super) answered: bool,
@@ -41,7 +44,7 @@ pub(super) struct Live {
     hold: Hold,
 }
 
-type Reply = Result<Inbox, Status>;
+type Reply = Result<Inbox, Failure>;
 
 enum Inbound {
     /// The server has not begun to answer; many do so only with their first response.
@@ -61,6 +64,7 @@ impl Live {
         let ask = ask(sender, uri(origin, path), requests, settings.upstream_message);
         Self {
             dialect,
+            counted: None,
             opened: now(),
             answered: false,
             outbox,
@@ -77,7 +81,7 @@ impl Live {
         if let Inbound::Asked(reply) = &mut self.inbound {
             match ready!(reply.as_mut().poll(cx)) {
                 Ok(inbox) => self.inbound = Inbound::Flowing(Box::new(inbox)),
-                Err(status) => return Poll::Ready(Err(self.failure(status))),
+                Err(failure) => return Poll::Ready(Err(self.farewell(failure))),
             }
         }
         let Inbound::Flowing(inbox) = &mut self.inbound else {
@@ -88,16 +92,17 @@ impl Live {
                 self.last = now();
                 Ok(message)
             }
-            Some(Err(status)) => Err(self.failure(status)),
+            Some(Err(failure)) => Err(self.farewell(failure)),
             None => Err(Failure::Ended),
         })
     }
 
-    fn failure(&self, status: Status) -> Failure {
-        // What the server itself says of the stream has no cause; what the transport says may have one in its farewell.
-        match self.pulse.farewell().filter(|_| status.source().is_some()) {
+    fn farewell(&self, failure: Failure) -> Failure {
+        // What the transport says of the end of the stream, the server may have said better when it went.
+        let broken = failure.ending() == Some(Ending::Broken);
+        match self.pulse.farewell().filter(|_| broken) {
             Some(farewell) => Failure::GoneAway(farewell),
-            None => Failure::stream(status),
+            None => failure,
         }
     }
 
@@ -111,13 +116,16 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
+        if let Some(counted) = &self.counted {
+            counted.dec();
+        }
         self.outbox.close();
     }
 }
 
 /// Begins a stream. Many servers answer only with their first response.
 async fn ask(mut sender: Sender, uri: Uri, requests: Requests, bytes_max: usize) -> Reply {
-    poll_fn(|cx| sender.poll_ready(cx)).await.map_err(Status::from_error)?;
+    poll_fn(|cx| sender.poll_ready(cx)).await.map_err(failure)?;
     let frames = requests.map(|request| Ok::<_, Infallible>(Frame::data(message(&request))));
     let mut request = Request::new(Body::new(StreamBody::new(frames)));
     *request.method_mut() = http::Method::POST;
@@ -129,8 +137,16 @@ async fn ask(mut sender: Sender, uri: Uri, requests: Requests, bytes_max: usize)
         header::CONTENT_TYPE,
         header::HeaderValue::from_static("application/grpc"),
     );
-    let response = sender.call(request).await.map_err(Status::from_error)?;
-    Inbox::of(response, bytes_max)
+    let response = sender.call(request).await.map_err(failure)?;
+    Inbox::of(response, bytes_max).map_err(Failure::stream)
+}
+
+/// What is a status here is no answer of the server: the token has one where the request is not sent.
+fn failure(error: Box<dyn Error + Send + Sync>) -> Failure {
+    match error.downcast() {
+        Ok(status) => Failure::Token(status),
+        Err(error) => Failure::stream(Status::from_error(error)),
+    }
 }
 
 fn uri(origin: Uri, path: &'static str) -> Uri {

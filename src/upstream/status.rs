@@ -8,6 +8,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::clock::now;
+use crate::protocol::Why;
 use crate::xds::Dialect;
 
 /// One stream, as an operator sees it.
@@ -19,6 +20,8 @@ pub struct Status {
     pub since: Instant,
     /// The dialect it speaks, or will try next.
     pub dialect: Dialect,
+    /// Why it is this dialect, where there are two.
+    pub why: Option<Why>,
     /// What went wrong last, until a response shows that it is over.
     pub error: Option<String>,
     /// Since when every attempt came to nothing, if it did.
@@ -54,6 +57,7 @@ impl Board {
             phase: Phase::Idle,
             since: now(),
             dialect,
+            why: None,
             error: None,
             failing_since: None,
             next_attempt: None,
@@ -75,6 +79,11 @@ impl Board {
             status.error = None;
             status.failing_since = None;
         }
+    }
+
+    /// Why it speaks this dialect.
+    pub(super) fn explain(&self, why: Why) {
+        self.0.lock().why = Some(why);
     }
 
     /// An attempt came to nothing. Whether the one before it did not.

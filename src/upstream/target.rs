@@ -3,10 +3,11 @@
 //! Owns what was learned of it while the relay runs. Refuses to hold connections.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use http::uri::Authority;
+use parking_lot::Mutex;
 
 use super::channel::Channel;
 use super::clock::{dice, now};
@@ -14,7 +15,7 @@ use super::connect;
 use super::refused::Refused;
 use super::token::Token;
 use crate::config::{Credentials, Grpc, Transport};
-use crate::protocol::{Backoff, ClientSettings};
+use crate::protocol::{Backoff, ClientSettings, Declined, Dialects, Next, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
 
@@ -29,8 +30,8 @@ pub struct Target {
     pub(super) token: Option<Arc<Token>>,
     pub(super) metrics: Arc<UpstreamMetrics>,
     refused: Refused,
-    /// It said that it does not know the delta method.
-    only_sotw: AtomicBool,
+    /// What is known of the dialects that it speaks.
+    dialects: Mutex<Dialects>,
     /// It said that we ask too often whether it is alive: how many times the interval was doubled.
     calmer: AtomicU32,
 }
@@ -66,11 +67,11 @@ impl Target {
         Arc::new(Self {
             uri: uri.to_owned(),
             token: token(&grpc),
+            dialects: Mutex::new(Dialects::new(grpc.transport == Transport::Delta)),
             grpc,
             authority,
             metrics,
             refused: Refused::default(),
-            only_sotw: AtomicBool::new(false),
             calmer: AtomicU32::new(0),
         })
     }
@@ -89,11 +90,26 @@ impl Target {
         }
     }
 
-    /// The dialect to speak to it.
-    pub(super) fn dialect(&self) -> Dialect {
-        match self.grpc.transport {
-            Transport::Delta if !self.only_sotw.load(Ordering::Relaxed) => Dialect::Delta,
-            Transport::Delta | Transport::Sotw => Dialect::Sotw,
+    /// The dialect in which a stream to it begins, and why.
+    #[must_use]
+    pub fn dialect(&self) -> (Dialect, Why) {
+        self.dialects.lock().first()
+    }
+
+    /// The dialect of the next attempt of a stream, and why.
+    pub(super) fn next_dialect(&self, trial: &Trial) -> (Dialect, Why) {
+        trial.next(&self.dialects.lock())
+    }
+
+    /// It answered a stream in this dialect.
+    pub(super) fn answered(&self, trial: &mut Trial, dialect: Dialect) {
+        let decided = trial.handle_answer(dialect, &mut self.dialects.lock());
+        if decided {
+            let (dialect, why) = self.dialect();
+            tracing::warn!(
+                server = self.uri, dialect = dialect.word(), %why,
+                "this dialect from now on; `transport: sotw` at the server's entry would begin with it"
+            );
         }
     }
 
@@ -102,16 +118,9 @@ impl Target {
         self.refused.note(&self.uri, &self.metrics, type_url, fault, now());
     }
 
-    /// It does not know this dialect. Whether there is another one to try at once.
-    pub(super) fn refused(&self, dialect: Dialect) -> bool {
-        let other = dialect == Dialect::Delta && self.grpc.transport == Transport::Delta;
-        self.only_sotw.store(other, Ordering::Relaxed);
-        other
-    }
-
-    /// Whether the one dialect is tried after the other.
-    pub(super) fn tried_both(&self) -> bool {
-        self.grpc.transport == Transport::Delta
+    /// It ended a stream before it answered. What follows.
+    pub(super) fn declined(&self, trial: &mut Trial, declined: Declined) -> Next {
+        trial.handle_end(declined, &self.dialects.lock())
     }
 
     /// It closed the connection because we asked too often whether it is alive: we ask half as often from now on.

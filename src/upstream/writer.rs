@@ -64,7 +64,7 @@ impl Writer<Leg> {
     #[must_use]
     pub fn new(view: Arc<View>, node: &Node, target: &Arc<Target>, settings: &Arc<Settings>) -> Self {
         let leg = |which| {
-            let client = Client::new(settings.client.clone(), target.dialect(), node.clone());
+            let client = Client::new(settings.client.clone(), target.dialect().0, node.clone());
             Leg::new(which, client, target.clone(), settings.clone())
         };
         Self::of(view, leg(Which::Main), leg(Which::Aside))

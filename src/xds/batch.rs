@@ -26,6 +26,26 @@ pub enum Dialect {
     Delta,
 }
 
+impl Dialect {
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Sotw => Self::Delta,
+            Self::Delta => Self::Sotw,
+        }
+    }
+
+    /// Its name in the configuration, in metrics and for people.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Sotw => "sotw",
+            Self::Delta => "delta",
+        }
+    }
+}
+
 /// One resource in a response, and how it is written.
 #[derive(Clone, Debug)]
 pub struct Item {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::protocol::{Client, Request, read_delta, read_sotw};
+use distributary::protocol::{Client, Ending, Request, read_delta, read_sotw};
 use distributary::xds::{Changes, Dialect};
 
 use super::body::Type;
@@ -126,6 +126,10 @@ impl World {
         let here = &mut self.zones[at.zone];
         let leg = here.wire.as_mut().and_then(|wire| wire.leg(at));
         if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
+            if let Some(ending) = link.refusal {
+                self.reply(at, vec![Reply::Refuse(ending)]);
+                return Ok(());
+            }
             let replies = link.session.request(&request, &here.truth, &mut self.rng);
             if Type::ALL.iter().any(|kind| link.session.withholds(*kind, &here.truth)) {
                 self.tally.hit(Rule::E18);
@@ -164,7 +168,7 @@ impl World {
             let dialect = self.zones[at.zone]
                 .wire
                 .as_ref()
-                .map_or(Dialect::Delta, |wire| wire.habits.dialect);
+                .map_or(Dialect::Delta, |wire| wire.legs[at.leg].client.dialect());
             self.log(|| format!("origin {}/{}: -> {}", at.zone, at.leg, reply.brief(dialect)));
             let arrives = self.now + self.delay();
             let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
@@ -189,21 +193,31 @@ impl World {
         let Some(reply) = link.and_then(|link| link.down.arrive(false).filter(|_| !link.mute)) else {
             return Ok(());
         };
-        let Reply::Message(bytes) = reply else {
-            return self.hang_up(at);
+        let bytes = match reply {
+            Reply::Message(bytes) => bytes,
+            Reply::Close => return self.hang_up(at),
+            Reply::Refuse(ending) => return self.ended(at, ending),
         };
         let changes = feed(&mut leg.client, bytes, now);
         if let Some(link) = leg.link.as_mut().filter(|link| !link.answered) {
             link.answered = true;
             leg.failing = false;
             leg.backoff.handle_response();
+            if let Some(wire) = &mut self.zones[at.zone].wire {
+                wire.answered(at.leg);
+            }
         }
         self.write(at.zone, changes);
         Ok(())
     }
 
-    /// The stream has ended. G-19: that changes nothing.
+    /// The stream is lost.
     fn hang_up(&mut self, at: At) -> Result<(), Broken> {
+        self.ended(at, Ending::Broken)
+    }
+
+    /// The stream has ended. G-19: that changes nothing.
+    fn ended(&mut self, at: At, ending: Ending) -> Result<(), Broken> {
         let now = self.now;
         let dice = self.rng.range(0, 100) as f64 / 100.0;
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
@@ -218,11 +232,18 @@ impl World {
             .link
             .as_ref()
             .map_or(Duration::ZERO, |link| now.saturating_sub(link.opened));
-        let wait = if leg.link.as_ref().is_some_and(|link| link.answered) {
-            leg.backoff.handle_end(lived, dice)
-        } else {
-            leg.failing = true;
-            leg.backoff.handle_failure(dice)
+        let answered = leg.link.as_ref().is_some_and(|link| link.answered);
+        let alternates = !answered && self.refused(at, ending);
+        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
+            return Ok(());
+        };
+        let wait = match (answered, alternates) {
+            (true, _) => leg.backoff.handle_end(lived, dice),
+            (false, true) => Duration::ZERO,
+            (false, false) => {
+                leg.failing = true;
+                leg.backoff.handle_failure(dice)
+            }
         };
         self.log(|| format!("upstream {}/{}: stream {} ended", at.zone, at.leg, at.id));
         self.tally.hit(Rule::G19);
@@ -233,6 +254,16 @@ impl World {
         self.after(wait, Event::Hop(Hop::Retry(at)));
         self.write(at.zone, lost);
         Ok(())
+    }
+
+    /// E-23: whether the other dialect is tried at once.
+    fn refused(&mut self, at: At, ending: Ending) -> bool {
+        let wire = self.zones[at.zone].wire.as_mut();
+        let other = wire.is_some_and(|wire| wire.refused(at.leg, ending));
+        if other {
+            self.tally.hit(Rule::E23);
+        }
+        other
     }
 
     /// Nothing reaches the other side any more on both streams, until the transport's own checks find out.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::proto::google::protobuf::Any;
-use distributary::protocol::Request;
+use distributary::protocol::{Ending, Request};
 use distributary::xds::Dialect;
 use prost::Message;
 
@@ -42,6 +42,8 @@ pub(crate) struct Habits {
     pub(crate) moody: usize,
     /// What its versions end with.
     pub(crate) mark: String,
+    /// How many delta streams in a hundred it ends without an answer, if any (E-23).
+    pub(crate) refuses: Option<usize>,
 }
 
 impl Habits {
@@ -58,7 +60,35 @@ impl Habits {
             noise: if rng.chance(30) { 10 } else { 0 },
             moody: if rng.chance(30) { 30 } else { 0 },
             mark: String::new(),
+            refuses: None,
         }
+    }
+
+    /// The same for one that is asked in delta first and has it seldom, or never.
+    pub(crate) fn refusing(self, rng: &mut Rng) -> Self {
+        let refuses = match self.dialect {
+            Dialect::Sotw => 100,
+            Dialect::Delta => rng.range(5, 60),
+        };
+        Self {
+            refuses: Some(refuses),
+            ..self
+        }
+    }
+
+    /// How a stream in this dialect ends instead of being answered, if it does. One that has no delta never has it.
+    pub(crate) fn refusal(&self, calm: bool, rng: &mut Rng) -> Option<Ending> {
+        let refuses = self.refuses.filter(|refuses| !calm || *refuses == 100)?;
+        if self.dialect == Dialect::Sotw || !rng.chance(refuses) {
+            return None;
+        }
+        let clear = [0, 2, 3, 12, 13].map(Ending::Status);
+        let passing = [1, 4, 8, 14].map(Ending::Status);
+        let among = match refuses {
+            100 => [&clear[..], &[Ending::Broken]].concat(),
+            _ => [&passing[..], &[Ending::Broken, Ending::Status(16)]].concat(),
+        };
+        rng.pick(&among).copied()
     }
 
     /// Of one among several servers: it believes what it is told, and says whose its versions are.
@@ -80,13 +110,17 @@ const LOUD: u64 = 2000;
 pub(crate) enum Reply {
     Message(Bytes),
     Close,
+    /// The stream ends so, without any answer.
+    Refuse(Ending),
 }
 
 impl Reply {
     /// For people.
     pub(crate) fn brief(&self, dialect: Dialect) -> String {
-        let Self::Message(bytes) = self else {
-            return "closes".to_owned();
+        let bytes = match self {
+            Self::Message(bytes) => bytes,
+            Self::Close => return "closes".to_owned(),
+            Self::Refuse(ending) => return format!("refuses: {ending:?}"),
         };
         if dialect == Dialect::Sotw {
             let response = discovery::DiscoveryResponse::decode(bytes.clone()).unwrap_or_default();

@@ -16,6 +16,7 @@ use super::names::{covers, is_glob};
 use super::reading::Reading;
 use super::tally::{Broken, Rule, Tally};
 use super::truth::{Key, Step};
+use super::upstream::Wire;
 use super::variants;
 use super::world::{Event, World};
 
@@ -183,10 +184,7 @@ impl World {
 impl Zone {
     /// Whether a control plane of this zone can say that something of this type has ceased to be.
     pub(crate) fn says_gone(&self, kind: Type) -> bool {
-        let sotw = self
-            .wire
-            .as_ref()
-            .is_some_and(|wire| wire.habits.dialect == Dialect::Sotw);
+        let sotw = self.wire.as_ref().is_some_and(Wire::sotw);
         let polled = matches!(self.source, Some(Source::Polled(_)));
         let above = self.upper.as_ref().is_none_or(|upper| upper.says_gone(kind));
         !(sotw || polled) && above || kind.full_state()
@@ -318,7 +316,7 @@ impl Zone {
             let names = served.names.iter().map(|name| Target::Name(Name::from(name.as_str())));
             for target in names.chain(served.wildcard.then_some(Target::Wildcard)) {
                 // In SotW a wildcard cannot be ended and begun again on one stream, so it goes on unseen.
-                let unseen = target == Target::Wildcard && wire.habits.dialect == Dialect::Sotw;
+                let unseen = target == Target::Wildcard && wire.sotw();
                 let wanted = wire.wanted.contains(&(*kind, target.clone())) || unseen;
                 if !wanted || !asked.insert((*kind, target.clone())) {
                     return Err(Broken::new(

@@ -48,6 +48,7 @@ rules! {
     D01 = "D-01": "no route before its cluster",
     D03 = "D-03": "no cluster goes before its routes",
     E18 = "E-18": "a server that is silent until it is asked for all takes nothing away",
+    E23 = "E-23": "a server that has no answer in one dialect is asked in the other one at once",
     G18 = "G-18": "a stream ends for want of an upstream only if nothing was said on it",
     G19 = "G-19": "losing the upstream changes nothing",
     G20 = "G-20": "nothing is left out or removed out of ignorance",

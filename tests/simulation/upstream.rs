@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::protocol::{Backoff, Client, ClientSettings, Demand, Leg as Which, Request};
-use distributary::xds::{Changes, Standing, Target, Update, Want};
+use distributary::protocol::{
+    Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Leg as Which, Next, Request, Trial,
+};
+use distributary::xds::{Changes, Dialect, Standing, Target, Update, Want};
 
 use super::body::{Type, read};
 use super::feed::Zone;
@@ -22,6 +24,8 @@ use super::world::{Event, Pipe, World};
 /// The relay's writer of one view, and the control plane at the other end.
 pub(crate) struct Wire {
     pub(crate) habits: Habits,
+    /// What the relay has learned of its dialects.
+    pub(crate) dialects: Dialects,
     demand: Demand,
     pub(crate) legs: [Leg; 2],
     /// What the view has asked for.
@@ -35,6 +39,7 @@ pub(crate) struct Wire {
 pub(crate) struct Leg {
     pub(crate) client: Client,
     pub(crate) backoff: Backoff,
+    pub(crate) trial: Trial,
     pub(crate) stage: Stage,
     /// Whether it will be looked at whether anything is wanted.
     pub(crate) idle: bool,
@@ -64,6 +69,8 @@ pub(crate) struct Link {
     pub(crate) up: Pipe<Request>,
     pub(crate) down: Pipe<Reply>,
     pub(crate) answered: bool,
+    /// How it ends instead of being answered.
+    pub(crate) refusal: Option<Ending>,
     /// Whether whatever is sent on it vanishes, and neither side knows.
     pub(crate) mute: bool,
     pub(crate) opened: Duration,
@@ -114,6 +121,7 @@ impl Wire {
         let leg = || Leg {
             client: Client::new(settings.clone(), habits.dialect, node.clone()),
             backoff: Backoff::default(),
+            trial: Trial::new(true),
             stage: Stage::Rest,
             idle: false,
             link: None,
@@ -127,8 +135,44 @@ impl Wire {
             wanted: BTreeSet::new(),
             timer: None,
             relay: relay.to_owned(),
+            dialects: Dialects::new(true),
             habits,
         }
+    }
+
+    /// E-23: from now on delta streams to the control plane may end without an answer.
+    pub(crate) fn refuse(&mut self, rng: &mut Rng) {
+        self.habits = self.habits.clone().refusing(rng);
+    }
+
+    /// The dialect of the next attempt on a stream.
+    fn dialect(&self, leg: usize) -> Dialect {
+        match self.habits.refuses {
+            Some(_) => self.legs[leg].trial.next(&self.dialects).0,
+            None => self.habits.dialect,
+        }
+    }
+
+    /// Whether it may be asked in state of the world.
+    pub(crate) fn sotw(&self) -> bool {
+        self.habits.dialect == Dialect::Sotw || self.habits.refuses.is_some()
+    }
+
+    /// The control plane has answered a stream.
+    pub(crate) fn answered(&mut self, leg: usize) {
+        let leg = &mut self.legs[leg];
+        leg.trial.handle_answer(leg.client.dialect(), &mut self.dialects);
+    }
+
+    /// E-23: a stream ended before it was answered. Whether the other dialect is tried at once.
+    pub(crate) fn refused(&mut self, leg: usize, ending: Ending) -> bool {
+        let leg = &mut self.legs[leg];
+        let declined = Declined {
+            dialect: leg.client.dialect(),
+            ending,
+            words: "refused".into(),
+        };
+        self.habits.refuses.is_some() && leg.trial.handle_end(declined, &self.dialects) == Next::Other
     }
 
     /// The same for a view that begins.
@@ -290,6 +334,7 @@ impl World {
     fn turn_leg(&mut self, zone: usize, at: usize, changes: &mut Vec<Changes>) {
         let now = self.instant();
         let Some(wire) = &mut self.zones[zone].wire else { return };
+        let dialect = wire.dialect(at);
         let leg = &mut wire.legs[at];
         changes.extend(leg.client.handle_timeout(now));
         if leg.stage == Stage::Opening && !leg.client.wanted() {
@@ -301,7 +346,11 @@ impl World {
             self.last_stream += 1;
             let id = self.last_stream;
             let wire_at = At { zone, leg: at, id };
-            let session = Session::new(&wire.habits, self.calm, &mut self.rng);
+            leg.client.handle_dialect(dialect);
+            let mut habits = wire.habits.clone();
+            habits.dialect = dialect;
+            let session = Session::new(&habits, self.calm, &mut self.rng);
+            let refusal = habits.refusal(self.calm, &mut self.refusals);
             leg.link = Some(Link {
                 id,
                 session,
@@ -309,6 +358,7 @@ impl World {
                 up: Pipe::default(),
                 down: Pipe::default(),
                 answered: false,
+                refusal,
                 mute: false,
                 opened: self.now,
                 clean: false,

@@ -185,10 +185,15 @@ pub(crate) struct Besides {
     pub(crate) variants: bool,
     /// Where there are lists: times to live at every server, those that are polled as well.
     pub(crate) ttls: bool,
+    /// Control planes that end delta streams without an answer (E-23).
+    pub(crate) refusals: bool,
 }
 
 /// The digits of a seed before so many say what its world has besides.
 pub(crate) const BESIDES: u64 = 10_000_000;
+
+/// What tells the chance of refusals from all other chance.
+const REFUSALS: u64 = 0x5eed_0000_0023;
 
 impl Besides {
     const fn of(seed: u64) -> Self {
@@ -196,6 +201,7 @@ impl Besides {
         Self {
             variants: all & 1 > 0,
             ttls: all & 2 > 0,
+            refusals: all & 4 > 0,
         }
     }
 }
@@ -217,6 +223,8 @@ pub(crate) struct World {
     pub(crate) settings: Arc<Settings>,
     pub(crate) answers: Store,
     pub(crate) besides: Besides,
+    /// The chance of refusals alone.
+    pub(crate) refusals: Rng,
     pub(crate) profiles: Vec<Profile>,
     pub(crate) zones: Vec<Zone>,
     /// Where each authority has servers of its own, which are the zones, and all clients are of one class.
@@ -271,6 +279,12 @@ impl World {
         // Who publishes by itself has no variants.
         let varied = zones.iter_mut().filter(|zone| besides.variants && zone.wire.is_some());
         varied.for_each(|zone| zone.truth = zone.truth.clone().varied(&mut rng));
+        let mut refusals = Rng::new(seed ^ REFUSALS);
+        for wire in zones.iter_mut().filter_map(|zone| zone.wire.as_mut()) {
+            if besides.refusals {
+                wire.refuse(&mut refusals);
+            }
+        }
         let rules = classes::rules(&mut rng);
         let views = if rng.chance(30) {
             rng.range(1, profiles.len() - 1)
@@ -291,6 +305,7 @@ impl World {
             settings: Arc::new(settings),
             answers,
             besides,
+            refusals,
             profiles,
             zones,
             lists: None,

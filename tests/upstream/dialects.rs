@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use distributary::config::Transport;
-use distributary::protocol::read_node;
+use distributary::protocol::{Why, read_node};
 use distributary::upstream::Phase;
 use distributary::xds::Dialect;
 use tonic::Code;
@@ -11,8 +11,8 @@ use tonic::Code;
 use crate::plane::Plane;
 use crate::{CDS, EDS, Relay, delta, ms, now, sotw};
 
-const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
-const SOTW: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+pub(crate) const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+pub(crate) const SOTW: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
 /// A-01, E-01, E-02, K-25: the first request has the node; a response reaches the view and is acknowledged.
 #[tokio::test]
@@ -55,6 +55,7 @@ async fn delta_is_the_default() {
         .status("an answer", |status| status.phase == Phase::Answering)
         .await;
     assert_eq!((status.dialect, status.error), (Dialect::Delta, None));
+    assert_eq!(status.why, Some(Why::Preferred));
     assert_eq!(relay.metrics.responses.get(), 1);
 }
 

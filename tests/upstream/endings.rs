@@ -7,7 +7,7 @@ use prost::Message;
 use tonic::Code;
 
 use crate::plane::Plane;
-use crate::{CDS, EDS, Relay, delta, ms, now};
+use crate::{CDS, EDS, Relay, delta, ms, now, sotw};
 
 /// G-19, E-04: the connection breaks; the view stays as it is, and the next stream declares what is held.
 #[tokio::test]
@@ -44,10 +44,11 @@ async fn go_away_in_the_middle_of_an_answer() {
     part.put_slice(&message[..message.len() / 2]);
     call.send_raw(part.freeze());
     call.go_away(Reason::NO_ERROR).await;
+    // E-23: it was not answered, so the next one is in the other dialect.
     let mut call = plane.call().await;
     assert_eq!(relay.known(CDS), "");
-    call.delta().await;
-    call.send_bytes(&message);
+    call.sotw().await;
+    call.send(&sotw(CDS, "1", "n1", &["a=1", "b=1"]));
     relay.knows(CDS, "a=1 b=1 complete").await;
 }
 
@@ -82,6 +83,8 @@ async fn closed_before_any_response() {
     let relay = Relay::of(&plane, &[(EDS, "a")]);
     let mut last = now();
     for (round, least) in [0, 800, 1280].into_iter().enumerate() {
+        plane.call().await.finish(Code::Unavailable, "no capacity");
+        // E-23: and in the other dialect, at once.
         let call = plane.call().await;
         assert!(
             last.elapsed() >= ms(least),

@@ -18,6 +18,7 @@ mod plane;
 mod pollers;
 mod polling;
 mod reaching;
+mod refusals;
 mod shown;
 
 use std::future::poll_fn;
@@ -46,6 +47,7 @@ pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.Clust
 pub(crate) struct Relay {
     pub(crate) view: Arc<View>,
     pub(crate) metrics: Arc<UpstreamMetrics>,
+    pub(crate) all: Arc<Metrics>,
     seat: Seat,
     status: Box<dyn Fn() -> Vec<Status> + Send + Sync>,
     task: JoinHandle<()>,
@@ -103,7 +105,8 @@ impl Relay {
         };
         let view = View::new(Class::default(), bounds);
         let seat = view.enter();
-        let metrics = Metrics::new([]).upstream("cp");
+        let all = Metrics::new([]);
+        let metrics = all.upstream("cp");
         let target = Target::new("cp", plan.server, metrics.clone());
         let node = Node {
             id: "relay".to_owned(),
@@ -116,6 +119,7 @@ impl Relay {
         let relay = Self {
             view,
             metrics,
+            all,
             seat,
             status,
             task,

@@ -244,6 +244,14 @@ impl Call {
         }
     }
 
+    /// Resets the stream.
+    pub(crate) fn reset(mut self, reason: Reason) {
+        match self.responses.take() {
+            Some(mut responses) => responses.send_reset(reason),
+            None => self.respond.send_reset(reason),
+        }
+    }
+
     pub(crate) async fn go_away(&self, reason: Reason) {
         self.connection.send(Order::GoAway(reason)).await.unwrap();
     }

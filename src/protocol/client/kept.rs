@@ -23,6 +23,8 @@ pub(super) struct Kept {
     expiries: BTreeSet<(Instant, Name)>,
     /// How many of them are not for everybody (TP2).
     variants: usize,
+    /// The server is not told of the versions: they are not its own, or of the other dialect.
+    untold: bool,
 }
 
 #[derive(Debug)]
@@ -125,10 +127,20 @@ impl Kept {
         self.resources.get(name).map(|one| &one.resource)
     }
 
+    /// Whether the server is told of the versions.
+    pub(super) const fn is_told(&self) -> bool {
+        !self.untold
+    }
+
+    /// From now on the server is told of the versions, or not.
+    pub(super) const fn tell(&mut self, told: bool) {
+        self.untold = !told;
+    }
+
     /// The version that the server is told of, if it has given one.
     pub(super) fn declared(&self, name: &str) -> Option<&Arc<str>> {
         let (_, version) = self.held(name)?;
-        Some(version).filter(|version| !version.is_empty() && self.can_be_declared(name))
+        Some(version).filter(|version| !self.untold && !version.is_empty() && self.can_be_declared(name))
     }
 
     /// Takes what an earlier run of the relay held, unless something is held under that name already.
@@ -157,6 +169,7 @@ impl Kept {
 
     /// The versions mean nothing any more: the server will be spoken to in another dialect.
     pub(super) fn forget_versions(&mut self) {
+        self.untold = false;
         let none: Arc<str> = Arc::from("");
         for one in self.resources.values_mut() {
             one.version = none.clone();

@@ -79,6 +79,7 @@ impl FilesStatus {
             },
             since,
             dialect: Dialect::Sotw,
+            why: None,
             error: self.faults.first().map(|first| match self.faulty {
                 0 | 1 => first.clone(),
                 all => format!("{first} (and {} more)", all - 1),

@@ -37,7 +37,8 @@ impl Feed {
 
     /// The next request in SotW.
     pub(in crate::protocol::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
-        let (request, joined) = self.line.sotw(&self.type_url, legacy, &self.accepted, now)?;
+        let accepted = if self.kept.is_told() { &*self.accepted } else { "" };
+        let (request, joined) = self.line.sotw(&self.type_url, legacy, accepted, now)?;
         if self.line.answers.is_empty() {
             self.unanswerable(now);
         }

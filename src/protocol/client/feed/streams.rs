@@ -11,9 +11,10 @@ use crate::xds::constraints::apart;
 use crate::xds::{Dialect, Name};
 
 impl Feed {
-    /// A stream begins: everything is to be asked again, with the versions that this server gave (E-04).
-    pub(in crate::protocol::client) fn connected(&mut self, dialect: Dialect, patience: Patience) {
+    /// A stream begins: everything is to be asked again, if `told` with the versions that this server gave (E-04).
+    pub(in crate::protocol::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
         self.patience = patience;
+        self.kept.tell(told);
         // E-19: a type of which nothing is wanted is not mentioned.
         let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
         self.line.reset(self.names.iter().cloned().chain(wildcard).collect());

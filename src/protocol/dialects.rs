@@ -1,0 +1,253 @@
+//! Which of the two dialects a server is asked in, and why (E-23).
+//!
+//! Owns what was learned of the server's dialects. Refuses to know streams: how one ended comes in as an [`Ending`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::ending::{Ending, Refusal};
+use crate::xds::Dialect;
+
+/// The dialects of one server, as all streams to it know them.
+#[derive(Clone, Debug)]
+pub struct Dialects {
+    /// Delta may be tried.
+    both: bool,
+    /// The server answers in this one, and refused the other.
+    kept: Option<(Dialect, Arc<str>)>,
+}
+
+/// Why a stream speaks its dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The configuration says so.
+    Configured,
+    /// It is the one that is tried first.
+    Preferred,
+    /// The server refused the other dialect with these words. This holds for all streams while the process lives.
+    Refused(Arc<str>),
+    /// The last stream in the other dialect ended with these words before it was answered. This holds for one stream.
+    Unanswered(Arc<str>),
+}
+
+/// The dialects on one stream, over all the attempts that it takes.
+///
+/// Invariant: `refused` is there from the refusal in one dialect until the other is answered or refused.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Whether what happens here decides for all streams of the server.
+    decides: bool,
+    refused: Option<Declined>,
+    /// So many times in a row delta was not answered, and the other dialect was.
+    in_vain: u32,
+}
+
+/// A dialect in which the stream ended before it was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declined {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// How the stream ended.
+    pub ending: Ending,
+    /// The same in words.
+    pub words: Arc<str>,
+}
+
+/// What follows when a stream ended before it was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The other dialect is tried at once.
+    Other,
+    /// G-02: the server has failed. If it had refused the other dialect as well: how.
+    Failed(Option<Declined>),
+}
+
+/// A stream on which delta was not answered so often in a row, and the other dialect each time, does without delta.
+const IN_VAIN: u32 = 3;
+
+impl Dialects {
+    /// Nothing is known of the server; with `both` delta is tried first, else it is never tried.
+    #[must_use]
+    pub const fn new(both: bool) -> Self {
+        Self { both, kept: None }
+    }
+
+    /// The dialect that is tried first, and why.
+    #[must_use]
+    pub fn first(&self) -> (Dialect, Why) {
+        match &self.kept {
+            Some((dialect, words)) => (*dialect, Why::Refused(words.clone())),
+            None if self.both => (Dialect::Delta, Why::Preferred),
+            None => (Dialect::Sotw, Why::Configured),
+        }
+    }
+}
+
+impl Trial {
+    /// A stream of which nothing is known yet. With `decides` what is learned on it counts for all streams of the server.
+    #[must_use]
+    pub const fn new(decides: bool) -> Self {
+        Self {
+            decides,
+            refused: None,
+            in_vain: 0,
+        }
+    }
+
+    /// The dialect of the next attempt, and why.
+    #[must_use]
+    pub fn next(&self, dialects: &Dialects) -> (Dialect, Why) {
+        match &self.refused {
+            Some(refused) if refused.ending.refusal() == Refusal::Clear => {
+                (refused.dialect.other(), Why::Refused(refused.words.clone()))
+            }
+            Some(refused) => (refused.dialect.other(), Why::Unanswered(refused.words.clone())),
+            None => dialects.first(),
+        }
+    }
+
+    /// The server answers in this dialect. Whether that decides for all streams from now on.
+    pub fn handle_answer(&mut self, dialect: Dialect, dialects: &mut Dialects) -> bool {
+        let Some(refused) = self.refused.take() else {
+            if dialect == Dialect::Delta {
+                self.in_vain = 0;
+            }
+            return false;
+        };
+        self.in_vain = self.in_vain.saturating_add(1);
+        // Who panics or is reset at each delta stream would be made to do so for ever.
+        let clear = refused.ending.refusal() == Refusal::Clear || self.in_vain >= IN_VAIN;
+        if !clear || !self.decides {
+            return false;
+        }
+        dialects.kept = Some((dialect, refused.words));
+        true
+    }
+
+    /// A stream in this dialect ended before it was answered, on a connection that was made.
+    pub fn handle_end(&mut self, refused: Declined, dialects: &Dialects) -> Next {
+        let before = self.refused.take();
+        let alternates = match refused.ending.refusal() {
+            Refusal::Denied => return Next::Failed(None),
+            Refusal::Clear => true,
+            Refusal::Passing => refused.dialect == Dialect::Delta,
+        };
+        if before.is_none() && alternates && dialects.both {
+            self.refused = Some(refused);
+            return Next::Other;
+        }
+        Next::Failed(before)
+    }
+}
+
+impl Why {
+    /// A word for a metric.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Configured => "configured",
+            Self::Preferred => "preferred",
+            Self::Refused(_) => "refused",
+            Self::Unanswered(_) => "unanswered",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configured => f.write_str("the configuration says so"),
+            Self::Preferred => f.write_str("it is tried first"),
+            Self::Refused(words) => write!(f, "the server refused the other dialect: {words}"),
+            Self::Unanswered(words) => write!(f, "this time the other dialect was not answered: {words}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(dialect: Dialect, ending: Ending) -> Declined {
+        Declined {
+            dialect,
+            ending,
+            words: Arc::from("words"),
+        }
+    }
+
+    /// Delta ends so, and state of the world answers. The dialect in which the next stream begins.
+    fn after(trial: &mut Trial, dialects: &mut Dialects, ending: Ending) -> Dialect {
+        let next = trial.handle_end(refused(Dialect::Delta, ending), dialects);
+        assert_eq!(next, Next::Other, "{ending:?}");
+        assert_eq!(trial.next(dialects).0, Dialect::Sotw, "{ending:?}");
+        trial.handle_answer(Dialect::Sotw, dialects);
+        trial.next(dialects).0
+    }
+
+    /// E-23: what decides for all streams, and what for one.
+    #[test]
+    fn every_ending() {
+        for code in 0..=16 {
+            let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
+            let ending = Ending::Status(code);
+            match code {
+                7 | 16 => {
+                    let next = trial.handle_end(refused(Dialect::Delta, ending), &dialects);
+                    assert_eq!(next, Next::Failed(None));
+                    assert_eq!(trial.next(&dialects), (Dialect::Delta, Why::Preferred));
+                }
+                0 | 2 | 3 | 12 | 13 => {
+                    assert_eq!(after(&mut trial, &mut dialects, ending), Dialect::Sotw, "{code}");
+                    assert_eq!(Trial::new(true).next(&dialects).0, Dialect::Sotw, "{code}");
+                }
+                _ => assert_eq!(after(&mut trial, &mut dialects, ending), Dialect::Delta, "{code}"),
+            }
+        }
+        let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
+        assert_eq!(after(&mut trial, &mut dialects, Ending::Broken), Dialect::Delta);
+    }
+
+    /// E-23: a server that is broken by each delta stream is spared after a few; one that answers delta in between is not.
+    #[test]
+    fn delta_in_vain() {
+        let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
+        for _ in 0..2 {
+            assert_eq!(after(&mut trial, &mut dialects, Ending::Broken), Dialect::Delta);
+        }
+        assert!(!trial.handle_answer(Dialect::Delta, &mut dialects));
+        for _ in 0..2 {
+            assert_eq!(after(&mut trial, &mut dialects, Ending::Broken), Dialect::Delta);
+        }
+        assert_eq!(after(&mut trial, &mut dialects, Ending::Broken), Dialect::Sotw);
+    }
+
+    /// E-23: what was kept is left again where it is refused clearly, and not for anything that may pass.
+    #[test]
+    fn what_is_kept_may_be_refused() {
+        let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
+        after(&mut trial, &mut dialects, Ending::UNIMPLEMENTED);
+        let passing = refused(Dialect::Sotw, Ending::Status(14));
+        assert_eq!(trial.handle_end(passing, &dialects), Next::Failed(None));
+        assert_eq!(trial.next(&dialects).0, Dialect::Sotw);
+        let clear = refused(Dialect::Sotw, Ending::UNIMPLEMENTED);
+        assert_eq!(trial.handle_end(clear, &dialects), Next::Other);
+        assert!(trial.handle_answer(Dialect::Delta, &mut dialects));
+        assert_eq!(Trial::new(true).next(&dialects).0, Dialect::Delta);
+    }
+
+    /// E-23: after both were refused the round begins anew.
+    #[test]
+    fn both_refused() {
+        let (mut trial, dialects) = (Trial::new(true), Dialects::new(true));
+        let first = refused(Dialect::Delta, Ending::Status(2));
+        assert_eq!(trial.handle_end(first.clone(), &dialects), Next::Other);
+        let second = refused(Dialect::Sotw, Ending::Status(14));
+        assert_eq!(trial.handle_end(second, &dialects), Next::Failed(Some(first)));
+        assert_eq!(trial.next(&dialects), (Dialect::Delta, Why::Preferred));
+        let only = Dialects::new(false);
+        let refused = refused(Dialect::Sotw, Ending::UNIMPLEMENTED);
+        assert_eq!(trial.handle_end(refused, &only), Next::Failed(None));
+        assert_eq!(trial.next(&only), (Dialect::Sotw, Why::Configured));
+    }
+}

@@ -1,0 +1,46 @@
+//! How a stream to a control plane ended.
+//!
+//! Owns what an ending says of the dialect. Refuses to know connections and the words of a status.
+
+/// How a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The server ended it with this gRPC status; 0 is OK.
+    Status(i32),
+    /// The server or something on the way reset it, or the connection was lost.
+    Broken,
+}
+
+/// What an ending before the first response says of the dialect (E-23).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The server does not know the dialect.
+    Clear,
+    /// The server perhaps cannot answer just now.
+    Passing,
+    /// It is not about the dialect: the server does not accept who asks.
+    Denied,
+}
+
+impl Ending {
+    /// gRPC's UNIMPLEMENTED: the server does not know the method.
+    pub const UNIMPLEMENTED: Self = Self::Status(UNIMPLEMENTED);
+
+    /// What it says of the dialect, before the first response.
+    #[must_use]
+    pub const fn refusal(self) -> Refusal {
+        match self {
+            Self::Status(OK | UNKNOWN | INVALID_ARGUMENT | UNIMPLEMENTED | INTERNAL) => Refusal::Clear,
+            Self::Status(PERMISSION_DENIED | UNAUTHENTICATED) => Refusal::Denied,
+            Self::Status(_) | Self::Broken => Refusal::Passing,
+        }
+    }
+}
+
+const OK: i32 = 0;
+const UNKNOWN: i32 = 2;
+const INVALID_ARGUMENT: i32 = 3;
+const PERMISSION_DENIED: i32 = 7;
+const UNIMPLEMENTED: i32 = 12;
+const INTERNAL: i32 = 13;
+const UNAUTHENTICATED: i32 = 16;
