@@ -12,7 +12,7 @@ use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{Limits, Opening, Server, Settings, Timers};
 use distributary::wire::{Answer, Scan, acknowledgement, encode};
 use distributary::xds::{
-    Changes, Class, Dialect, Dirty, Name, Resource, ResourceParts, Sight, Target, TypeUrl, Types, Update, Want,
+    Changes, Class, Classes, Dialect, Dirty, Name, Resource, ResourceParts, Sight, Target, TypeUrl, Types, Update, Want,
 };
 use prost::Message as _;
 
@@ -197,6 +197,7 @@ fn server(prefix: u32) -> Server {
         types: Types::default(),
         limits: Limits::default(),
         timers: Timers::default(),
+        classes: Classes::default(),
         anonymous: true,
         relay_id: "relay".to_owned(),
     };

@@ -48,6 +48,7 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::Settings {
     let (limits, timers) = (&config.limits, &config.timers);
     let protocol = protocol::Settings {
         types: types(config),
+        classes: config.classes.clone(),
         limits: protocol::Limits {
             types_per_stream: limits.types_per_stream,
             names_per_stream: limits.names_per_stream,

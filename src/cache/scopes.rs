@@ -15,7 +15,7 @@ use super::routes::Routes;
 use super::view::{Settings, View};
 use super::{Full, Seat};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::xds::{Class, Classes, Node, Presented, Selector};
+use crate::xds::{Class, Classes, Node, Presented, Selector, Taken};
 
 /// The views that there are.
 ///
@@ -30,6 +30,7 @@ pub struct Scopes {
     views: Mutex<Views>,
     news: Notify,
     said: AtomicBool,
+    said_passed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -60,6 +61,7 @@ impl Scopes {
             views: Mutex::default(),
             news: Notify::new(),
             said: AtomicBool::new(false),
+            said_passed: AtomicBool::new(false),
         }
     }
 
@@ -131,9 +133,15 @@ impl Scopes {
     /// (K-28).
     #[must_use]
     pub fn introduce(&self, view: &View, relay: &core::Node) -> (core::Node, Option<Class>) {
-        let node = self.presented(view.class()).over(relay);
+        let mut presented = self.presented(view.class());
         let mut views = self.views.lock();
         let ours = |open: &Open| std::ptr::eq(Arc::as_ptr(&open.view), view);
+        presented.passed = views
+            .open
+            .values()
+            .find(|open| ours(open))
+            .and_then(|open| open.first.passed.clone());
+        let node = presented.over(relay);
         let twins = views
             .open
             .values()
@@ -190,21 +198,31 @@ impl Scopes {
         }
     }
 
-    /// K-02: says once, for all classes, that clients share a view though a control plane may want to tell them apart.
+    /// K-02: says once, for all classes, that clients share a view though a control plane may want to tell them apart; and once that
+    /// what is passed on of the first of them is not what the others say.
     fn compare(&self, class: &Class, first: &Node, other: &Node) {
-        if self.said.load(Ordering::Relaxed) {
-            return;
-        }
-        let Some(key) = Selector::between(first, other) else {
-            return;
-        };
-        if !self.said.swap(true, Ordering::Relaxed) {
+        let (one, two) = (&first.id, &other.id);
+        if !self.said.load(Ordering::Relaxed)
+            && let Some(key) = Selector::between(first, other)
+            && !self.said.swap(true, Ordering::Relaxed)
+        {
             let advice = self.classes.advice(class, &key);
             tracing::warn!(
-                one = ?first.id,
-                other = ?other.id,
+                one = ?one,
+                other = ?two,
                 "clients that differ in `{key}` share one view, so the control plane sees them as one; where it should tell \
                  them apart, write {advice}"
+            );
+        }
+        if !self.said_passed.load(Ordering::Relaxed)
+            && let Some(field) = Taken::difference(first.passed.as_deref(), other.passed.as_deref())
+            && !self.said_passed.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                one = ?one,
+                other = ?two,
+                "clients that differ in `{field}` share one view, and the control plane is told what the first of them says there; \
+                 where it should hear of each, put the field into the `key` of their class"
             );
         }
     }

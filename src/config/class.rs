@@ -1,6 +1,6 @@
 //! How the rules are written that say which clients share a view. It owns the grammar; the cache owns the rules.
 
-use crate::xds::{Path, Piece, Selector};
+use crate::xds::{Member, Path, Piece, Selector};
 
 /// `cluster`, `locality.zone`, `metadata.A.B`
 pub(super) fn selector(text: &str) -> Result<Selector, String> {
@@ -21,6 +21,27 @@ pub(super) fn selector(text: &str) -> Result<Selector, String> {
             }
         },
     })
+}
+
+/// `TENANT`, `LABELS.*`: what is below metadata.
+pub(super) fn member(text: &str) -> Result<Member, String> {
+    let (path, below) = match text.strip_suffix(".*") {
+        Some(path) => (path, true),
+        None => (text, false),
+    };
+    if path.split('"').step_by(2).any(|bare| bare.contains('*')) {
+        return Err(format!(
+            "`{text}` has a `*` that is not the whole last key; write `all` for all of the metadata, \"KEY.*\" for all below a key, and \
+             quotes around a key that has a `*` in it"
+        ));
+    }
+    if let Some(rest) = path.strip_prefix("metadata.") {
+        return Err(format!(
+            "`{text}` is read below the metadata; write `{rest}`, or \"metadata\" in quotes if that is its key"
+        ));
+    }
+    let path = Path::read(path)?;
+    Ok(Member { path, below })
 }
 
 /// `relay/{cluster}`, in which every field is one of `key`; `{{` and `}}` are braces.
@@ -115,6 +136,24 @@ mod tests {
             "{locality.zone}",
         ] {
             assert!(template(bad, &key).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn members_are_below_the_metadata() {
+        let member_at = |parts: &[&str], below| {
+            Ok(Member {
+                path: Path::new(parts.iter().copied()),
+                below,
+            })
+        };
+        assert_eq!(member("TENANT"), member_at(&["TENANT"], false));
+        assert_eq!(member("LABELS.*"), member_at(&["LABELS"], true));
+        assert_eq!(member(r#"LABELS."a.b/c".*"#), member_at(&["LABELS", "a.b/c"], true));
+        assert_eq!(member(r#""*""#), member_at(&["*"], false));
+        assert_eq!(member(r#""metadata".x"#), member_at(&["metadata", "x"], false));
+        for bad in ["", "*", "A.*.B", "ISTIO_*", "*.A", "metadata.A", "A..B", ".*"] {
+            assert!(member(bad).is_err(), "{bad}");
         }
     }
 

@@ -1,10 +1,12 @@
 //! The file as it is written: keys and scalars, each with its place. It owns the keys; it judges no value.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_path_to_error::{Deserializer, Path, Segment, Track};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_path_to_error::{Deserializer as Tracked, Path, Segment, Track};
 use serde_saphyr::{Options, Spanned};
 
 use super::bootstrap::{NodeShape, Upstream};
@@ -63,11 +65,83 @@ pub(super) struct Class {
     pub(super) node: ClassNode,
 }
 
+/// What control planes see of a class.
+#[derive(Debug)]
+pub(super) enum ClassNode {
+    /// These parts.
+    Parts(Box<ClassNodeParts>),
+    /// A word.
+    Word(String),
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ClassNode {
+pub(super) struct ClassNodeParts {
     pub(super) id: Option<Scalar>,
     pub(super) cluster: Option<Scalar>,
+    pub(super) metadata: Option<Members>,
+    pub(super) locality: Option<Scalar>,
+    pub(super) user_agent: Option<Scalar>,
+}
+
+/// Members of metadata.
+#[derive(Debug)]
+pub(super) enum Members {
+    /// These.
+    List(Vec<Scalar>),
+    /// A word.
+    Word(String),
+}
+
+impl Default for ClassNode {
+    fn default() -> Self {
+        Self::Parts(Box::default())
+    }
+}
+
+impl<'de> Deserialize<'de> for ClassNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = ClassNode;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`client`, or a mapping")
+            }
+
+            fn visit_str<E>(self, word: &str) -> Result<ClassNode, E> {
+                Ok(ClassNode::Word(word.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ClassNode, A::Error> {
+                let parts = ClassNodeParts::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(ClassNode::Parts(Box::new(parts)))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`all`, or a list")
+            }
+
+            fn visit_str<E>(self, word: &str) -> Result<Members, E> {
+                Ok(Members::Word(word.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Members, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Members::List)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -136,7 +210,7 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     options.strict_booleans = true;
     let mut track = Track::new();
     serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| {
-        T::deserialize(Deserializer::new(yaml, &mut track))
+        T::deserialize(Tracked::new(yaml, &mut track))
     })
     .map_err(|error| Problem {
         place: error.location().map(|location| (location.line(), location.column())),

@@ -24,7 +24,7 @@ pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use end::{Code, End};
 pub use ending::{Ending, Refusal};
 pub use fallback::{Fallback, Look, Step};
-pub use node::{RELAYS, read_node};
+pub use node::read_node;
 pub use poll::{Answer, Found, Poll};
 pub use server::{Nonce, Opening, Receipt, ReceiptKind, Response, Server, Status};
 pub use settings::{Limits, Settings, Timers};

@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
+use crate::xds::node::RELAYS;
 use crate::xds::path::below;
 use crate::xds::{Features, Locality, Node, Parameters, TypeUrl};
-
-/// The metadata key under which every relay on the way adds its id (K-25).
-pub const RELAYS: &str = "distributary.relays";
 
 /// How deep metadata is read; deeper members cannot be part of a key.
 const DEPTH_MAX: usize = 16;
@@ -34,7 +32,8 @@ pub fn read_node(node: &core::Node) -> Node {
         metadata,
         features: Features::read(node.client_features.iter().map(String::as_str)),
         relays: relays(node),
-        user_agent: node.user_agent_name.clone(),
+        user_agent: node.user_agent_name.as_str().into(),
+        passed: None,
         parameters: parameters(node),
     }
 }

@@ -4,13 +4,15 @@
 
 use std::time::Duration;
 
-use crate::xds::Types;
+use crate::xds::{Classes, Types};
 
 /// What holds for every client stream of the relay.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The table of types.
     pub types: Types,
+    /// What is kept of clients' nodes to be passed on.
+    pub classes: Classes,
     /// Bounds on what one client may ask for.
     pub limits: Limits,
     /// How long things may take.

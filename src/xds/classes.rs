@@ -3,9 +3,13 @@
 //! Owns the rules that divide clients into classes (K-02), and what a control plane sees of a class (K-04). Refuses to know
 //! how rules are written in a file.
 
+use std::sync::Arc;
+
+use super::passes::{Passes, Taken};
 use super::presented::Presented;
 use super::selector::Selector;
 use super::{Class, Node};
+use crate::proto::envoy::config::core::v3 as core;
 
 /// The rules, in order; the first that matches decides. Without any all clients are one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub struct Rule {
     pub id: Option<Vec<Piece>>,
     /// What replaces the relay's own cluster.
     pub cluster: Option<Vec<Piece>>,
+    /// What of its clients is passed on besides the key.
+    pub passes: Passes,
 }
 
 /// A part of a text in which values of the key stand.
@@ -49,10 +55,7 @@ impl Classes {
     /// The class of a client.
     #[must_use]
     pub fn class(&self, node: &Node) -> Class {
-        let rule = self.0.iter().position(|rule| {
-            let mut patterns = rule.matches.iter();
-            patterns.all(|(selector, pattern)| matches(pattern, selector.read(node)))
-        });
+        let rule = self.position(node);
         let key = rule.and_then(|rule| self.0.get(rule)).map_or(&[][..], |rule| &rule.key);
         Class {
             rule,
@@ -60,6 +63,24 @@ impl Classes {
             // K-04: what a server sends depends on it, so who reads it shares nothing with who does not.
             endpoint_collections: node.features.endpoint_collections,
         }
+    }
+
+    /// What is passed on of this client, whose node came as `wire`.
+    #[must_use]
+    pub fn take(&self, node: &Node, wire: &core::Node) -> Option<Arc<Taken>> {
+        if self.0.iter().all(|rule| rule.passes == Passes::Nothing) {
+            return None;
+        }
+        let rule = self.position(node).and_then(|at| self.0.get(at))?;
+        rule.passes.take(wire)
+    }
+
+    /// The first rule that matches.
+    fn position(&self, node: &Node) -> Option<usize> {
+        self.0.iter().position(|rule| {
+            let mut patterns = rule.matches.iter();
+            patterns.all(|(selector, pattern)| matches(pattern, selector.read(node)))
+        })
     }
 
     /// What the control plane sees of the class.
@@ -77,6 +98,8 @@ impl Classes {
             common: rule.key.iter().cloned().zip(class.key.iter().cloned()).collect(),
             id: rule.id.as_ref().map(text),
             cluster: rule.cluster.as_ref().map(text),
+            passes: rule.passes.clone(),
+            passed: None,
             endpoint_collections,
         }
     }
@@ -168,6 +191,7 @@ mod tests {
                 key: vec![Selector::Cluster, Selector::Metadata(Path::new(["TENANT"]))],
                 id: Some(vec![Piece::Text("relay/".to_owned()), Piece::Key(0), Piece::Key(7)]),
                 cluster: None,
+                passes: Passes::Nothing,
             },
             Rule {
                 matches: vec![(Selector::Cluster, "edge-*".to_owned())],

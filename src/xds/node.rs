@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Parameters;
+use super::passes::Taken;
 
 /// The parts of a client's node that the relay reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +24,9 @@ pub struct Node {
     /// Ids of the relays that the stream has come through (K-25).
     pub relays: Vec<String>,
     /// The software, as it names itself.
-    pub user_agent: String,
+    pub user_agent: Arc<str>,
+    /// What its class passes on of it to control planes.
+    pub passed: Option<Arc<Taken>>,
     /// What it says of itself that may change, by the full name of a type (TP2).
     pub parameters: BTreeMap<String, Parameters>,
 }
@@ -51,6 +54,9 @@ pub struct Features {
     /// `LbEndpoint` collections; changes what a server sends, so it is part of the class (K-04).
     pub endpoint_collections: bool,
 }
+
+/// The metadata key under which every relay on the way adds its id (K-25).
+pub const RELAYS: &str = "distributary.relays";
 
 /// The name of the feature that `endpoint_collections` stands for.
 pub const ENDPOINT_COLLECTIONS: &str = "xds.endpoint.supports_lb_endpoint_collection";

@@ -84,7 +84,7 @@ impl fmt::Display for Path {
 /// How the member `part` of the place `path` is written; the outermost members are below the empty text.
 #[must_use]
 pub fn below(path: &str, part: &str) -> String {
-    let bare = !part.is_empty() && part != "*" && !part.contains(['.', '"', '{', '}']);
+    let bare = !part.is_empty() && !part.contains(['.', '"', '*', '{', '}']);
     let mut text = String::with_capacity(path.len() + part.len() + 1);
     text.push_str(path);
     if !path.is_empty() {

@@ -2,10 +2,13 @@
 //!
 //! Owns how the relay's own node and what the clients of a class have in common become one node. Refuses to know streams.
 
+use std::sync::Arc;
+
 use super::node::ENDPOINT_COLLECTIONS;
+use super::passes::{Passes, Taken, put, remove};
 use super::selector::Selector;
 use crate::proto::envoy::config::core::v3 as core;
-use crate::proto::google::protobuf::{Struct, Value, value::Kind};
+use crate::proto::google::protobuf::{Value, value::Kind};
 
 /// What a control plane sees of a class besides the relay's own node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,19 +19,26 @@ pub struct Presented {
     pub id: Option<String>,
     /// What the rule says of the cluster.
     pub cluster: Option<String>,
+    /// What is passed on of the client that opened the view.
+    pub passes: Passes,
+    /// That, as it was taken.
+    pub passed: Option<Arc<Taken>>,
     /// Whether the clients of the class read collections of endpoints.
     pub endpoint_collections: bool,
 }
 
 impl Presented {
-    /// The node for the class: the relay's own, then what the clients have in common, then what the rule says.
+    /// The node for the class: the relay's own, then what the clients have in common, then what is passed on of the one that opened the
+    /// view, then what the rule says.
     #[must_use]
     pub fn over(&self, relay: &core::Node) -> core::Node {
         let mut node = relay.clone();
         for (field, value) in &self.common {
             write(&mut node, field, value);
         }
-        node.id = self.id(&relay.id);
+        node = self.passes.give(self.passed.as_deref(), node);
+        let opened = (self.passes == Passes::Whole).then(|| std::mem::take(&mut node.id));
+        node.id = self.id(opened, &relay.id);
         if let Some(cluster) = &self.cluster {
             node.cluster.clone_from(cluster);
         }
@@ -41,15 +51,13 @@ impl Presented {
     }
 
     /// K-28: the node id. Control planes keep what they have for a node by its id, so views that differ in their key differ in it.
-    fn id(&self, relay: &str) -> String {
+    fn id(&self, opened: Option<String>, relay: &str) -> String {
         let clients = self.common.iter().find(|(field, _)| *field == Selector::Id);
+        let given = self.id.clone().or_else(|| clients.map(|(_, id)| id.clone())).or(opened);
         // Servers refuse a node without an id.
-        let given = self
-            .id
-            .as_ref()
-            .or(clients.map(|(_, id)| id))
-            .filter(|id| !id.is_empty());
-        given.cloned().unwrap_or_else(|| key_id(relay, &self.common))
+        given
+            .filter(|id| !id.is_empty())
+            .unwrap_or_else(|| key_id(relay, &self.common))
     }
 }
 
@@ -94,37 +102,23 @@ fn write(node: &mut core::Node, field: &Selector, value: &str) {
         Selector::Zone => locality(node, |locality| &mut locality.zone),
         Selector::SubZone => locality(node, |locality| &mut locality.sub_zone),
         Selector::UserAgent => value.clone_into(&mut node.user_agent_name),
-        Selector::Metadata(path) => write_member(node.metadata.get_or_insert_default(), path.parts(), value),
-    }
-}
-
-/// Writes a member where the path leads; an empty value is an absent member.
-fn write_member(members: &mut Struct, path: &[String], value: &str) {
-    let Some((key, below)) = path.split_first() else { return };
-    if below.is_empty() {
-        if value.is_empty() {
-            members.fields.remove(key);
-        } else {
+        // An empty value is an absent member.
+        Selector::Metadata(path) if value.is_empty() => remove(node.metadata.get_or_insert_default(), path.parts()),
+        Selector::Metadata(path) => {
             let text = Kind::StringValue(value.to_owned());
-            members.fields.insert(key.clone(), Value { kind: Some(text) });
+            put(
+                node.metadata.get_or_insert_default(),
+                path.parts(),
+                Value { kind: Some(text) },
+            );
         }
-        return;
-    }
-    if value.is_empty() && !members.fields.contains_key(key) {
-        return;
-    }
-    let member = members.fields.entry(key.clone()).or_default();
-    if !matches!(member.kind, Some(Kind::StructValue(_))) {
-        member.kind = Some(Kind::StructValue(Struct::default()));
-    }
-    if let Some(Kind::StructValue(inner)) = &mut member.kind {
-        write_member(inner, below, value);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::google::protobuf::Struct;
     use crate::xds::Path;
 
     fn relay() -> core::Node {

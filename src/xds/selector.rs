@@ -7,6 +7,9 @@ use std::fmt;
 use super::Node;
 use super::path::Path;
 
+/// Clients choose the keys of their metadata; nobody writes longer ones into a configuration.
+const PATH_BYTES_MAX: usize = 200;
+
 /// A place in a client's node. An absent value is the empty text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
@@ -48,7 +51,8 @@ impl Selector {
             return Some(Self::Cluster);
         }
         let mut paths = one.metadata.keys().chain(other.metadata.keys());
-        let path = paths.find(|path| one.metadata.get(*path) != other.metadata.get(*path))?;
+        let short = |path: &String| path.len() <= PATH_BYTES_MAX;
+        let path = paths.find(|path| short(path) && one.metadata.get(*path) != other.metadata.get(*path))?;
         Path::read(path).ok().map(Self::Metadata)
     }
 }

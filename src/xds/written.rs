@@ -6,6 +6,7 @@ use std::fmt;
 
 use super::Class;
 use super::classes::{Classes, Piece, Rule};
+use super::passes::{Member, Members, Passes};
 use super::selector::Selector;
 
 impl Classes {
@@ -49,8 +50,10 @@ impl fmt::Display for Rule {
         let node = [("id", &self.id), ("cluster", &self.cluster)].into_iter();
         let node =
             node.filter_map(|(name, pieces)| Some(format!("{name}: {}", scalar(&self.template(pieces.as_ref()?)))));
-        let node: Vec<String> = node.collect();
-        if !node.is_empty() {
+        let node: Vec<String> = node.chain(self.passed()).collect();
+        if self.passes == Passes::Whole {
+            parts.push("node: client".to_owned());
+        } else if !node.is_empty() {
             parts.push(format!("node: {{ {} }}", node.join(", ")));
         }
         write!(f, "{{ {} }}", parts.join(", "))
@@ -58,6 +61,31 @@ impl fmt::Display for Rule {
 }
 
 impl Rule {
+    fn passed(&self) -> impl Iterator<Item = String> {
+        let Passes::Parts(parts) = &self.passes else {
+            return Vec::new().into_iter();
+        };
+        let metadata = match &parts.metadata {
+            Members::All => Some("metadata: all".to_owned()),
+            Members::These(these) if these.is_empty() => None,
+            Members::These(these) => {
+                let member = |one: &Member| scalar(&format!("{}{}", one.path, if one.below { ".*" } else { "" }));
+                Some(format!(
+                    "metadata: [{}]",
+                    these.iter().map(member).collect::<Vec<_>>().join(", ")
+                ))
+            }
+        };
+        let locality = parts.locality.then(|| "locality: client".to_owned());
+        let user_agent = parts.user_agent.then(|| "user_agent: client".to_owned());
+        metadata
+            .into_iter()
+            .chain(locality)
+            .chain(user_agent)
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+
     fn template(&self, pieces: &[Piece]) -> String {
         let pieces = pieces.iter().map(|piece| match piece {
             Piece::Text(text) => text.replace('{', "{{").replace('}', "}}"),

@@ -14,7 +14,7 @@ use distributary::proto::google::protobuf::Any;
 use distributary::protocol::{
     Client, ClientSettings, Code, End, Limits, Opening, Server, Settings as Stream, Timers, read_delta,
 };
-use distributary::xds::{Dialect, ServerFeatures, Sight, Types, Unshared};
+use distributary::xds::{Classes, Dialect, ServerFeatures, Sight, Types, Unshared};
 
 use prost::Message as _;
 
@@ -134,6 +134,7 @@ impl Session {
                 ..Limits::default()
             },
             timers: Timers::default(),
+            classes: Classes::default(),
             anonymous: true,
             relay_id: "relay".to_owned(),
         };

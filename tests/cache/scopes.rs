@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use distributary::cache::{Routes, Scopes};
 use distributary::proto::envoy::config::core::v3 as core;
-use distributary::xds::{Class, Classes, Features, Node, Path, Piece, Rule, Selector};
+use distributary::xds::{Class, Classes, Features, Node, Passes, Path, Piece, Rule, Selector};
 
 use super::*;
 
@@ -170,6 +170,7 @@ fn the_advice_is_the_whole_rule() {
         key: vec![Selector::Cluster],
         id: Some(template),
         cluster: None,
+        passes: Passes::Nothing,
     };
     let classes = Classes::new(vec![rule]);
     let class = |rule| Class {
@@ -249,10 +250,10 @@ fn views_with_one_node_id_are_found() {
 
 /// Keeps the messages that were logged.
 #[derive(Clone, Default)]
-struct Log(Arc<std::sync::Mutex<Vec<String>>>);
+pub(super) struct Log(Arc<std::sync::Mutex<Vec<String>>>);
 
 impl Log {
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         self.0.lock().map(|lines| lines.clone()).unwrap_or_default()
     }
 }

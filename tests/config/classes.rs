@@ -1,6 +1,6 @@
 //! Classes of clients: what may stand there, and what the operator is told before any client suffers from it.
 
-use distributary::xds::{Class, Path};
+use distributary::xds::{Class, Member, Members, Parts, Passes, Path};
 
 use super::*;
 
@@ -24,6 +24,7 @@ fn keys_with_dots_stand_in_quotes() {
         ],
         id: Some(vec![Piece::Text("r/".to_owned()), Piece::Key(0)]),
         cluster: None,
+        passes: Passes::Nothing,
     };
     assert_eq!(config.classes, Classes::new(vec![rule]));
     let class = Class {
@@ -175,4 +176,88 @@ fn no_shipped_file_is_warned_of() {
         let config = Config::load(Some(&folder().join(name)), &Flags::default()).unwrap();
         assert_eq!(config.warnings.len(), 0, "{:?}", config.warnings);
     }
+}
+
+/// K-04: what a class passes on of its clients.
+#[test]
+fn parts_of_the_node_are_passed_on() {
+    let passes = |node: &str| {
+        good(&format!("classes: [{{key: [id], node: {node}}}]\n{SERVER}"))
+            .classes
+            .rules()[0]
+            .passes
+            .clone()
+    };
+    let parts = |metadata, locality, user_agent| {
+        Passes::Parts(Parts {
+            metadata,
+            locality,
+            user_agent,
+        })
+    };
+    let these = |members: &[(&str, bool)]| {
+        let members = members.iter().map(|(path, below)| Member {
+            path: Path::read(path).unwrap(),
+            below: *below,
+        });
+        Members::These(members.collect())
+    };
+    assert_eq!(passes("{}"), Passes::Nothing);
+    assert_eq!(passes("{metadata: []}"), Passes::Nothing);
+    assert_eq!(passes("client"), Passes::Whole);
+    assert_eq!(
+        passes("{metadata: all, locality: client}"),
+        parts(Members::All, true, false)
+    );
+    let some = [("TENANT", false), ("LABELS", true), ("A.\"b.c\"", false)];
+    assert_eq!(
+        passes("{metadata: [TENANT, 'LABELS.*', 'A.\"b.c\"'], user_agent: client}"),
+        parts(these(&some), false, true)
+    );
+}
+
+#[test]
+fn what_cannot_be_passed_on_is_told() {
+    for (node, problem) in [
+        (
+            "clint",
+            "1:11: classes[0].node: `clint` is not a node; write `client`, or the parts of one",
+        ),
+        (
+            "{metadata: any}",
+            "1:11: classes[0].node.metadata: `any` is not a list; write `all`, or [KEY, \"KEY.*\"]",
+        ),
+        (
+            "{metadata: [metadata.A]}",
+            "1:41: classes[0].node.metadata: `metadata.A` is read below the metadata; write `A`, or \"metadata\" in \
+          quotes if that is its key",
+        ),
+        (
+            "{metadata: ['A*']}",
+            "1:41: classes[0].node.metadata: `A*` has a `*` that is not the whole last key; write `all` for all of the \
+          metadata, \"KEY.*\" for all below a key, and quotes around a key that has a `*` in it",
+        ),
+        (
+            "{locality: relay}",
+            "1:40: classes[0].node.locality: `relay` cannot be passed on; write `client`, or leave `locality` out",
+        ),
+        (
+            "{user_agent: x}",
+            "1:42: classes[0].node.user_agent: `x` cannot be passed on; write `client`, or leave `user_agent` out",
+        ),
+        (
+            "[client]",
+            "1:23: classes[0].node: invalid type: sequence, expected `client`, or a mapping",
+        ),
+    ] {
+        let said = complaint(&format!("classes: [{{key: [id], node: {node}}}]\n"));
+        assert_eq!(said, format!("relay.yaml:{problem}"));
+    }
+    let said = "relay.yaml:3:5: classes[0].node: the control plane is told of the client that opened the view and of no other, and others \
+                come to the view; put `id` into `key`, or write which parts of the node are passed on";
+    assert_eq!(
+        warnings("  - {match: {cluster: 'a*'}, key: [id], node: client}\n"),
+        Vec::<String>::new()
+    );
+    assert_eq!(warnings("  - {match: {id: 'a*'}, node: client}\n"), [said]);
 }

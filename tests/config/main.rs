@@ -163,6 +163,46 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
     }
 }
 
+/// The class of the reference.
+fn reference_rule() -> Rule {
+    Rule {
+        matches: vec![
+            (Selector::Cluster, "edge-*".to_owned()),
+            (Selector::Metadata(xds::Path::new(["TIER"])), "gold".to_owned()),
+        ],
+        key: vec![
+            Selector::Cluster,
+            Selector::Zone,
+            Selector::Metadata(xds::Path::new(["TENANT"])),
+        ],
+        id: Some(
+            [0, 1, 2]
+                .map(|at| {
+                    [
+                        Piece::Text(if at == 0 { "relay/" } else { "/" }.to_owned()),
+                        Piece::Key(at),
+                    ]
+                })
+                .concat(),
+        ),
+        cluster: Some(vec![Piece::Key(0)]),
+        passes: xds::Passes::Parts(xds::Parts {
+            metadata: xds::Members::These(vec![
+                xds::Member {
+                    path: xds::Path::new(["TENANT"]),
+                    below: false,
+                },
+                xds::Member {
+                    path: xds::Path::new(["LABELS"]),
+                    below: true,
+                },
+            ]),
+            locality: true,
+            user_agent: true,
+        }),
+    }
+}
+
 #[test]
 fn the_reference_means_what_it_says() {
     let config = Config::load(Some(&folder().join("reference.yaml")), &Flags::default()).unwrap();
@@ -195,29 +235,7 @@ fn the_reference_means_what_it_says() {
     assert_eq!(grpc.token, Some("/var/run/secrets/tokens/xds".into()));
     assert!(server.features.fail_on_data_errors && server.features.resource_timer_is_transient_error);
     assert_eq!(grpc.transport, Transport::Delta);
-    let rule = Rule {
-        matches: vec![
-            (Selector::Cluster, "edge-*".to_owned()),
-            (Selector::Metadata(xds::Path::new(["TIER"])), "gold".to_owned()),
-        ],
-        key: vec![
-            Selector::Cluster,
-            Selector::Zone,
-            Selector::Metadata(xds::Path::new(["TENANT"])),
-        ],
-        id: Some(
-            [0, 1, 2]
-                .map(|at| {
-                    [
-                        Piece::Text(if at == 0 { "relay/" } else { "/" }.to_owned()),
-                        Piece::Key(at),
-                    ]
-                })
-                .concat(),
-        ),
-        cluster: Some(vec![Piece::Key(0)]),
-    };
-    assert_eq!(config.classes, Classes::new(vec![rule]));
+    assert_eq!(config.classes, Classes::new(vec![reference_rule()]));
     assert_eq!(config.types["acme.config.v1.Policy"].name, NameRule::Field(1));
     assert_eq!(config.descriptors, [Path::new("/etc/distributary/acme.binpb")]);
     let snapshot = config.snapshot.as_ref().unwrap();

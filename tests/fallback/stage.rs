@@ -92,6 +92,7 @@ impl Stage {
             types: Types::default(),
             limits: Limits::default(),
             timers: Timers::default(),
+            classes: Classes::default(),
             anonymous: false,
             relay_id: "relay".to_owned(),
         };

@@ -58,6 +58,7 @@ mod relay;
 mod rng;
 mod served;
 mod tally;
+mod tenants;
 mod truth;
 mod upstream;
 mod variants;

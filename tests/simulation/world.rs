@@ -269,6 +269,7 @@ impl World {
                 pace,
                 ..Timers::default()
             },
+            classes: Classes::default(),
             anonymous: false,
             relay_id: "relay".to_owned(),
         };

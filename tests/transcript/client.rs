@@ -10,7 +10,8 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
-use distributary::protocol::{End, Opening, RELAYS, Receipt, ReceiptKind, Server, Settings};
+use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, Settings};
+use distributary::xds::node::RELAYS;
 use distributary::xds::{Baselines, Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;

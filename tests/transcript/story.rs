@@ -92,6 +92,7 @@ impl Story {
                 types: Types::default(),
                 limits: Limits::default(),
                 timers: Timers::default(),
+                classes: Classes::default(),
                 anonymous: false,
                 relay_id: "relay-1".to_owned(),
             },

@@ -3,10 +3,10 @@
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
-use distributary::protocol::RELAYS;
 use distributary::telemetry::Status;
 use distributary::wire::message;
 use distributary::xds::Dialect;
+use distributary::xds::node::RELAYS;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::StatusCode;

@@ -7,7 +7,7 @@ use serde_saphyr::Location;
 
 use super::Check;
 use crate::xds::presented::escaped;
-use crate::xds::{Piece, Rule, Selector};
+use crate::xds::{Passes, Piece, Rule, Selector};
 
 /// What happens then.
 const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one what is meant for the other's";
@@ -52,7 +52,7 @@ impl Check {
         };
         let said = |at: usize| match &rule.id {
             Some(pieces) => pieces.contains(&Piece::Key(at)),
-            None => rule.key.get(at) == Some(&Selector::Id) || !rule.key.contains(&Selector::Id),
+            None => rule.key.get(at) == Some(&Selector::Id) || !shows_client(rule),
         };
         let fields = rule.key.iter().enumerate();
         let unsaid = fields.filter(|(at, field)| !said(*at) && !fixed(field));
@@ -72,6 +72,11 @@ impl Check {
             );
             self.warn(Some(place), key, &message);
         }
+        if rule.passes == Passes::Whole && !rule.key.contains(&Selector::Id) {
+            let message = "the control plane is told of the client that opened the view and of no other, and others come to the view; put \
+                           `id` into `key`, or write which parts of the node are passed on";
+            self.warn(Some(place), &format!("{key}.node"), message);
+        }
         for pair in rule.id.iter().flat_map(|pieces| pieces.windows(2)) {
             if let [Piece::Key(one), Piece::Key(other)] = pair
                 && let (Some(one), Some(other)) = (rule.key.get(*one), rule.key.get(*other))
@@ -84,6 +89,11 @@ impl Check {
             }
         }
     }
+}
+
+/// Whether control planes see a client's id, whatever else is in the key.
+fn shows_client(rule: &Rule) -> bool {
+    rule.key.contains(&Selector::Id) || rule.passes == Passes::Whole
 }
 
 /// What the node ids of the views of a rule look like.
@@ -111,7 +121,7 @@ fn ids(rule: &Rule, relay: &str) -> Vec<Token> {
                     .for_each(|field| value(&mut tokens, field, str::to_owned)),
             }
         }
-    } else if rule.key.contains(&Selector::Id) {
+    } else if shows_client(rule) {
         value(&mut tokens, &Selector::Id, str::to_owned);
     } else {
         text(&mut tokens, relay);

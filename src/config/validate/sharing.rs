@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde_saphyr::Spanned;
+use serde_saphyr::{Location, Spanned};
 
 use super::Check;
-use crate::config::class::{selector, template};
-use crate::config::shape::{self, Scalar};
-use crate::xds::{Classes, NameRule, Path, Rule, Selector, Traits, TypeUrl};
+use crate::config::class::{member, selector, template};
+use crate::config::shape::{self, ClassNode, ClassNodeParts, Scalar};
+use crate::xds::{Classes, Members, NameRule, Parts, Passes, Path, Rule, Selector, Traits, TypeUrl};
 
 impl Check {
     /// The rules that say which clients share; `relay` is the relay's own node id, and `authorities` whether there are names that are
@@ -17,7 +17,7 @@ impl Check {
         let mut rules = Vec::new();
         for (index, class) in classes.into_iter().enumerate() {
             let place = class.referenced;
-            rules.push((self.class(index, class.value), place));
+            rules.push((self.class(index, class.value, place), place));
         }
         let all = rules.iter().any(|(rule, _)| rule.matches.is_empty());
         let others = match (all, authorities) {
@@ -29,7 +29,7 @@ impl Check {
         Classes::new(rules.into_iter().map(|(rule, _)| rule).collect())
     }
 
-    fn class(&mut self, index: usize, class: shape::Class) -> Rule {
+    fn class(&mut self, index: usize, class: shape::Class, place: Location) -> Rule {
         let mut matches = Vec::new();
         for (path, pattern) in class.matching {
             let key = format!("classes[{index}].match");
@@ -56,18 +56,82 @@ impl Check {
             }
             key.push(field);
         }
-        let mut text = |name: &str, written: Option<&Scalar>| {
-            self.read(&format!("classes[{index}].node.{name}"), written, |text| {
-                template(text, &key)
-            })
+        let node = format!("classes[{index}].node");
+        let parts = match class.node {
+            ClassNode::Parts(parts) => *parts,
+            ClassNode::Word(word) => {
+                if word != "client" {
+                    self.at(
+                        Some(place),
+                        node,
+                        format!("`{word}` is not a node; write `client`, or the parts of one"),
+                    );
+                }
+                return Rule {
+                    matches,
+                    key,
+                    passes: Passes::Whole,
+                    ..Rule::default()
+                };
+            }
         };
-        let id = text("id", class.node.id.as_ref());
-        let cluster = text("cluster", class.node.cluster.as_ref());
+        let mut text = |name: &str, written: Option<&Scalar>| {
+            self.read(&format!("{node}.{name}"), written, |text| template(text, &key))
+        };
+        let id = text("id", parts.id.as_ref());
+        let cluster = text("cluster", parts.cluster.as_ref());
+        let passes = self.passes(&node, &parts, place);
         Rule {
             matches,
             key,
             id,
             cluster,
+            passes,
+        }
+    }
+
+    /// What of its clients a class passes on besides its key.
+    fn passes(&mut self, node: &str, parts: &ClassNodeParts, place: Location) -> Passes {
+        let mut client = |name: &str, written: Option<&Scalar>| {
+            let read = self.read(&format!("{node}.{name}"), written, |text| match text {
+                "client" => Ok(true),
+                _ => Err(format!(
+                    "`{text}` cannot be passed on; write `client`, or leave `{name}` out"
+                )),
+            });
+            read.unwrap_or_default()
+        };
+        let locality = client("locality", parts.locality.as_ref());
+        let user_agent = client("user_agent", parts.user_agent.as_ref());
+        let name = format!("{node}.metadata");
+        let metadata = match &parts.metadata {
+            None => Members::default(),
+            Some(shape::Members::List(list)) => {
+                let members = list
+                    .iter()
+                    .filter_map(|written| self.read(&name, Some(written), member));
+                Members::These(members.collect())
+            }
+            Some(shape::Members::Word(word)) => {
+                if word != "all" {
+                    self.at(
+                        Some(place),
+                        name,
+                        format!("`{word}` is not a list; write `all`, or [KEY, \"KEY.*\"]"),
+                    );
+                }
+                Members::All
+            }
+        };
+        let parts = Parts {
+            metadata,
+            locality,
+            user_agent,
+        };
+        if parts == Parts::default() {
+            Passes::Nothing
+        } else {
+            Passes::Parts(parts)
         }
     }
 

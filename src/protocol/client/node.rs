@@ -4,8 +4,7 @@
 
 use crate::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use crate::proto::google::protobuf::{ListValue, Struct, Value, value};
-use crate::protocol::RELAYS;
-use crate::xds::node::RESOURCE_ERRORS;
+use crate::xds::node::{RELAYS, RESOURCE_ERRORS};
 
 /// What the relay itself can read, whatever its clients can (K-04).
 const FEATURES: [&str; 3] = [

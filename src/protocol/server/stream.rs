@@ -266,7 +266,11 @@ impl Server {
             return Ok(());
         }
         let node = match node {
-            Some(node) => read_node(node),
+            Some(wire) => {
+                let mut node = read_node(wire);
+                node.passed = self.settings.classes.take(&node, wire);
+                node
+            }
             None if self.settings.anonymous => Node::default(),
             None => {
                 let message =

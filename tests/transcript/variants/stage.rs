@@ -17,7 +17,8 @@ use distributary::proto::xds::core::v3::ContextParams;
 use distributary::protocol::{Answer, Limits, Opening, Poll, Response, Server, Settings, Timers};
 use distributary::xds::resource::WRAPPER_URL;
 use distributary::xds::{
-    Changes, Constraints, Cut, Dialect, Dirty, Expiry, Resource, ResourceParts, Sight, TypeUrl, Types, Unshared, Update,
+    Changes, Classes, Constraints, Cut, Dialect, Dirty, Expiry, Resource, ResourceParts, Sight, TypeUrl, Types,
+    Unshared, Update,
 };
 use prost::Message;
 
@@ -44,6 +45,7 @@ fn settings() -> Arc<Settings> {
         types: Types::default(),
         limits: Limits::default(),
         timers: Timers::default(),
+        classes: Classes::default(),
         anonymous: true,
         relay_id: "relay-1".to_owned(),
     })

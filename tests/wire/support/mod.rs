@@ -71,6 +71,7 @@ impl Relay {
                 unanswered: Duration::from_secs(300),
                 ..protocol::Timers::default()
             },
+            classes: Classes::default(),
             anonymous: false,
             relay_id: "relay".to_owned(),
         };

@@ -1,0 +1,271 @@
+//! What of its clients' nodes a class passes on to control planes, besides its key (K-04).
+//!
+//! Owns what is taken of a client's node and what it replaces in the relay's own. Refuses to know classes and streams.
+
+use std::sync::Arc;
+
+use prost::Message;
+
+use super::node::RELAYS;
+use super::path::Path;
+use super::selector::Selector;
+use crate::proto::envoy::config::core::v3::{Locality, Node};
+use crate::proto::google::protobuf::{Struct, Value, value::Kind};
+
+/// Clients choose the keys of their metadata; so much of one is told to people.
+const FIELD_CHARS_MAX: usize = 200;
+
+/// What is passed on. It replaces what the relay's own node says there, also by being absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Passes {
+    /// Nothing but the key.
+    #[default]
+    Nothing,
+    /// These parts.
+    Parts(Parts),
+    /// All that the client says of itself, in place of the relay's own node.
+    Whole,
+}
+
+/// Parts of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Of the metadata.
+    pub metadata: Members,
+    /// Whether the locality is.
+    pub locality: bool,
+    /// Whether the software and its version are.
+    pub user_agent: bool,
+}
+
+/// Members of the metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// These.
+    These(Vec<Member>),
+    /// All.
+    All,
+}
+
+/// A member of the metadata, whatever its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Where it is.
+    pub path: Path,
+    /// Whether only what is below it is meant (`LABELS.*`): then anything else there is not passed on.
+    pub below: bool,
+}
+
+/// What was taken of a client's node, as it is kept for as long as the client is there: never more bytes than came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken(Box<[u8]>);
+
+impl Default for Members {
+    fn default() -> Self {
+        Self::These(Vec::new())
+    }
+}
+
+impl Passes {
+    /// What is passed on of this node, as it is kept: without what the relay says for itself (K-04, K-25). None: nothing.
+    #[must_use]
+    pub fn take(&self, client: &Node) -> Option<Arc<Taken>> {
+        let taken = match self {
+            Self::Nothing => return None,
+            Self::Parts(parts) => parts.take(client),
+            Self::Whole => Node {
+                metadata: client.metadata.clone().map(unmarked),
+                client_features: Vec::new(),
+                // The relay asks for all variants, whatever one client says of itself.
+                dynamic_parameters: Default::default(),
+                ..client.clone()
+            },
+        };
+        let kept = taken.encode_to_vec();
+        (!kept.is_empty()).then(|| Arc::new(Taken(kept.into())))
+    }
+
+    /// The node `relay` with what was taken from a client.
+    #[must_use]
+    pub fn give(&self, taken: Option<&Taken>, relay: Node) -> Node {
+        let client = taken.map(Taken::read).unwrap_or_default();
+        match self {
+            Self::Nothing => relay,
+            Self::Parts(parts) => parts.give(client, relay),
+            Self::Whole => Node {
+                client_features: relay.client_features,
+                ..client
+            },
+        }
+    }
+}
+
+impl Taken {
+    /// The first place in which two clients differ in what was taken of them.
+    #[must_use]
+    pub fn difference(one: Option<&Self>, other: Option<&Self>) -> Option<String> {
+        if one == other {
+            return None;
+        }
+        let (one, other) = (
+            one.map(Self::read).unwrap_or_default(),
+            other.map(Self::read).unwrap_or_default(),
+        );
+        let (ours, theirs) = (one.metadata.unwrap_or_default(), other.metadata.unwrap_or_default());
+        if let Some(path) = between(&[], &ours, &theirs) {
+            let field = Selector::Metadata(Path::new(path)).to_string();
+            return Some(field.chars().take(FIELD_CHARS_MAX).collect());
+        }
+        let fields = [
+            ("id", one.id != other.id),
+            ("cluster", one.cluster != other.cluster),
+            ("locality", one.locality != other.locality),
+            ("user_agent_name", one.user_agent_name != other.user_agent_name),
+            (
+                "user_agent_version",
+                one.user_agent_version_type != other.user_agent_version_type,
+            ),
+            ("extensions", one.extensions != other.extensions),
+        ];
+        let differs = fields.into_iter().find(|(_, differs)| *differs);
+        Some(differs.map_or("other fields", |(field, _)| field).to_owned())
+    }
+
+    /// How many bytes are kept.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What was taken is what this relay encoded.
+    fn read(&self) -> Node {
+        Node::decode(&*self.0).unwrap_or_default()
+    }
+}
+
+impl Parts {
+    fn take(&self, client: &Node) -> Node {
+        let members = client.metadata.clone().map(unmarked);
+        let metadata = match &self.metadata {
+            Members::All => members,
+            Members::These(these) => members.map(|members| {
+                let mut some = Struct::default();
+                for Member { path, below } in these {
+                    let found = member(&members, path.parts());
+                    let found = found.filter(|found| !below || matches!(found.kind, Some(Kind::StructValue(_))));
+                    if let Some(found) = found {
+                        put(&mut some, path.parts(), found.clone());
+                    }
+                }
+                some
+            }),
+        };
+        Node {
+            metadata: metadata.filter(|members| !members.fields.is_empty()),
+            locality: client
+                .locality
+                .clone()
+                .filter(|place| self.locality && *place != Locality::default()),
+            user_agent_name: if self.user_agent {
+                client.user_agent_name.clone()
+            } else {
+                String::new()
+            },
+            user_agent_version_type: client.user_agent_version_type.clone().filter(|_| self.user_agent),
+            ..Node::default()
+        }
+    }
+
+    fn give(&self, client: Node, mut relay: Node) -> Node {
+        match &self.metadata {
+            Members::All => relay.metadata = client.metadata,
+            Members::These(these) => {
+                let members = relay.metadata.get_or_insert_default();
+                let theirs = client.metadata.unwrap_or_default();
+                for Member { path, .. } in these {
+                    remove(members, path.parts());
+                    if let Some(found) = member(&theirs, path.parts()) {
+                        put(members, path.parts(), found.clone());
+                    }
+                }
+                if members.fields.is_empty() {
+                    relay.metadata = None;
+                }
+            }
+        }
+        if self.locality {
+            relay.locality = client.locality;
+        }
+        if self.user_agent {
+            relay.user_agent_name = client.user_agent_name;
+            relay.user_agent_version_type = client.user_agent_version_type;
+        }
+        relay
+    }
+}
+
+/// K-25: the list of relays is the relay's to say.
+fn unmarked(mut members: Struct) -> Struct {
+    members.fields.remove(RELAYS);
+    members
+}
+
+fn member<'a>(members: &'a Struct, path: &[String]) -> Option<&'a Value> {
+    let (key, below) = path.split_first()?;
+    let found = members.fields.get(key)?;
+    match &found.kind {
+        _ if below.is_empty() => Some(found),
+        Some(Kind::StructValue(inner)) => member(inner, below),
+        _ => None,
+    }
+}
+
+/// Puts a member where the path leads, whatever is in the way.
+pub(super) fn put(members: &mut Struct, path: &[String], value: Value) {
+    let Some((key, below)) = path.split_first() else { return };
+    if below.is_empty() {
+        members.fields.insert(key.clone(), value);
+        return;
+    }
+    let member = members.fields.entry(key.clone()).or_default();
+    if !matches!(member.kind, Some(Kind::StructValue(_))) {
+        member.kind = Some(Kind::StructValue(Struct::default()));
+    }
+    if let Some(Kind::StructValue(inner)) = &mut member.kind {
+        put(inner, below, value);
+    }
+}
+
+pub(super) fn remove(members: &mut Struct, path: &[String]) {
+    let Some((key, below)) = path.split_first() else { return };
+    if below.is_empty() {
+        members.fields.remove(key);
+    } else if let Some(Value {
+        kind: Some(Kind::StructValue(inner)),
+    }) = members.fields.get_mut(key)
+    {
+        remove(inner, below);
+    }
+}
+
+/// The keys that lead to the first member in which two structures differ.
+fn between<'a>(above: &[&'a str], one: &'a Struct, other: &'a Struct) -> Option<Vec<&'a str>> {
+    let keys = one.fields.keys().chain(other.fields.keys());
+    for key in keys {
+        let (ours, theirs) = (one.fields.get(key), other.fields.get(key));
+        if ours == theirs {
+            continue;
+        }
+        let path = [above, &[key.as_str()]].concat();
+        let kinds = (
+            ours.and_then(|value| value.kind.as_ref()),
+            theirs.and_then(|value| value.kind.as_ref()),
+        );
+        let inner = match kinds {
+            (Some(Kind::StructValue(ours)), Some(Kind::StructValue(theirs))) => between(&path, ours, theirs),
+            _ => None,
+        };
+        return Some(inner.unwrap_or(path));
+    }
+    None
+}
