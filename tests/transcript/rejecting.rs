@@ -110,6 +110,153 @@ fn rejected_and_one_goes() {
     );
 }
 
+/// B-22: whoever gives up a member of what it rejected gets the others: that member may have been what was bad.
+#[test]
+fn rejected_and_one_is_given_up() {
+    both(
+        "
+        origin put eds A@1 B@bad C@1
+        client subscribe eds A B C
+        client <- eds [A@1 B@bad C@1], nack
+        nothing for 2s
+        client unsubscribe eds B
+        client <- eds [A@1 C@1], ack
+        client status eds Synced
+        nothing for 2s
+        ",
+    );
+}
+
+/// B-22: the same with a member of a collection, and with a wildcard that ends.
+#[test]
+fn rejected_and_more_is_given_up() {
+    delta(
+        "
+        origin put cds a@1 b@bad
+        client subscribe cds * a
+        client <- cds [a@1 b@bad], nack
+        nothing for 2s
+        client unsubscribe cds *
+        client <- cds [a@1], ack
+        nothing for 2s
+        ",
+    );
+    delta(
+        "
+        origin put lds z@1 xdstp://a/LDS/x/a@bad
+        client sends lds +z +xdstp://a/LDS/x/*
+        client <- lds [xdstp://a/LDS/x/a@bad z@1], nack
+        nothing for 2s
+        client sends lds -xdstp://a/LDS/x/*
+        client <- lds [z@1], ack
+        nothing for 2s
+        ",
+    );
+    delta(
+        "
+        origin put sds s@bad:aka=t other@1
+        client subscribe sds t other
+        client <- sds [other@1 s@bad:aka=t], nack
+        nothing for 2s
+        client sends sds -t
+        client <- sds [other@1], ack
+        nothing for 2s
+        ",
+    );
+}
+
+/// B-22: what had been given up, or sent in another form, before the rejection came was perhaps what was bad.
+#[test]
+fn rejected_and_one_has_moved_on() {
+    delta(
+        "
+        origin put eds A@1 B@1
+        client sends eds +A +B
+        client <- eds [A@1 B@1]
+        origin put eds B@2
+        client sends eds +B
+        client <- eds [B@2]
+        client sends eds n1 ! => nack
+        client <- eds [A@1]
+        client sends eds n2 => ack
+        client sends eds n3 => ack
+        client status eds Synced
+        nothing for 2s
+        ",
+    );
+    delta(
+        "
+        origin put eds A@1 B@1
+        client sends eds +A +B
+        client <- eds [A@1 B@1]
+        client sends eds -B
+        nothing
+        client sends eds n1 ! => nack
+        client <- eds [A@1], ack
+        nothing for 2s
+        ",
+    );
+}
+
+/// B-22: that a member was sent again says nothing; that it was accepted does. What is left was bad, until it is another.
+#[test]
+fn rejected_and_one_is_sent_again() {
+    let story = |end: &str| {
+        delta(&format!(
+            "
+            origin put eds a@1 b@1
+            client sends eds +a +b
+            client <- eds [a@1 b@1], nack
+            nothing for 2s
+            client sends eds +a
+            client <- eds [a@1]
+            {end}
+            nothing for 2s
+            ",
+        ));
+    };
+    story(
+        "
+            client nack
+            nothing for 2s
+            origin put eds a@2
+            client <- eds [a@2 b@1], ack
+            client status eds Synced
+        ",
+    );
+    story(
+        "
+            client ack
+            client status eds Error
+            origin put eds a@2
+            client <- eds [a@2], ack
+            client status eds Error
+            origin put eds b@2
+            client <- eds [b@2], ack
+            client status eds Synced
+        ",
+    );
+}
+
+/// B-22: rejections that share a member are one: any of them may have been what was bad.
+#[test]
+fn rejections_that_share_a_member() {
+    delta(
+        "
+        origin put eds a@1 b@1 c@1
+        client sends eds +a +b
+        client <- eds [a@1 b@1], nack
+        client sends eds +b +c
+        client <- eds [b@1 c@1], nack
+        nothing for 2s
+        origin put eds c@2
+        client <- eds [a@1 b@1 c@2], ack
+        client status eds Synced
+        nothing for 2s
+        ",
+    );
+}
+
 /// B-22, C-15, L-26: that a name does not exist is said again with the others.
 #[test]
 fn rejected_and_one_never_was() {

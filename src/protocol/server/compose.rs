@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::flight::{Flight, Parked, Response};
+use super::flight::{Flight, Response};
 use super::nonce::Nonces;
 use super::subscription::{Before, Current, Glance, Rest, Subscription};
 use crate::xds::{Answers, Batch, Dialect, Errors, Form, Glimpse, Held, Item, Kind, Known, Name, Resource, Version};
@@ -353,12 +353,6 @@ impl Subscription {
             }
             Current::Known(Known::Absent(_)) | Current::Unwanted | Current::Uncovered | Current::Unknown => false,
         }
-    }
-
-    /// Whether this very content is among what the client has rejected.
-    pub(super) fn refuses(&self, resource: &Resource) -> bool {
-        let refused = |parked: &Parked| parked.refused(resource.name()) == Some(Some(resource.version()));
-        self.rare().parked.iter().any(refused)
     }
 
     /// How a resource is written for this client.

@@ -164,7 +164,7 @@ impl Subscription {
             self.owed.remove(name);
             self.forget_beat(name);
         }
-        self.let_go(members.iter());
+        members.iter().for_each(|name| self.give_up(name));
         self.want(Target::Name(collection.clone()), false);
         if self.globs.is_empty() {
             self.globs = Globs::default();

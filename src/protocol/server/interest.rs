@@ -41,6 +41,7 @@ impl Subscription {
             self.owed.retain(|name| self.names.contains(name));
             self.let_spellings_go();
             self.forget_parameters(&Name::from(Name::WILDCARD));
+            self.give_up_unwanted();
         }
         self.want(Target::Wildcard, wanted);
     }
@@ -148,7 +149,7 @@ impl Subscription {
         }
         self.want(Target::Name(name.clone()), false);
         if !self.wildcard {
-            return self.let_go_unwanted(name);
+            return self.give_up(name);
         }
         // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
         let sure = self

@@ -185,12 +185,7 @@ impl Subscription {
                     plan.holds.push((name.clone(), Held::Nothing));
                 }
             }
-            Current::Known(Known::Absent(_))
-                if self
-                    .rare()
-                    .parked
-                    .iter()
-                    .any(|parked| parked.refused(name) == Some(None)) => {}
+            Current::Known(Known::Absent(_)) if self.rare().refusals.has(name, None) => {}
             Current::Known(Known::Absent(_)) if allowed.removals => self.plan_removal(name, slot, plan),
             Current::Known(Known::Absent(_)) => drop(plan.later.insert(name.clone())),
         }
@@ -311,7 +306,6 @@ impl Subscription {
         let mut before = self.note_all(holds, seen);
         before.owed = answered;
         self.globs.settle(items.keys(), &removed);
-        self.let_go(items.keys().chain(&removed));
         self.note_beats(&items, slot);
         self.forget_beats(|name| removed.contains(name));
         let whole = self.wildcard && self.seen.state.as_ref().is_some_and(|state| state.complete());

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::flight::Parked;
+use super::refused::Refusals;
 use super::subscription::Subscription;
 use crate::xds::{Glimpse, Item, Name, Version};
 
@@ -18,7 +18,8 @@ pub(super) struct Rare {
     pub(super) refused: Option<Box<Version>>,
     /// Of a full state: the EDS names of the clusters that it adds or changes.
     pub(super) clusters: Vec<Name>,
-    pub(super) parked: Vec<Parked>,
+    /// What the client refused of partial answers (B-22).
+    pub(super) refusals: Refusals,
     /// The last heartbeat passed on, by canonical name (K-17).
     pub(super) beats: BTreeMap<Name, u32>,
     /// Until when a change is held back for the sake of `pace`.
@@ -31,7 +32,7 @@ impl Rare {
             brought: None,
             refused: None,
             clusters: Vec::new(),
-            parked: Vec::new(),
+            refusals: Refusals::new(),
             beats: BTreeMap::new(),
             held_back: None,
         }
@@ -39,8 +40,7 @@ impl Rare {
 
     /// How many entries are kept.
     pub(super) fn len(&self) -> usize {
-        let parked: usize = self.parked.iter().map(Parked::len).sum();
-        parked + self.beats.len() + self.clusters.len()
+        self.refusals.len() + self.beats.len() + self.clusters.len()
     }
 
     /// Whether there may be something to say although nothing else shows it.

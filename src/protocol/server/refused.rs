@@ -1,27 +1,204 @@
-//! What releases the responses that a client has refused (B-22).
+//! What the client has refused, and what frees it (B-22).
 //!
-//! Owns when they are owed again. Refuses to know how they are sent.
+//! Owns the groups of names that were refused together, and when they are owed again. Refuses to know how they are sent.
 
-use super::flight::Parked;
+use std::collections::BTreeMap;
+
+use super::flight::Flight;
 use super::subscription::{Current, Subscription};
-use crate::xds::{Glimpse, Held, Known, Name, Reason};
+use crate::xds::{Glimpse, Held, Known, Name, Reason, Resource, Version};
+
+/// The refused responses of one type on one stream, as groups of names. Nothing of a group is sent again as it was until something
+/// about one of its members is different, because a refusal does not say which member was bad (M-02).
+///
+/// Invariant: no name is in two groups, so refusals cost no more than what is wanted (K-21).
+#[derive(Debug, Default)]
+pub(super) struct Refusals(Vec<Group>);
+
+/// Names that were refused together.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// By canonical name.
+    members: BTreeMap<Name, Member>,
+    /// Whether something about it is different already: the others may come again.
+    freed: bool,
+}
+
+#[derive(Debug)]
+struct Member {
+    /// What was refused; none is a removal.
+    version: Option<Version>,
+    aliases: Box<[Name]>,
+}
+
+impl Refusals {
+    pub(super) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many names there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().map(|group| group.members.len()).sum()
+    }
+
+    /// Whether this was refused under this canonical name; no version stands for a removal.
+    pub(super) fn has(&self, name: &Name, version: Option<Version>) -> bool {
+        self.0.iter().any(|group| group.has(name, version))
+    }
+
+    /// Adds a refused response. Groups that share a member with it become one with it.
+    fn add(&mut self, mut group: Group) {
+        if group.members.is_empty() {
+            return;
+        }
+        let shares = |other: &mut Group| group.members.keys().any(|name| other.members.contains_key(name));
+        let sharing: Vec<Group> = self.0.extract_if(.., shares).collect();
+        for other in sharing {
+            group.freed |= other.freed;
+            // What was refused last counts.
+            let newer = std::mem::replace(&mut group.members, other.members);
+            group.members.extend(newer);
+        }
+        self.0.push(group);
+    }
+
+    /// The client has accepted this under this canonical name: it was not what was bad. Whether it was refused before.
+    fn accept(&mut self, name: &Name, version: Option<Version>) -> bool {
+        let Some(at) = self.0.iter().position(|group| group.has(name, version)) else {
+            return false;
+        };
+        self.remove(at, name);
+        true
+    }
+
+    /// Something that was refused is not wanted any more: that frees the others.
+    fn give_up(&mut self, name: &Name) {
+        let found = self.0.iter().position(|group| group.members.contains_key(name));
+        if let Some(group) = found.and_then(|at| self.0.get_mut(at)) {
+            group.freed = true;
+        }
+        found.into_iter().for_each(|at| self.remove(at, name));
+    }
+
+    fn remove(&mut self, at: usize, name: &Name) {
+        let Some(group) = self.0.get_mut(at) else { return };
+        group.members.remove(name);
+        if group.members.is_empty() {
+            self.0.swap_remove(at);
+        }
+    }
+
+    /// What was refused that has this name, or answers to it.
+    fn called<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = (&'a Name, &'a [Name])> {
+        let members = self.0.iter().flat_map(Group::members);
+        members.filter(move |(own, aliases)| *own == name || aliases.contains(name))
+    }
+}
+
+impl Group {
+    fn members(&self) -> impl Iterator<Item = (&Name, &[Name])> {
+        self.members.iter().map(|(name, member)| (name, &*member.aliases))
+    }
+
+    fn has(&self, name: &Name, version: Option<Version>) -> bool {
+        self.members.get(name).is_some_and(|member| member.version == version)
+    }
+
+    fn add(&mut self, name: &Name, resource: Option<&Resource>) {
+        let member = Member {
+            version: resource.map(Resource::version),
+            aliases: resource.map_or_else(Box::default, |resource| resource.aliases().into()),
+        };
+        self.members.insert(name.clone(), member);
+    }
+}
 
 impl Subscription {
-    /// These names are sent again, or not wanted any more.
-    pub(super) fn let_go<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
-        let Some(rare) = &mut self.rare else { return };
-        for name in names {
-            rare.parked.iter_mut().for_each(|parked| parked.let_go(name));
+    /// Whether this very content is among what the client has refused.
+    pub(super) fn refuses(&self, resource: &Resource) -> bool {
+        self.rare().refusals.has(resource.name(), Some(resource.version()))
+    }
+
+    /// B-22, C-25: the client refused a partial answer. What was in it is unknown at the client, and is not sent again as it is.
+    pub(super) fn refuse(&mut self, flight: &Flight) {
+        let mut group = Group::default();
+        for item in flight.batch.items_of(flight.chunk) {
+            let resource = &item.resource;
+            let wanted = self.wanted(resource.name(), resource.aliases()).cloned();
+            match wanted {
+                Some(name) if self.held(&name).is(resource.version()) => {
+                    self.names.note(&name, Held::Unknown);
+                    self.note_rejected(resource);
+                    group.add(resource.name(), Some(resource));
+                }
+                // It was refused in another response as well.
+                Some(_) if self.refuses(resource) => group.add(resource.name(), Some(resource)),
+                // It was sent in another form since, or is not wanted any more.
+                Some(_) | None => group.freed = true,
+            }
         }
-        rare.parked.retain(|parked| !parked.spent());
+        for name in flight.batch.removed_of(flight.chunk) {
+            // C-08: that what was given up is gone was said because it was given up.
+            if self.wanted(name, &[]).is_none() {
+                continue;
+            }
+            if self.held(name).perhaps() && !self.rare().refusals.has(name, None) {
+                group.freed = true;
+                continue;
+            }
+            // Of what never was it has nothing, whatever it refuses to hear.
+            if !flight.batch.is_missing(name) {
+                self.names.note(name, Held::Unknown);
+            }
+            group.add(name, None);
+        }
+        if !group.members.is_empty() {
+            self.rare_mut().refusals.add(group);
+        }
+    }
+
+    /// What the client has accepted was not what was bad in what it refused before. What was refused is not known to be held; what is
+    /// accepted is, unless it is on its way once more.
+    pub(super) fn absolve(&mut self, flight: &Flight) {
+        if self.rare().refusals.is_empty() {
+            return;
+        }
+        for item in flight.batch.items_of(flight.chunk) {
+            let resource = &item.resource;
+            let refused = self
+                .rare_mut()
+                .refusals
+                .accept(resource.name(), Some(resource.version()));
+            let wanted = self.wanted(resource.name(), resource.aliases()).cloned();
+            if let Some(name) = wanted.filter(|name| refused && matches!(self.held(name), Held::Unknown))
+                && !self.is_on_its_way(resource.name())
+            {
+                self.names.note(&name, Held::Content(resource.clone()));
+            }
+        }
+        for name in flight.batch.removed_of(flight.chunk) {
+            self.rare_mut().refusals.accept(name, None);
+        }
     }
 
     /// A name is not asked for any more. C-20: what was refused of it counts as long as it is asked for by another of its names.
-    pub(super) fn let_go_unwanted(&mut self, name: &Name) {
-        let mut aliases = self.rare().parked.iter().filter_map(|parked| parked.aliases(name));
-        if !aliases.any(|aliases| self.wanted(name, aliases).is_some()) {
-            self.let_go(std::iter::once(name));
-        }
+    pub(super) fn give_up(&mut self, name: &Name) {
+        let called = self.rare().refusals.called(name);
+        let unwanted = called.filter(|(own, aliases)| self.wanted(own, aliases).is_none());
+        let unwanted: Vec<Name> = unwanted.map(|(own, _)| own.clone()).collect();
+        unwanted.iter().for_each(|own| self.rare_mut().refusals.give_up(own));
+    }
+
+    /// Much is not asked for any more: the same for all that was refused.
+    pub(super) fn give_up_unwanted(&mut self) {
+        let members = self.rare().refusals.0.iter().flat_map(Group::members);
+        let unwanted = members.filter(|(own, aliases)| self.wanted(own, aliases).is_none());
+        let unwanted: Vec<Name> = unwanted.map(|(own, _)| own.clone()).collect();
+        unwanted.iter().for_each(|own| self.rare_mut().refusals.give_up(own));
     }
 
     /// Whether something of what was refused would be sent again now.
@@ -30,58 +207,60 @@ impl Subscription {
             let wanted = self.wanted(name, aliases);
             wanted.is_some_and(|name| matches!(self.current(name, slot), Current::Known(Known::Present(_))))
         };
-        let mut parked = self.rare().parked.iter();
-        parked.any(|parked| self.has_changed(parked, slot) && parked.members().any(comes))
+        let mut groups = self.rare().refusals.0.iter();
+        groups.any(|group| self.is_free(group, slot) && group.members().any(comes))
     }
 
-    /// Whether a member has changed or gone.
-    fn has_changed(&self, parked: &Parked, slot: Glimpse<'_>) -> bool {
-        parked.members().any(|(name, aliases)| {
-            let Some(wanted) = self.wanted(name, aliases) else {
-                return false;
+    /// Whether a member has changed, has gone or is not wanted any more.
+    fn is_free(&self, group: &Group, slot: Glimpse<'_>) -> bool {
+        let differs = |(name, member): (&Name, &Member)| {
+            let Some(wanted) = self.wanted(name, &member.aliases) else {
+                return true;
             };
-            let refused = parked.refused(name).flatten();
             match self.current(wanted, slot) {
-                Current::Known(Known::Present(resource)) => refused != Some(resource.version()),
+                Current::Known(Known::Present(resource)) => member.version != Some(resource.version()),
                 Current::Known(Known::Absent(Reason::TimedOut)) | Current::Unknown | Current::Unwanted => false,
-                Current::Known(Known::Absent(_)) | Current::Uncovered => refused.is_some(),
+                Current::Known(Known::Absent(_)) | Current::Uncovered => member.version.is_some(),
             }
-        })
+        };
+        group.freed || group.members.iter().any(differs)
     }
 
-    /// B-22: when a member of a rejected response changes or goes, all of its members that are still wanted are owed again.
+    /// B-22: when a member of a refused response changes, goes or is given up, all of its members that are still wanted are owed again.
     pub(super) fn release(&mut self, slot: Glimpse<'_>) {
-        for at in (0..self.rare().parked.len()).rev() {
-            let Some(parked) = self.rare().parked.get(at) else {
-                continue;
-            };
-            if self.has_changed(parked, slot) {
-                let mut covered = Vec::new();
-                let (mut owed, mut gone) = (Vec::new(), Vec::new());
-                for (own, aliases) in parked.members() {
-                    let Some(name) = self.wanted(own, aliases) else {
-                        continue;
-                    };
-                    match self.current(name, slot) {
-                        Current::Known(Known::Absent(_)) | Current::Uncovered => {
-                            gone.extend(self.names.contains(name).then(|| name.clone()));
-                            // C-20: who asked by an alias holds the resource under its own name.
-                            if !self.names.contains(own) {
-                                covered.push((own.clone(), Held::Unknown));
-                            }
-                        }
-                        Current::Known(Known::Present(_)) | Current::Unknown | Current::Unwanted => {
-                            owed.push(name.clone());
-                        }
-                    }
-                }
-                // D-03: what is gone waits like any removal, and where it takes nothing from the client it need not.
-                let (gone, moot): (Vec<Name>, Vec<Name>) = gone.into_iter().partition(|name| self.held(name).perhaps());
-                self.owed.extend(owed.into_iter().chain(moot));
-                gone.into_iter().for_each(|name| self.look_at(name));
-                self.seen.note(covered);
-                self.rare_mut().parked.remove(at);
+        for at in (0..self.rare().refusals.0.len()).rev() {
+            let group = self.rare().refusals.0.get(at);
+            if group.is_some_and(|group| self.is_free(group, slot)) {
+                let group = self.rare_mut().refusals.0.swap_remove(at);
+                self.owe_group(&group, slot);
             }
         }
+    }
+
+    fn owe_group(&mut self, group: &Group, slot: Glimpse<'_>) {
+        let mut covered = Vec::new();
+        let (mut owed, mut gone) = (Vec::new(), Vec::new());
+        for (own, aliases) in group.members() {
+            let Some(name) = self.wanted(own, aliases) else {
+                continue;
+            };
+            match self.current(name, slot) {
+                Current::Known(Known::Absent(_)) | Current::Uncovered => {
+                    gone.extend(self.names.contains(name).then(|| name.clone()));
+                    // C-20: who asked by an alias holds the resource under its own name.
+                    if !self.names.contains(own) {
+                        covered.push((own.clone(), Held::Unknown));
+                    }
+                }
+                Current::Known(Known::Present(_)) | Current::Unknown | Current::Unwanted => {
+                    owed.push(name.clone());
+                }
+            }
+        }
+        // D-03: what is gone waits like any removal, and where it takes nothing from the client it need not.
+        let (gone, moot): (Vec<Name>, Vec<Name>) = gone.into_iter().partition(|name| self.held(name).perhaps());
+        self.owed.extend(owed.into_iter().chain(moot));
+        gone.into_iter().for_each(|name| self.look_at(name));
+        self.seen.note(covered);
     }
 }

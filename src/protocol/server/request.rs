@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::flight::{Flight, Parked, ReceiptKind};
+use super::flight::{Flight, ReceiptKind};
 use super::held_names::Entry;
 use super::nonce::Nonces;
 use super::subscription::{Glance, Subscription};
@@ -258,6 +258,7 @@ impl Subscription {
     /// The client has accepted a response. Gives the age of the oldest change in it.
     pub(super) fn accept_flight(&mut self, at: usize) -> Option<Instant> {
         let flight = self.take_flight(at);
+        self.absolve(&flight);
         if let Some(rare) = self.rare.as_mut().filter(|_| flight.set.is_some()) {
             rare.refused = None;
         }
@@ -282,33 +283,7 @@ impl Subscription {
             unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));
             return;
         }
-        let mut parked = Parked::new();
-        for item in flight.batch.items_of(flight.chunk) {
-            let resource = &item.resource;
-            match self.wanted(resource.name(), resource.aliases()).cloned() {
-                Some(name) if self.held(&name).is(resource.version()) => {
-                    self.names.note(&name, Held::Unknown);
-                    self.note_rejected(resource);
-                    parked.add(resource.name(), Some(resource));
-                }
-                // What was sent again since, or is not wanted any more, is not refused.
-                Some(_) | None => {}
-            }
-        }
-        for name in flight.batch.removed_of(flight.chunk) {
-            if self.wanted(name, &[]).is_some() && !self.held(name).perhaps() {
-                // Of what never was it has nothing, whatever it refuses to hear.
-                if !flight.batch.is_missing(name) {
-                    self.names.note(name, Held::Unknown);
-                }
-                parked.add(name, None);
-            }
-        }
-        if !parked.spent() {
-            // What was refused twice is in the later refusal alone.
-            self.let_go(parked.members().map(|(name, _)| name));
-            self.rare_mut().parked.push(parked);
-        }
+        self.refuse(&flight);
     }
 
     pub(super) fn held(&self, name: &Name) -> Held {

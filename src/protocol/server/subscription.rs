@@ -20,7 +20,7 @@ use crate::xds::{
 /// One type on one client stream.
 ///
 /// For every name covered by the interest: the client holds exactly what `names` and `seen` say, unless the name is in
-/// `owed` (to be sent whatever they say), parked, in the response in flight, or in `dirty` (not compared yet).
+/// `owed` (to be sent whatever they say), refused, in the response in flight, or in `dirty` (not compared yet).
 ///
 /// - A, inputs: `handle_sotw`, `handle_delta`, `handle_dirty`, `force`.
 /// - B, outputs: `poll`, `take_wants`; `poll` yields at most one change of the state at a time (B-24), and what the client
@@ -322,7 +322,7 @@ impl Subscription {
 
     pub(super) fn status(&self) -> Status {
         let rare = self.rare();
-        if !rare.parked.is_empty() || rare.refused.is_some() {
+        if !rare.refusals.is_empty() || rare.refused.is_some() {
             Status::Error
         } else if self.rest.is_some() || !self.flights.is_empty() {
             Status::Stale

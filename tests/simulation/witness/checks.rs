@@ -289,7 +289,7 @@ impl Watch {
                 || self
                     .refused
                     .iter()
-                    .any(|refused| refused.released && refused.members.contains_key(name))
+                    .any(|refused| refused.may_come() && refused.members.contains_key(name))
         };
         has(name) || aliases.iter().any(|alias| has(alias))
     }

@@ -122,7 +122,10 @@ struct Asked {
 
 struct Refused {
     members: BTreeMap<String, Option<u64>>,
+    /// Whether all of it may be sent again: one of them was seen to be different.
     released: bool,
+    /// Whether all of it must be sent again: one of them was given up, or was another when the refusal came.
+    freed: bool,
 }
 
 /// What the relay looked at when it spoke.
@@ -267,6 +270,12 @@ enum Seen<'a> {
     Present(&'a Arc<Resource>),
 }
 
+impl Refused {
+    fn may_come(&self) -> bool {
+        self.released || self.freed
+    }
+}
+
 impl Place {
     /// Whether it stands before another one; nobody can say so of what different views said.
     fn is_before(self, other: Self) -> bool {
@@ -394,7 +403,7 @@ impl Witness {
                 || watch
                     .refused
                     .iter()
-                    .any(|refused| !refused.released && refused.members.contains_key(name))
+                    .any(|refused| !refused.may_come() && refused.members.contains_key(name))
         })
     }
 }

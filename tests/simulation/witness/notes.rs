@@ -76,7 +76,8 @@ impl Witness {
             watch.asked.clear();
             watch.licence.clear();
         }
-        for refused in &mut watch.refused {
+        // What was refused and is sent once more as it was stays refused until it is accepted.
+        for refused in watch.refused.iter_mut().filter(|refused| refused.may_come()) {
             refused.members.retain(|name, _| !members.contains_key(name));
         }
         watch.refused.retain(|refused| !refused.members.is_empty());

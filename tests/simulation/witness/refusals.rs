@@ -4,7 +4,7 @@
 
 use distributary::xds::Reason;
 
-use super::{Scene, Seen, Watch, Witness};
+use super::{Refused, Scene, Seen, Watch, Witness};
 use crate::body::Type;
 use crate::reading::Lens;
 use crate::tally::{Broken, Rule, Tally};
@@ -39,7 +39,7 @@ impl Watch {
                 continue;
             }
             tally.hit(Rule::B22);
-            if !refused.released && !licensed {
+            if !refused.may_come() && !licensed {
                 let what =
                     format!("{kind:?} {name}@{revision:?} was refused, and nothing of that response has changed");
                 return Err(Broken::new(Rule::B22, what));
@@ -48,27 +48,49 @@ impl Watch {
         Ok(())
     }
 
-    /// B-22: a member that changes or goes releases all of them.
+    /// B-22: a member that changes, goes or is given up releases all of them.
     fn release(&mut self, lens: Lens<'_>) {
-        let mut released = Vec::new();
-        for (at, refused) in self.refused.iter().enumerate().filter(|(_, refused)| !refused.released) {
-            let changed = |(name, revision): (&String, &Option<u64>)| {
-                let aliases: Vec<&String> = self.sent.get(name).into_iter().flat_map(|sent| &sent.aliases).collect();
-                let wanted = std::iter::once(name)
-                    .chain(aliases)
-                    .find(|name| self.asks(name) || self.wildcard);
-                match wanted.map_or(Seen::Unwanted, |name| self.seen(name, lens)) {
-                    Seen::Unwanted | Seen::Unknown | Seen::Absent(Reason::TimedOut) => false,
-                    Seen::Uncovered | Seen::Absent(_) => revision.is_some(),
-                    Seen::Present(resource) => *revision != Some(lens.revision(resource)),
-                }
-            };
-            if refused.members.iter().any(changed) {
-                released.push(at);
+        let all = self
+            .refused
+            .iter()
+            .map(|refused| refused.released || self.differs(refused, lens));
+        let released: Vec<bool> = all.collect();
+        for (refused, released) in self.refused.iter_mut().zip(released) {
+            refused.released = released;
+        }
+    }
+
+    /// Whether one of them is different now from what was refused.
+    fn differs(&self, refused: &Refused, lens: Lens<'_>) -> bool {
+        refused.members.iter().any(|(name, revision)| {
+            let aliases: Vec<&String> = self.sent.get(name).into_iter().flat_map(|sent| &sent.aliases).collect();
+            let wanted = std::iter::once(name)
+                .chain(aliases)
+                .find(|name| self.asks(name) || self.wildcard);
+            match wanted.map_or(Seen::Unwanted, |name| self.seen(name, lens)) {
+                Seen::Unknown | Seen::Absent(Reason::TimedOut) => false,
+                Seen::Uncovered | Seen::Absent(_) => revision.is_some(),
+                Seen::Present(resource) => *revision != Some(lens.revision(resource)),
+                Seen::Unwanted => true,
+            }
+        })
+    }
+
+    /// Whatever is free must have come by the end.
+    pub(super) fn check_freed(&self, kind: Type, lens: Lens<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        for refused in self
+            .refused
+            .iter()
+            .filter(|refused| refused.freed || self.differs(refused, lens))
+        {
+            tally.hit(Rule::B22);
+            let comes = |name: &&String| matches!(self.seen(name, lens), Seen::Present(_));
+            if let Some(name) = refused.members.keys().find(comes) {
+                let what =
+                    format!("{kind:?} {name} was refused with something that is different now, and never came again");
+                return Err(Broken::new(Rule::B22, what));
             }
         }
-        for at in released {
-            self.refused[at].released = true;
-        }
+        Ok(())
     }
 }

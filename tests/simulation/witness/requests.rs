@@ -58,6 +58,7 @@ impl Watch {
             if full_state {
                 self.refused_set = None;
             }
+            self.absolve(&open.members);
             return;
         }
         for name in open.members.keys() {
@@ -73,19 +74,48 @@ impl Watch {
             self.refused_set = Some(set.collect());
             return;
         }
-        // What was sent again since is judged by the later response.
-        let still = |name: &String, revision: &Option<u64>| self.sent.get(name).map(|sent| sent.revision) == *revision;
-        let members: BTreeMap<String, Option<u64>> = open
-            .members
-            .into_iter()
-            .filter(|(name, revision)| still(name, revision))
-            .collect();
-        if !members.is_empty() {
-            self.refused.push(Refused {
-                members,
-                released: false,
-            });
+        self.refuse(open.members);
+    }
+
+    /// B-22: what was refused together is one, also over several refusals. What had become another by then, or had been given up, may
+    /// have been what was bad.
+    fn refuse(&mut self, all: BTreeMap<String, Option<u64>>) {
+        let mut refused = Refused {
+            members: BTreeMap::new(),
+            released: false,
+            freed: false,
+        };
+        for (name, revision) in all {
+            let again = self
+                .refused
+                .iter()
+                .any(|other| other.members.get(&name) == Some(&revision));
+            if self.sent.get(&name).map(|sent| sent.revision) != revision && !again {
+                refused.freed = true;
+            } else if revision.is_some() || self.asks(&name) || self.wildcard && !name.starts_with("xdstp:") {
+                refused.members.insert(name, revision);
+            }
         }
+        let shares = |other: &mut Refused| refused.members.keys().any(|name| other.members.contains_key(name));
+        for mut other in self.refused.extract_if(.., shares).collect::<Vec<_>>() {
+            refused.released |= other.released;
+            refused.freed |= other.freed;
+            other.members.append(&mut refused.members);
+            refused.members = other.members;
+        }
+        if !refused.members.is_empty() {
+            self.refused.push(refused);
+        }
+    }
+
+    /// B-22: what is accepted was not what was bad in what was refused before.
+    fn absolve(&mut self, members: &BTreeMap<String, Option<u64>>) {
+        for refused in &mut self.refused {
+            refused
+                .members
+                .retain(|name, revision| members.get(name) != Some(revision));
+        }
+        self.refused.retain(|refused| !refused.members.is_empty());
     }
 
     fn sotw(&mut self, kind: Type, request: &DiscoveryRequest, first: bool, now: Instant) {
@@ -300,9 +330,11 @@ impl Watch {
         };
         self.sent.retain(|name, sent| keeps(name, &sent.aliases));
         for refused in &mut self.refused {
+            let before = refused.members.len();
             refused
                 .members
                 .retain(|name, _| keeps(name, &[]) || self.sent.contains_key(name));
+            refused.freed |= refused.members.len() < before;
         }
         self.refused.retain(|refused| !refused.members.is_empty());
         let spelled = |name: &String| names.iter().any(|asked| canonical(asked) == *name);

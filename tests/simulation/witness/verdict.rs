@@ -18,6 +18,7 @@ impl Witness {
             let lens = reading.lens(*kind);
             self.check_asked(*kind, watch, lens, tally)?;
             self.check_held(*kind, watch, lens, tally)?;
+            watch.check_freed(*kind, lens, tally)?;
             self.check_first(*kind, watch, lens, tally)?;
             let exists = |name: &&String| matches!(watch.seen(name, lens), Seen::Present(_));
             if let Some(name) = watch.forced.iter().find(exists) {
