@@ -39,6 +39,8 @@ pub struct Server {
     pub next_attempt: Option<Instant>,
     /// How many streams to it are open.
     pub streams: usize,
+    /// For how many streams it had no room, and of how many.
+    pub refused: (usize, usize),
     /// The dialects that it is asked in.
     pub dialects: BTreeMap<&'static str, Spoken>,
     /// How many sessions read what it says of the authority's names.
@@ -172,6 +174,7 @@ impl Server {
             ("next_attempt", time(self.next_attempt)),
             ("last_success", time(self.last_success)),
             ("streams", Some(self.streams.to_string())),
+            ("refused", Some(self.refused.0.to_string())),
             ("sessions", Some(self.sessions.to_string())),
             ("watching", Some(self.watching.to_string())),
         ];
@@ -212,6 +215,7 @@ impl Server {
             "next_attempt": time(self.next_attempt),
             "last_success": time(self.last_success),
             "streams": self.streams,
+            "refused": self.refused.0,
             "dialects": dialects.collect::<serde_json::Map<_, _>>(),
             "sessions": self.sessions,
             "watching": self.watching,
@@ -234,6 +238,9 @@ impl Server {
         }
         if let Some(error) = &self.last_error {
             let _ = write!(why, " ({error})");
+        }
+        if let (refused @ 1.., all) = self.refused {
+            let _ = write!(why, "; {refused} of {} refused", many(all, "stream", "streams"));
         }
         let lacking = &self.lacking;
         if lacking.count > 0 {
@@ -294,6 +301,7 @@ mod tests {
             next_attempt: Some(now + Duration::from_secs(3)),
             last_success: Some(now - Duration::from_secs(61)),
             streams: 0,
+            refused: (12, 300),
             dialects: [(
                 "sotw",
                 Spoken {
@@ -337,13 +345,14 @@ mod tests {
 #old::cp-1:18000::next_attempt::2026-11-20T12:04:10Z
 #old::cp-1:18000::last_success::2026-11-20T12:03:06Z
 #old::cp-1:18000::streams::0
+#old::cp-1:18000::refused::12
 #old::cp-1:18000::sessions::14
 #old::cp-1:18000::watching::1
 #old::cp-1:18000::dialect::sotw::streams::0
 #old::cp-1:18000::dialect::sotw::reason::the configuration says so
 #old::cp-1:18000::cds::resources::2
 #old::cp-1:18000::cds::stale::true
-#old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 14 sessions need 4 resources that it never \
+#old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 12 of 300 streams refused; 14 sessions need 4 resources that it never \
              sent: eds a, eds b, eds c and 1 more; 1 session waits for it and read another server; what is served of cds is from a \
              snapshot
 "
@@ -360,6 +369,7 @@ mod tests {
         server.watching = 0;
         server.types.clear();
         server.dialects.clear();
+        server.refused = (0, 7);
         let clusters = Clusters {
             authorities: [("a.example".to_owned(), vec![server])].into(),
             ..Clusters::default()
@@ -374,6 +384,7 @@ mod tests {
                 "next_attempt": "2026-11-20T12:04:10Z",
                 "last_success": "2026-11-20T12:03:06Z",
                 "streams": 0,
+                "refused": 0,
                 "dialects": {},
                 "sessions": 14,
                 "watching": 0,

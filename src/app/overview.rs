@@ -89,11 +89,8 @@ impl Overview {
     fn server(&self, at: usize, authority: &str, views: &[Arc<View>]) -> Option<Server> {
         let views: Vec<_> = views.iter().filter(|view| view.server() == at).collect();
         let source = self.sources.lock().get(&at).map(|status| status());
-        let mut streams: Vec<Status> = {
-            let all = self.streams.lock();
-            let ours = all.iter().filter(|(of, _)| views.iter().any(|view| is(of, view)));
-            ours.flat_map(|(_, statuses)| statuses()).collect()
-        };
+        let of_views = self.statuses(&views);
+        let mut streams: Vec<Status> = of_views.iter().flatten().cloned().collect();
         let unseen = source.as_ref().map(|source| match source.phase {
             Phase::Answering => State::Answering,
             Phase::Waiting => State::Unreachable,
@@ -101,12 +98,13 @@ impl Overview {
         });
         streams.extend(source);
         let used: Vec<&Status> = streams.iter().filter(|status| status.phase != Phase::Idle).collect();
-        let standings = views.iter().map(|view| view.cut().standing());
         let state = if used.is_empty() {
             State::Unused
         } else {
             // I-05: what is wrong with files is shown before anybody reads them.
-            unseen.filter(|_| views.is_empty()).unwrap_or_else(|| worst(standings))
+            unseen
+                .filter(|_| views.is_empty())
+                .unwrap_or_else(|| standing(&views, &of_views))
         };
         let since = match state {
             State::Unreachable => used.iter().filter_map(|status| status.failing_since).min(),
@@ -129,12 +127,23 @@ impl Overview {
             last_success: streams.iter().filter_map(|status| status.last_success).max(),
             next_attempt: used.iter().filter_map(|status| status.next_attempt).min(),
             streams: used.iter().filter(open).count(),
+            refused: (used.iter().filter(|status| status.refused).count(), used.len()),
             dialects: dialects(&used),
             sessions,
             watching,
             types,
             lacking: lacking(&views, self.scopes.routes().served(), authority),
         })
+    }
+
+    /// The streams of each view.
+    fn statuses(&self, views: &[&Arc<View>]) -> Vec<Vec<Status>> {
+        let all = self.streams.lock();
+        let of = |view: &&Arc<View>| {
+            let ours = all.iter().filter(|(of, _)| is(of, view));
+            ours.flat_map(|(_, statuses)| statuses()).collect()
+        };
+        views.iter().map(of).collect()
     }
 
     /// Says what has changed since the last time: one line for each view, however many sessions it concerns.
@@ -202,6 +211,17 @@ fn dialects(streams: &[&Status]) -> BTreeMap<&'static str, Spoken> {
     dialects
 }
 
+/// How it stands with the server of these views. One that has no room for some streams is there for the others.
+fn standing(views: &[&Arc<View>], streams: &[Vec<Status>]) -> State {
+    let refused = |streams: &[Status]| streams.iter().any(|status| status.refused);
+    let served = views.iter().zip(streams).filter(|(_, streams)| !refused(streams));
+    let mut served = served.map(|(view, _)| view.standing()).peekable();
+    if served.peek().is_some() {
+        return worst(served);
+    }
+    worst(views.iter().map(|view| view.standing()))
+}
+
 /// Of several views of one server, the worst counts.
 fn worst(standings: impl Iterator<Item = Standing>) -> State {
     let rank = |standing| match standing {
@@ -256,4 +276,45 @@ fn shown(type_url: &TypeUrl, target: &Target) -> String {
     // Clients choose names.
     let name: String = name.chars().take(NAME_SHOWN).flat_map(char::escape_default).collect();
     format!("{} {name}", label(type_url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Settings;
+
+    /// A server that has no room for the streams of one view answers the others; where it answers nobody it is not reached.
+    #[test]
+    fn a_server_without_room_is_there() {
+        let settings = Settings {
+            linger: std::time::Duration::ZERO,
+            names_per_view: 0,
+            pinned_bytes_per_view: 0,
+        };
+        let view = |standing| {
+            let view = View::new(Class::default(), settings);
+            view.publish_standing(standing);
+            view
+        };
+        let (up, failing) = (view(Standing::Up), view(Standing::Failing));
+        let streams = |refused| {
+            let status = Status {
+                phase: Phase::Waiting,
+                since: plan::now(),
+                dialect: crate::xds::Dialect::Delta,
+                why: None,
+                error: None,
+                failing_since: None,
+                refused,
+                next_attempt: None,
+                last_success: None,
+            };
+            vec![status]
+        };
+        let both = [&up, &failing];
+        assert_eq!(standing(&both, &[streams(false), streams(true)]), State::Answering);
+        assert_eq!(standing(&both, &[streams(false), streams(false)]), State::Unreachable);
+        assert_eq!(standing(&[&failing], &[streams(true)]), State::Unreachable);
+        assert_eq!(standing(&[], &[]), State::Unused);
+    }
 }

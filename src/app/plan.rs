@@ -93,6 +93,7 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
         keepalive: config.timers.keepalive,
         ping: set(config.timers.keepalive).map_or(Duration::ZERO, |keepalive| keepalive.max(PING_LEAST)),
         idle: config.timers.linger,
+        reconnect_max: config.timers.reconnect_max,
     }
 }
 

@@ -86,6 +86,8 @@ pub struct Timers {
     pub rest_poll: Duration,
     /// H-07: how often a control plane is polled that is asked over REST.
     pub rest_interval: Duration,
+    /// E-14: the longest pause between two attempts to open a stream to a control plane, before it is spread.
+    pub reconnect_max: Duration,
     /// How long a shutdown may take.
     pub drain: Duration,
     /// The least time between two responses of one type to one client; never delays a first answer.
@@ -105,6 +107,7 @@ impl Default for Timers {
             stream_age: Duration::from_secs(30 * 60),
             rest_poll: Duration::from_millis(800),
             rest_interval: Duration::from_secs(5),
+            reconnect_max: Duration::from_secs(30),
             drain: Duration::from_secs(20),
             pace: Duration::ZERO,
         }

@@ -174,6 +174,7 @@ pub(super) struct Timers {
     pub(super) stream_age: Option<Scalar>,
     pub(super) rest_poll: Option<Scalar>,
     pub(super) rest_interval: Option<Scalar>,
+    pub(super) reconnect_max: Option<Scalar>,
     pub(super) drain: Option<Scalar>,
     pub(super) pace: Option<Scalar>,
 }

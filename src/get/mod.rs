@@ -173,6 +173,7 @@ impl Question {
             keepalive: KEEPALIVE,
             ping: Duration::ZERO,
             idle: KEEPALIVE,
+            reconnect_max: KEEPALIVE,
         };
         let seat = view.enter();
         for target in self.targets() {

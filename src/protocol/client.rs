@@ -141,6 +141,12 @@ impl Client {
         self.feeds.values().any(Feed::wanted)
     }
 
+    /// Whether anything is wanted of which nothing is known.
+    #[must_use]
+    pub fn lacks(&self) -> bool {
+        self.feeds.values().any(Feed::lacks)
+    }
+
     /// Who it says that it is.
     #[must_use]
     pub const fn node(&self) -> &Node {
@@ -277,7 +283,9 @@ impl Client {
         // D-08: answers before everything else.
         let due = |type_url: &&TypeUrl| self.feeds.get(*type_url).is_some_and(|feed| feed.line.answers.due(now));
         let answer = self.agenda.answers().find(due);
-        let Some(type_url) = answer.or_else(|| self.agenda.change()).cloned() else {
+        // E-19: a stream of which nothing is wanted is closed before long; that says all.
+        let change = || self.agenda.change().filter(|_| self.wanted());
+        let Some(type_url) = answer.or_else(change).cloned() else {
             return self.greet_again();
         };
         let feed = self.feeds.get_mut(&type_url)?;

@@ -23,6 +23,9 @@ pub enum Refusal {
 }
 
 impl Ending {
+    /// gRPC's RESOURCE_EXHAUSTED: the server has no room for the stream.
+    pub const RESOURCE_EXHAUSTED: Self = Self::Status(RESOURCE_EXHAUSTED);
+
     /// gRPC's UNIMPLEMENTED: the server does not know the method.
     pub const UNIMPLEMENTED: Self = Self::Status(UNIMPLEMENTED);
 
@@ -41,6 +44,7 @@ const OK: i32 = 0;
 const UNKNOWN: i32 = 2;
 const INVALID_ARGUMENT: i32 = 3;
 const PERMISSION_DENIED: i32 = 7;
+const RESOURCE_EXHAUSTED: i32 = 8;
 const UNIMPLEMENTED: i32 = 12;
 const INTERNAL: i32 = 13;
 const UNAUTHENTICATED: i32 = 16;

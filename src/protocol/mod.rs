@@ -9,12 +9,13 @@ mod dialects;
 mod end;
 mod ending;
 mod fallback;
+mod gate;
 mod node;
 mod poll;
 mod server;
 mod settings;
 
-pub use backoff::Backoff;
+pub use backoff::{Backoff, Pause};
 pub use client::{
     Client, ClientSettings, Cutter, DeltaResponse, Received, Request, Unreadable, come_through, read_delta, read_sotw,
     stated,
@@ -24,6 +25,7 @@ pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use end::{Code, End};
 pub use ending::{Ending, Refusal};
 pub use fallback::{Fallback, Look, Step};
+pub use gate::{Gate, Ticket};
 pub use node::read_node;
 pub use poll::{Answer, Found, Poll};
 pub use server::{Nonce, Opening, Receipt, ReceiptKind, Response, Server, Status};

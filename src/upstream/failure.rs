@@ -12,7 +12,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 
 use super::frames::Farewell;
-use crate::protocol::{Declined, Ending};
+use crate::protocol::{Declined, Ending, Refusal};
 use crate::xds::Dialect;
 
 /// Why there is no stream.
@@ -194,6 +194,19 @@ impl Failure {
             | Self::Neither { .. }
             | Self::Unimplemented => None,
         }
+    }
+
+    /// Whether the server has no room for the stream.
+    pub(super) fn is_exhausted(&self) -> bool {
+        if let Self::Neither { before, now } = self {
+            return before.ending == Ending::RESOURCE_EXHAUSTED || now.is_exhausted();
+        }
+        self.ending() == Some(Ending::RESOURCE_EXHAUSTED)
+    }
+
+    /// Whether the server does not accept who asks.
+    pub(super) fn is_denied(&self) -> bool {
+        self.ending().is_some_and(|ending| ending.refusal() == Refusal::Denied)
     }
 
     /// The failure of a server that had refused the other dialect before, if it had.

@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message;
-use tokio::time::Sleep;
 
 use super::channel::Channel;
 use super::clock::{dice, now};
+use super::doors::{Doors, Place};
 use super::failure::Failure;
 use super::live::Live;
 use super::status::{Board, Phase};
 use super::target::{Settings, Target};
 use super::writer::Talk;
 use crate::proto::google::rpc;
-use crate::protocol::{Backoff, Client, Cutter, Declined, Leg as Which, Next, Received, Request, Trial, Why};
+use crate::protocol::{Backoff, Client, Cutter, Declined, Leg as Which, Next, Pause, Received, Request, Trial, Why};
 use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
 /// One stream of a view.
@@ -38,17 +38,27 @@ pub struct Leg {
     superseded: bool,
     /// Since when nothing is wanted of the open stream.
     idle: Option<Instant>,
+    /// Its place among the streams that are in their opening, and until when it keeps that at the latest.
+    place: Option<(Place, Instant)>,
+    /// The server had no room for it the last time.
+    exhausted: bool,
+    /// The present attempt is made early, because the server answered another stream.
+    followed: bool,
 }
 
 enum Stage {
     /// Nothing is under way.
     Rest,
-    Opening(Pin<Box<dyn Future<Output = Result<Channel, Failure>> + Send>>),
+    Opening(Opening),
     Live(Box<Live>),
-    /// It ended; until then no attempt is made, whatever is wanted.
-    Waiting(Pin<Box<Sleep>>),
+    /// It ended; until then no attempt is made, whatever is wanted, unless the server returns.
+    Waiting(Pause, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
+type Opening = Pin<Box<dyn Future<Output = (Place, Result<Channel, Failure>)> + Send>>;
+
+/// A stream that is not answered for so long does not count as in its opening any more.
+const OPENING: Duration = Duration::from_secs(1);
 /// So many responses are taken before what they change is published.
 const BURST: usize = 64;
 
@@ -59,13 +69,16 @@ impl Leg {
             client,
             which,
             target,
+            backoff: Backoff::new(settings.reconnect_max),
             settings,
-            backoff: Backoff::default(),
             trial: Trial::new(true),
             why: Why::Preferred,
             stage: Stage::Rest,
             superseded: false,
             idle: None,
+            place: None,
+            exhausted: false,
+            followed: false,
         }
     }
 
@@ -148,6 +161,9 @@ impl Leg {
             return;
         };
         self.backoff.handle_response();
+        self.place = None;
+        (self.exhausted, self.followed) = (false, false);
+        self.target.returned();
         let (dialect, why) = (live.dialect.word(), &self.why);
         self.target.answered(&mut self.trial, live.dialect);
         self.target.metrics.stream_opened();
@@ -163,7 +179,14 @@ impl Leg {
         self.board.explain(why.clone());
         self.why = why;
         let (target, settings) = (self.target.clone(), self.settings.clone());
-        self.stage = Stage::Opening(Box::pin(async move { Channel::open(&target, &settings).await }));
+        let (place, exhausted) = (self.place.take(), self.exhausted);
+        self.stage = Stage::Opening(Box::pin(async move {
+            let place = match place {
+                Some((place, _)) => place,
+                None => Doors::enter(target.doors.clone(), exhausted).await,
+            };
+            (place, Channel::open(&target, &settings).await)
+        }));
     }
 
     fn opened(&mut self, channel: Channel) {
@@ -195,7 +218,7 @@ impl Leg {
             tracing::info!(
                 server = self.target.uri(), leg = ?self.which, reason = %failure, ?lived, retry_in = ?wait, "stream ended"
             );
-            self.wait(wait, Some(failure.to_string()));
+            self.pause(wait, false, failure.to_string());
         } else {
             self.refused(failure, dialect);
         }
@@ -223,7 +246,11 @@ impl Leg {
 
     /// G-02: no connection, or a stream that ended before its first response.
     fn failed(&mut self, failure: &Failure) {
-        if self.board.fail() {
+        self.exhausted = failure.is_exhausted();
+        if self.exhausted {
+            self.target.doors.exhausted();
+        }
+        if self.board.fail(self.exhausted) {
             self.target.metrics.lost.inc();
         }
         let wait = self.backoff.handle_failure(dice());
@@ -231,7 +258,9 @@ impl Leg {
         tracing::warn!(
             server = self.target.uri(), leg = ?self.which, error = %failure, retry_in = ?wait, "control plane not reached"
         );
-        self.wait(wait, Some(failure.to_string()));
+        // What is about this stream alone is not over because another one is answered; nor did it help to follow just now.
+        let follows = !(self.exhausted || failure.is_denied() || std::mem::take(&mut self.followed));
+        self.pause(wait, follows, failure.to_string());
     }
 
     fn close(&mut self, changes: &mut Vec<Changes>) {
@@ -249,10 +278,16 @@ impl Leg {
         self.board.enter(Phase::Idle, self.client.dialect());
     }
 
-    fn wait(&mut self, time: Duration, error: Option<String>) {
-        let until = now() + time;
-        self.board.wait(until, error);
-        self.stage = Stage::Waiting(Box::pin(tokio::time::sleep_until(until.into())));
+    fn pause(&mut self, wait: Duration, follows: bool, error: String) {
+        self.place = None;
+        let pause = Pause::new(wait, now());
+        self.board.wait(pause.due(self.client.lacks()), Some(error));
+        let returned: Pin<Box<dyn Future<Output = ()> + Send>> = if follows {
+            Box::pin(self.target.return_of())
+        } else {
+            Box::pin(std::future::pending())
+        };
+        self.stage = Stage::Waiting(pause, returned);
     }
 }
 
@@ -272,6 +307,10 @@ impl Talk for Leg {
             self.client.handle_bytes(at);
         }
         changes.extend(self.client.handle_timeout(now()));
+        self.place.take_if(|(_, until)| *until <= now());
+        if matches!(&self.stage, Stage::Waiting(pause, _) if pause.due(self.client.lacks()) <= now()) {
+            self.rest();
+        }
         match (&self.stage, self.client.wanted()) {
             (Stage::Rest, true) => self.open(),
             (Stage::Opening(_), false) => self.rest(),
@@ -279,18 +318,25 @@ impl Talk for Leg {
             (Stage::Live(_), false) => {
                 if now() >= *self.idle.get_or_insert_with(now) + self.settings.idle {
                     self.close(changes);
+                    self.place = None;
                     self.rest();
                 }
             }
             (Stage::Live(_), true) => self.idle = None,
-            (Stage::Rest | Stage::Waiting(_), false) | (Stage::Opening(_) | Stage::Waiting(_), true) => {}
+            (Stage::Rest | Stage::Waiting(..), false) | (Stage::Opening(_) | Stage::Waiting(..), true) => {}
         }
         self.feed();
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let closes = self.idle.map(|since| since + self.settings.idle);
-        self.client.poll_timeout().into_iter().chain(closes).min()
+        let place = self.place.as_ref().map(|(_, until)| *until);
+        let retry = match &self.stage {
+            Stage::Waiting(pause, _) if self.client.wanted() => Some(pause.due(self.client.lacks())),
+            Stage::Rest | Stage::Opening(_) | Stage::Live(_) | Stage::Waiting(..) => None,
+        };
+        let all = [self.client.poll_timeout(), closes, place, retry];
+        all.into_iter().flatten().min()
     }
 
     fn supersede(&mut self) {
@@ -310,7 +356,7 @@ impl Talk for Leg {
             Stage::Live(live) if live.answered => Standing::Up,
             _ if self.board.failing() => Standing::Failing,
             Stage::Live(_) => Standing::Open,
-            Stage::Rest | Stage::Opening(_) | Stage::Waiting(_) => Standing::Trying,
+            Stage::Rest | Stage::Opening(_) | Stage::Waiting(..) => Standing::Trying,
         };
         self.client.wanted().then_some(standing)
     }
@@ -318,13 +364,17 @@ impl Talk for Leg {
     fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
         match &mut self.stage {
             Stage::Rest => return Poll::Pending,
-            Stage::Waiting(sleep) => {
-                ready!(sleep.as_mut().poll(cx));
+            Stage::Waiting(_, returned) => {
+                ready!(returned.as_mut().poll(cx));
+                self.followed = true;
                 self.rest();
             }
-            Stage::Opening(channel) => match ready!(channel.as_mut().poll(cx)) {
-                Ok(channel) => self.opened(channel),
-                Err(failure) => self.failed(&failure),
+            Stage::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
+                (place, Ok(channel)) => {
+                    self.place = Some((place, now() + OPENING));
+                    self.opened(channel);
+                }
+                (_, Err(failure)) => self.failed(&failure),
             },
             Stage::Live(_) => return self.poll_live(cx, changes),
         }

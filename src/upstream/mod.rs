@@ -5,6 +5,7 @@
 mod channel;
 mod clock;
 mod connect;
+mod doors;
 mod failure;
 mod files;
 mod frames;

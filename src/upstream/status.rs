@@ -26,6 +26,8 @@ pub struct Status {
     pub error: Option<String>,
     /// Since when every attempt came to nothing, if it did.
     pub failing_since: Option<Instant>,
+    /// Whether the server had no room for it the last time.
+    pub refused: bool,
     /// When the next attempt is made, if one is waited for.
     pub next_attempt: Option<Instant>,
     /// When it last answered.
@@ -60,6 +62,7 @@ impl Board {
             why: None,
             error: None,
             failing_since: None,
+            refused: false,
             next_attempt: None,
             last_success: None,
         })))
@@ -78,6 +81,7 @@ impl Board {
         if phase == Phase::Answering {
             status.error = None;
             status.failing_since = None;
+            status.refused = false;
         }
     }
 
@@ -86,9 +90,10 @@ impl Board {
         self.0.lock().why = Some(why);
     }
 
-    /// An attempt came to nothing. Whether the one before it did not.
-    pub(super) fn fail(&self) -> bool {
+    /// An attempt came to nothing, if `refused` because the server had no room. Whether the one before it did not.
+    pub(super) fn fail(&self, refused: bool) -> bool {
         let mut status = self.0.lock();
+        status.refused = refused;
         let first = status.failing_since.is_none();
         status.failing_since.get_or_insert_with(now);
         first

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use http::uri::Authority;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::channel::Channel;
 use super::clock::{dice, now};
 use super::connect;
+use super::doors::Doors;
 use super::refused::Refused;
 use super::token::Token;
 use crate::config::{Credentials, Grpc, Transport};
@@ -32,6 +34,10 @@ pub struct Target {
     refused: Refused,
     /// What is known of the dialects that it speaks.
     dialects: Mutex<Dialects>,
+    /// The way to it, for streams that are opened.
+    pub(super) doors: Arc<Doors>,
+    /// How many streams it has answered.
+    returns: watch::Sender<u64>,
     /// It said that we ask too often whether it is alive: how many times the interval was doubled.
     calmer: AtomicU32,
 }
@@ -49,6 +55,8 @@ pub struct Settings {
     pub ping: Duration,
     /// How long a stream of which nothing is wanted any more is kept.
     pub idle: Duration,
+    /// The longest pause between two attempts on a stream (`timers.reconnect_max`).
+    pub reconnect_max: Duration,
 }
 
 /// A server that does not like to be asked is asked no less often than this.
@@ -72,6 +80,8 @@ impl Target {
             authority,
             metrics,
             refused: Refused::default(),
+            doors: Arc::default(),
+            returns: watch::Sender::default(),
             calmer: AtomicU32::new(0),
         })
     }
@@ -116,6 +126,21 @@ impl Target {
     /// A response of this type is refused, for this reason.
     pub(super) fn refuse(&self, type_url: &str, fault: &str) {
         self.refused.note(&self.uri, &self.metrics, type_url, fault, now());
+    }
+
+    /// It answers a stream: whoever waits to try again need not wait any longer, and there is room.
+    pub(super) fn returned(&self) {
+        self.returns.send_modify(|answers| *answers += 1);
+        self.doors.answered();
+    }
+
+    /// Waits until it answers another stream.
+    pub(super) fn return_of(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut returns = self.returns.subscribe();
+        async move {
+            // It ends with the server, which outlives all who wait for it.
+            let _ = returns.changed().await;
+        }
     }
 
     /// It ended a stream before it answered. What follows.

@@ -180,7 +180,7 @@ fn waits_grow() {
         assert!((least - usual * 0.8).abs() < 0.01);
         let most = backoff.handle_failure(1.0).as_secs_f64();
         assert!((most - usual * 1.2).abs() < 0.01);
-        usual = f64::min(usual * 1.6, 120.0);
+        usual = f64::min(usual * 1.6, 30.0);
     }
     backoff.handle_response();
     assert_eq!(backoff.handle_failure(0.5), Duration::from_secs(1));
@@ -235,5 +235,62 @@ fn the_clock_jumps() {
         assert_eq!(upstream.named(EDS), "a=2 late:TimedOut", "{dialect:?}");
         hears(&mut upstream, EDS, "5", &["late=1"]);
         assert_eq!(upstream.named(EDS), "a=2 late=1", "{dialect:?}");
+    }
+}
+
+/// E-19: a stream of which nothing is wanted is not told so, as it is closed before long; what is wanted then is asked as ever.
+#[test]
+fn an_end_of_all_interest_is_not_said() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = Upstream::streaming(dialect, EDS, &["a", "b"]);
+        upstream.unwant(EDS, "a");
+        assert_eq!(upstream.sent().len(), 1, "{dialect:?}: something is left");
+        upstream.unwant(EDS, "b");
+        assert_eq!(upstream.sent().len(), 0, "{dialect:?}");
+        upstream.want(CDS, "*");
+        assert_eq!(
+            upstream.sent().len(),
+            2,
+            "{dialect:?}: the one is asked for, the other given up"
+        );
+    }
+}
+
+/// E-14: whether anybody waits for an answer that nobody has.
+#[test]
+fn what_is_lacking() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = Upstream::new(dialect);
+        assert!(!upstream.client.lacks());
+        upstream.want(EDS, "a");
+        upstream.want(CDS, "*");
+        assert!(upstream.client.lacks());
+        upstream.connect();
+        upstream.sent();
+        match dialect {
+            Dialect::Delta => {
+                upstream.hears(delta(EDS, "1", &["a=1"], &[]));
+                upstream.hears(delta(CDS, "1", &["c=1"], &[]));
+            }
+            Dialect::Sotw => {
+                upstream.hears_sotw(sotw(EDS, "1", "1", &["a=1"]));
+                upstream.hears_sotw(sotw(CDS, "1", "1", &["c=1"]));
+            }
+        }
+        assert!(!upstream.client.lacks(), "{dialect:?}");
+        upstream.want(EDS, "missing");
+        upstream.sent();
+        assert!(upstream.client.lacks(), "{dialect:?}");
+        upstream.disconnect();
+        assert!(upstream.client.lacks(), "{dialect:?}");
+        upstream.connect();
+        upstream.sent();
+        upstream.pass(Duration::from_secs(16));
+        assert!(!upstream.client.lacks(), "{dialect:?}: it does not exist");
+        upstream.disconnect();
+        assert!(!upstream.client.lacks(), "{dialect:?}: what is known stays known");
+        upstream.want(EDS, "new");
+        upstream.unwant(EDS, "new");
+        assert!(!upstream.client.lacks(), "{dialect:?}");
     }
 }

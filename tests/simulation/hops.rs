@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::protocol::{Client, Ending, Request, read_delta, read_sotw};
+use distributary::protocol::{Client, Ending, Pause, Request, read_delta, read_sotw};
 use distributary::xds::{Changes, Dialect};
 
 use super::body::Type;
@@ -83,6 +83,7 @@ impl World {
 
     /// G-02: no connection comes about.
     fn unreachable(&mut self, at: At) {
+        let now = self.instant();
         let dice = self.rng.range(0, 100) as f64 / 100.0;
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
             return;
@@ -92,8 +93,9 @@ impl World {
         }
         leg.stage = Stage::Waiting;
         leg.failing = true;
-        let wait = leg.backoff.handle_failure(dice);
-        self.after(wait, Event::Hop(Hop::Retry(at)));
+        let pause = Pause::new(leg.backoff.handle_failure(dice), now);
+        let due = pause.due(leg.client.lacks());
+        self.at(self.time(due), Event::Hop(Hop::Retry(at)));
         self.log(|| format!("upstream {}/{}: not reached", at.zone, at.leg));
         self.write(at.zone, Vec::new());
     }
@@ -245,13 +247,15 @@ impl World {
                 leg.backoff.handle_failure(dice)
             }
         };
+        let lacks = leg.client.lacks();
         self.log(|| format!("upstream {}/{}: stream {} ended", at.zone, at.leg, at.id));
         self.tally.hit(Rule::G19);
         let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
         if !lost.iter().all(quiet) {
             return Err(Broken::new(Rule::G19, format!("a lost stream changed {lost:?}")));
         }
-        self.after(wait, Event::Hop(Hop::Retry(at)));
+        let due = Pause::new(wait, self.instant()).due(lacks);
+        self.at(self.time(due), Event::Hop(Hop::Retry(at)));
         self.write(at.zone, lost);
         Ok(())
     }

@@ -19,6 +19,7 @@ mod pollers;
 mod polling;
 mod reaching;
 mod refusals;
+mod returning;
 mod shown;
 
 use std::future::poll_fn;
@@ -49,6 +50,8 @@ pub(crate) struct Relay {
     pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) all: Arc<Metrics>,
     seat: Seat,
+    target: Arc<Target>,
+    settings: Arc<Settings>,
     status: Box<dyn Fn() -> Vec<Status> + Send + Sync>,
     task: JoinHandle<()>,
 }
@@ -60,12 +63,21 @@ pub(crate) struct Plan {
     pub(crate) upstream_message: usize,
     pub(crate) keepalive: Duration,
     pub(crate) idle: Duration,
+    pub(crate) reconnect_max: Duration,
 }
 
 impl Relay {
     /// A relay of this plane, that wants these.
     pub(crate) fn of(plane: &Plane, wanted: &[(&str, &str)]) -> Self {
         Self::with(plane.address, wanted, |_| ())
+    }
+
+    /// So many relays of one control plane that know of each other.
+    pub(crate) fn many(count: usize, address: SocketAddr, wanted: &[(&str, &str)]) -> Vec<Self> {
+        let first = Self::with(address, wanted, |_| ());
+        let mut all: Vec<Self> = (1..count).map(|_| first.beside(wanted)).collect();
+        all.insert(0, first);
+        all
     }
 
     pub(crate) fn with(address: SocketAddr, wanted: &[(&str, &str)], change: impl FnOnce(&mut Plan)) -> Self {
@@ -83,6 +95,7 @@ impl Relay {
             upstream_message: 64 * 1024 * 1024,
             keepalive: Duration::from_secs(30),
             idle: Duration::from_millis(100),
+            reconnect_max: Duration::from_secs(30),
         };
         change(&mut plan);
         let settings = Arc::new(Settings {
@@ -97,7 +110,19 @@ impl Relay {
             keepalive: plan.keepalive,
             ping: plan.keepalive,
             idle: plan.idle,
+            reconnect_max: plan.reconnect_max,
         });
+        let all = Metrics::new([]);
+        let target = Target::new("cp", plan.server, all.upstream("cp"));
+        Self::begin(all, target, settings, wanted)
+    }
+
+    /// Another view of the same control plane.
+    pub(crate) fn beside(&self, wanted: &[(&str, &str)]) -> Self {
+        Self::begin(self.all.clone(), self.target.clone(), self.settings.clone(), wanted)
+    }
+
+    fn begin(all: Arc<Metrics>, target: Arc<Target>, settings: Arc<Settings>, wanted: &[(&str, &str)]) -> Self {
         let bounds = cache::Settings {
             linger: Duration::from_millis(50),
             names_per_view: 0,
@@ -105,9 +130,7 @@ impl Relay {
         };
         let view = View::new(Class::default(), bounds);
         let seat = view.enter();
-        let all = Metrics::new([]);
         let metrics = all.upstream("cp");
-        let target = Target::new("cp", plan.server, metrics.clone());
         let node = Node {
             id: "relay".to_owned(),
             ..Node::default()
@@ -121,6 +144,8 @@ impl Relay {
             metrics,
             all,
             seat,
+            target,
+            settings,
             status,
             task,
         };
@@ -157,6 +182,16 @@ impl Relay {
             }
         });
         assert!(found.await.is_ok(), "the view knows `{last}`, not `{expected}`");
+    }
+
+    /// Waits until the view knows nothing of the type. Nobody is told when that is so.
+    pub(crate) async fn forgets(&self, type_url: &str) {
+        soon("the end of interest", async {
+            while !self.known(type_url).is_empty() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
     }
 
     pub(crate) fn known(&self, type_url: &str) -> String {

@@ -21,6 +21,9 @@ use super::document::Document;
 use super::shape::{self, Problem, Scalar};
 use super::{Address, Config, ConfigError, Flags, Limits, Snapshot, Timers, defaults, quantity};
 
+/// E-14: the pauses begin with this.
+const RECONNECT_LEAST: Duration = Duration::from_secs(1);
+
 pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigError> {
     let mut check = Check {
         document,
@@ -243,6 +246,14 @@ impl Check {
         };
         let rest_interval = self.read("timers.rest_interval", timers.rest_interval.as_ref(), interval);
         let rest_interval = rest_interval.unwrap_or(usual.rest_interval);
+        let pause = |text: &str| match quantity::duration(text)? {
+            pause if pause < RECONNECT_LEAST => {
+                Err("the first pause is 1s already; write the longest, such as 30s".to_owned())
+            }
+            pause => Ok(pause),
+        };
+        let reconnect_max = self.read("timers.reconnect_max", timers.reconnect_max.as_ref(), pause);
+        let reconnect_max = reconnect_max.unwrap_or(usual.reconnect_max);
         let mut read = |name: &str, scalar: &Option<Scalar>| {
             self.read(&format!("timers.{name}"), scalar.as_ref(), quantity::duration)
         };
@@ -257,6 +268,7 @@ impl Check {
             stream_age: read("stream_age", &timers.stream_age).unwrap_or(usual.stream_age),
             rest_poll: read("rest_poll", &timers.rest_poll).unwrap_or(usual.rest_poll),
             rest_interval,
+            reconnect_max,
             drain: read("drain", &timers.drain).unwrap_or(usual.drain),
             pace: read("pace", &timers.pace).unwrap_or(usual.pace),
         }

@@ -9,10 +9,11 @@ use crate::xds::Name;
 
 /// Names that are wanted.
 ///
-/// Invariant: `verdicts` has exactly the names that are `Asked`.
+/// Invariant: `verdicts` has exactly the names that are `Asked`; `open` counts those that are not `Known`.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     names: BTreeMap<Name, Standing>,
+    open: usize,
     verdicts: BTreeSet<(Instant, Name)>,
 }
 
@@ -29,6 +30,11 @@ enum Standing {
 impl Awaited {
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
+    }
+
+    /// Whether the server has something to say of a name, and has time to.
+    pub(super) const fn lacks(&self) -> bool {
+        self.open > 0
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
@@ -49,6 +55,7 @@ impl Awaited {
         let new = !self.names.contains_key(name);
         if new {
             self.names.insert(name.clone(), Standing::Unasked);
+            self.open += 1;
         }
         new
     }
@@ -56,6 +63,7 @@ impl Awaited {
     /// Whether the name was there.
     pub(super) fn remove(&mut self, name: &Name) -> bool {
         let standing = self.names.remove(name);
+        self.open -= usize::from(standing.is_some_and(|standing| standing != Standing::Known));
         if let Some(Standing::Asked(at)) = standing {
             self.verdicts.remove(&(at, name.clone()));
         }
@@ -77,7 +85,9 @@ impl Awaited {
             return;
         };
         let name = name.clone();
-        if let Some(Standing::Asked(at)) = self.names.insert(name.clone(), Standing::Known) {
+        let before = self.names.insert(name.clone(), Standing::Known);
+        self.open -= usize::from(before != Some(Standing::Known));
+        if let Some(Standing::Asked(at)) = before {
             self.verdicts.remove(&(at, name));
         }
     }
@@ -87,6 +97,7 @@ impl Awaited {
         if let Some(standing @ Standing::Known) = self.names.get_mut(name) {
             *standing = Standing::Asked(until);
             self.verdicts.insert((until, name.clone()));
+            self.open += 1;
         }
     }
 
@@ -106,6 +117,7 @@ impl Awaited {
         self.verdicts.first().filter(|(at, _)| *at <= now)?;
         let (_, name) = self.verdicts.pop_first()?;
         self.names.insert(name.clone(), Standing::Known);
+        self.open -= 1;
         Some(name)
     }
 }

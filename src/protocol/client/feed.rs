@@ -78,6 +78,12 @@ impl Feed {
         self.wildcard && !self.hidden || !self.names.is_empty()
     }
 
+    /// Whether anything is wanted of which nothing is known.
+    pub(super) fn lacks(&self) -> bool {
+        let wildcard = self.wildcard && !self.hidden && !self.settle.complete();
+        wildcard && self.kept.names().next().is_none() || self.names.lacks()
+    }
+
     /// A name is wanted from now on; one that was wanted already is wanted anew.
     pub(super) fn want(&mut self, name: &Name) -> Vec<Update> {
         if !self.names.insert(name) {

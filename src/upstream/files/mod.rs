@@ -85,6 +85,7 @@ impl FilesStatus {
                 all => format!("{first} (and {} more)", all - 1),
             }),
             failing_since: self.since.filter(|_| !self.whole),
+            refused: false,
             next_attempt: None,
             last_success: self.loaded,
         }

@@ -116,7 +116,7 @@ impl PollLeg {
         );
         if !alone {
             self.board.wait(now() + wait, None);
-            if self.board.fail() {
+            if self.board.fail(false) {
                 self.server.metrics.lost.inc();
             }
             if answered {

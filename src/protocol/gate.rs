@@ -1,0 +1,159 @@
+//! How many streams to one server are in their opening at a time.
+//!
+//! Owns who may open a stream next, and how a server without room slows that down. Refuses to know connections, and to roll dice.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::backoff::Backoff;
+
+/// The gate before one server, through which all streams to it go while they are opened.
+///
+/// Invariant: a ticket is in one of `opening`, `queue` and `refused`, or it is not known any more.
+#[derive(Debug)]
+pub struct Gate {
+    /// So many may be in their opening now.
+    width: usize,
+    opening: BTreeSet<Ticket>,
+    queue: VecDeque<Ticket>,
+    /// Those for which there was no room the last time: they come after all others.
+    refused: VecDeque<Ticket>,
+    last: u64,
+    /// Until then nobody enters: the server had no room.
+    closed_until: Option<Instant>,
+    pace: Backoff,
+}
+
+/// One stream that is to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// At most so many streams to a server are in their opening.
+const WIDTH: usize = 16;
+/// The longest that a server without room is spared.
+const PACE_MOST: Duration = Duration::from_secs(5);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self {
+            width: WIDTH,
+            opening: BTreeSet::new(),
+            queue: VecDeque::new(),
+            refused: VecDeque::new(),
+            last: 0,
+            closed_until: None,
+            pace: Backoff::new(PACE_MOST),
+        }
+    }
+}
+
+impl Gate {
+    /// A stream is to be opened; `refused`: the server had no room for it the last time.
+    pub fn handle_arrival(&mut self, refused: bool) -> Ticket {
+        self.last += 1;
+        let ticket = Ticket(self.last);
+        if refused {
+            self.refused.push_back(ticket);
+        } else {
+            self.queue.push_back(ticket);
+        }
+        ticket
+    }
+
+    /// The stream is open, has failed, or is not wanted any more.
+    pub fn handle_leave(&mut self, ticket: Ticket) {
+        if !self.opening.remove(&ticket) {
+            self.queue.retain(|other| *other != ticket);
+            self.refused.retain(|other| *other != ticket);
+        }
+    }
+
+    /// The server answered a stream: there is room.
+    pub fn handle_answer(&mut self) {
+        self.pace.handle_response();
+        self.closed_until = None;
+        self.width = (self.width + 1).min(WIDTH);
+    }
+
+    /// The server has no room for a stream: it is spared for a while, and then asked for one stream at a time.
+    pub fn handle_exhausted(&mut self, dice: f64, now: Instant) {
+        self.width = 1;
+        if self.closed_until.is_none_or(|until| until <= now) {
+            self.closed_until = Some(now + self.pace.handle_failure(dice));
+        }
+    }
+
+    /// Those that may be opened from now on, and were not before.
+    pub fn enter(&mut self, now: Instant) -> Vec<Ticket> {
+        let mut entered = Vec::new();
+        if self.closed_until.is_some_and(|until| now < until) {
+            return entered;
+        }
+        while self.opening.len() < self.width {
+            let Some(ticket) = self.queue.pop_front().or_else(|| self.refused.pop_front()) else {
+                break;
+            };
+            self.opening.insert(ticket);
+            entered.push(ticket);
+        }
+        entered
+    }
+
+    /// Whether the stream may be opened.
+    #[must_use]
+    pub fn is_open_for(&self, ticket: Ticket) -> bool {
+        self.opening.contains(&ticket)
+    }
+
+    /// Until when nobody enters, if that is so.
+    #[must_use]
+    pub const fn closed_until(&self) -> Option<Instant> {
+        self.closed_until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "a test begins at some instant")]
+    fn begin() -> Instant {
+        Instant::now()
+    }
+
+    /// E-14: so many at a time and in order; who leaves the queue holds nobody up.
+    #[test]
+    fn sixteen_at_a_time() {
+        let (mut gate, now) = (Gate::default(), begin());
+        let tickets: Vec<Ticket> = (0..40).map(|_| gate.handle_arrival(false)).collect();
+        assert_eq!(gate.enter(now), tickets[..16]);
+        assert_eq!(gate.enter(now), []);
+        gate.handle_leave(tickets[16]);
+        gate.handle_leave(tickets[3]);
+        assert_eq!(gate.enter(now), tickets[17..18]);
+        assert!(gate.is_open_for(tickets[17]) && !gate.is_open_for(tickets[3]));
+    }
+
+    /// A server without room is asked for one stream after a pause that grows to five seconds, and for more as it answers.
+    #[test]
+    fn a_server_without_room() {
+        let (mut gate, mut now) = (Gate::default(), begin());
+        let old = gate.handle_arrival(true);
+        let tickets: Vec<Ticket> = (0..3).map(|_| gate.handle_arrival(false)).collect();
+        for wait in [1.0, 1.6, 2.56, 4.096, 5.0, 5.0] {
+            gate.handle_exhausted(0.5, now);
+            let until = gate.closed_until().unwrap();
+            assert!((until.duration_since(now).as_secs_f64() - wait).abs() < 0.01, "{wait}");
+            gate.handle_exhausted(0.5, now);
+            assert_eq!(gate.closed_until(), Some(until), "two at once are one reason");
+            assert_eq!(gate.enter(now), []);
+            now = until;
+        }
+        assert_eq!(gate.enter(now), tickets[..1]);
+        gate.handle_answer();
+        assert_eq!(gate.enter(now), tickets[1..2]);
+        gate.handle_leave(tickets[0]);
+        gate.handle_leave(tickets[1]);
+        assert_eq!(gate.enter(now), [tickets[2], old], "who was refused comes last");
+    }
+}

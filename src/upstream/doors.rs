@@ -1,0 +1,118 @@
+//! The gate before one server, and the streams that wait at it.
+//!
+//! Owns who is woken when. Refuses to decide who may enter: that is the [`Gate`]'s.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use tokio::time::Sleep;
+
+use super::clock::{dice, now};
+use crate::protocol::{Gate, Ticket};
+
+/// The gate before one server.
+#[derive(Debug, Default)]
+pub(super) struct Doors(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    gate: Gate,
+    waiting: BTreeMap<Ticket, Waker>,
+}
+
+/// A place among the streams that are in their opening, or in the queue for one. Dropping it gives it to the next.
+#[derive(Debug)]
+pub(super) struct Place {
+    doors: Arc<Doors>,
+    ticket: Ticket,
+}
+
+impl Doors {
+    /// Waits for a place; `refused`: the server had no room for this stream the last time.
+    pub(super) async fn enter(self: Arc<Self>, refused: bool) -> Place {
+        let ticket = self.0.lock().gate.handle_arrival(refused);
+        let place = Place { doors: self, ticket };
+        let mut reopens: Option<Pin<Box<Sleep>>> = None;
+        poll_fn(|cx| {
+            let Some(closed_until) = place.look(cx) else {
+                return Poll::Ready(());
+            };
+            if let Some(at) = closed_until {
+                let sleep = reopens.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at.into())));
+                sleep.as_mut().reset(at.into());
+                if sleep.as_mut().poll(cx).is_ready() {
+                    cx.waker().wake_by_ref();
+                }
+            }
+            Poll::Pending
+        })
+        .await;
+        place
+    }
+
+    /// The server answered a stream.
+    pub(super) fn answered(&self) {
+        self.change(Gate::handle_answer);
+    }
+
+    /// The server has no room for a stream.
+    pub(super) fn exhausted(&self) {
+        let woken = {
+            let mut inner = self.0.lock();
+            inner.gate.handle_exhausted(dice(), now());
+            // All of them look anew until when it is closed.
+            std::mem::take(&mut inner.waiting)
+        };
+        woken.into_values().for_each(Waker::wake);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Gate)) {
+        let woken = {
+            let mut inner = self.0.lock();
+            change(&mut inner.gate);
+            inner.enter()
+        };
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Inner {
+    /// Lets in who may enter, and gives whom to wake.
+    fn enter(&mut self) -> Vec<Waker> {
+        let entered = self.gate.enter(now());
+        entered
+            .iter()
+            .filter_map(|ticket| self.waiting.remove(ticket))
+            .collect()
+    }
+}
+
+impl Place {
+    /// Nothing, if the stream may be opened; else until when nobody may, if that is so.
+    fn look(&self, cx: &Context<'_>) -> Option<Option<Instant>> {
+        let (closed_until, woken) = {
+            let mut inner = self.doors.0.lock();
+            let woken = inner.enter();
+            if inner.gate.is_open_for(self.ticket) {
+                (None, woken)
+            } else {
+                inner.waiting.insert(self.ticket, cx.waker().clone());
+                (Some(inner.gate.closed_until().filter(|until| *until > now())), woken)
+            }
+        };
+        woken.into_iter().for_each(Waker::wake);
+        closed_until
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.doors.0.lock().waiting.remove(&self.ticket);
+        self.doors.change(|gate| gate.handle_leave(self.ticket));
+    }
+}

@@ -1,0 +1,120 @@
+//! E-14: how streams come back to a server that many views read.
+
+use std::time::Instant;
+
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::upstream::Phase;
+use tokio::net::TcpListener;
+use tonic::Code;
+
+use crate::plane::{Call, PATIENCE, Plane, soon};
+use crate::{EDS, Relay, delta, ms, now};
+
+async fn answer(call: &mut Call) {
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+}
+
+/// When one stream to a server is answered, those that wait since they did not reach it follow at once.
+#[tokio::test]
+async fn the_others_follow() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let mut relays = Relay::many(10, address, &[(EDS, "a")]);
+    // After four attempts the pauses are about four seconds long.
+    soon("four attempts of each", async {
+        while relays[0].metrics.failures.get() < 40 {
+            tokio::time::sleep(ms(10)).await;
+        }
+    })
+    .await;
+    let listener = TcpListener::bind(address).await.unwrap();
+    let mut plane = Plane::tcp(listener, h2::server::Builder::new());
+    relays.push(relays[0].beside(&[(EDS, "a")]));
+    let mut calls = vec![plane.call().await];
+    answer(&mut calls[0]).await;
+    let answered = now();
+    for _ in 0..10 {
+        calls.push(plane.call().await);
+    }
+    assert!(answered.elapsed() < ms(1500), "{:?}", answered.elapsed());
+}
+
+/// At most sixteen streams to a server are in their opening; one that is not answered counts for a second.
+#[tokio::test]
+async fn sixteen_at_a_time() {
+    let mut plane = Plane::start().await;
+    let relays = Relay::many(40, plane.address, &[(EDS, "a")]);
+    let mut calls: Vec<(Instant, Call)> = Vec::new();
+    for _ in 0..17 {
+        let call = plane.call().await;
+        calls.push((now(), call));
+    }
+    let before = calls[16].0.duration_since(calls[0].0);
+    assert!(before > ms(900), "the seventeenth came {before:?} after the first");
+    // What is answered makes room at once.
+    for (_, call) in &mut calls {
+        answer(call).await;
+    }
+    for _ in 17..40 {
+        let mut call = plane.call().await;
+        answer(&mut call).await;
+        calls.push((now(), call));
+    }
+    for relay in &relays {
+        relay.knows(EDS, "a=1").await;
+    }
+}
+
+/// A server that has no room is asked for one stream at a time, after a pause; those that it answers go on.
+#[tokio::test]
+async fn no_room() {
+    let mut plane = Plane::start().await;
+    let served = Relay::of(&plane, &[(EDS, "a")]);
+    let mut first = plane.call().await;
+    answer(&mut first).await;
+    served.knows(EDS, "a=1").await;
+    let refused = served.beside(&[(EDS, "a")]);
+    for _ in 0..2 {
+        plane.call().await.finish(Code::ResourceExhausted, "no room");
+    }
+    let since = now();
+    let status = refused
+        .status("a refusal", |status| status.phase == Phase::Waiting)
+        .await;
+    assert!(status.refused);
+    let third = served.beside(&[(EDS, "a")]);
+    // The third has to wait although nothing is wrong with it: the server is spared.
+    let mut second = plane.call().await;
+    assert!(since.elapsed() > ms(700), "{:?}", since.elapsed());
+    answer(&mut second).await;
+    let mut last = plane.call().await;
+    answer(&mut last).await;
+    for relay in [&refused, &third] {
+        relay.knows(EDS, "a=1").await;
+    }
+    assert!(
+        !refused
+            .status("an answer", |status| status.phase == Phase::Answering)
+            .await
+            .refused
+    );
+    first.send(&delta(EDS, "n2", &["a=2"], &[]));
+    tokio::time::timeout(PATIENCE, served.knows(EDS, "a=2")).await.unwrap();
+}
+
+/// E-19: a view that ends closes its stream, and does not give up each name first.
+#[tokio::test]
+async fn an_end_is_no_unsubscription() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut call = plane.call().await;
+    answer(&mut call).await;
+    relay.knows(EDS, "a=1").await;
+    let ack = call.delta().await;
+    assert_eq!(ack.response_nonce, "n1");
+    relay.want(EDS, "a", false);
+    let more = soon("the end", call.try_request::<DeltaDiscoveryRequest>()).await;
+    assert_eq!(more, None);
+}
