@@ -11,6 +11,7 @@
 mod circle;
 mod disks;
 mod explained;
+mod identity;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]
 mod plane;
