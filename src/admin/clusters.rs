@@ -43,6 +43,8 @@ pub struct Server {
     pub refused: (usize, usize),
     /// The dialects that it is asked in.
     pub dialects: BTreeMap<&'static str, Spoken>,
+    /// The types for which it ends streams, and in what words; each is asked for apart from the others.
+    pub suspected: BTreeMap<String, String>,
     /// How many sessions read what it says of the authority's names.
     pub sessions: usize,
     /// How many sessions read another server for them, and wait for this one.
@@ -194,7 +196,14 @@ impl Server {
             ]
         });
         let why = ("why".to_owned(), self.why(clock));
-        facts.chain(dialects).chain(types).chain([why]).collect()
+        let suspected = self.suspected.iter();
+        let suspected = suspected.map(|(name, words)| (format!("suspected::{name}"), words.clone()));
+        facts
+            .chain(dialects)
+            .chain(suspected)
+            .chain(types)
+            .chain([why])
+            .collect()
     }
 
     fn json(&self, clock: Clock) -> Value {
@@ -217,6 +226,7 @@ impl Server {
             "streams": self.streams,
             "refused": self.refused.0,
             "dialects": dialects.collect::<serde_json::Map<_, _>>(),
+            "suspected": self.suspected,
             "sessions": self.sessions,
             "watching": self.watching,
             "types": types.collect::<serde_json::Map<_, _>>(),
@@ -280,118 +290,4 @@ fn many(count: usize, one: &str, more: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
-
-    use super::*;
-
-    fn clock() -> Clock {
-        Clock {
-            wall: UNIX_EPOCH + Duration::from_secs(1_795_176_187 + 60),
-            ..Clock::read()
-        }
-    }
-
-    fn server(now: Instant) -> Server {
-        Server {
-            uri: "cp-1:18000".to_owned(),
-            state: State::Unreachable,
-            since: Some(now - Duration::from_secs(60)),
-            last_error: Some("connection refused".to_owned()),
-            next_attempt: Some(now + Duration::from_secs(3)),
-            last_success: Some(now - Duration::from_secs(61)),
-            streams: 0,
-            refused: (12, 300),
-            dialects: [(
-                "sotw",
-                Spoken {
-                    streams: 0,
-                    reason: "the configuration says so".to_owned(),
-                },
-            )]
-            .into(),
-            sessions: 14,
-            watching: 1,
-            types: [(
-                "cds".to_owned(),
-                Held {
-                    resources: 2,
-                    stale: true,
-                },
-            )]
-            .into(),
-            lacking: Lacking {
-                sessions: 14,
-                count: 4,
-                some: vec!["eds a".to_owned(), "eds b".to_owned(), "eds c".to_owned()],
-            },
-        }
-    }
-
-    #[test]
-    fn one_line_for_each_fact() {
-        let clock = clock();
-        let clusters = Clusters {
-            authorities: [(String::new(), vec![server(clock.now)])].into(),
-            ..Clusters::default()
-        };
-        assert_eq!(
-            clusters.text(clock),
-            "\
-#old::cp-1:18000::priority::0
-#old::cp-1:18000::state::unreachable
-#old::cp-1:18000::since::2026-11-20T12:03:07Z
-#old::cp-1:18000::last_error::connection refused
-#old::cp-1:18000::next_attempt::2026-11-20T12:04:10Z
-#old::cp-1:18000::last_success::2026-11-20T12:03:06Z
-#old::cp-1:18000::streams::0
-#old::cp-1:18000::refused::12
-#old::cp-1:18000::sessions::14
-#old::cp-1:18000::watching::1
-#old::cp-1:18000::dialect::sotw::streams::0
-#old::cp-1:18000::dialect::sotw::reason::the configuration says so
-#old::cp-1:18000::cds::resources::2
-#old::cp-1:18000::cds::stale::true
-#old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 12 of 300 streams refused; 14 sessions need 4 resources that it never \
-             sent: eds a, eds b, eds c and 1 more; 1 session waits for it and read another server; what is served of cds is from a \
-             snapshot
-"
-        );
-    }
-
-    #[test]
-    fn the_same_for_programs() {
-        let clock = clock();
-        let mut server = server(clock.now);
-        server.state = State::Answering;
-        server.last_error = None;
-        server.lacking = Lacking::default();
-        server.watching = 0;
-        server.types.clear();
-        server.dialects.clear();
-        server.refused = (0, 7);
-        let clusters = Clusters {
-            authorities: [("a.example".to_owned(), vec![server])].into(),
-            ..Clusters::default()
-        };
-        assert_eq!(
-            clusters.json(clock),
-            json!({"authorities": [{"name": "a.example", "servers": [{
-                "server": "cp-1:18000",
-                "state": "answering",
-                "since": "2026-11-20T12:03:07Z",
-                "last_error": null,
-                "next_attempt": "2026-11-20T12:04:10Z",
-                "last_success": "2026-11-20T12:03:06Z",
-                "streams": 0,
-                "refused": 0,
-                "dialects": {},
-                "sessions": 14,
-                "watching": 0,
-                "types": {},
-                "lacking": {"sessions": 0, "count": 0, "some": []},
-                "why": "cp-1:18000 answering since 12:03:07; 14 sessions have all that they want of it",
-            }]}]})
-        );
-    }
-}
+mod tests;

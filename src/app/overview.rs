@@ -129,6 +129,7 @@ impl Overview {
             streams: used.iter().filter(open).count(),
             refused: (used.iter().filter(|status| status.refused).count(), used.len()),
             dialects: dialects(&used),
+            suspected: suspected(&streams),
             sessions,
             watching,
             types,
@@ -197,6 +198,13 @@ fn is(of: &Weak<View>, view: &Arc<View>) -> bool {
 fn since(streams: &[&Status], phase: Phase) -> Option<std::time::Instant> {
     let streams = streams.iter().filter(|status| status.phase == phase);
     streams.map(|status| status.since).min()
+}
+
+/// The types that end streams, and how the last one ended.
+fn suspected(streams: &[Status]) -> BTreeMap<String, String> {
+    let all = streams.iter().flat_map(|status| &status.suspected);
+    let shown = all.map(|(type_url, words)| (label(type_url), words.to_string()));
+    shown.take(TYPES_SHOWN).collect()
 }
 
 /// The dialects of the streams that are used, where there are two.
@@ -306,6 +314,7 @@ mod tests {
                 error: None,
                 failing_since: None,
                 refused,
+                suspected: BTreeMap::new(),
                 next_attempt: None,
                 last_success: None,
             };

@@ -56,6 +56,14 @@ impl Backoff {
         wait
     }
 
+    /// A stream on which only what ends streams is asked for ended after a response: one that did not live long came to nothing.
+    pub fn handle_end_alone(&mut self, lived: Duration, dice: f64) -> Duration {
+        if lived < QUICK {
+            return self.handle_failure(dice);
+        }
+        self.handle_end(lived, dice)
+    }
+
     /// A stream ended after a response, which is no failure. How long to wait; `dice` is evenly spread over 0 to 1.
     pub fn handle_end(&mut self, lived: Duration, dice: f64) -> Duration {
         self.handle_response();

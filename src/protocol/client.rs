@@ -14,6 +14,8 @@ mod ingest;
 mod kept;
 mod line;
 mod node;
+mod noted;
+mod parted;
 mod refusals;
 mod settle;
 mod stated;
@@ -33,6 +35,8 @@ use crate::proto::envoy::config::core::v3::Node;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse};
 use crate::xds::{Changes, Dialect, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
 pub use node::come_through;
+pub use noted::Received;
+pub use parted::Parted;
 pub use stated::stated;
 pub use wire::{Cutter, DeltaResponse, Unreadable, read_delta, read_sotw};
 
@@ -60,6 +64,8 @@ pub struct Client {
     agenda: Agenda,
     stream: Option<Stream>,
     received: Option<Received>,
+    /// The type that the last request asked for, if it was the first of that type on the stream.
+    asked: Option<TypeUrl>,
 }
 
 /// What all upstream streams of a relay have in common.
@@ -84,17 +90,6 @@ pub enum Request {
     Sotw(DiscoveryRequest),
     /// Incremental.
     Delta(DeltaDiscoveryRequest),
-}
-
-/// What was in a response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Of which type.
-    pub type_url: TypeUrl,
-    /// How many resources were in order.
-    pub valid: usize,
-    /// How many were not.
-    pub invalid: usize,
 }
 
 /// What holds for the present stream alone.
@@ -126,6 +121,7 @@ impl Client {
             agenda: Agenda::default(),
             stream: None,
             received: None,
+            asked: None,
         }
     }
 
@@ -291,18 +287,15 @@ impl Client {
         let feed = self.feeds.get_mut(&type_url)?;
         // E-20: the legacy form, which every server knows, where it means the wildcard and the type was never named.
         let legacy = type_url.traits().wildcard && !forgetful;
+        let first = !feed.line.opened;
         let mut request = match self.dialect {
             Dialect::Sotw => Request::Sotw(feed.sotw_request(legacy, now)?),
             Dialect::Delta => Request::Delta(feed.delta_request(legacy, now)?),
         };
         self.note(&type_url);
+        self.asked = first.then_some(type_url);
         self.introduce(&mut request);
         Some(request)
-    }
-
-    /// What was in the last response, if nobody has asked yet.
-    pub const fn take_received(&mut self) -> Option<Received> {
-        self.received.take()
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due, or an answer that had to wait may go out.

@@ -29,6 +29,20 @@ impl Ending {
     /// gRPC's UNIMPLEMENTED: the server does not know the method.
     pub const UNIMPLEMENTED: Self = Self::Status(UNIMPLEMENTED);
 
+    /// Whether it may be because of what was asked for, if `answered` after a response. Before one it is more likely about the server,
+    /// its room, its methods, or who asks.
+    #[must_use]
+    pub const fn accuses(self, answered: bool) -> bool {
+        match self {
+            Self::Status(OK | UNAVAILABLE) | Self::Broken => false,
+            Self::Status(
+                CANCELLED | DEADLINE_EXCEEDED | PERMISSION_DENIED | RESOURCE_EXHAUSTED | UNIMPLEMENTED
+                | UNAUTHENTICATED,
+            ) => answered,
+            Self::Status(_) => true,
+        }
+    }
+
     /// What it says of the dialect, before the first response.
     #[must_use]
     pub const fn refusal(self) -> Refusal {
@@ -41,10 +55,13 @@ impl Ending {
 }
 
 const OK: i32 = 0;
+const CANCELLED: i32 = 1;
 const UNKNOWN: i32 = 2;
 const INVALID_ARGUMENT: i32 = 3;
+const DEADLINE_EXCEEDED: i32 = 4;
 const PERMISSION_DENIED: i32 = 7;
 const RESOURCE_EXHAUSTED: i32 = 8;
 const UNIMPLEMENTED: i32 = 12;
 const INTERNAL: i32 = 13;
+const UNAVAILABLE: i32 = 14;
 const UNAUTHENTICATED: i32 = 16;

@@ -14,11 +14,12 @@ mod node;
 mod poll;
 mod server;
 mod settings;
+mod suspects;
 
 pub use backoff::{Backoff, Pause};
 pub use client::{
-    Client, ClientSettings, Cutter, DeltaResponse, Received, Request, Unreadable, come_through, read_delta, read_sotw,
-    stated,
+    Client, ClientSettings, Cutter, DeltaResponse, Parted, Received, Request, Unreadable, come_through, read_delta,
+    read_sotw, stated,
 };
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
@@ -30,3 +31,4 @@ pub use node::read_node;
 pub use poll::{Answer, Found, Poll};
 pub use server::{Nonce, Opening, Receipt, ReceiptKind, Response, Server, Status};
 pub use settings::{Limits, Settings, Timers};
+pub use suspects::Suspects;

@@ -2,6 +2,8 @@
 //!
 //! Owns when to connect, and what to say when that fails. Refuses to know the other stream and the view.
 
+mod ended;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,7 +13,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::channel::Channel;
-use super::clock::{dice, now};
+use super::clock::now;
 use super::doors::{Doors, Place};
 use super::failure::Failure;
 use super::live::Live;
@@ -19,11 +21,11 @@ use super::status::{Board, Phase};
 use super::target::{Settings, Target};
 use super::writer::Talk;
 use crate::proto::google::rpc;
-use crate::protocol::{Backoff, Client, Cutter, Declined, Leg as Which, Next, Pause, Received, Request, Trial, Why};
+use crate::protocol::{Backoff, Client, Cutter, Leg as Which, Pause, Received, Request, Suspects, Trial, Why};
 use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
 /// One stream of a view.
-pub struct Leg {
+pub(super) struct Leg {
     pub(super) client: Client,
     pub(super) board: Board,
     which: Which,
@@ -44,6 +46,14 @@ pub struct Leg {
     exhausted: bool,
     /// The present attempt is made early, because the server answered another stream.
     followed: bool,
+    /// It is for types that end the stream which the others share.
+    alone: bool,
+    /// Which of its types may be the end of its streams.
+    pub(super) suspects: Suspects,
+    /// Those that were found out since somebody asked, and how the stream ended.
+    suspected: Vec<(TypeUrl, String)>,
+    /// How the last stream ended, if that may be because of what was asked for, and nobody has asked since.
+    trouble: Option<String>,
 }
 
 enum Stage {
@@ -63,7 +73,17 @@ const OPENING: Duration = Duration::from_secs(1);
 const BURST: usize = 64;
 
 impl Leg {
-    pub(super) fn new(which: Which, client: Client, target: Arc<Target>, settings: Arc<Settings>) -> Self {
+    /// A stream that all types share, except those that end it.
+    pub(super) fn shared(which: Which, client: Client, target: Arc<Target>, settings: Arc<Settings>) -> Self {
+        Self::new(which, client, target, settings, false)
+    }
+
+    /// A stream for types that end the one that the others share. What is learned on it of the server's dialects holds for it alone.
+    pub(super) fn apart(which: Which, client: Client, target: Arc<Target>, settings: Arc<Settings>) -> Self {
+        Self::new(which, client, target, settings, true)
+    }
+
+    fn new(which: Which, client: Client, target: Arc<Target>, settings: Arc<Settings>, alone: bool) -> Self {
         Self {
             board: Board::new(client.dialect()),
             client,
@@ -71,7 +91,7 @@ impl Leg {
             target,
             backoff: Backoff::new(settings.reconnect_max),
             settings,
-            trial: Trial::new(true),
+            trial: Trial::new(!alone),
             why: Why::Preferred,
             stage: Stage::Rest,
             superseded: false,
@@ -79,7 +99,21 @@ impl Leg {
             place: None,
             exhausted: false,
             followed: false,
+            alone,
+            suspects: Suspects::default(),
+            suspected: Vec::new(),
+            trouble: None,
         }
+    }
+
+    /// The types that end the stream, as far as that was found out since the last call, and how it ended.
+    pub(super) fn take_suspected(&mut self) -> Vec<(TypeUrl, String)> {
+        std::mem::take(&mut self.suspected)
+    }
+
+    /// How the last stream ended, if that may be because of what was asked for, and nobody has asked since.
+    pub(super) const fn take_trouble(&mut self) -> Option<String> {
+        self.trouble.take()
     }
 
     fn poll_live(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
@@ -115,6 +149,9 @@ impl Leg {
         let Some(request) = self.client.poll_request(now()) else {
             return false;
         };
+        if let Some(asked) = self.client.take_asked() {
+            self.suspects.handle_asked(asked, now());
+        }
         let (bytes, type_url, refusal) = match &request {
             Request::Sotw(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
             Request::Delta(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
@@ -145,6 +182,7 @@ impl Leg {
         }) = self.client.take_received()
         {
             self.target.metrics.resources(&type_url, valid, invalid);
+            self.suspects.handle_answer(&type_url);
         }
         tracing::debug!(server = self.target.uri(), leg = ?self.which, size, "response");
         if first {
@@ -160,7 +198,9 @@ impl Leg {
         let Stage::Live(live) = &mut self.stage else {
             return;
         };
-        self.backoff.handle_response();
+        if !self.alone {
+            self.backoff.handle_response();
+        }
         self.place = None;
         (self.exhausted, self.followed) = (false, false);
         self.target.returned();
@@ -202,67 +242,6 @@ impl Leg {
         self.stage = Stage::Live(Box::new(Live::begin(channel, dialect, &self.settings)));
     }
 
-    /// The stream ended, by the server or on the way.
-    fn ended(&mut self, failure: Failure, changes: &mut Vec<Changes>) {
-        let Stage::Live(live) = &self.stage else {
-            return;
-        };
-        let (dialect, answered, lived) = (live.dialect, live.answered, live.opened.elapsed());
-        self.close(changes);
-        if failure.is_too_many_pings() {
-            self.target.calm_down(&self.settings);
-        }
-        if answered {
-            // G-02: a stream that ends after a response is no failure of the server.
-            let wait = self.backoff.handle_end(lived, dice());
-            tracing::info!(
-                server = self.target.uri(), leg = ?self.which, reason = %failure, ?lived, retry_in = ?wait, "stream ended"
-            );
-            self.pause(wait, false, failure.to_string());
-        } else {
-            self.refused(failure, dialect);
-        }
-    }
-
-    /// E-23: the stream ended before its first response.
-    fn refused(&mut self, failure: Failure, dialect: Dialect) {
-        let Some(ending) = failure.ending() else {
-            return self.failed(&failure);
-        };
-        let words = Arc::from(failure.to_string());
-        let declined = Declined { dialect, ending, words };
-        match self.target.declined(&mut self.trial, declined) {
-            Next::Other => {
-                let (dialect, other) = (dialect.word(), dialect.other().word());
-                tracing::info!(
-                    server = self.target.uri(), leg = ?self.which, dialect, reason = %failure, other,
-                    "no answer in this dialect; trying the other one"
-                );
-                self.rest();
-            }
-            Next::Failed(before) => self.failed(&failure.after(before)),
-        }
-    }
-
-    /// G-02: no connection, or a stream that ended before its first response.
-    fn failed(&mut self, failure: &Failure) {
-        self.exhausted = failure.is_exhausted();
-        if self.exhausted {
-            self.target.doors.exhausted();
-        }
-        if self.board.fail(self.exhausted) {
-            self.target.metrics.lost.inc();
-        }
-        let wait = self.backoff.handle_failure(dice());
-        self.target.metrics.failures.inc();
-        tracing::warn!(
-            server = self.target.uri(), leg = ?self.which, error = %failure, retry_in = ?wait, "control plane not reached"
-        );
-        // What is about this stream alone is not over because another one is answered; nor did it help to follow just now.
-        let follows = !(self.exhausted || failure.is_denied() || std::mem::take(&mut self.followed));
-        self.pause(wait, follows, failure.to_string());
-    }
-
     fn close(&mut self, changes: &mut Vec<Changes>) {
         self.idle = None;
         if let Stage::Live(live) = std::mem::replace(&mut self.stage, Stage::Rest) {
@@ -276,18 +255,6 @@ impl Leg {
     fn rest(&mut self) {
         self.stage = Stage::Rest;
         self.board.enter(Phase::Idle, self.client.dialect());
-    }
-
-    fn pause(&mut self, wait: Duration, follows: bool, error: String) {
-        self.place = None;
-        let pause = Pause::new(wait, now());
-        self.board.wait(pause.due(self.client.lacks()), Some(error));
-        let returned: Pin<Box<dyn Future<Output = ()> + Send>> = if follows {
-            Box::pin(self.target.return_of())
-        } else {
-            Box::pin(std::future::pending())
-        };
-        self.stage = Stage::Waiting(pause, returned);
     }
 }
 

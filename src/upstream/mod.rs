@@ -20,6 +20,7 @@ mod status;
 mod target;
 mod tls;
 mod token;
+mod way;
 mod writer;
 
 pub use failure::Failure;
@@ -28,8 +29,8 @@ pub use files::{
     Twice,
 };
 pub use frames::Farewell;
-pub use leg::Leg;
 pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
 pub use target::{Settings, Target, reach};
+pub use way::Way;
 pub use writer::{Talk, Writer};

@@ -2,6 +2,7 @@
 //!
 //! Owns the present state in words. Refuses to decide anything.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::clock::now;
 use crate::protocol::Why;
-use crate::xds::Dialect;
+use crate::xds::{Dialect, TypeUrl};
 
 /// One stream, as an operator sees it.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct Status {
     pub refused: bool,
     /// When the next attempt is made, if one is waited for.
     pub next_attempt: Option<Instant>,
+    /// Types that end the stream and are asked for apart from the others, and how it ended the last time.
+    pub suspected: BTreeMap<TypeUrl, Arc<str>>,
     /// When it last answered.
     pub last_success: Option<Instant>,
 }
@@ -63,6 +66,7 @@ impl Board {
             error: None,
             failing_since: None,
             refused: false,
+            suspected: BTreeMap::new(),
             next_attempt: None,
             last_success: None,
         })))
@@ -83,6 +87,16 @@ impl Board {
             status.failing_since = None;
             status.refused = false;
         }
+    }
+
+    /// The type is asked for apart from the others, because the stream ended so.
+    pub(super) fn suspect(&self, type_url: &TypeUrl, words: &str) {
+        self.0.lock().suspected.insert(type_url.clone(), words.into());
+    }
+
+    /// The type is asked for together with the others again.
+    pub(super) fn acquit(&self, type_url: &TypeUrl) {
+        self.0.lock().suspected.remove(type_url);
     }
 
     /// Why it speaks this dialect.

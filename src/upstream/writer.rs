@@ -9,19 +9,19 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use super::clock::now;
-use super::leg::Leg;
 use super::status::{Board, Status};
 use super::target::{Settings, Target};
+use super::way::Way;
 use crate::cache::View;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Client, Demand, Leg as Which};
+use crate::protocol::{Demand, Leg as Which};
 use crate::xds::{Changes, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
 /// Keeps a view in step with its control plane.
 ///
 /// Its turn is always the same: what is wanted goes to the machines, what changed goes into the view, what the machines say
 /// goes to the transport; then it waits until something happens.
-pub struct Writer<L: Talk = Leg> {
+pub struct Writer<L: Talk = Way> {
     view: Arc<View>,
     demand: Demand,
     main: L,
@@ -59,15 +59,12 @@ impl<L: Talk> Writer<L> {
     }
 }
 
-impl Writer<Leg> {
+impl Writer<Way> {
     /// The writer of a view, for which the relay says towards the control plane that it is `node`.
     #[must_use]
     pub fn new(view: Arc<View>, node: &Node, target: &Arc<Target>, settings: &Arc<Settings>) -> Self {
-        let leg = |which| {
-            let client = Client::new(settings.client.clone(), target.dialect().0, node.clone());
-            Leg::new(which, client, target.clone(), settings.clone())
-        };
-        Self::of(view, leg(Which::Main), leg(Which::Aside))
+        let way = |which| Way::new(which, node.clone(), target.clone(), settings.clone());
+        Self::of(view, way(Which::Main), way(Which::Aside))
     }
 }
 

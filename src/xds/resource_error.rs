@@ -50,6 +50,13 @@ impl ResourceError {
         }
     }
 
+    /// The server ends the stream when it is asked for the type.
+    #[must_use]
+    pub fn refused(words: &str) -> Self {
+        let message = format!("the control plane ends the stream when it is asked for this type: {words}");
+        Self::new(UNAVAILABLE, &message)
+    }
+
     /// The resource does not exist.
     #[must_use]
     pub fn not_found() -> Self {

@@ -294,3 +294,43 @@ fn what_is_lacking() {
         assert!(!upstream.client.lacks(), "{dialect:?}");
     }
 }
+
+/// G-19, E-04: a type that moves to another stream of the same server takes with it what is held and its versions, and is asked for
+/// there; on the stream that it left it is not known any more.
+#[test]
+fn a_type_moves() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut from = Upstream::streaming(dialect, EDS, &["a", "b"]);
+        from.want(CDS, "*");
+        from.sent();
+        match dialect {
+            Dialect::Delta => from.hears(delta(EDS, "n1", &["a=1"], &[])),
+            Dialect::Sotw => from.hears_sotw(sotw(EDS, "1", "n1", &["a=1"])),
+        }
+        from.sent();
+        let (parted, changes) = from.client.part(&distributary::xds::TypeUrl::new(EDS)).unwrap();
+        assert_eq!(changes.len(), 1);
+        assert_eq!(changes[0].answered, Some(false));
+        let mut to = Upstream::new(dialect);
+        to.client.join(parted);
+        assert!(to.client.wanted() && to.client.lacks());
+        let told = to.client.handle_refused("no such type");
+        assert_eq!(told[0].updates.len(), 1, "{dialect:?}: of what nothing is known");
+        assert_eq!(to.client.handle_refused("no such type").len(), 0, "{dialect:?}: once");
+        to.connect();
+        let said = to.sent();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains('1'), "{dialect:?}: {said:?} has the version");
+        // What comes for it where it was is not asked for there.
+        match dialect {
+            Dialect::Delta => from.hears(delta(EDS, "n2", &["a=2"], &[])),
+            Dialect::Sotw => from.hears_sotw(sotw(EDS, "2", "n2", &["a=2"])),
+        }
+        assert_eq!(from.sent(), [""; 0], "{dialect:?}");
+        // And back, to a stream that is open.
+        let (parted, _) = to.client.part(&distributary::xds::TypeUrl::new(EDS)).unwrap();
+        assert!(!to.client.wanted());
+        from.client.join(parted);
+        assert_eq!(from.sent().len(), 1, "{dialect:?}");
+    }
+}

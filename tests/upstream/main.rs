@@ -21,6 +21,7 @@ mod reaching;
 mod refusals;
 mod returning;
 mod shown;
+mod suspects;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;

@@ -46,6 +46,12 @@ impl Awaited {
         self.names.get_key_value(name).map(|(name, _)| name)
     }
 
+    /// The names for which the server has time to answer.
+    pub(super) fn open(&self) -> impl Iterator<Item = &Name> {
+        let open = self.names.iter().filter(|(_, standing)| **standing != Standing::Known);
+        open.map(|(name, _)| name)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Name> {
         self.names.keys()
     }

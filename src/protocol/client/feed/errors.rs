@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Feed;
 use crate::protocol::client::ingest::Message;
 use crate::xds::constraints::apart;
-use crate::xds::{Name, Reason, ResourceError, Trouble, Update};
+use crate::xds::{Changes, Name, Reason, ResourceError, Trouble, Update};
 
 /// Of so many names that nobody asked for by itself it is remembered at most that they were not sound.
 const REJECTED_MAX: usize = 1024;
@@ -55,6 +55,18 @@ impl Feed {
         for name in rejected.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.absolve(name.as_str(), updates);
         }
+    }
+
+    /// The server ends the stream whenever it is asked for this type: so it is said of every name of which nothing is known.
+    pub(in crate::protocol::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
+        let open = self.names.open().filter(|name| self.errors.get(*name) != Some(error));
+        let open: Vec<Name> = open.cloned().collect();
+        let mut updates = Vec::new();
+        for name in open {
+            self.errors.insert(name.clone(), error.clone());
+            updates.push(Update::Error(name, Some(error.clone())));
+        }
+        self.changes(updates, None, None)
     }
 
     /// G-13: the server has deleted what the relay keeps all the same.

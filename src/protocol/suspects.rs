@@ -1,0 +1,199 @@
+//! Types that a server ends streams for.
+//!
+//! Owns who is suspected of it, and for how long. Refuses to know streams: what was asked, answered and ended on the one that all
+//! types share comes in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::ending::Ending;
+use crate::xds::TypeUrl;
+
+/// The types of one stream that many share, as far as they are suspected of being its end.
+///
+/// A type is suspected when two streams in a row ended with an error shortly after it was asked for and before it was answered. It
+/// is then asked for apart from the others, and again with them after a time without trouble.
+///
+/// Invariant: a type in `suspected` is in neither of the others.
+#[derive(Debug, Default)]
+pub struct Suspects {
+    /// What was asked for on the present stream and is not answered on it, and when.
+    asked: BTreeMap<TypeUrl, Instant>,
+    /// What may have been the end of the last stream.
+    accused: BTreeSet<TypeUrl>,
+    /// What was answered on any stream, and so is not what a server without any answer complains of.
+    proven: BTreeSet<TypeUrl>,
+    /// When each last gave trouble.
+    suspected: BTreeMap<TypeUrl, Instant>,
+}
+
+/// An end that comes so soon after a question may be because of it.
+const SOON: Duration = Duration::from_secs(1);
+/// After so long without trouble a type is asked for together with the others again.
+const QUIET: Duration = Duration::from_secs(3600);
+/// Clients invent types; so many are remembered.
+const PROVEN_MAX: usize = 1024;
+
+impl Suspects {
+    /// Whether the type is asked for apart from the others.
+    #[must_use]
+    pub fn contains(&self, type_url: &TypeUrl) -> bool {
+        self.suspected.contains_key(type_url)
+    }
+
+    /// The type was asked for, for the first time on the present stream.
+    pub fn handle_asked(&mut self, type_url: TypeUrl, now: Instant) {
+        self.asked.insert(type_url, now);
+    }
+
+    /// The type was answered on the present stream.
+    pub fn handle_answer(&mut self, type_url: &TypeUrl) {
+        self.asked.remove(type_url);
+        self.accused.remove(type_url);
+        if !self.proven.contains(type_url) && self.proven.len() < PROVEN_MAX {
+            self.proven.insert(type_url.clone());
+        }
+    }
+
+    /// The stream ended, if `answered` after a response. The types that are suspected from now on.
+    pub fn handle_end(&mut self, ending: Option<Ending>, answered: bool, now: Instant) -> Vec<TypeUrl> {
+        let accuses = ending.is_some_and(|ending| ending.accuses(answered));
+        let asked = std::mem::take(&mut self.asked).into_iter();
+        let soon = asked.filter(|(type_url, at)| {
+            // Where nothing at all was answered, what was answered before is not the reason.
+            accuses && now < *at + SOON && (answered || !self.proven.contains(type_url))
+        });
+        let soon: BTreeSet<TypeUrl> = soon.map(|(type_url, _)| type_url).collect();
+        let before = std::mem::take(&mut self.accused);
+        let (new, once): (BTreeSet<_>, BTreeSet<_>) = soon.into_iter().partition(|type_url| before.contains(type_url));
+        self.accused = once;
+        for type_url in &new {
+            self.suspected.insert(type_url.clone(), now);
+        }
+        new.into_iter().collect()
+    }
+
+    /// A suspected type gave trouble again.
+    pub fn handle_trouble(&mut self, type_url: &TypeUrl, now: Instant) {
+        if let Some(last) = self.suspected.get_mut(type_url) {
+            *last = now;
+        }
+    }
+
+    /// Time has passed. The types that are asked for together with the others again.
+    pub fn handle_timeout(&mut self, now: Instant) -> Vec<TypeUrl> {
+        let over = self.suspected.iter().filter(|(_, last)| **last + QUIET <= now);
+        let over: Vec<TypeUrl> = over.map(|(type_url, _)| type_url.clone()).collect();
+        for type_url in &over {
+            self.suspected.remove(type_url);
+        }
+        over
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.suspected.values().min().map(|last| *last + QUIET)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INVALID: Option<Ending> = Some(Ending::Status(3));
+
+    #[expect(clippy::disallowed_methods, reason = "a test begins at some instant")]
+    fn begin() -> Instant {
+        Instant::now()
+    }
+
+    fn of(name: &str) -> TypeUrl {
+        TypeUrl::new(&format!("type.googleapis.com/{name}"))
+    }
+
+    /// A stream on which these are asked for, and the first ones answered; it ends so.
+    fn stream(
+        suspects: &mut Suspects,
+        asked: &[&str],
+        answered: usize,
+        ending: Option<Ending>,
+        now: Instant,
+    ) -> Vec<TypeUrl> {
+        asked.iter().for_each(|name| suspects.handle_asked(of(name), now));
+        asked[..answered]
+            .iter()
+            .for_each(|name| suspects.handle_answer(&of(name)));
+        suspects.handle_end(ending, answered > 0, now + Duration::from_millis(5))
+    }
+
+    /// Two streams in a row, and only what was not answered on them; whoever joins later is found out as soon.
+    #[test]
+    fn two_in_a_row() {
+        let (mut suspects, now) = (Suspects::default(), begin());
+        assert_eq!(stream(&mut suspects, &["good", "bad"], 1, INVALID, now), []);
+        assert_eq!(
+            stream(&mut suspects, &["good", "bad"], 1, Some(Ending::Status(14)), now),
+            []
+        );
+        assert_eq!(
+            stream(&mut suspects, &["good", "bad"], 1, INVALID, now),
+            [],
+            "the one between counts"
+        );
+        assert_eq!(stream(&mut suspects, &["good", "bad"], 1, INVALID, now), [of("bad")]);
+        assert!(suspects.contains(&of("bad")) && !suspects.contains(&of("good")));
+        assert_eq!(stream(&mut suspects, &["good", "worse"], 1, INVALID, now), []);
+        assert_eq!(
+            stream(&mut suspects, &["good", "worse"], 0, INVALID, now),
+            [of("worse")]
+        );
+    }
+
+    /// An end that is about the server, the connection, or who asks accuses nobody; nor does one that comes late.
+    #[test]
+    fn what_accuses_nobody() {
+        let ends = [0, 14].map(|code| (Some(Ending::Status(code)), true));
+        let before_an_answer = [1, 4, 7, 8, 12, 16].map(|code| (Some(Ending::Status(code)), false));
+        let lost = [(Some(Ending::Broken), true), (None, true)];
+        let now = begin();
+        for (ending, answered) in [&ends[..], &before_an_answer, &lost].concat() {
+            let mut suspects = Suspects::default();
+            for _ in 0..3 {
+                let new = stream(&mut suspects, &["good", "other"], usize::from(answered), ending, now);
+                assert_eq!(new, [], "{ending:?}");
+            }
+        }
+        let mut suspects = Suspects::default();
+        for _ in 0..3 {
+            suspects.handle_asked(of("a"), now);
+            assert_eq!(suspects.handle_end(INVALID, true, now + SOON), []);
+        }
+    }
+
+    /// A server that has no answer for anything any more does not complain of what it answered before.
+    #[test]
+    fn what_was_answered_before_is_not_the_reason() {
+        let (mut suspects, now) = (Suspects::default(), begin());
+        stream(&mut suspects, &["a", "b"], 2, None, now);
+        for _ in 0..3 {
+            assert_eq!(stream(&mut suspects, &["a", "b"], 0, INVALID, now), []);
+        }
+    }
+
+    /// After an hour without trouble, and not before.
+    #[test]
+    fn a_quiet_hour() {
+        let (mut suspects, mut now) = (Suspects::default(), begin());
+        for _ in 0..2 {
+            stream(&mut suspects, &["bad"], 0, INVALID, now);
+        }
+        assert!(suspects.contains(&of("bad")));
+        now += QUIET / 2;
+        suspects.handle_trouble(&of("bad"), now);
+        assert_eq!(suspects.poll_timeout(), Some(now + QUIET));
+        assert_eq!(suspects.handle_timeout(now + QUIET - SOON), []);
+        assert_eq!(suspects.handle_timeout(now + QUIET), [of("bad")]);
+        assert_eq!((suspects.contains(&of("bad")), suspects.poll_timeout()), (false, None));
+    }
+}

@@ -1,0 +1,175 @@
+//! One of the two ways on which a view's server is asked: the stream that its types share, and streams of their own for types that
+//! end it.
+//!
+//! Owns which type is asked for on which stream. Refuses to decide who is suspected: that is for [`Suspects`].
+//!
+//! [`Suspects`]: crate::protocol::Suspects
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::clock::now;
+use super::leg::Leg;
+use super::status::Board;
+use super::target::{Settings, Target};
+use super::writer::Talk;
+use crate::proto::envoy::config::core::v3::Node;
+use crate::protocol::{Client, Leg as Which};
+use crate::xds::{Changes, Slot, Standing, Target as Wanted, TypeUrl, Want};
+
+/// One of the two ways on which a view's server is asked.
+///
+/// Invariant: a type is in `apart` exactly while it is suspected.
+pub struct Way {
+    shared: Leg,
+    apart: Vec<Apart>,
+    which: Which,
+    target: Arc<Target>,
+    settings: Arc<Settings>,
+}
+
+/// A stream for suspected types.
+struct Apart {
+    types: BTreeSet<TypeUrl>,
+    leg: Leg,
+}
+
+/// So many suspected types have a stream each; the others share the last one.
+const APART_MAX: usize = 8;
+
+impl Way {
+    pub(super) fn new(which: Which, node: Node, target: Arc<Target>, settings: Arc<Settings>) -> Self {
+        let client = Client::new(settings.client.clone(), target.dialect().0, node);
+        Self {
+            shared: Leg::shared(which, client, target.clone(), settings.clone()),
+            apart: Vec::new(),
+            which,
+            target,
+            settings,
+        }
+    }
+
+    fn leg(&mut self, type_url: &TypeUrl) -> &mut Leg {
+        let apart = self.apart.iter_mut().find(|apart| apart.types.contains(type_url));
+        apart.map_or(&mut self.shared, |apart| &mut apart.leg)
+    }
+
+    fn legs(&mut self) -> impl Iterator<Item = &mut Leg> {
+        let apart = self.apart.iter_mut().map(|apart| &mut apart.leg);
+        std::iter::once(&mut self.shared).chain(apart)
+    }
+
+    /// Moves the types that are suspected from now on, and those that are not any more; tells who waits for the others.
+    fn judge(&mut self, changes: &mut Vec<Changes>) {
+        for (type_url, words) in self.shared.take_suspected() {
+            tracing::warn!(
+                server = self.target.uri(), leg = ?self.which, %type_url, reason = %words,
+                "the server ends the stream when it is asked for this type, which has a stream of its own from now on"
+            );
+            self.shared.board.suspect(&type_url, &words);
+            self.separate(type_url, changes);
+        }
+        for Apart { types, leg } in &mut self.apart {
+            let Some(words) = leg.take_trouble() else { continue };
+            changes.extend(leg.client.handle_refused(&words));
+            for type_url in types.iter() {
+                self.shared.suspects.handle_trouble(type_url, now());
+                self.shared.board.suspect(type_url, &words);
+            }
+        }
+        for type_url in self.shared.suspects.handle_timeout(now()) {
+            tracing::info!(
+                server = self.target.uri(), leg = ?self.which, %type_url,
+                "no trouble with this type for an hour; it is asked for with the others again"
+            );
+            self.shared.board.acquit(&type_url);
+            self.reunite(&type_url, changes);
+        }
+    }
+
+    fn separate(&mut self, type_url: TypeUrl, changes: &mut Vec<Changes>) {
+        if self.apart.len() < APART_MAX {
+            let client = Client::new(
+                self.settings.client.clone(),
+                self.shared.client.dialect(),
+                self.shared.client.node().clone(),
+            );
+            self.apart.push(Apart {
+                types: BTreeSet::new(),
+                leg: Leg::apart(self.which, client, self.target.clone(), self.settings.clone()),
+            });
+        }
+        let Some(apart) = self.apart.last_mut() else { return };
+        if let Some((parted, lost)) = self.shared.client.part(&type_url) {
+            changes.extend(lost);
+            apart.leg.client.join(parted);
+        }
+        apart.types.insert(type_url);
+    }
+
+    fn reunite(&mut self, type_url: &TypeUrl, changes: &mut Vec<Changes>) {
+        for apart in &mut self.apart {
+            if !apart.types.remove(type_url) {
+                continue;
+            }
+            if let Some((parted, lost)) = apart.leg.client.part(type_url) {
+                changes.extend(lost);
+                self.shared.client.join(parted);
+            }
+        }
+        self.apart.retain(|apart| !apart.types.is_empty());
+    }
+}
+
+impl Talk for Way {
+    fn want(&mut self, want: &Want) -> Vec<Changes> {
+        self.leg(&want.type_url).want(want)
+    }
+
+    fn restore(&mut self, type_url: &TypeUrl, target: &Wanted, slot: &Slot) -> Option<Changes> {
+        self.leg(type_url).restore(type_url, target, slot)
+    }
+
+    fn turn(&mut self, changes: &mut Vec<Changes>) {
+        self.judge(changes);
+        self.legs().for_each(|leg| leg.turn(changes));
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
+        let ready = self.legs().filter_map(|leg| match leg.poll(cx, changes) {
+            Poll::Ready(()) => Some(()),
+            Poll::Pending => None,
+        });
+        if ready.count() > 0 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let apart = self.apart.iter().map(|apart| apart.leg.poll_timeout());
+        let all = apart.chain([self.shared.poll_timeout(), self.shared.suspects.poll_timeout()]);
+        all.flatten().min()
+    }
+
+    /// What becomes of a suspected type says nothing of the server, unless nothing else is asked for.
+    fn standing(&self) -> Option<Standing> {
+        let apart = || self.apart.iter().find_map(|apart| apart.leg.standing());
+        self.shared.standing().or_else(apart)
+    }
+
+    fn supersede(&mut self) {
+        self.legs().for_each(Talk::supersede);
+    }
+
+    fn come_through(&mut self, relays: &[String]) {
+        self.legs().for_each(|leg| leg.come_through(relays));
+    }
+
+    fn board(&self) -> &Board {
+        self.shared.board()
+    }
+}

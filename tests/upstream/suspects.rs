@@ -1,0 +1,92 @@
+//! Types for which a control plane ends the stream.
+
+use std::time::{Duration, Instant};
+
+use distributary::xds::{Name, TypeUrl};
+use tonic::Code;
+
+use crate::dialects::DELTA;
+use crate::plane::{Call, Plane, soon};
+use crate::{EDS, Relay, delta, now};
+
+const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+
+/// Answers for endpoints, and ends the stream when it is asked for routes, as a server that does not know them does.
+async fn refuse(call: Call) {
+    let mut call = call;
+    let mut asked = Vec::new();
+    while !asked.iter().any(|type_url| type_url == RDS) {
+        let request = call.delta().await;
+        if request.type_url == EDS && !asked.iter().any(|type_url| type_url == EDS) {
+            call.send(&delta(EDS, "n1", &["a=1"], &[]));
+        }
+        asked.push(request.type_url);
+    }
+    call.finish(Code::InvalidArgument, "no such type");
+}
+
+/// The next call in delta, and the type that it asks for. What is tried in state of the world is refused.
+async fn next(plane: &mut Plane) -> (&'static str, Call) {
+    loop {
+        let mut call = plane.call().await;
+        if call.path == DELTA {
+            let asked = call.delta().await.type_url;
+            return (if asked == EDS { EDS } else { RDS }, call);
+        }
+        call.finish(Code::InvalidArgument, "no such type");
+    }
+}
+
+/// E-15: a type that ends two streams in a row has a stream of its own: the others go on, whoever waits for it is told why, and it is
+/// asked for again and again after longer and longer pauses, until it is answered.
+#[tokio::test]
+async fn a_type_that_ends_the_stream() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a"), (RDS, "r")]);
+    for _ in 0..2 {
+        refuse(plane.call().await).await;
+    }
+    let mut shared = None;
+    let mut refused: Vec<Instant> = Vec::new();
+    while shared.is_none() || refused.len() < 2 {
+        match next(&mut plane).await {
+            (EDS, call) => shared = Some(call),
+            (_, call) => {
+                let last = refused.last().map(Instant::elapsed);
+                assert!(last.is_none_or(|last| last > Duration::from_millis(700)), "{last:?}");
+                refused.push(now());
+                call.finish(Code::InvalidArgument, "no such type");
+            }
+        }
+    }
+    let mut shared = shared.unwrap();
+    shared.send(&delta(EDS, "n1", &["a=2"], &[]));
+    relay.knows(EDS, "a=2").await;
+    let (routes, name) = (TypeUrl::new(RDS), Name::from("r"));
+    let told = || {
+        let cut = relay.view.cut();
+        let slot = cut.slot(&routes)?;
+        slot.named.error(&name).map(|error| error.message.to_string())
+    };
+    soon("the clients are told", async {
+        while told().is_none_or(|words| !words.contains("no such type")) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    let status = relay.status("a suspicion", |status| !status.suspected.is_empty()).await;
+    assert!(status.suspected.contains_key(&routes));
+    // And then it is not refused any more.
+    let (type_url, mut call) = next(&mut plane).await;
+    assert_eq!(type_url, RDS);
+    call.send(&delta(RDS, "n1", &["r=1"], &[]));
+    relay.knows(RDS, "r=1").await;
+    assert_eq!(told(), None);
+    // All this time the shared stream was there, and nothing else is asked for on it.
+    shared.send(&delta(EDS, "n2", &["a=3"], &[]));
+    relay.knows(EDS, "a=3").await;
+    for _ in 0..2 {
+        assert_eq!(shared.delta().await.type_url, EDS);
+    }
+    assert!(plane.has_call().is_none());
+}
