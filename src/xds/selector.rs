@@ -51,8 +51,8 @@ impl Selector {
             return Some(Self::Cluster);
         }
         let mut paths = one.metadata.keys().chain(other.metadata.keys());
-        let short = |path: &String| path.len() <= PATH_BYTES_MAX;
-        let path = paths.find(|path| short(path) && one.metadata.get(*path) != other.metadata.get(*path))?;
+        let plain = |path: &str| path.len() <= PATH_BYTES_MAX && path.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let path = paths.find(|path| plain(path) && one.metadata.get(*path) != other.metadata.get(*path))?;
         Path::read(path).ok().map(Self::Metadata)
     }
 }

@@ -261,3 +261,20 @@ fn what_cannot_be_passed_on_is_told() {
     );
     assert_eq!(warnings("  - {match: {id: 'a*'}, node: client}\n"), [said]);
 }
+
+/// K-02: what the log advises to write is what can be written.
+#[test]
+fn a_rule_is_written_as_it_is_read() {
+    let rules = |text: &str| good(&format!("classes: [{text}]\n{SERVER}")).classes.rules().to_vec();
+    for text in [
+        "{ key: [cluster] }",
+        "{ match: { cluster: 'edge-*', metadata.TIER: gold }, key: [cluster, locality.zone, metadata.A.B] }",
+        "{ match: { id: 'o''x: #1' }, key: [id, 'metadata.LABELS.\"app.io/name\"'], node: client }",
+        "{ key: [cluster], node: { id: 'r{{/{cluster}', cluster: '{cluster}' } }",
+        "{ key: [id], node: { metadata: [TENANT, 'LABELS.*', 'A.\"b.c\"'], locality: client, user_agent: client } }",
+        "{ key: ['metadata.\"a\\\"}b\"'], node: { id: 'x/{metadata.\"a\\\"}b\"}', metadata: all } }",
+    ] {
+        let rules = rules(text);
+        assert_eq!(rules[0].to_string(), text);
+    }
+}
