@@ -194,7 +194,8 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
         });
     }
     let top = config.upstream.top.iter().filter_map(|at| servers.get(*at).cloned());
-    let (reached, health) = (reach(top.collect()), shared.health.clone());
+    let reached = reach(top.collect(), config.classes.have_credentials());
+    let health = shared.health.clone();
     spawn(async move {
         reached.await;
         health.advance(Status::Ready);
@@ -203,15 +204,23 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
     loop {
         for view in scopes.take_created() {
             let mut node = || introduced.node(&view, &config.upstream.name(view.server()));
+            let files = match plan::files(scopes, view.class()) {
+                Ok(files) => files,
+                Err(error) => {
+                    // Nobody has a place at such a view.
+                    tracing::error!(%error, "a view without credentials is not fed");
+                    continue;
+                }
+            };
             match servers.get(view.server()) {
                 Some(Fed::Grpc(target, settings)) => {
                     let node = node();
-                    let writer = Writer::new(view.clone(), &node, target, settings);
+                    let writer = Writer::new(view.clone(), &node, target, files, settings);
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Some(Fed::Rest(server, polling)) => {
                     let node = node();
-                    let writer = Writer::polling(view.clone(), &node, server, polling);
+                    let writer = Writer::polling(view.clone(), &node, server, files, polling);
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Some(Fed::Files(files)) => {
@@ -233,13 +242,15 @@ enum Fed {
 }
 
 /// Waits until one of the servers was reached once; files count when they were good.
-async fn reach(servers: Vec<Fed>) {
+async fn reach(servers: Vec<Fed>, by_class: bool) {
     let mut targets = Vec::new();
     let mut others: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
     for server in servers {
         match server {
             Fed::Grpc(target, settings) => targets.push((target, settings)),
-            Fed::Rest(server, polling) => others.push(Box::pin(async move { server.reached(&polling).await })),
+            Fed::Rest(server, polling) => {
+                others.push(Box::pin(async move { server.reached(&polling, by_class).await }))
+            }
             Fed::Files(source) => others.push(Box::pin(async move { source.reached().await })),
         }
     }
@@ -247,7 +258,7 @@ async fn reach(servers: Vec<Fed>) {
         if targets.is_empty() {
             std::future::pending::<()>().await;
         }
-        upstream::reach(targets).await;
+        upstream::reach(targets, by_class).await;
     };
     tokio::select! {
         Some(()) = others.next() => {}

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::{Route, Routes, Scopes, Settings as ViewSettings};
-use crate::config::Config;
+use crate::config::{Config, Identity};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::ClientSettings;
-use crate::upstream::Dictionary;
-use crate::xds::{Class, ServerFeatures, Types};
+use crate::upstream::{ClassFiles, Dictionary};
+use crate::xds::{Class, CredentialFiles, ServerFeatures, Types, Unfit};
 use crate::{downstream, protocol, upstream};
 
 /// What stands for "for ever" where a duration is added to a point in time.
@@ -110,8 +110,29 @@ pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
         .then(|| "endpoint collections".to_owned());
     let node = [("id", &presented.id), ("cluster", &presented.cluster)].into_iter();
     let node = node.filter_map(|(key, value)| Some(format!("as {key} {:?}", value.as_ref()?)));
-    let parts: Vec<String> = rule.into_iter().chain(common).chain(node).chain(features).collect();
+    // What a server said to whom it knows by one certificate is not for whom it knows by another one.
+    let files = scopes.credentials(class).ok().flatten().unwrap_or_default();
+    let files = files
+        .identity
+        .map(|(certificate, _)| certificate)
+        .into_iter()
+        .chain(files.token);
+    let files = files.map(|file| format!("by {file:?}"));
+    let parts = rule.into_iter().chain(common).chain(node).chain(features).chain(files);
+    let parts: Vec<String> = parts.collect();
     parts.join(", ")
+}
+
+/// With what control planes are approached for a class, if that is not the same as for all.
+pub(super) fn files(scopes: &Scopes, class: &Class) -> Result<Option<ClassFiles>, Unfit> {
+    let files = scopes.credentials(class)?;
+    Ok(files.map(|CredentialFiles { identity, token }| ClassFiles {
+        identity: identity.map(|(certificate_file, private_key_file)| Identity {
+            certificate_file,
+            private_key_file,
+        }),
+        token,
+    }))
 }
 
 /// The time now, at which what is read from disk counts as received.

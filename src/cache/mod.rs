@@ -38,6 +38,8 @@ pub use stock::Kept;
 pub use view::{Settings, View};
 pub use woken::Woken;
 
+use crate::xds::Unfit;
+
 /// What clients ask for exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("limits.{limit} of {value} is reached; raise it where all of this is meant")]
@@ -46,4 +48,15 @@ pub struct Full {
     pub limit: &'static str,
     /// Its value.
     pub value: usize,
+}
+
+/// Why a client has no place at a view.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPlace {
+    /// There is no room.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// Its class has no credentials.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
 }

@@ -13,9 +13,9 @@ use tokio::sync::Notify;
 
 use super::routes::Routes;
 use super::view::{Settings, View};
-use super::{Full, Seat};
+use super::{Full, NoPlace, Seat};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::xds::{Class, Classes, Node, Presented, Selector, Taken};
+use crate::xds::{Class, Classes, CredentialFiles, Node, Presented, Selector, Taken, Unfit};
 
 /// The views that there are.
 ///
@@ -76,8 +76,8 @@ impl Scopes {
     ///
     /// # Errors
     ///
-    /// There would be more views than allowed, and somebody is at each of them.
-    pub fn enter(&self, node: &Arc<Node>, authority: Option<&Arc<str>>, server: usize) -> Result<Seat, Full> {
+    /// There would be more views than allowed, and somebody is at each of them; or the client's class has no credentials.
+    pub fn enter(&self, node: &Arc<Node>, authority: Option<&Arc<str>>, server: usize) -> Result<Seat, NoPlace> {
         let class = match authority {
             None => self.classes.class(node),
             Some(_) => Classes::default().class(node),
@@ -95,11 +95,12 @@ impl Scopes {
             }
             return Ok(seat);
         }
+        self.classes.credentials(&key.0)?;
         if self.limit > 0 && views.open.len() >= self.limit && !views.make_room() {
-            return Err(Full {
+            return Err(NoPlace::from(Full {
                 limit: "views",
                 value: self.limit,
-            });
+            }));
         }
         let heed = self.routes.heed(server);
         let view = View::of(server, heed, key.0.clone(), self.settings);
@@ -160,6 +161,15 @@ impl Scopes {
     #[must_use]
     pub fn presented(&self, class: &Class) -> Presented {
         self.classes.presented(class)
+    }
+
+    /// The files with which control planes are approached for the class, if it has its own.
+    ///
+    /// # Errors
+    ///
+    /// It cannot have them; then there is no view of it.
+    pub fn credentials(&self, class: &Class) -> Result<Option<CredentialFiles>, Unfit> {
+        self.classes.credentials(class)
     }
 
     /// All views, in the order of their classes and servers.

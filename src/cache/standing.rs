@@ -40,6 +40,16 @@ impl View {
         }
     }
 
+    /// The writer says why the server has not answered on its present stream. Nobody is told: who waits for an answer reads it when
+    /// its time is over.
+    pub fn publish_reason(&self, reason: Option<&str>) {
+        let _replaced = self.writer.lock();
+        let cut = self.cut.load_full();
+        if cut.reason() != reason {
+            self.cut.store(Arc::new(cut.with_reason(reason)));
+        }
+    }
+
     /// G-12: another server stands in for this one, which must not be told any more what it said before.
     pub fn supersede(&self) {
         if !self.superseded.swap(true, Ordering::Relaxed) {

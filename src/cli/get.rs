@@ -150,6 +150,7 @@ impl Get {
         let credentials = if tls || scheme == Some(true) {
             Credentials::Tls(Tls {
                 ca_certificate_file: self.ca,
+                server_name: None,
                 identity,
             })
         } else {

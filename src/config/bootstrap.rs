@@ -89,6 +89,7 @@ mapping!(TlsConfig {
     "ca_certificate_file" => ca_certificate_file: Option<Scalar>,
     "certificate_file" => certificate_file: Option<Scalar>,
     "private_key_file" => private_key_file: Option<Scalar>,
+    "server_name" => server_name: Option<Scalar>,
     "refresh_interval" => refresh_interval: IgnoredAny,
 });
 

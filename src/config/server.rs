@@ -82,6 +82,8 @@ pub enum Credentials {
 pub struct Tls {
     /// PEM file of the authorities to trust instead of the system's.
     pub ca_certificate_file: Option<PathBuf>,
+    /// The name for which the server's certificate must be, where that is not its address.
+    pub server_name: Option<String>,
     /// What we show when the server asks who we are.
     pub identity: Option<Identity>,
 }
@@ -113,6 +115,29 @@ impl Endpoint {
             Located::Rest { .. } | Located::Files(_) => Err(format!(
                 "`{uri}` is no gRPC server; write host:port, http(s)://host:port or unix:/path"
             )),
+        }
+    }
+
+    /// What the server is called in requests: by `name`, or by its address.
+    #[must_use]
+    pub fn authority(&self, name: Option<&str>) -> String {
+        match self {
+            Self::Tcp { host, port } => match name.unwrap_or(host) {
+                host if host.contains(':') => format!("[{host}]:{port}"),
+                host => format!("{host}:{port}"),
+            },
+            Self::Unix(_) => name.unwrap_or("localhost").to_owned(),
+        }
+    }
+}
+
+impl Credentials {
+    /// What the server goes by in TLS, where that is not its address.
+    #[must_use]
+    pub fn server_name(&self) -> Option<&str> {
+        match self {
+            Self::Tls(tls) => tls.server_name.as_deref(),
+            Self::Insecure => None,
         }
     }
 }

@@ -63,6 +63,15 @@ pub(super) struct Class {
     pub(super) key: Vec<Scalar>,
     #[serde(default)]
     pub(super) node: ClassNode,
+    pub(super) credentials: Option<ClassCredentials>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClassCredentials {
+    pub(super) certificate_file: Option<Scalar>,
+    pub(super) private_key_file: Option<Scalar>,
+    pub(super) jwt_token_file: Option<Scalar>,
 }
 
 /// What control planes see of a class.

@@ -179,9 +179,7 @@ impl Driver {
         }
         if due(&mut self.times.given_up) {
             let bound = self.session.settings().protocol.timers.unanswered;
-            self.session.end(Status::unavailable(format!(
-                "there is no answer within {bound:?}, and the client sends no more"
-            )));
+            self.session.give_up(bound);
         }
     }
 

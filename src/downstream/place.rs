@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use crate::cache::{Driver, Full, Route, Scopes, Seat, View};
+use crate::cache::{Driver, NoPlace, Route, Scopes, Seat, View};
 use crate::protocol::{Fallback, Look, Server, Step};
 use crate::xds::{Authorities, Dirty, Node, Sight, Standing, Target, TypeUrl, Want};
 
@@ -46,8 +46,8 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// There would be more views than allowed.
-    pub fn enter(scopes: &Scopes, node: &Arc<Node>, patience: Duration) -> Result<Self, Full> {
+    /// There would be more views than allowed, or the client's class has no credentials.
+    pub fn enter(scopes: &Scopes, node: &Arc<Node>, patience: Duration) -> Result<Self, NoPlace> {
         let top = scopes.routes().route(None).cloned().unwrap_or_default();
         let plain = Binding::new(scopes, node, None, top, patience)?;
         Ok(Self {
@@ -63,7 +63,7 @@ impl Place {
     /// # Errors
     ///
     /// A view would keep more than it may.
-    pub fn want(&mut self, scopes: &Scopes, want: &Want) -> Result<(), Full> {
+    pub fn want(&mut self, scopes: &Scopes, want: &Want) -> Result<(), NoPlace> {
         let authority = match &want.target {
             Target::Wildcard => None,
             Target::Name(name) => scopes.routes().served().of(name),
@@ -217,7 +217,7 @@ impl Binding {
         authority: Option<&Arc<str>>,
         route: Route,
         patience: Duration,
-    ) -> Result<Self, Full> {
+    ) -> Result<Self, NoPlace> {
         let first = route.servers.first();
         let seat = first.map(|server| scopes.enter(node, authority, *server));
         Ok(Self {
@@ -228,8 +228,8 @@ impl Binding {
         })
     }
 
-    fn want(&self, want: &Want) -> Result<(), Full> {
-        self.seats.iter().try_for_each(|seat| seat.want(want))
+    fn want(&self, want: &Want) -> Result<(), NoPlace> {
+        Ok(self.seats.iter().try_for_each(|seat| seat.want(want))?)
     }
 
     /// The seat at the view that is read.
@@ -299,8 +299,8 @@ impl Binding {
                 self.seats.push(seat);
                 self.seats.iter().for_each(|seat| seat.compare(true));
             }
-            Err(full) => {
-                tracing::warn!(error = %full, "a session cannot fall back to the next server");
+            Err(error) => {
+                tracing::warn!(%error, "a session cannot fall back to the next server");
                 return false;
             }
         }

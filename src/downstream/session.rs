@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tonic::{Code, Status};
@@ -17,6 +17,7 @@ use super::place::Place;
 use super::said::{bounded, decode};
 use super::services::{Method, Transport};
 use super::settings::Settings;
+use crate::cache::NoPlace;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{self, End, Opening, Response, Server};
 use crate::wire::{Answer, Rope, acknowledgement, encode};
@@ -149,6 +150,15 @@ impl Session {
             let status = self.status(end);
             self.end.get_or_insert(status);
         }
+    }
+
+    /// The client has waited this long, sends no more and has no answer.
+    pub(super) fn give_up(&mut self, bound: Duration) {
+        let sight = self.sight();
+        let cause = End::because(self.server.reason(&sight));
+        self.end(Status::unavailable(format!(
+            "there is no answer within {bound:?}, and the client sends no more{cause}"
+        )));
     }
 
     /// The stream is to end in good order.
@@ -314,7 +324,7 @@ impl Session {
             return Ok(());
         }
         let patience = self.shared.settings.protocol.timers.unanswered;
-        let place = Place::enter(&self.shared.scopes, node, patience).map_err(|full| self.full(full))?;
+        let place = Place::enter(&self.shared.scopes, node, patience).map_err(|error| self.no_place(error))?;
         self.place = Some(place);
         Ok(())
     }
@@ -324,8 +334,8 @@ impl Session {
         let mut said = false;
         while let Some(want) = self.server.poll_want() {
             said = true;
-            if let Err(full) = place.want(&self.shared.scopes, &want) {
-                return Err(self.full(full));
+            if let Err(error) = place.want(&self.shared.scopes, &want) {
+                return Err(self.no_place(error));
             }
         }
         if said {
@@ -350,9 +360,17 @@ impl Session {
             .map_or_else(Sight::default, |place| place.sight(&self.shared.scopes))
     }
 
-    fn full(&self, full: crate::cache::Full) -> Status {
-        self.shared.metrics.refused(full.limit);
-        Status::resource_exhausted(full.to_string())
+    fn no_place(&self, error: NoPlace) -> Status {
+        match error {
+            NoPlace::Full(full) => {
+                self.shared.metrics.refused(full.limit);
+                Status::resource_exhausted(full.to_string())
+            }
+            NoPlace::Unfit(unfit) => {
+                self.shared.metrics.refused_classes.inc();
+                Status::permission_denied(unfit.to_string())
+            }
+        }
     }
 
     fn status(&self, end: End) -> Status {

@@ -183,7 +183,7 @@ impl Question {
                 wanted: true,
             })?;
         }
-        let writer = Writer::new(view, &self.node, &target, &Arc::new(settings));
+        let writer = Writer::new(view, &self.node, &target, None, &Arc::new(settings));
         let statuses = writer.statuses();
         let error = move || statuses().into_iter().find_map(|status: Status| status.error);
         let asked = Asked {

@@ -3,6 +3,9 @@
 //! Owns the status codes that the relay uses and the words that go with them. Refuses to know trailers.
 
 use std::fmt;
+use std::time::Duration;
+
+use crate::xds::TypeUrl;
 
 /// The end of a stream: a gRPC status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +64,22 @@ impl End {
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidArgument, message)
+    }
+
+    /// Nothing was answered for the type in this time; `reason` is why, as far as is known.
+    #[must_use]
+    pub fn unanswered(type_url: &TypeUrl, within: Duration, reason: Option<&str>) -> Self {
+        let message = format!(
+            "no upstream has answered for {type_url} in {within:?}; nothing can be served yet{}",
+            Self::because(reason)
+        );
+        Self::new(Code::Unavailable, message)
+    }
+
+    /// What follows in a message of why nothing is known; empty if that is not known either.
+    #[must_use]
+    pub fn because(reason: Option<&str>) -> String {
+        reason.map_or_else(String::new, |reason| format!("; control plane {reason}"))
     }
 
     /// The client reached a limit; `key` is the configuration key that would raise it.

@@ -43,6 +43,8 @@ pub struct Metrics {
     pub health_reports: Counter,
     /// Times that a client's wait for its control plane ran out.
     pub unanswered: Counter,
+    /// Streams and polls of clients whose class has no credentials, because of what they say of themselves.
+    pub refused_classes: Counter,
     /// Types of views that serve what a snapshot said, on which the server has not spoken yet.
     pub stale_serving: Gauge,
     /// Snapshots.
@@ -129,6 +131,7 @@ impl Metrics {
             ambiguous_variants: families.ambiguous_variants.clone(),
             health_reports: families.health_reports.clone(),
             unanswered: families.unanswered.clone(),
+            refused_classes: families.refused_classes.clone(),
             stale_serving: families.stale_serving.clone(),
             snapshots: SnapshotMetrics {
                 written: families.snapshots("written"),

@@ -25,6 +25,7 @@ use tokio::sync::oneshot;
 use tonic::body::Body;
 use tonic::codegen::Service;
 
+use super::access::Access;
 use super::connect::{self, Connected};
 use super::failure::Failure;
 use super::pulse::{Pulse, Watched};
@@ -109,12 +110,12 @@ const READ_BYTES: usize = 32 * 1024;
 
 impl Channel {
     /// Connects, and waits until the server has said something: what is sent before may never be read (E-08).
-    pub(super) async fn open(target: &Target, settings: &Settings) -> Result<Self, Failure> {
+    pub(super) async fn open(target: &Target, access: &Access, settings: &Settings) -> Result<Self, Failure> {
         let (grpc, ping) = (&target.grpc, target.ping(settings));
         let Connected { io, round_trip } = connect::connect(
             &grpc.endpoint,
             target.host(),
-            &grpc.credentials,
+            &access.credentials,
             HTTP2,
             settings.keepalive,
         )
@@ -157,7 +158,7 @@ impl Channel {
             pulse,
             round_trip,
             origin: origin(target),
-            token: target.token.clone(),
+            token: access.token.clone(),
             hold,
         })
     }
@@ -177,12 +178,7 @@ fn origin(target: &Target) -> Uri {
         Credentials::Insecure => "http",
         Credentials::Tls(_) => "https",
     };
-    let host = connect::host(&target.grpc.endpoint);
-    let authority = match &target.grpc.endpoint {
-        crate::config::Endpoint::Tcp { port, .. } if host.contains(':') => format!("[{host}]:{port}"),
-        crate::config::Endpoint::Tcp { port, .. } => format!("{host}:{port}"),
-        crate::config::Endpoint::Unix(_) => host.to_owned(),
-    };
+    let authority = target.grpc.endpoint.authority(target.grpc.credentials.server_name());
     let uri = Uri::builder()
         .scheme(scheme)
         .authority(target.authority.as_ref().map_or(authority, ToString::to_string))

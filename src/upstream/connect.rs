@@ -16,6 +16,7 @@ use tokio::net::{TcpStream, UnixStream};
 use super::clock::now;
 use super::failure::Failure;
 use crate::config::{Credentials, Endpoint};
+use crate::tls::HTTP2;
 
 /// Bytes in both directions, whatever is under them.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -62,7 +63,7 @@ pub(super) async fn connect(
     match credentials {
         Credentials::Insecure => Ok(Connected { io, round_trip }),
         Credentials::Tls(tls) => {
-            let host = name;
+            let host = tls.server_name.as_deref().unwrap_or(name);
             let name = ServerName::try_from(host.to_owned()).map_err(|error| Failure::Tls {
                 host: host.to_owned(),
                 why: error.to_string(),
@@ -81,6 +82,14 @@ pub(super) async fn connect(
             })
         }
     }
+}
+
+/// Whether anybody takes a connection there.
+pub(super) async fn reach(endpoint: &Endpoint, keepalive: Duration) -> Result<(), Failure> {
+    let nobody = Credentials::Insecure;
+    connect(endpoint, host(endpoint), &nobody, HTTP2, keepalive)
+        .await
+        .map(drop)
 }
 
 /// The name that the server goes by.

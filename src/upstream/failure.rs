@@ -249,7 +249,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 
 /// The status in one sentence, with the limit of ours that it hit.
 fn words(status: &Status) -> String {
-    let mut text = format!("the stream ended: {}", status.code());
+    let mut text = format!("the stream ended: {}", name(status.code()));
     if !status.message().is_empty() {
         let _ = write!(text, ": {}", status.message());
     }
@@ -260,4 +260,27 @@ fn words(status: &Status) -> String {
         text.push_str("; the limit is `limits.upstream_message`");
     }
     text
+}
+
+/// A code by the name that gRPC has for it.
+const fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use prost::Message;
 
+use super::access::Access;
 use super::channel::Channel;
 use super::clock::now;
 use super::doors::{Doors, Place};
@@ -30,6 +31,7 @@ pub(super) struct Leg {
     pub(super) board: Board,
     which: Which,
     target: Arc<Target>,
+    access: Arc<Access>,
     settings: Arc<Settings>,
     backoff: Backoff,
     trial: Trial,
@@ -74,21 +76,41 @@ const BURST: usize = 64;
 
 impl Leg {
     /// A stream that all types share, except those that end it.
-    pub(super) fn shared(which: Which, client: Client, target: Arc<Target>, settings: Arc<Settings>) -> Self {
-        Self::new(which, client, target, settings, false)
+    pub(super) fn shared(
+        which: Which,
+        client: Client,
+        target: Arc<Target>,
+        access: Arc<Access>,
+        settings: Arc<Settings>,
+    ) -> Self {
+        Self::new(which, client, target, access, settings, false)
     }
 
     /// A stream for types that end the one that the others share. What is learned on it of the server's dialects holds for it alone.
-    pub(super) fn apart(which: Which, client: Client, target: Arc<Target>, settings: Arc<Settings>) -> Self {
-        Self::new(which, client, target, settings, true)
+    pub(super) fn apart(
+        which: Which,
+        client: Client,
+        target: Arc<Target>,
+        access: Arc<Access>,
+        settings: Arc<Settings>,
+    ) -> Self {
+        Self::new(which, client, target, access, settings, true)
     }
 
-    fn new(which: Which, client: Client, target: Arc<Target>, settings: Arc<Settings>, alone: bool) -> Self {
+    fn new(
+        which: Which,
+        client: Client,
+        target: Arc<Target>,
+        access: Arc<Access>,
+        settings: Arc<Settings>,
+        alone: bool,
+    ) -> Self {
         Self {
             board: Board::new(client.dialect()),
             client,
             which,
             target,
+            access,
             backoff: Backoff::new(settings.reconnect_max),
             settings,
             trial: Trial::new(!alone),
@@ -218,14 +240,14 @@ impl Leg {
         self.board.enter(Phase::Connecting, dialect);
         self.board.explain(why.clone());
         self.why = why;
-        let (target, settings) = (self.target.clone(), self.settings.clone());
+        let (target, access, settings) = (self.target.clone(), self.access.clone(), self.settings.clone());
         let (place, exhausted) = (self.place.take(), self.exhausted);
         self.stage = Stage::Opening(Box::pin(async move {
             let place = match place {
                 Some((place, _)) => place,
                 None => Doors::enter(target.doors.clone(), exhausted).await,
             };
-            (place, Channel::open(&target, &settings).await)
+            (place, Channel::open(&target, &access, &settings).await)
         }));
     }
 

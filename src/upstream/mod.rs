@@ -2,6 +2,7 @@
 //!
 //! Owns connections, streams and the time between them. Refuses to know clients: it never waits for one.
 
+mod access;
 mod channel;
 mod clock;
 mod connect;
@@ -23,6 +24,7 @@ mod token;
 mod way;
 mod writer;
 
+pub use access::ClassFiles;
 pub use failure::Failure;
 pub use files::{
     Asked, Content, Dictionary, FileWriter, Files, FilesStatus, Format, Found, Listed, Sheet, Shelf, Stamp, Stated,

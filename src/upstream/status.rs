@@ -76,6 +76,11 @@ impl Board {
         self.0.lock().clone()
     }
 
+    /// What went wrong last, until a response shows that it is over.
+    pub(super) fn error(&self) -> Option<String> {
+        self.0.lock().error.clone()
+    }
+
     pub(super) fn enter(&self, phase: Phase, dialect: Dialect) {
         let mut status = self.0.lock();
         status.phase = phase;

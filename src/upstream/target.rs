@@ -10,13 +10,12 @@ use http::uri::Authority;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::channel::Channel;
+use super::access::Access;
 use super::clock::{dice, now};
 use super::connect;
 use super::doors::Doors;
 use super::refused::Refused;
-use super::token::Token;
-use crate::config::{Credentials, Grpc, Transport};
+use crate::config::{Grpc, Transport};
 use crate::protocol::{Backoff, ClientSettings, Declined, Dialects, Next, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
@@ -28,8 +27,8 @@ pub struct Target {
     pub(super) grpc: Grpc,
     /// What it is called in requests and in TLS, where that is not its address.
     pub(super) authority: Option<Authority>,
-    /// A97: what goes with every call, if anything.
-    pub(super) token: Option<Arc<Token>>,
+    /// With what it is approached for classes of clients that have nothing of their own.
+    pub(super) access: Arc<Access>,
     pub(super) metrics: Arc<UpstreamMetrics>,
     refused: Refused,
     /// What is known of the dialects that it speaks.
@@ -74,7 +73,7 @@ impl Target {
     pub fn called(authority: Option<Authority>, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Arc::new(Self {
             uri: uri.to_owned(),
-            token: token(&grpc),
+            access: Access::of_server(&grpc.credentials, grpc.token.as_ref()),
             dialects: Mutex::new(Dialects::new(grpc.transport == Transport::Delta)),
             grpc,
             authority,
@@ -161,21 +160,14 @@ impl Target {
     }
 }
 
-/// A97: a token never travels without TLS.
-fn token(grpc: &Grpc) -> Option<Arc<Token>> {
-    match (&grpc.credentials, &grpc.token) {
-        (Credentials::Tls(_), Some(path)) => Some(Arc::new(Token::new(path))),
-        (Credentials::Insecure, _) | (Credentials::Tls(_), None) => None,
-    }
-}
-
-/// Tries until one of the control planes could be connected to once; each time in their order (G-01).
-pub async fn reach(targets: Vec<(Arc<Target>, Arc<Settings>)>) {
+/// Tries until one of the control planes could be connected to once; each time in their order (G-01). Where classes have
+/// certificates, one that has none to show to the others is reached when it takes a connection: nobody's is at hand yet.
+pub async fn reach(targets: Vec<(Arc<Target>, Arc<Settings>)>, by_class: bool) {
     let mut backoff = Backoff::default();
     loop {
         for (target, settings) in &targets {
-            match Channel::open(target, settings).await {
-                Ok(_) => {
+            match target.access.meet(target, settings, by_class).await {
+                Ok(()) => {
                     tracing::info!(server = target.uri(), "control plane reached");
                     return;
                 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use super::access::Access;
 use super::clock::now;
 use super::leg::Leg;
 use super::status::Board;
@@ -27,6 +28,7 @@ pub struct Way {
     apart: Vec<Apart>,
     which: Which,
     target: Arc<Target>,
+    access: Arc<Access>,
     settings: Arc<Settings>,
 }
 
@@ -40,13 +42,20 @@ struct Apart {
 const APART_MAX: usize = 8;
 
 impl Way {
-    pub(super) fn new(which: Which, node: Node, target: Arc<Target>, settings: Arc<Settings>) -> Self {
+    pub(super) fn new(
+        which: Which,
+        node: Node,
+        target: Arc<Target>,
+        access: Arc<Access>,
+        settings: Arc<Settings>,
+    ) -> Self {
         let client = Client::new(settings.client.clone(), target.dialect().0, node);
         Self {
-            shared: Leg::shared(which, client, target.clone(), settings.clone()),
+            shared: Leg::shared(which, client, target.clone(), access.clone(), settings.clone()),
             apart: Vec::new(),
             which,
             target,
+            access,
             settings,
         }
     }
@@ -98,7 +107,13 @@ impl Way {
             );
             self.apart.push(Apart {
                 types: BTreeSet::new(),
-                leg: Leg::apart(self.which, client, self.target.clone(), self.settings.clone()),
+                leg: Leg::apart(
+                    self.which,
+                    client,
+                    self.target.clone(),
+                    self.access.clone(),
+                    self.settings.clone(),
+                ),
             });
         }
         let Some(apart) = self.apart.last_mut() else { return };

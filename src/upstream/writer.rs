@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use super::access::ClassFiles;
 use super::clock::now;
 use super::status::{Board, Status};
 use super::target::{Settings, Target};
@@ -17,12 +18,17 @@ use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Leg as Which};
 use crate::xds::{Changes, Slot, Standing, Target as Wanted, TypeUrl, Want};
 
+/// Of what a server says when it ends a stream so much is passed on to clients.
+const REASON_BYTES: usize = 500;
+
 /// Keeps a view in step with its control plane.
 ///
 /// Its turn is always the same: what is wanted goes to the machines, what changed goes into the view, what the machines say
 /// goes to the transport; then it waits until something happens.
 pub struct Writer<L: Talk = Way> {
     view: Arc<View>,
+    /// What people call the server.
+    server: String,
     demand: Demand,
     main: L,
     aside: L,
@@ -60,18 +66,27 @@ impl<L: Talk> Writer<L> {
 }
 
 impl Writer<Way> {
-    /// The writer of a view, for which the relay says towards the control plane that it is `node`.
+    /// The writer of a view, for which the relay says towards the control plane that it is `node`, and shows it `files` if its
+    /// clients have their own.
     #[must_use]
-    pub fn new(view: Arc<View>, node: &Node, target: &Arc<Target>, settings: &Arc<Settings>) -> Self {
-        let way = |which| Way::new(which, node.clone(), target.clone(), settings.clone());
-        Self::of(view, way(Which::Main), way(Which::Aside))
+    pub fn new(
+        view: Arc<View>,
+        node: &Node,
+        target: &Arc<Target>,
+        files: Option<ClassFiles>,
+        settings: &Arc<Settings>,
+    ) -> Self {
+        let access = target.access.for_class(files);
+        let way = |which| Way::new(which, node.clone(), target.clone(), access.clone(), settings.clone());
+        Self::of(view, target.uri(), way(Which::Main), way(Which::Aside))
     }
 }
 
 impl<L: Talk> Writer<L> {
-    pub(super) fn of(view: Arc<View>, main: L, aside: L) -> Self {
+    pub(super) fn of(view: Arc<View>, server: &str, main: L, aside: L) -> Self {
         Self {
             view,
+            server: server.to_owned(),
             demand: Demand::default(),
             main,
             aside,
@@ -111,6 +126,7 @@ impl<L: Talk> Writer<L> {
                 if standing == Standing::Up {
                     self.view.clear_stock();
                 }
+                self.view.publish_reason(self.reason(standing).as_deref());
                 self.view.publish_standing(standing);
                 return;
             }
@@ -130,6 +146,15 @@ impl<L: Talk> Writer<L> {
         let order = [Standing::Failing, Standing::Trying, Standing::Open, Standing::Up];
         let worst = order.into_iter().find(|standing| legs.contains(&Some(*standing)));
         worst.unwrap_or_else(|| self.view.cut().standing())
+    }
+
+    /// Why the server has not answered, for clients that cannot be served.
+    fn reason(&self, standing: Standing) -> Option<String> {
+        if standing == Standing::Up {
+            return None;
+        }
+        let error = self.main.board().error().or_else(|| self.aside.board().error());
+        error.map(|error| reason(&self.server, &error))
     }
 
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
@@ -187,6 +212,23 @@ impl<L: Talk> Writer<L> {
     }
 }
 
+/// The server, and what is wrong with it in its own words, which are of any length and may contain anything.
+fn reason(server: &str, error: &str) -> String {
+    let mut said = String::new();
+    for char in error.chars() {
+        if said.len() >= REASON_BYTES {
+            said.push_str("...");
+            break;
+        }
+        if char.is_control() {
+            said.extend(char.escape_default());
+        } else {
+            said.push(char);
+        }
+    }
+    format!("{server}: {said}")
+}
+
 /// Adds changes to those of the same half of the same type.
 fn add(all: &mut Vec<Changes>, more: Option<Changes>) {
     let Some(mut more) = more else { return };
@@ -196,5 +238,21 @@ fn add(all: &mut Vec<Changes>, more: Option<Changes>) {
             last.complete = last.complete.or(more.complete);
         }
         Some(_) | None => all.push(more),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a server says reaches clients in one line, and not more of it than they need.
+    #[test]
+    fn words_of_servers_are_bounded() {
+        assert_eq!(
+            reason("cp:1", "the stream ended: \u{1b}[2J\r\nno"),
+            "cp:1: the stream ended: \\u{1b}[2J\\r\\nno"
+        );
+        let long = reason("cp:1", &"\0ä".repeat(10_000));
+        assert!(long.len() < REASON_BYTES + 50 && long.ends_with("..."), "{long}");
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::credentials::{CredentialFiles, Credentials, Unfit};
 use super::passes::{Passes, Taken};
 use super::presented::Presented;
 use super::selector::Selector;
@@ -28,6 +29,8 @@ pub struct Rule {
     pub cluster: Option<Vec<Piece>>,
     /// What of its clients is passed on besides the key.
     pub passes: Passes,
+    /// K-29: what control planes are shown instead of what they are shown for every class.
+    pub credentials: Option<Credentials>,
 }
 
 /// A part of a text in which values of the key stand.
@@ -63,6 +66,24 @@ impl Classes {
             // K-04: what a server sends depends on it, so who reads it shares nothing with who does not.
             endpoint_collections: node.features.endpoint_collections,
         }
+    }
+
+    /// Whether classes have files of their own.
+    #[must_use]
+    pub fn have_credentials(&self) -> bool {
+        self.0.iter().any(|rule| rule.credentials.is_some())
+    }
+
+    /// The files of the class, if it has its own.
+    ///
+    /// # Errors
+    ///
+    /// K-29: the class has files of its own, and a value of its key cannot be a part of their paths.
+    pub fn credentials(&self, class: &Class) -> Result<Option<CredentialFiles>, Unfit> {
+        let rule = class.rule.and_then(|at| Some((at, self.0.get(at)?)));
+        let own = rule.and_then(|(at, rule)| Some((at, rule, rule.credentials.as_ref()?)));
+        own.map(|(at, rule, own)| own.files(at, &rule.key, &class.key))
+            .transpose()
     }
 
     /// What is passed on of this client, whose node came as `wire`.
@@ -192,6 +213,7 @@ mod tests {
                 id: Some(vec![Piece::Text("relay/".to_owned()), Piece::Key(0), Piece::Key(7)]),
                 cluster: None,
                 passes: Passes::Nothing,
+                credentials: None,
             },
             Rule {
                 matches: vec![(Selector::Cluster, "edge-*".to_owned())],

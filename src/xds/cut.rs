@@ -12,6 +12,8 @@ use super::{Changes, Expiry, Known, Name, Parameters, Reason, Resource, State, T
 pub struct Cut {
     types: BTreeMap<TypeUrl, Slot>,
     standing: Standing,
+    /// Why the server has not answered on its present stream, as far as it is known.
+    reason: Option<Arc<str>>,
 }
 
 /// How it stands with the server that says all this.
@@ -68,6 +70,21 @@ impl Cut {
     pub fn with_standing(&self, standing: Standing) -> Self {
         Self {
             standing,
+            ..self.clone()
+        }
+    }
+
+    /// Why the server has not answered on its present stream, as far as it is known.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// The same knowledge, from a server that has not answered for this reason.
+    #[must_use]
+    pub fn with_reason(&self, reason: Option<&str>) -> Self {
+        Self {
+            reason: reason.map(Arc::from),
             ..self.clone()
         }
     }

@@ -96,6 +96,15 @@ impl Sight {
             Some(authority) => self.cut(authority).is_some_and(|cut| cut.standing().reachable()),
         }
     }
+
+    /// Why the server that counts for this name has not answered, as far as is known.
+    #[must_use]
+    pub fn reason(&self, name: Option<&Name>) -> Option<&str> {
+        match name.and_then(Name::authority) {
+            None => self.plain.reason(),
+            Some(authority) => self.cut(authority)?.reason(),
+        }
+    }
 }
 
 impl<'a> Glimpse<'a> {

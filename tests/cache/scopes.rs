@@ -171,6 +171,7 @@ fn the_advice_is_the_whole_rule() {
         id: Some(template),
         cluster: None,
         passes: Passes::Nothing,
+        credentials: None,
     };
     let classes = Classes::new(vec![rule]);
     let class = |rule| Class {

@@ -47,7 +47,7 @@ fn the_bootstrap_for_grpc_is_one() {
     };
     let tls = Tls {
         ca_certificate_file: Some("/ca.pem".into()),
-        identity: None,
+        ..Tls::default()
     };
     assert_eq!(grpc.credentials, Credentials::Tls(tls));
     let authorities: Vec<_> = upstream

@@ -10,6 +10,7 @@
 mod bootstrap;
 mod certificates;
 mod classes;
+mod credentials;
 mod folder;
 mod stories;
 
@@ -165,6 +166,10 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
 
 /// The class of the reference.
 fn reference_rule() -> Rule {
+    let path = |file: &str| {
+        let [before, after] = ["/etc/distributary/tenants/".to_owned(), format!("/{file}")].map(Piece::Text);
+        vec![before, Piece::Key(2), after]
+    };
     Rule {
         matches: vec![
             (Selector::Cluster, "edge-*".to_owned()),
@@ -200,6 +205,10 @@ fn reference_rule() -> Rule {
             locality: true,
             user_agent: true,
         }),
+        credentials: Some(xds::Credentials {
+            identity: Some((path("cert.pem"), path("key.pem"))),
+            token: Some(path("token")),
+        }),
     }
 }
 
@@ -226,6 +235,7 @@ fn the_reference_means_what_it_says() {
         grpc.credentials,
         Credentials::Tls(Tls {
             ca_certificate_file: ca,
+            server_name: Some("control-plane.example.com".to_owned()),
             identity: Some(Identity {
                 certificate_file: "/etc/distributary/relay.pem".into(),
                 private_key_file: "/etc/distributary/relay.key".into(),
@@ -459,7 +469,7 @@ fn what_is_said_of_servers() {
         ("server_uri: cp:1, channel_creds: [{type: tls, config: {certificate_file: x}}]", "100: channel_creds[0].config: \
             certificate_file and private_key_file go together; write both or none"),
         ("server_uri: cp:1, channel_creds: [{type: tls, config: {ca: x}}]", "82: channel_creds[0].config.ca: unknown field \
-            `ca`, expected one of ca_certificate_file, certificate_file, private_key_file, refresh_interval"),
+            `ca`, expected one of ca_certificate_file, certificate_file, private_key_file, server_name, refresh_interval"),
         ("server_uri: 'https://cp', call_creds: [{type: jwt_token_file}]", "66: call_creds[0]: missing field \
             `jwt_token_file` in `config`"),
         ("server_uri: 'https://cp', call_creds: [{type: oauth}]", "73: call_creds[0]: `oauth` is not supported; write \

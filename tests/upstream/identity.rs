@@ -6,11 +6,11 @@ use std::time::SystemTime;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use distributary::config::{Credentials, Endpoint, Grpc, Identity, Tls};
-use distributary::upstream::Phase;
+use distributary::upstream::{ClassFiles, Phase};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 
 use crate::folder::Folder;
-use crate::reaching::{tls_plane, tls_plane_for};
+use crate::secured::{tls_plane, tls_plane_for};
 use crate::{EDS, Relay, delta};
 
 fn certified() -> CertifiedKey<KeyPair> {
@@ -25,6 +25,7 @@ fn at(port: u16, server: &mut Grpc, ca: PathBuf, identity: Option<Identity>) {
     server.credentials = Credentials::Tls(Tls {
         ca_certificate_file: Some(ca),
         identity,
+        ..Tls::default()
     });
 }
 
@@ -38,7 +39,7 @@ async fn a_certificate_of_our_own() {
         certificate_file: folder.put("relay.pem", &client.cert.pem()),
         private_key_file: folder.put("relay.key", &client.signing_key.serialize_pem()),
     };
-    let (mut plane, port) = tls_plane_for(&server, Some(&client)).await;
+    let (mut plane, port, _) = tls_plane_for(&server, &[&client]).await;
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
         at(port, &mut plan.server, ca.clone(), Some(identity.clone()));
     });
@@ -129,6 +130,94 @@ async fn no_token_in_the_clear() {
     let mut plane = crate::plane::Plane::start().await;
     let _relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
         plan.server.token = Some(folder.put("token", "e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln"));
+    });
+    let call = plane.call().await;
+    assert!(!call.headers.contains_key("authorization"));
+}
+
+/// A server that is reached at one name and certified under another: the other one is asked for, checked and sent in requests.
+#[tokio::test]
+async fn a_server_with_another_name() {
+    let folder = Folder::new("name");
+    let server = generate_simple_self_signed(["cp.example.com".to_owned()]).unwrap();
+    let ca = folder.put("ca.pem", &server.cert.pem());
+    let (mut plane, port, shown) = tls_plane_for(&server, &[]).await;
+    let named = |server: &mut Grpc, name: Option<&str>| {
+        server.endpoint = Endpoint::Tcp {
+            host: "localhost".to_owned(),
+            port,
+        };
+        server.credentials = Credentials::Tls(Tls {
+            ca_certificate_file: Some(ca.clone()),
+            server_name: name.map(ToOwned::to_owned),
+            identity: None,
+        });
+    };
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+        named(&mut plan.server, Some("cp.example.com"));
+    });
+    let mut call = plane.call().await;
+    assert_eq!(call.authority, format!("cp.example.com:{port}"));
+    call.delta().await;
+    call.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    let asked = shown.lock().unwrap().first().unwrap().1.clone();
+    assert_eq!(asked.as_deref(), Some("cp.example.com"));
+
+    for (name, host) in [(None, "localhost"), (Some("other.example.com"), "other.example.com")] {
+        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| named(&mut plan.server, name));
+        let status = relay.status("an error", |status| status.error.is_some()).await;
+        let error = status.error.unwrap();
+        assert!(error.contains(&format!("TLS handshake with {host} failed")), "{error}");
+    }
+}
+
+/// K-29: what a class has of its own is shown instead of what the server's entry says, for each part of it; without TLS none of it.
+#[tokio::test]
+async fn a_class_with_files_of_its_own() {
+    let folder = Folder::new("class");
+    let (server, common, own) = (certified(), certified(), certified());
+    let ca = folder.put("ca.pem", &server.cert.pem());
+    let identity = |name: &str, of: &CertifiedKey<KeyPair>| Identity {
+        certificate_file: folder.put(&format!("{name}.pem"), &of.cert.pem()),
+        private_key_file: folder.put(&format!("{name}.key"), &of.signing_key.serialize_pem()),
+    };
+    let (for_all, for_class) = (identity("common", &common), identity("own", &own));
+    let [for_all_token, for_class_token] = ["common", "own"].map(|name| {
+        let claims = BASE64_URL_SAFE_NO_PAD.encode(format!(r#"{{"exp":9999999999,"sub":"{name}"}}"#));
+        let token = format!("e30.{claims}.c2ln");
+        (folder.put(&format!("{name}.jwt"), &token), format!("Bearer {token}"))
+    });
+    let (mut plane, port, shown) = tls_plane_for(&server, &[&common, &own]).await;
+    for (with_identity, with_token) in [(false, false), (true, false), (false, true), (true, true)] {
+        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+            at(port, &mut plan.server, ca.clone(), Some(for_all.clone()));
+            plan.server.token = Some(for_all_token.0.clone());
+            plan.files = Some(ClassFiles {
+                identity: with_identity.then(|| for_class.clone()),
+                token: with_token.then(|| for_class_token.0.clone()),
+            });
+        });
+        let mut call = plane.call().await;
+        let token = if with_token {
+            &for_class_token.1
+        } else {
+            &for_all_token.1
+        };
+        assert_eq!(call.headers["authorization"], **token);
+        let certificate = shown.lock().unwrap().last().unwrap().0.clone().unwrap();
+        let right = if with_identity { &own } else { &common };
+        assert_eq!(certificate, *right.cert.der());
+        call.delta().await;
+        call.send(&delta(EDS, "n1", &["a=1"], &[]));
+        relay.knows(EDS, "a=1").await;
+    }
+    let mut plane = crate::plane::Plane::start().await;
+    let _relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+        plan.files = Some(ClassFiles {
+            identity: Some(for_class),
+            token: Some(for_class_token.0),
+        });
     });
     let call = plane.call().await;
     assert!(!call.headers.contains_key("authorization"));

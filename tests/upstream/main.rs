@@ -20,6 +20,7 @@ mod polling;
 mod reaching;
 mod refusals;
 mod returning;
+mod secured;
 mod shown;
 mod suspects;
 
@@ -36,7 +37,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse,
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{Settings, Status, Target, Writer};
+use distributary::upstream::{ClassFiles, Settings, Status, Target, Writer};
 use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, State, Target as Wanted, TypeUrl, Types, Want};
 use tokio::task::JoinHandle;
 
@@ -60,6 +61,8 @@ pub(crate) struct Relay {
 /// What a test changes before the relay starts.
 pub(crate) struct Plan {
     pub(crate) server: Grpc,
+    /// What the class of the view has of its own.
+    pub(crate) files: Option<ClassFiles>,
     pub(crate) does_not_exist: Duration,
     pub(crate) upstream_message: usize,
     pub(crate) keepalive: Duration,
@@ -92,6 +95,7 @@ impl Relay {
                 token: None,
                 transport: Transport::Delta,
             },
+            files: None,
             does_not_exist: Duration::from_secs(15),
             upstream_message: 64 * 1024 * 1024,
             keepalive: Duration::from_secs(30),
@@ -115,15 +119,27 @@ impl Relay {
         });
         let all = Metrics::new([]);
         let target = Target::new("cp", plan.server, all.upstream("cp"));
-        Self::begin(all, target, settings, wanted)
+        Self::begin(all, target, plan.files, settings, wanted)
     }
 
     /// Another view of the same control plane.
     pub(crate) fn beside(&self, wanted: &[(&str, &str)]) -> Self {
-        Self::begin(self.all.clone(), self.target.clone(), self.settings.clone(), wanted)
+        Self::begin(
+            self.all.clone(),
+            self.target.clone(),
+            None,
+            self.settings.clone(),
+            wanted,
+        )
     }
 
-    fn begin(all: Arc<Metrics>, target: Arc<Target>, settings: Arc<Settings>, wanted: &[(&str, &str)]) -> Self {
+    fn begin(
+        all: Arc<Metrics>,
+        target: Arc<Target>,
+        files: Option<ClassFiles>,
+        settings: Arc<Settings>,
+        wanted: &[(&str, &str)],
+    ) -> Self {
         let bounds = cache::Settings {
             linger: Duration::from_millis(50),
             names_per_view: 0,
@@ -136,7 +152,7 @@ impl Relay {
             id: "relay".to_owned(),
             ..Node::default()
         };
-        let writer = Writer::new(view.clone(), &node, &target, &settings);
+        let writer = Writer::new(view.clone(), &node, &target, files, &settings);
         let status = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "the writer runs beside the test")]
         let task = tokio::spawn(writer.run());

@@ -1,16 +1,12 @@
 //! How a control plane is reached.
 
-use std::sync::Arc;
-
 use distributary::config::{Credentials, Endpoint, Tls};
 use distributary::upstream::Phase;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::server::WebPkiClientVerifier;
-use rustls_pki_types::PrivateKeyDer;
+use rcgen::generate_simple_self_signed;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 use crate::plane::{Plane, soon};
+use crate::secured::tls_plane;
 use crate::{EDS, Relay, delta, ms, now};
 
 /// All addresses of a name are tried: this plane is at one of them only.
@@ -108,7 +104,7 @@ async fn tls_with_a_given_authority() {
             };
             plan.server.credentials = Credentials::Tls(Tls {
                 ca_certificate_file: Some(path.clone()),
-                identity: None,
+                ..Tls::default()
             });
         });
         if right {
@@ -133,7 +129,7 @@ async fn no_authority_file() {
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
         plan.server.credentials = Credentials::Tls(Tls {
             ca_certificate_file: Some("/nowhere/ca.pem".into()),
-            identity: None,
+            ..Tls::default()
         });
     });
     let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
@@ -164,45 +160,4 @@ async fn tls_on_one_side_only() {
     let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
     let error = status.error.unwrap();
     assert!(error.contains("is it a TLS port"), "{error}");
-}
-
-pub(crate) async fn tls_plane(identity: &CertifiedKey<rcgen::KeyPair>) -> (Plane, u16) {
-    tls_plane_for(identity, None).await
-}
-
-/// A plane that lets in whom `clients` signed, or everybody.
-pub(crate) async fn tls_plane_for(
-    identity: &CertifiedKey<rcgen::KeyPair>,
-    clients: Option<&CertifiedKey<rcgen::KeyPair>>,
-) -> (Plane, u16) {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let key = PrivateKeyDer::try_from(identity.signing_key.serialize_der()).unwrap();
-    let verifier = clients.map(|clients| {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(clients.cert.der().clone()).unwrap();
-        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-        builder.build().unwrap()
-    });
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_client_cert_verifier(verifier.unwrap_or_else(WebPkiClientVerifier::no_client_auth))
-        .with_single_cert(vec![identity.cert.der().clone()], key)
-        .unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = Arc::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
-    let address = listener.local_addr().unwrap();
-    let plane = Plane::on(address, h2::server::Builder::new(), move || {
-        let (acceptor, listener) = (acceptor.clone(), listener.clone());
-        async move {
-            loop {
-                let (socket, _) = listener.accept().await.unwrap();
-                if let Ok(stream) = acceptor.accept(socket).await {
-                    return stream;
-                }
-            }
-        }
-    });
-    (plane, address.port())
 }

@@ -9,12 +9,18 @@
 )]
 
 mod circle;
+mod credentials;
 mod disks;
 mod explained;
+#[path = "../config/folder.rs"]
+mod folder;
 mod identity;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]
 mod plane;
+#[path = "../upstream/secured.rs"]
+#[expect(dead_code, reason = "this control plane can do more")]
+mod secured;
 mod stage;
 
 use std::collections::BTreeMap;

@@ -320,6 +320,20 @@ impl<R: Answer> Stream<R> {
         }
     }
 
+    /// How it ends: the code and the message.
+    pub(crate) async fn end(&mut self) -> (tonic::Code, String) {
+        let trailers = soon("the end", async {
+            while let Some(bytes) = self.responses.data().await {
+                let length = bytes.unwrap().len();
+                self.responses.flow_control().release_capacity(length).unwrap();
+            }
+            self.responses.trailers().await.unwrap().unwrap()
+        })
+        .await;
+        let status = tonic::Status::from_header_map(&trailers).unwrap();
+        (status.code(), status.message().to_owned())
+    }
+
     /// Whether nothing comes for a while.
     pub(crate) async fn is_silent(&mut self) -> bool {
         tokio::time::timeout(Duration::from_millis(500), self.message())

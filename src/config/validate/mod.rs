@@ -2,6 +2,7 @@
 //! problem rather than the first.
 
 mod bootstrap;
+mod credentials;
 mod identity;
 mod listeners;
 mod node;
@@ -44,6 +45,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigE
         );
     }
     let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
+    check.shown_to(&file.classes, &upstream);
     let node = check.node(file.node, bootstrap_node);
     let classes = check.classes(file.classes, &node.id, !upstream.authorities.is_empty());
     let config = Config {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rustls_pki_types::ServerName;
 use serde_saphyr::{Location, Spanned};
 
 use super::{Check, Scalar};
@@ -192,6 +193,7 @@ impl Check {
             ("ca_certificate_file", &config.ca_certificate_file),
             ("certificate_file", &config.certificate_file),
             ("private_key_file", &config.private_key_file),
+            ("server_name", &config.server_name),
         ];
         let Some((name, file)) = files.iter().find_map(|(name, file)| Some((name, file.as_ref()?))) else {
             return Some(Credentials::Insecure);
@@ -215,7 +217,14 @@ impl Check {
                 return None;
             }
         };
+        let server_name = self.read(&format!("{key}.server_name"), config.server_name.as_ref(), |name| {
+            let is_name = ServerName::try_from(name).is_ok();
+            let wrong =
+                || format!("`{name}` is no name of a server; write a DNS name or an IP address, without a port");
+            is_name.then(|| name.to_owned()).ok_or_else(wrong)
+        });
         Some(Tls {
+            server_name,
             ca_certificate_file: config.ca_certificate_file.as_ref().map(path),
             identity,
         })

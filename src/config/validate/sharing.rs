@@ -56,6 +56,7 @@ impl Check {
             }
             key.push(field);
         }
+        let credentials = self.class_credentials(index, class.credentials.as_ref(), &key);
         let node = format!("classes[{index}].node");
         let parts = match class.node {
             ClassNode::Parts(parts) => *parts,
@@ -71,6 +72,7 @@ impl Check {
                     matches,
                     key,
                     passes: Passes::Whole,
+                    credentials,
                     ..Rule::default()
                 };
             }
@@ -87,6 +89,7 @@ impl Check {
             id,
             cluster,
             passes,
+            credentials,
         }
     }
 

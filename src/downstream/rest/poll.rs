@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::refusal::Refusal;
 use super::reply::reply;
+use crate::cache::NoPlace;
 use crate::downstream::{Place, Shared, clock};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, Answer, Found};
@@ -47,14 +48,20 @@ impl<'a> Poll<'a> {
         };
         let poll = protocol::Poll::new(settings.clone(), type_url, asked, &*shared.library, now);
         let mut poll = poll.map_err(refused)?;
-        let full = |full: crate::cache::Full| {
-            shared.metrics.refused(full.limit);
-            Refusal::unavailable(full.to_string())
+        let no_place = |error: NoPlace| match error {
+            NoPlace::Full(full) => {
+                shared.metrics.refused(full.limit);
+                Refusal::unavailable(full.to_string())
+            }
+            NoPlace::Unfit(unfit) => {
+                shared.metrics.refused_classes.inc();
+                Refusal::forbidden(unfit.to_string())
+            }
         };
         let node = poll.server().node().cloned().unwrap_or_default();
-        let mut place = Place::enter(&shared.scopes, &node, settings.timers.unanswered).map_err(full)?;
+        let mut place = Place::enter(&shared.scopes, &node, settings.timers.unanswered).map_err(no_place)?;
         while let Some(want) = poll.poll_want() {
-            place.want(&shared.scopes, &want).map_err(full)?;
+            place.want(&shared.scopes, &want).map_err(no_place)?;
         }
         Ok(Self { shared, poll, place })
     }
@@ -93,8 +100,9 @@ impl<'a> Poll<'a> {
             Answer::Open => {
                 self.shared.metrics.unanswered.inc();
                 Err(Refusal::unavailable(format!(
-                    "no upstream has answered for {} yet; what this client has stays good",
-                    self.poll.type_url()
+                    "no upstream has answered for {} yet; what this client has stays good{}",
+                    self.poll.type_url(),
+                    protocol::End::because(self.poll.server().reason(&sight))
                 )))
             }
         }

@@ -24,6 +24,10 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, why)
     }
 
+    pub(super) fn forbidden(why: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, why)
+    }
+
     pub(super) fn missing(why: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, why)
     }

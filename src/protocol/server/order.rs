@@ -199,6 +199,16 @@ impl Server {
         subscription.quiet(subscription.glimpse(sight))
     }
 
+    /// Why something that the client asked for is unknown, as far as is known.
+    #[must_use]
+    pub fn reason<'a>(&'a self, sight: &'a Sight) -> Option<&'a str> {
+        let mut hopeless = self
+            .types
+            .iter()
+            .filter_map(|subscription| subscription.hopeless(sight));
+        hopeless.find_map(|name| sight.reason(name))
+    }
+
     /// When `handle_timeout` and `poll_response` must be called again at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {

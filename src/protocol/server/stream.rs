@@ -184,10 +184,9 @@ impl Server {
             subscription.asked = None;
             let type_url = &subscription.type_url;
             // G-18: a client that got nothing may find another server; one that holds something keeps it.
-            if self.sent == 0 && subscription.is_hopeless(sight) {
-                let message =
-                    format!("no upstream has answered for {type_url} in {bound:?}; nothing can be served yet");
-                return Some(End::new(Code::Unavailable, message));
+            let hopeless = subscription.hopeless(sight).filter(|_| self.sent == 0);
+            if let Some(name) = hopeless {
+                return Some(End::unanswered(type_url, bound, sight.reason(name)));
             }
             subscription.waived = true;
         }

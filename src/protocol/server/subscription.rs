@@ -302,13 +302,13 @@ impl Subscription {
         self.wildcard && authority.is_none() && !whole || names.any(|name| slot.is_none_or(|slot| unknown(slot, name)))
     }
 
-    /// Whether something that was asked for is unknown, and its server gives no hope.
-    pub(super) fn is_hopeless(&self, sight: &Sight) -> bool {
+    /// Something that was asked for, is unknown, and whose server gives no hope; a wildcard has no name.
+    pub(super) fn hopeless<'a>(&'a self, sight: &'a Sight) -> Option<Option<&'a Name>> {
         let slot = sight.glimpse(&self.type_url).seen_by(self.audience.as_deref());
         // L-14: a server that is there may yet say that a name does not exist; SotW clients would not wait for it.
         let sotw = self.dialect == Dialect::Sotw;
         self.missing(slot)
-            .any(|name| !sight.reachable(name) || sotw && !slot.answered(name))
+            .find(|name| !sight.reachable(*name) || sotw && !slot.answered(*name))
     }
 
     /// How many names it takes of what a stream may have.

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 
 use super::{Polling, RestServer};
 use crate::tls::HTTP1;
+use crate::upstream::access::Access;
 use crate::upstream::connect::{self, Connected};
 use crate::upstream::failure::Failure;
 
@@ -41,12 +42,13 @@ const WORDS: usize = 200;
 /// Polls, and gives the connection back if it is still good.
 pub(super) async fn exchange(
     server: &RestServer,
+    access: &Access,
     polling: &Polling,
     path: &str,
     body: Bytes,
     kept: Option<Link>,
 ) -> (Result<Reply, Failure>, Option<Link>) {
-    let polled = tokio::time::timeout(POLL, poll(server, polling, path, body, kept)).await;
+    let polled = tokio::time::timeout(POLL, poll(server, access, polling, path, body, kept)).await;
     match polled {
         Ok(Ok((reply, link))) => (Ok(reply), Some(link)),
         Ok(Err(failure)) => (Err(failure), None),
@@ -58,11 +60,11 @@ pub(super) async fn exchange(
 }
 
 /// Connects, to see whether anybody is there.
-pub(super) async fn connect(server: &RestServer, polling: &Polling) -> Result<Link, Failure> {
+pub(super) async fn connect(server: &RestServer, access: &Access, polling: &Polling) -> Result<Link, Failure> {
     let rest = &server.rest;
     let name = connect::host(&rest.endpoint);
     let Connected { io, .. } =
-        connect::connect(&rest.endpoint, name, &rest.credentials, HTTP1, polling.keepalive).await?;
+        connect::connect(&rest.endpoint, name, &access.credentials, HTTP1, polling.keepalive).await?;
     let (sender, connection) = handshake(TokioIo::new(io)).await.map_err(Failure::Http)?;
     let mut runs = JoinSet::new();
     runs.spawn(async move { drop(connection.await) });
@@ -71,16 +73,17 @@ pub(super) async fn connect(server: &RestServer, polling: &Polling) -> Result<Li
 
 async fn poll(
     server: &RestServer,
+    access: &Access,
     polling: &Polling,
     path: &str,
     body: Bytes,
     kept: Option<Link>,
 ) -> Result<(Reply, Link), Failure> {
     let mut request = Request::post(format!("{}{path}", server.rest.prefix))
-        .header(HOST, server.rest.endpoint.to_string())
+        .header(HOST, server.rest.endpoint.authority(access.credentials.server_name()))
         .header(USER_AGENT, concat!("distributary/", env!("CARGO_PKG_VERSION")))
         .header(CONTENT_TYPE, "application/json");
-    if let Some(token) = &server.token {
+    if let Some(token) = &access.token {
         request = request.header(AUTHORIZATION, token.header().await.map_err(Failure::stream)?);
     }
     let failed = |error: http::Error| Failure::Response {
@@ -95,7 +98,7 @@ async fn poll(
     {
         return Ok((read(response, polling, path).await?, link));
     }
-    let mut link = connect(server, polling).await?;
+    let mut link = connect(server, access, polling).await?;
     let response = link.sender.send_request(request).await.map_err(Failure::Http)?;
     Ok((read(response, polling, path).await?, link))
 }

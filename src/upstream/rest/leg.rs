@@ -18,6 +18,7 @@ use super::{Polling, RestServer};
 use crate::json::{Bounds, Secrets, Tree, Unknown};
 use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use crate::protocol::{Client, Received};
+use crate::upstream::access::Access;
 use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
 use crate::upstream::status::{Board, Phase};
@@ -30,6 +31,7 @@ type Outcome = (Result<Reply, Failure>, Option<Link>);
 pub struct PollLeg {
     poller: Poller,
     server: Arc<RestServer>,
+    access: Arc<Access>,
     polling: Arc<Polling>,
     polls: BTreeMap<TypeUrl, Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     /// Connections of types that are not polled now.
@@ -38,10 +40,11 @@ pub struct PollLeg {
 }
 
 impl PollLeg {
-    pub(super) fn new(client: Client, server: Arc<RestServer>, polling: Arc<Polling>) -> Self {
+    pub(super) fn new(client: Client, server: Arc<RestServer>, access: Arc<Access>, polling: Arc<Polling>) -> Self {
         Self {
             poller: Poller::new(client, polling.interval),
             server,
+            access,
             polling,
             polls: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -60,11 +63,11 @@ impl PollLeg {
             .polling
             .schemas
             .decode(name, &request.encode_to_vec(), Secrets::Show);
-        let (server, polling) = (self.server.clone(), self.polling.clone());
+        let (server, access, polling) = (self.server.clone(), self.access.clone(), self.polling.clone());
         let kept = self.links.remove(&type_url);
         let poll = Box::pin(async move {
             match written {
-                Ok(json) => exchange(&server, &polling, &path, Bytes::from(json.text), kept).await,
+                Ok(json) => exchange(&server, &access, &polling, &path, Bytes::from(json.text), kept).await,
                 Err(fault) => {
                     let why = fault.to_string();
                     (Err(Failure::Response { path, why }), kept)

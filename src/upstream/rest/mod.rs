@@ -14,12 +14,14 @@ use std::time::Duration;
 pub use leg::PollLeg;
 pub use poller::{Poller, Question};
 
+use super::access::{Access, ClassFiles};
 use super::clock::{dice, now};
+use super::connect;
+use super::failure::Failure;
 use super::refused::Refused;
-use super::token::Token;
 use super::writer::Writer;
 use crate::cache::View;
-use crate::config::{Credentials, Rest};
+use crate::config::Rest;
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Backoff, Client, ClientSettings};
@@ -31,7 +33,8 @@ use crate::xds::Dialect;
 pub struct RestServer {
     uri: String,
     rest: Rest,
-    token: Option<Token>,
+    /// With what it is approached for classes of clients that have nothing of their own.
+    access: Arc<Access>,
     metrics: Arc<UpstreamMetrics>,
     refused: Refused,
 }
@@ -55,24 +58,20 @@ impl RestServer {
     /// A control plane of which nothing is known yet.
     #[must_use]
     pub fn new(uri: &str, rest: Rest, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
-        // A97: a token never travels without TLS.
-        let token = match (&rest.credentials, &rest.token) {
-            (Credentials::Tls(_), Some(path)) => Some(Token::new(path)),
-            (Credentials::Insecure, _) | (Credentials::Tls(_), None) => None,
-        };
         Arc::new(Self {
             uri: uri.to_owned(),
+            access: Access::of_server(&rest.credentials, rest.token.as_ref()),
             rest,
-            token,
             metrics,
             refused: Refused::default(),
         })
     }
 
-    /// Tries until it could be connected to once.
-    pub async fn reached(&self, polling: &Polling) {
+    /// Tries until it could be connected to once. Where classes have certificates, one that has none to show to the others is
+    /// reached when it takes a connection.
+    pub async fn reached(&self, polling: &Polling, by_class: bool) {
         let mut backoff = Backoff::default();
-        while let Err(failure) = exchange::connect(self, polling).await {
+        while let Err(failure) = self.meet(polling, by_class).await {
             tracing::warn!(server = self.uri, error = %failure, "control plane not reached");
             let wait = backoff.handle_failure(dice());
             tokio::time::sleep_until((now() + wait).into()).await;
@@ -81,15 +80,33 @@ impl RestServer {
     }
 }
 
+impl RestServer {
+    async fn meet(&self, polling: &Polling, by_class: bool) -> Result<(), Failure> {
+        if by_class && !self.access.identifies() {
+            connect::reach(&self.rest.endpoint, polling.keepalive).await
+        } else {
+            exchange::connect(self, &self.access, polling).await.map(drop)
+        }
+    }
+}
+
 impl Writer<PollLeg> {
-    /// The writer of a view that is polled, for which the relay says towards the control plane that it is `node`.
+    /// The writer of a view that is polled, for which the relay says towards the control plane that it is `node`, and shows it
+    /// `files` if its clients have their own.
     #[must_use]
-    pub fn polling(view: Arc<View>, node: &Node, server: &Arc<RestServer>, polling: &Arc<Polling>) -> Self {
+    pub fn polling(
+        view: Arc<View>,
+        node: &Node,
+        server: &Arc<RestServer>,
+        files: Option<ClassFiles>,
+        polling: &Arc<Polling>,
+    ) -> Self {
+        let access = server.access.for_class(files);
         let leg = || {
             let client = Client::new(polling.client.clone(), Dialect::Sotw, node.clone());
-            PollLeg::new(client, server.clone(), polling.clone())
+            PollLeg::new(client, server.clone(), access.clone(), polling.clone())
         };
         let (main, aside) = (leg(), leg());
-        Self::of(view, main, aside)
+        Self::of(view, &server.uri, main, aside)
     }
 }

@@ -1,0 +1,102 @@
+//! The part of the check that is about the files with which control planes are approached for a class.
+
+use serde_saphyr::{Location, Spanned};
+
+use super::Check;
+use crate::config::class::template;
+use crate::config::shape::{Class, ClassCredentials, Scalar};
+use crate::config::{Credentials, Source, Upstream};
+use crate::xds::{self, Selector};
+
+impl Check {
+    /// The paths of one class, in which fields of its `key` may stand.
+    pub(super) fn class_credentials(
+        &mut self,
+        index: usize,
+        written: Option<&ClassCredentials>,
+        key: &[Selector],
+    ) -> Option<xds::Credentials> {
+        let written = written?;
+        let name = format!("classes[{index}].credentials");
+        if first(written).is_none() {
+            let message = "nothing is in it; write certificate_file and private_key_file, or jwt_token_file";
+            self.at(None, &name, message.to_owned());
+            return None;
+        }
+        let mut path = |field: &str, file: Option<&Scalar>| {
+            self.read(&format!("{name}.{field}"), file, |text| match text {
+                "" => Err("the path is empty; write the path of a file".to_owned()),
+                text => template(text, key),
+            })
+        };
+        let certificate = path("certificate_file", written.certificate_file.as_ref());
+        let private_key = path("private_key_file", written.private_key_file.as_ref());
+        let token = path("jwt_token_file", written.jwt_token_file.as_ref());
+        match (&written.certificate_file, &written.private_key_file) {
+            (Some(one), None) | (None, Some(one)) => {
+                let message = "certificate_file and private_key_file go together; write both or none";
+                self.at(Some(one.referenced), &name, message.to_owned());
+            }
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+        Some(xds::Credentials {
+            identity: certificate.zip(private_key),
+            token,
+        })
+    }
+
+    /// Whether there is a server that is shown what classes have, and who is given what it lets the relay have.
+    pub(super) fn shown_to(&mut self, classes: &[Spanned<Class>], upstream: &Upstream) {
+        for (index, class) in classes.iter().map(|class| &class.value).enumerate() {
+            let Some(place) = class.credentials.as_ref().and_then(first) else {
+                continue;
+            };
+            let name = format!("classes[{index}].credentials");
+            let servers = upstream.top.iter().filter_map(|at| upstream.servers.get(*at));
+            let mut any = servers.clone().next().is_none();
+            for server in servers {
+                let credentials = match &server.source {
+                    Source::Grpc(grpc) => &grpc.credentials,
+                    Source::Rest(rest) => &rest.credentials,
+                    Source::Files(_) => continue,
+                };
+                match credentials {
+                    Credentials::Tls(_) => any = true,
+                    Credentials::Insecure => {
+                        let uri = &server.uri;
+                        let message = format!(
+                            "{uri} is reached without TLS, so it is shown none of these files; write tls in its channel_creds"
+                        );
+                        self.warn(Some(place), &name, &message);
+                    }
+                }
+            }
+            if !any {
+                let message = "no server of xds_servers is reached over TLS, so nobody is shown these files; write tls in its \
+                               channel_creds, or remove `credentials`";
+                self.at(Some(place), &name, message.to_owned());
+            }
+            // K-29
+            let who = if class.matching.is_empty() {
+                "every client is"
+            } else {
+                "every client that says so of itself is"
+            };
+            let message = format!(
+                "{who} of this class, and is given what the control plane gives to these files; let in only clients that may \
+                 have it (`client_ca` of the listener)"
+            );
+            self.warn(Some(place), &name, &message);
+        }
+    }
+}
+
+/// Where the first of the files is.
+fn first(written: &ClassCredentials) -> Option<Location> {
+    let files = [
+        &written.certificate_file,
+        &written.private_key_file,
+        &written.jwt_token_file,
+    ];
+    files.into_iter().flatten().map(|file| file.referenced).next()
+}

@@ -1,0 +1,136 @@
+//! The files with which a control plane is approached for one class of clients.
+//!
+//! Owns how values of a class's key become parts of paths, and which values may. Refuses to read the files.
+
+use std::path::PathBuf;
+
+use super::classes::Piece;
+use super::selector::Selector;
+
+/// The paths of a rule, in which values of its key stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// The file of the certificate, and that of its key.
+    pub identity: Option<(Vec<Piece>, Vec<Piece>)>,
+    /// The file of the token.
+    pub token: Option<Vec<Piece>>,
+}
+
+/// The files of one class. What is not there is as it is for every class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CredentialFiles {
+    /// The file of the certificate, and that of its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// The file of the token.
+    pub token: Option<PathBuf>,
+}
+
+/// A client's value cannot be a part of a path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{field}` of the client's node {why}, and the relay chooses the files of its `credentials` by it (classes[{rule}]); \
+     give the client a value that can be the name of a file"
+)]
+pub struct Unfit {
+    /// The number of the rule.
+    pub rule: usize,
+    /// The field of the node.
+    pub field: String,
+    /// What is wrong with its value.
+    pub why: &'static str,
+}
+
+impl Credentials {
+    /// The files for these values of the key.
+    ///
+    /// # Errors
+    ///
+    /// A value that stands in a path is not the name of a file: a client must not choose the directory.
+    pub fn files(&self, rule: usize, key: &[Selector], values: &[String]) -> Result<CredentialFiles, Unfit> {
+        let path = |pieces: &Vec<Piece>| {
+            let fields = pieces.iter().filter_map(|piece| match piece {
+                Piece::Text(_) => None,
+                Piece::Key(at) => Some(*at),
+            });
+            for at in fields {
+                if let Some(why) = fault(values.get(at).map_or("", String::as_str)) {
+                    let field = key.get(at).map(Selector::to_string).unwrap_or_default();
+                    return Err(Unfit { rule, field, why });
+                }
+            }
+            Ok(PathBuf::from(Piece::fill(pieces, values)))
+        };
+        let identity = self.identity.as_ref();
+        let identity = identity.map(|(certificate, key)| Ok((path(certificate)?, path(key)?)));
+        Ok(CredentialFiles {
+            identity: identity.transpose()?,
+            token: self.token.as_ref().map(path).transpose()?,
+        })
+    }
+}
+
+/// Why a text is not the name of a file.
+fn fault(value: &str) -> Option<&'static str> {
+    if value.is_empty() {
+        Some("is empty")
+    } else if matches!(value, "." | "..") {
+        Some("is the name of a directory")
+    } else if value.contains('/') {
+        Some("contains `/`")
+    } else if value.chars().any(char::is_control) {
+        Some("contains a control character")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Piece {
+        Piece::Text(text.to_owned())
+    }
+
+    fn credentials() -> Credentials {
+        Credentials {
+            identity: Some((
+                vec![text("/certs/"), Piece::Key(1), text("/cert.pem")],
+                vec![text("/certs/"), Piece::Key(1), text("/key.pem")],
+            )),
+            token: Some(vec![text("/tokens/"), Piece::Key(1)]),
+        }
+    }
+
+    /// K-29: a value of the key becomes a part of a path.
+    #[test]
+    fn values_stand_in_paths() {
+        let key = [Selector::Id, Selector::Cluster];
+        let files = credentials().files(0, &key, &["../x".to_owned(), "team-ä b".to_owned()]);
+        let files = files.unwrap();
+        let identity = files.identity.unwrap();
+        assert_eq!(identity.0, PathBuf::from("/certs/team-ä b/cert.pem"));
+        assert_eq!(identity.1, PathBuf::from("/certs/team-ä b/key.pem"));
+        assert_eq!(files.token, Some(PathBuf::from("/tokens/team-ä b")));
+    }
+
+    /// K-29: no client chooses another directory.
+    #[test]
+    fn a_value_is_one_component() {
+        let key = [Selector::Id, Selector::Cluster];
+        for bad in [
+            "", ".", "..", "/", "a/b", "../a", "a/", "a\0", "a\n", "\u{7f}", "\u{85}",
+        ] {
+            let refused = credentials().files(3, &key, &["n".to_owned(), bad.to_owned()]);
+            let refused = refused.unwrap_err();
+            assert_eq!((refused.rule, refused.field.as_str()), (3, "cluster"), "{bad:?}");
+            assert!(!refused.to_string().chars().any(char::is_control), "{bad:?}");
+        }
+        for good in ["...", "a.b", ".hidden", "a\\b", "*", "~", "%2f"] {
+            let taken = credentials().files(3, &key, &["n".to_owned(), good.to_owned()]);
+            assert!(taken.is_ok(), "{good}");
+        }
+        let missing = credentials().files(3, &key, &[]);
+        assert!(missing.is_err());
+    }
+}

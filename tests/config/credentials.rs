@@ -1,0 +1,83 @@
+//! What a class of clients is known by, and what is said of credentials that cannot be.
+
+use distributary::config::{Config, Flags};
+
+use crate::parse;
+
+const TLS: &str = "upstream: {xds_servers: [{server_uri: 'https://cp:1'}]}\n";
+const CLEAR: &str = "upstream: {xds_servers: [{server_uri: 'cp:1'}]}\n";
+
+fn class(credentials: &str) -> String {
+    format!("classes:\n  - key: [cluster, metadata.NAMESPACE]\n    credentials: {{ {credentials} }}\n")
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    Config::parse(text, "relay.yaml", &Flags::default()).unwrap().warnings
+}
+
+/// K-29: a path takes fields of the key and no others; every fault has its place.
+#[test]
+fn paths_take_fields_of_the_key() {
+    for (credentials, said) in [
+        (
+            "certificate_file: 'a/{locality.zone}', private_key_file: b",
+            "relay.yaml:4:38: classes[0].credentials.certificate_file: `{locality.zone}` is not in `key`",
+        ),
+        (
+            "certificate_file: a",
+            "relay.yaml:4:38: classes[0].credentials: certificate_file and private_key_file go together",
+        ),
+        (
+            "jwt_token_file: ''",
+            "classes[0].credentials.jwt_token_file: the path is empty",
+        ),
+        ("jwt_token_file: '{cluster'", "has a brace without its partner"),
+        ("", "relay.yaml: classes[0].credentials: nothing is in it"),
+        ("ca_certificate_file: a", "unknown field `ca_certificate_file`"),
+    ] {
+        let refused = parse(&format!("{TLS}{}", class(credentials))).unwrap_err();
+        assert!(refused.contains(said), "{credentials}: {refused}");
+    }
+}
+
+/// K-29: whoever connects is given that view, and nobody is shown anything without TLS: both are said.
+#[test]
+fn what_credentials_mean_is_said() {
+    let good = class("certificate_file: 'a/{cluster}', private_key_file: b, jwt_token_file: 'c/{metadata.NAMESPACE}'");
+    let all = warnings(&format!("{TLS}{good}"));
+    let [said] = &all[..] else { panic!("{all:?}") };
+    assert!(
+        said.starts_with("relay.yaml:4:38: classes[0].credentials: every client is of this class, and is given what"),
+        "{said}"
+    );
+    let matching = good.replace("  - key", "  - match: { cluster: a }\n    key");
+    assert!(warnings(&format!("{TLS}{matching}"))[0].contains("every client that says so of itself is"));
+
+    let refused = parse(&format!("{CLEAR}{good}")).unwrap_err();
+    assert!(
+        refused.contains("no server of xds_servers is reached over TLS"),
+        "{refused}"
+    );
+    let mixed = format!("upstream: {{xds_servers: [{{server_uri: 'https://cp:1'}}, {{server_uri: 'cp:2'}}]}}\n{good}");
+    let all = warnings(&mixed);
+    assert!(
+        all.len() == 2 && all[0].contains("cp:2 is reached without TLS"),
+        "{all:?}"
+    );
+}
+
+/// A name for TLS is a name.
+#[test]
+fn a_server_has_a_good_name() {
+    let server =
+        |creds: &str| format!("upstream: {{xds_servers: [{{server_uri: 'cp:1', channel_creds: [{creds}]}}]}}\n");
+    for name in ["cp.example.com", "10.0.0.1", "'::1'"] {
+        assert!(parse(&server(&format!("{{type: tls, config: {{server_name: {name}}}}}"))).is_ok());
+    }
+    for name in ["''", "'cp:443'", "'a b'", "'https://cp'"] {
+        let refused = parse(&server(&format!("{{type: tls, config: {{server_name: {name}}}}}"))).unwrap_err();
+        assert!(refused.contains("config.server_name: "), "{refused}");
+    }
+    let refused = parse(&server("{type: insecure, config: {server_name: cp}}")).unwrap_err();
+    assert!(refused.contains("server_name has no use with insecure"), "{refused}");
+}
