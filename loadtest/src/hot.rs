@@ -75,6 +75,7 @@ fn publish_to_some(sessions: usize) -> Step {
             type_url: eds.clone(),
             target: Target::Name(name(number)),
             wanted: true,
+            written: None,
         };
         assert!(seat.want(&want).is_ok(), "there is no bound");
     };

@@ -105,6 +105,7 @@ mod tests {
                 type_url: TypeUrl::new(EDS),
                 target: Target::Name(name.into()),
                 wanted: true,
+                written: None,
             };
             assert_eq!(seat.want(&want), Ok(()));
         }

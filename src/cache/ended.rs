@@ -72,6 +72,10 @@ impl View {
             let known = slot.named.entries().contains_key(name) || slot.named.whole(name);
             return (known || varies && !needed).then(|| name.clone());
         };
+        // what has no name was asked for by any.
+        if resource.name().is_empty() && self.leases.has_names(type_url) {
+            return None;
+        }
         let collection = resource.name().collection();
         let mut names = std::iter::once(resource.name())
             .chain(resource.aliases())

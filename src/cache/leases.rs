@@ -161,6 +161,11 @@ impl Leases {
         names
     }
 
+    /// Whether any name of the type is leased, lingering included.
+    pub(super) fn has_names(&self, type_url: &TypeUrl) -> bool {
+        self.shards.iter().any(|shard| shard.lock().has_names(type_url))
+    }
+
     /// Whether anything of the type is leased, lingering included.
     pub(super) fn has_type(&self, type_url: &TypeUrl) -> bool {
         self.shards.iter().any(|shard| shard.lock().has_type(type_url))

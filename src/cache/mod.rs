@@ -26,6 +26,7 @@ pub mod standing;
 mod stock;
 mod through;
 mod woken;
+mod written;
 
 pub use bell::{Bell, Driver, Rang};
 pub use library::{Library, Text, Uses};

@@ -85,12 +85,21 @@ impl Seat {
     fn begin(&self, want: &Want) -> Result<bool, Full> {
         let set = match self.view.sets.find(self.number, &want.type_url) {
             Some((set, true)) => set,
-            Some((set, false)) if self.has(&set, want) => return Ok(false),
+            Some((set, false)) if self.has(&set, want) => {
+                let written = self.view.written.of(want);
+                return Ok(written.is_some_and(|mut written| written.note(want, true)));
+            }
             Some(_) | None => self.own(&want.type_url),
         };
-        let begun = self.view.leases.begin(&want.type_url, &want.target, &set);
+        let leases = &self.view.leases;
+        let mut written = self.view.written.of(want);
+        let leased = written.is_some() && leases.find(&want.type_url, &want.target).is_some();
+        let begun = leases.begin(&want.type_url, &want.target, &set);
+        let more = written.as_mut().filter(|_| begun.is_ok());
+        let more = more.is_some_and(|written| written.note(want, leased));
+        drop(written);
         self.drop_empty(&set, want);
-        begun
+        begun.map(|come| come | more)
     }
 
     fn end(&self, want: &Want) -> bool {

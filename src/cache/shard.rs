@@ -80,6 +80,16 @@ impl Shard {
         self.types.contains_key(type_url)
     }
 
+    /// Whether any name of the type is leased.
+    pub(super) fn has_names(&self, type_url: &TypeUrl) -> bool {
+        let mut typed = self
+            .types
+            .get(type_url)
+            .into_iter()
+            .flat_map(|typed| typed.targets.keys());
+        typed.any(|target| matches!(target, Target::Name(_)))
+    }
+
     /// The names in a collection that are leased.
     pub(super) fn within<'a>(&'a self, type_url: &TypeUrl, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
         let targets = self
@@ -294,6 +304,7 @@ impl Lease {
             type_url: (*self.type_url).clone(),
             target: self.target.clone(),
             wanted,
+            written: None,
         }
     }
 }

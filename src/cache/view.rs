@@ -19,6 +19,7 @@ use super::sets::{Set, Sets};
 use super::standing::Heed;
 use super::through::Through;
 use super::woken::Woken;
+use super::written::Written;
 use crate::xds::{Baselines, Changes, Class, Cut, Name, Slot, Standing, Target, TypeUrl, Want};
 
 /// One view.
@@ -37,6 +38,7 @@ pub struct View {
     pub(super) stock: ArcSwapOption<Cut>,
     generation: AtomicU64,
     pub(super) leases: Leases,
+    pub(super) written: Written,
     pub(super) sets: Sets,
     /// Numbers of the sessions that have changed their mind since their sets were settled.
     pub(super) unsettled: Mutex<Vec<u32>>,
@@ -98,6 +100,7 @@ impl View {
             stock: ArcSwapOption::empty(),
             generation: AtomicU64::new(0),
             leases: Leases::new(settings.linger, settings.names_per_view),
+            written: Written::default(),
             sets: Sets::default(),
             unsettled: Mutex::default(),
             writer: Mutex::default(),
@@ -178,11 +181,15 @@ impl View {
                 found.is_some_and(|resource| !resource.may_be_cached())
             }
         };
+        let mut written = self.written.lock();
         let turn = self.leases.turn(now, &fleeting);
+        written.forget(&turn.ended);
+        let wants = written.tell(turn.wants);
+        drop(written);
         if !turn.ended.is_empty() {
             self.forget(&turn.ended);
         }
-        turn.wants
+        wants
     }
 
     /// When the writer must come again for [`View::take_wants`] at the latest.

@@ -181,6 +181,7 @@ impl Question {
                 type_url: self.type_url.clone(),
                 target,
                 wanted: true,
+                written: None,
             })?;
         }
         let writer = Writer::new(view, &self.node, &target, None, &Arc::new(settings));

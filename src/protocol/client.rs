@@ -19,6 +19,8 @@ mod parted;
 mod refusals;
 mod settle;
 mod stated;
+mod sweep;
+mod ways;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -30,6 +32,7 @@ use answers::Answer;
 use awaited::Patience;
 use feed::Feed;
 use ingest::Message;
+use ways::Ways;
 
 use crate::proto::envoy::config::core::v3::Node;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse};
@@ -189,7 +192,7 @@ impl Client {
                 feed.unwant_wildcard(self.dialect);
                 None
             }
-            (Target::Name(name), true) => forget(&want.type_url, feed.want(name)),
+            (Target::Name(name), true) => forget(&want.type_url, feed.want(name, want.written.as_ref())),
             (Target::Name(name), false) => forget(&want.type_url, feed.unwant(name)),
         };
         self.note(&want.type_url);
@@ -244,13 +247,17 @@ impl Client {
     /// A SotW response whose last byte was read at `received`.
     pub fn handle_sotw(&mut self, response: DiscoveryResponse, received: Instant) -> Vec<Changes> {
         let type_url = self.settings.types.resolve(&response.type_url);
-        self.receive(&type_url, received, |type_url| Message::sotw(response, type_url))
+        self.receive(&type_url, received, |type_url, ways| {
+            Message::sotw(response, type_url, ways)
+        })
     }
 
     /// A delta response whose last byte was read at `received`.
     pub fn handle_delta(&mut self, response: DeltaResponse, received: Instant) -> Vec<Changes> {
         let type_url = self.settings.types.resolve(&response.head.type_url);
-        self.receive(&type_url, received, |type_url| Message::delta(response, type_url))
+        self.receive(&type_url, received, |type_url, ways| {
+            Message::delta(response, type_url, ways)
+        })
     }
 
     /// A part of a message that is not whole yet was read at `at`.
@@ -304,7 +311,12 @@ impl Client {
         self.agenda.deadline()
     }
 
-    fn receive(&mut self, type_url: &TypeUrl, now: Instant, read: impl FnOnce(&TypeUrl) -> Message) -> Vec<Changes> {
+    fn receive(
+        &mut self,
+        type_url: &TypeUrl,
+        now: Instant,
+        read: impl FnOnce(&TypeUrl, &Ways) -> Message,
+    ) -> Vec<Changes> {
         // E-05: what was never asked for on this stream gets no answer.
         if !self.feeds.get(type_url).is_some_and(|feed| feed.line.opened) {
             return Vec::new();
@@ -315,7 +327,7 @@ impl Client {
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
-        let message = read(type_url);
+        let message = read(type_url, &feed.line.ways);
         let valid = message.entries.len();
         let (changes, message) = feed.receive(message, self.dialect, now);
         self.received = Some(Received {
@@ -358,25 +370,6 @@ impl Client {
         for (type_url, feed) in &self.feeds {
             self.agenda.note(type_url, &feed.line, feed.deadline());
         }
-    }
-
-    /// A client that invents types without end does not fill this table.
-    fn drop_unwanted(&mut self, last: &TypeUrl) {
-        let Some(stream) = &mut self.stream else {
-            if self.feeds.get(last).is_some_and(|feed| !feed.wanted()) {
-                self.feeds.remove(last);
-                self.agenda.remove(last);
-            }
-            return;
-        };
-        if self.feeds.len() <= stream.sweep_at {
-            return;
-        }
-        let before = self.feeds.len();
-        self.feeds.retain(|_, feed| feed.wanted() || feed.line.is_ready());
-        stream.forgetful |= self.feeds.len() < before;
-        stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
-        self.note_all();
     }
 }
 

@@ -39,6 +39,8 @@ struct Split {
     wildcard_on: Leg,
     wildcard: bool,
     names: BTreeSet<Name>,
+    /// How those are written that are not written in the canonical way alone (F-07).
+    written: BTreeMap<Name, BTreeSet<Option<Name>>>,
     asked: BTreeSet<Name>,
     /// The wildcard as it was last looked at, while names are wanted too.
     looked_at: Option<Arc<State>>,
@@ -76,9 +78,15 @@ impl Demand {
                 told.push((split.wildcard_on, want.clone()));
             }
             Target::Wildcard => {}
-            Target::Name(name) if want.wanted => drop(split.names.insert(name.clone())),
+            Target::Name(name) if want.wanted => {
+                // Of what was asked for already the other way is told; of all others, all ways when they are asked for.
+                if split.write(name, want.written.as_ref()) && split.asked.contains(name) {
+                    told.push((split.wildcard_on.other(), want.clone()));
+                }
+            }
             Target::Name(name) => {
                 split.names.remove(name);
+                split.written.remove(name);
                 if split.asked.remove(name) {
                     told.push((split.wildcard_on.other(), want.clone()));
                 }
@@ -157,6 +165,7 @@ impl Split {
             },
             wildcard: false,
             names: BTreeSet::new(),
+            written: BTreeMap::new(),
             asked: BTreeSet::new(),
             looked_at: None,
         }
@@ -172,7 +181,7 @@ impl Split {
     fn ask_anew(&self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(Leg, Want)>) {
         let doubted = cut.slot(type_url).into_iter().flat_map(Slot::doubted);
         let asked = doubted.filter(|name| self.asked.contains(*name));
-        told.extend(asked.map(|name| (self.wildcard_on.other(), want(type_url, name, true))));
+        told.extend(asked.map(|name| (self.wildcard_on.other(), want(type_url, name, true, None))));
     }
 
     /// Asks for the name, or gives it up, by what the wildcard says of it.
@@ -194,15 +203,34 @@ impl Split {
         } else {
             self.asked.remove(name);
         }
-        told.push((self.wildcard_on.other(), want(type_url, name, wanted)));
+        let ways = self.written.get(name).filter(|_| wanted);
+        let one = ways.is_none().then_some(&None);
+        let ways = one.into_iter().chain(ways.into_iter().flatten());
+        told.extend(ways.map(|written| (self.wildcard_on.other(), want(type_url, name, wanted, written.clone()))));
+    }
+
+    /// A name is wanted, and written so. Whether that is one more way.
+    fn write(&mut self, name: &Name, written: Option<&Name>) -> bool {
+        let known = !self.names.insert(name.clone());
+        if let Some(ways) = self.written.get_mut(name) {
+            return ways.insert(written.cloned());
+        }
+        if written.is_none() {
+            return false;
+        }
+        let own = known.then_some(None);
+        let ways = own.into_iter().chain([written.cloned()]).collect();
+        self.written.insert(name.clone(), ways);
+        true
     }
 }
 
-fn want(type_url: &TypeUrl, name: &Name, wanted: bool) -> Want {
+fn want(type_url: &TypeUrl, name: &Name, wanted: bool, written: Option<Name>) -> Want {
     Want {
         type_url: type_url.clone(),
         target: Target::Name(name.clone()),
         wanted,
+        written,
     }
 }
 

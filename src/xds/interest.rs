@@ -22,6 +22,8 @@ pub struct Want {
     pub target: Target,
     /// Whether it begins.
     pub wanted: bool,
+    /// F-07: how the name is written, where not in the canonical way; who writes one name in several ways wants it once in each.
+    pub written: Option<Name>,
 }
 
 /// Names of one type of which a session must look again what is known: bounded, whatever happens while it does not look.

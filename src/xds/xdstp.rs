@@ -45,7 +45,7 @@ pub fn canonical(text: &str, type_url: &TypeUrl) -> Result<String, Flaw> {
     if id.is_empty() {
         return Err(Flaw::Form);
     }
-    // F-05: one way of writing upstream: what would be read as something else is escaped, and nothing else.
+    // F-05: what would be read as something else is escaped, and nothing else.
     let mut canonical = format!("{SCHEME}//");
     escape(&mut canonical, &decoded(authority)?, "%/?#");
     canonical.push('/');
@@ -110,6 +110,13 @@ impl Name {
             return Self::from(text);
         }
         Self::from(canonical(text, type_url).unwrap_or_else(|_| format!("{NOTHING}{text}")))
+    }
+
+    /// F-07: the text by which a control plane is asked for the name that somebody wrote so; `None`: by its own.
+    #[must_use]
+    pub fn written(&self, text: &str) -> Option<Self> {
+        let asked = text.split('#').next().filter(|_| self.may_exist())?;
+        (asked != self.as_str()).then(|| Self::from(asked))
     }
 
     /// F-01: whether it is of new style.

@@ -117,6 +117,7 @@ impl World {
             type_url: type_url.clone(),
             target: target.clone(),
             wanted,
+            written: None,
         };
         let others = self.wanted.values().filter(|waiters| !waiters.is_empty()).count();
         let key = (type_url, target);

@@ -89,14 +89,17 @@ fn covered(type_url: &TypeUrl, updates: Vec<Update>) -> Changes {
 }
 
 fn want(type_url: &TypeUrl, name: &str, wanted: bool) -> Want {
+    let read = Name::read(name, type_url);
+    let written = read.written(name);
     let target = match name {
         Name::WILDCARD => Target::Wildcard,
-        name => Target::Name(Name::from(name)),
+        _ => Target::Name(read),
     };
     Want {
         type_url: type_url.clone(),
         target,
         wanted,
+        written,
     }
 }
 

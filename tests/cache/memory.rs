@@ -37,6 +37,7 @@ fn subscriptions_in(distinct: u64) {
         type_url: eds(),
         target: Target::Name(name.clone()),
         wanted: true,
+        written: None,
     };
     let bare: Vec<_> = {
         let before = resident();

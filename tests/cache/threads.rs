@@ -59,6 +59,7 @@ impl Session {
             type_url: eds(),
             target: Target::Name(name.clone()),
             wanted,
+            written: None,
         };
         assert_eq!(self.seat.want(&want), Ok(()));
         if wanted {

@@ -303,3 +303,69 @@ async fn the_writer_is_told_when_to_come() {
     drop(seat);
     assert!(come().await.is_ok());
 }
+
+/// F-07: the writer is told of each way of writing a name once, whoever writes it so, and anew when all have gone.
+#[test]
+fn every_way_of_writing() {
+    let type_url = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
+    let full = |text: &str| format!("xdstp://a/{}/{text}", type_url.full_name());
+    let view = View::new(Class::default(), settings());
+    let told = |now: Instant| -> Vec<String> {
+        let wants = view.take_wants(now).into_iter();
+        let text = |want: Want| {
+            let text = want
+                .written
+                .map_or_else(|| format!("{:?}", want.target), |text| text.to_string());
+            let text = text
+                .rsplit('/')
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches(['"', ')'])
+                .to_owned();
+            format!("{}{text}", if want.wanted { "+" } else { "-" })
+        };
+        wants.map(text).collect()
+    };
+    #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
+    let now = Instant::now();
+    let one = seat(&view, &type_url, &[&full("a%20b")]);
+    assert_eq!(told(now), ["+a%20b"]);
+    let two = seat(&view, &type_url, &[&full("a b")]);
+    let three = seat(&view, &type_url, &[&full("a%20b"), &full("a%20%62")]);
+    assert_eq!(told(now), ["+a b", "+a%20%62"]);
+    let four = seat(&view, &type_url, &[&full("c"), &full("%63")]);
+    assert_eq!(told(now), ["+c", "+%63"]);
+    drop((one, two, three, four));
+    assert!(told(now).is_empty());
+    assert_eq!(told(now + Duration::from_secs(60)), ["-a b", "-c"]);
+    let _one = seat(&view, &type_url, &[&full("a b")]);
+    assert_eq!(told(now + Duration::from_secs(60)), ["+a b"]);
+}
+
+/// A-09: what has no name is kept as long as anybody wants any name of its type, and rings for each of them.
+#[test]
+fn what_has_no_name() {
+    let type_url = TypeUrl::new("istio.networking.nds.v1.NameTable");
+    let view = View::new(Class::default(), settings());
+    #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
+    let now = Instant::now();
+    let one = seat(&view, &type_url, &["x"]);
+    let two = seat(&view, &type_url, &["y"]);
+    drop(view.take_wants(now));
+    drop(view.publish(&[named(&type_url, vec![put(&type_url, "", "1")])]));
+    let found = |name: &str| {
+        let cut = view.cut();
+        cut.slot(&type_url)
+            .and_then(|slot| slot.resource(&name.into()).cloned())
+            .is_some()
+    };
+    assert!(found("x") && found("y") && found("z"));
+    drop(one);
+    drop(view.take_wants(now));
+    drop(view.take_wants(now + Duration::from_secs(60)));
+    assert!(found("y"));
+    drop(two);
+    drop(view.take_wants(now + Duration::from_secs(60)));
+    drop(view.take_wants(now + Duration::from_secs(120)));
+    assert!(!found("y"));
+}

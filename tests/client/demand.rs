@@ -31,13 +31,17 @@ impl View {
     }
 
     fn tell(&mut self, type_url: &str, target: &str, wanted: bool) -> Vec<String> {
+        let type_url = TypeUrl::new(type_url);
+        let name = Name::read(target, &type_url);
+        let written = name.written(target).filter(|_| wanted);
         let want = Want {
-            type_url: TypeUrl::new(type_url),
+            type_url,
             target: match target {
                 "*" => Target::Wildcard,
-                name => Target::Name(Name::from(name)),
+                _ => Target::Name(name),
             },
             wanted,
+            written,
         };
         lines(&self.demand.handle_want(&want, &self.cut))
     }

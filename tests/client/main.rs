@@ -10,6 +10,7 @@ mod faults;
 mod names;
 mod restored;
 mod sotw;
+mod spellings;
 mod stream;
 mod types;
 mod variants;
@@ -87,15 +88,18 @@ impl Upstream {
     }
 
     fn tell(&mut self, type_url: &str, target: &str, wanted: bool) {
+        let type_url = TypeUrl::new(type_url);
+        let name = Name::read(target, &type_url);
+        let written = name.written(target).filter(|_| wanted);
         let target = match target {
             "*" => Target::Wildcard,
-            name => Target::Name(Name::from(name)),
+            _ => Target::Name(name),
         };
-        let type_url = TypeUrl::new(type_url);
         let changes = self.client.handle_want(&Want {
             type_url,
             target,
             wanted,
+            written,
         });
         self.publish(changes);
     }

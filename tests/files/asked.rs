@@ -51,6 +51,7 @@ impl Told {
             type_url: type_url.clone(),
             target,
             wanted,
+            written: None,
         };
         let changes = self.asked.handle_wants(&[want], &self.content(), &self.cut);
         self.apply(&changes)

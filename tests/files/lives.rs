@@ -104,6 +104,7 @@ fn what_views_are_told() {
             type_url: cds(),
             target,
             wanted: true,
+            written: None,
         };
         all.extend(asked.handle_wants(&[want], shelf.content(), &cut));
     }

@@ -103,6 +103,7 @@ impl View {
             type_url: cds(),
             target,
             wanted,
+            written: None,
         };
         let changes = self.asked.handle_wants(&[want], shelf.content(), &self.cut);
         self.apply(&changes);

@@ -36,6 +36,7 @@ impl Source {
             type_url: cds(),
             target: Target::Wildcard,
             wanted: true,
+            written: None,
         };
         seat.want(&want).unwrap();
         let tasks = vec![

@@ -13,6 +13,7 @@ use distributary::xds::Dialect;
 use prost::Message;
 
 use super::body::{Content, Type, read};
+use super::names::canonical;
 use super::rng::Rng;
 use super::served::{Served, entry, resource, spoil, spoil_delta};
 use super::truth::Truth;
@@ -154,10 +155,46 @@ impl Reply {
     }
 }
 
+/// F-04: by name, the texts by which it is asked for. Two ways of writing a name are one name, as long as one of them is subscribed.
+#[derive(Default)]
+struct Texts(BTreeMap<(Type, String), BTreeSet<String>>);
+
+impl Texts {
+    /// The same request with every name in the canonical way.
+    fn read(&mut self, kind: Type, request: &Request) -> Request {
+        let mut request = request.clone();
+        match &mut request {
+            Request::Sotw(request) => {
+                let names: BTreeSet<String> = request.resource_names.iter().map(|text| canonical(text)).collect();
+                request.resource_names = names.into_iter().collect();
+            }
+            Request::Delta(request) => {
+                for text in &mut request.resource_names_subscribe {
+                    let name = canonical(text);
+                    self.0
+                        .entry((kind, name.clone()))
+                        .or_default()
+                        .insert(std::mem::replace(text, name));
+                }
+                request.resource_names_unsubscribe.retain_mut(|text| {
+                    let key = (kind, canonical(text));
+                    let texts = self.0.entry(key.clone()).or_default();
+                    texts.remove(&std::mem::replace(text, key.1));
+                    texts.is_empty()
+                });
+                let held = std::mem::take(&mut request.initial_resource_versions).into_iter();
+                request.initial_resource_versions = held.map(|(text, version)| (canonical(&text), version)).collect();
+            }
+        }
+        request
+    }
+}
+
 /// One stream as the control plane sees it.
 pub(crate) struct Session {
     habits: Habits,
     pub(crate) types: BTreeMap<Type, Served>,
+    texts: Texts,
     nonces: u64,
     /// After so many responses it closes the stream.
     patience: Option<u64>,
@@ -173,6 +210,7 @@ impl Session {
                 ..habits.clone()
             },
             types: BTreeMap::new(),
+            texts: Texts::default(),
             nonces: 0,
             patience: moody.then(|| rng.below(5) as u64),
         }
@@ -184,6 +222,7 @@ impl Session {
             Request::Delta(request) => &request.type_url,
         };
         let Some(kind) = Type::of(url) else { return Vec::new() };
+        let request = &self.texts.read(kind, request);
         let first = !self.types.contains_key(&kind);
         let served = self.types.entry(kind).or_default();
         match request {

@@ -277,8 +277,10 @@ impl Client {
         while let Some(want) = self.server.as_mut().and_then(Server::poll_want) {
             let key = (want.type_url, want.target);
             if want.wanted {
-                assert!(self.wants.insert(key.clone()), "{key:?} is wanted twice");
-                begun.push(key);
+                // F-07: in each way of writing it.
+                let new = self.wants.insert(key.clone());
+                assert!(new || key_is_new_style(&key), "{key:?} is wanted twice");
+                begun.extend(new.then_some(key));
             } else {
                 assert!(self.wants.remove(&key), "{key:?} was not wanted");
             }
@@ -446,4 +448,8 @@ pub(crate) const fn word(kind: &ReceiptKind) -> &'static str {
         ReceiptKind::Nack { .. } => "nack",
         ReceiptKind::Stale => "stale",
     }
+}
+
+fn key_is_new_style((_, target): &(TypeUrl, Target)) -> bool {
+    matches!(target, Target::Name(name) if name.is_new_style())
 }

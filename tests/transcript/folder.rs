@@ -124,6 +124,7 @@ impl Folder {
             type_url,
             target,
             wanted: true,
+            written: None,
         });
     }
 

@@ -173,13 +173,17 @@ impl Relay {
     }
 
     pub(crate) fn want(&self, type_url: &str, target: &str, wanted: bool) {
+        let type_url = TypeUrl::new(type_url);
+        let name = Name::read(target, &type_url);
+        let written = name.written(target);
         let want = Want {
-            type_url: TypeUrl::new(type_url),
+            type_url,
             target: match target {
                 "*" => Wanted::Wildcard,
-                name => Wanted::Name(Name::from(name)),
+                _ => Wanted::Name(name),
             },
             wanted,
+            written,
         };
         self.seat.want(&want).unwrap();
     }

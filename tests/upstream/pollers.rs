@@ -24,6 +24,7 @@ fn want_of(poller: &mut Poller, type_url: &str, name: &str, now: Instant) {
         type_url: TypeUrl::new(type_url),
         target: Target::Name(Name::from(name)),
         wanted: true,
+        written: None,
     };
     poller.handle_want(&want, now);
 }

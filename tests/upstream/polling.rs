@@ -211,6 +211,7 @@ impl Relay {
             type_url: TypeUrl::new(type_url),
             target,
             wanted: true,
+            written: None,
         };
         self.seat.want(&want).unwrap();
     }

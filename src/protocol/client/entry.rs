@@ -19,6 +19,8 @@ use crate::xds::{Constraints, Name, NameRule, TypeUrl};
 /// One entry of a response.
 pub(super) struct Entry {
     pub(super) name: Name,
+    /// How the server writes it, where not in the canonical way.
+    pub(super) written: Option<Name>,
     /// For whom it is meant, and with that what tells it from the other variants of its name.
     pub(super) variant: Option<(Constraints, String)>,
     pub(super) aliases: Vec<Name>,
@@ -57,6 +59,11 @@ impl Entry {
         self.variant.as_ref().map(|(constraints, _)| constraints)
     }
 
+    /// Its name as the server writes it.
+    pub(super) fn text(&self) -> &Name {
+        self.written.as_ref().unwrap_or(&self.name)
+    }
+
     /// All names that it answers to.
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
         std::iter::once(&self.name).chain(&self.aliases)
@@ -70,9 +77,11 @@ impl Entry {
         }
         check_type(&any.type_url, type_url).map_err(Fault::nameless)?;
         let name = name_in(&any.value, type_url).or_else(|| without_name(&any.value, type_url));
-        let name = name.ok_or_else(|| Fault::nameless(no_name(type_url)))?;
+        let text = name.ok_or_else(|| Fault::nameless(no_name(type_url)))?;
+        let name = canonical(text, type_url).map_err(Fault::nameless)?;
         Ok(Self {
-            name: canonical(name, type_url).map_err(Fault::nameless)?,
+            written: name.written(text),
+            name,
             variant: None,
             aliases: Vec::new(),
             version: None,
@@ -112,7 +121,7 @@ impl Entry {
                 None => unreadable(),
             });
         };
-        let name = canonical(name, type_url).map_err(Fault::nameless)?;
+        let (text, name) = (name, canonical(name, type_url).map_err(Fault::nameless)?);
         let constraints = rule.and_then(Constraints::new);
         let mut aliases: Vec<Name> = wrapper
             .aliases
@@ -132,6 +141,7 @@ impl Entry {
                 let key = key(name.as_str(), Some(&constraints));
                 (constraints, key)
             }),
+            written: name.written(text),
             name,
             aliases,
             version: own_version.then(|| Arc::from(wrapper.version)),

@@ -10,6 +10,7 @@ mod restored;
 mod streams;
 mod variants;
 mod whole;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,10 +85,13 @@ impl Feed {
         wildcard && self.kept.names().next().is_none() || self.names.lacks()
     }
 
-    /// A name is wanted from now on; one that was wanted already is wanted anew.
-    pub(super) fn want(&mut self, name: &Name) -> Vec<Update> {
-        if !self.names.insert(name) {
-            return self.want_anew(name);
+    /// A name is wanted from now on; one that was wanted already is wanted anew, or written in one more way.
+    pub(super) fn want(&mut self, name: &Name, written: Option<&Name>) -> Vec<Update> {
+        let known = !self.names.insert(name);
+        match self.write(name, written, known) {
+            Some(updates) => return updates,
+            None if known => return self.want_anew(name),
+            None => {}
         }
         self.line.join(name.clone());
         if name.is_collection() {
@@ -128,6 +132,7 @@ impl Feed {
             return Vec::new();
         }
         self.line.leave(name);
+        self.line.forget_written(name);
         self.errors.remove(name);
         self.line.answered &= self.wanted();
         if name.is_collection() {
@@ -237,7 +242,7 @@ impl Feed {
             if dialect == Dialect::Delta || !beats || message.version != self.accepted {
                 self.settle_variants(dialect, &mentioned, &message, &mut updates);
             }
-            heard.news |= self.remove(std::mem::take(&mut message.removed), &aliases, &mut updates);
+            heard.news |= self.remove(&mut message, &aliases, &mut updates);
         }
         self.complain(&mut message, &mut updates);
         let complete = match dialect {
@@ -289,6 +294,9 @@ impl Feed {
         now: Instant,
         updates: &mut Vec<Update>,
     ) -> bool {
+        if !self.counts(entry) {
+            return false;
+        }
         let (key, held) = (&key.name, key.held);
         let version = entry.version.as_ref().unwrap_or(&message.version).clone();
         if entry.body.is_none() {

@@ -10,11 +10,12 @@ use bytes::Bytes;
 
 use super::entry::{Entry, Fault, called, canonical};
 use super::refusals::Refusal;
+use super::ways::Ways;
 use super::wire::DeltaResponse;
 use crate::proto::envoy::service::discovery::v3::{self as discovery, DiscoveryResponse};
 use crate::proto::google::protobuf::Any;
 use crate::xds::constraints::key;
-use crate::xds::{Constraints, ResourceError, TypeUrl};
+use crate::xds::{Constraints, Name, ResourceError, TypeUrl};
 
 /// A response in the one form that both dialects have in common.
 pub(super) struct Message {
@@ -25,6 +26,8 @@ pub(super) struct Message {
     pub(super) entries: Vec<Entry>,
     /// Names that the server says are gone.
     pub(super) removed: Vec<String>,
+    /// How the server writes those that it does not write in the canonical way alone.
+    pub(super) removed_as: BTreeMap<String, BTreeSet<String>>,
     /// Names of entries that are not sound: nothing changes for them.
     pub(super) spoiled: BTreeSet<String>,
     /// What the server says is wrong with names that are not among the entries (E-09).
@@ -77,16 +80,16 @@ impl Faults {
 
 impl Message {
     /// Reads a SotW response.
-    pub(super) fn sotw(response: DiscoveryResponse, type_url: &TypeUrl) -> Self {
+    pub(super) fn sotw(response: DiscoveryResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
         let mut message = Self::new(response.nonce, response.version_info);
         let read = |any: Any| Entry::of_any(any, type_url);
-        message.take(response.resources.into_iter().map(read));
+        message.take(response.resources.into_iter().map(read), ways);
         message.complain(response.resource_errors, type_url);
         message
     }
 
     /// Reads a delta response.
-    pub(super) fn delta(response: DeltaResponse, type_url: &TypeUrl) -> Self {
+    pub(super) fn delta(response: DeltaResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
         let DeltaResponse { head, entries } = response;
         let mut message = Self::new(head.nonce, head.system_version_info);
         // The mark of another relay counts only with the name of one.
@@ -95,10 +98,9 @@ impl Message {
             .is_some_and(|plane| plane.identifier.starts_with(RELAY));
         message.more = relay.then(|| message.nonce.ends_with(MORE));
         let read = |entry: Bytes| Entry::of_wrapper(&entry, type_url, true);
-        message.take(entries.into_iter().map(read));
+        message.take(entries.into_iter().map(read), ways);
         // F-04: however the server writes it. What names nothing cannot be gone.
-        let plain = head.removed_resources.iter();
-        let plain = plain.filter_map(|name| Some(canonical(name, type_url).ok()?.to_string()));
+        let plain = message.removed_names(&head.removed_resources, type_url).into_iter();
         let constrained = head.removed_resource_names.into_iter().filter_map(|full| {
             let constraints = full.dynamic_parameter_constraints.and_then(Constraints::new);
             Some(key(
@@ -117,6 +119,7 @@ impl Message {
             version: Arc::from(version),
             entries: Vec::new(),
             removed: Vec::new(),
+            removed_as: BTreeMap::new(),
             spoiled: BTreeSet::new(),
             errors: BTreeMap::new(),
             faults: Faults::default(),
@@ -125,7 +128,42 @@ impl Message {
         }
     }
 
-    fn take(&mut self, entries: impl ExactSizeIterator<Item = Result<Entry, Fault>>) {
+    /// F-04: the names that the server says are gone, however it writes them.
+    fn removed_names(&mut self, texts: &[String], type_url: &TypeUrl) -> Vec<String> {
+        let mut names = Vec::with_capacity(texts.len());
+        let mut said: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for text in texts {
+            let Ok(name) = canonical(text, type_url) else { continue };
+            if !name.is_new_style() {
+                names.push(name.to_string());
+                continue;
+            }
+            let text = name.written(text).unwrap_or_else(|| name.clone());
+            said.entry(name.to_string()).or_default().insert(text.to_string());
+        }
+        names.extend(said.keys().cloned());
+        said.retain(|name, texts| texts.len() > 1 || !texts.contains(name));
+        self.removed_as = said;
+        names
+    }
+
+    /// F-07: of what the server was asked for in several ways, and answers to in several, one answer counts.
+    fn choose(&mut self, ways: &Ways) {
+        if ways.is_empty() {
+            return;
+        }
+        let mut all: BTreeMap<&str, BTreeSet<&Name>> = BTreeMap::new();
+        for entry in &self.entries {
+            all.entry(entry.key()).or_default().insert(entry.text());
+        }
+        let several = all.into_iter().filter(|(_, texts)| texts.len() > 1);
+        let chosen = several.filter_map(|(name, texts)| Some((name.to_owned(), ways.choose(name, &texts)?.clone())));
+        let chosen: BTreeMap<String, Name> = chosen.collect();
+        self.entries
+            .retain(|entry| chosen.get(entry.key()).is_none_or(|text| text == entry.text()));
+    }
+
+    fn take(&mut self, entries: impl ExactSizeIterator<Item = Result<Entry, Fault>>, ways: &Ways) {
         self.entries.reserve_exact(entries.len());
         let mut faulty = Vec::new();
         for (at, read) in entries.enumerate() {
@@ -141,6 +179,7 @@ impl Message {
                 }
             }
         }
+        self.choose(ways);
         let faulty_names = faulty.iter().map(String::as_str);
         let mut names: Vec<&str> = self.entries.iter().map(Entry::key).chain(faulty_names).collect();
         names.sort_unstable();

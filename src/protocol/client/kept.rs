@@ -21,6 +21,8 @@ pub(super) struct Kept {
     resources: BTreeMap<Name, One>,
     aliases: BTreeMap<Name, Name>,
     expiries: BTreeSet<(Instant, Name)>,
+    /// How the server writes the names that it does not write in the canonical way.
+    written: BTreeMap<Name, Name>,
     /// How many of them are not for everybody (TP2).
     variants: usize,
     /// The server is not told of the versions: they are not its own, or of the other dialect.
@@ -137,6 +139,11 @@ impl Kept {
         self.untold = !told;
     }
 
+    /// How the server writes a name.
+    pub(super) fn text<'a>(&'a self, name: &'a Name) -> &'a Name {
+        self.written.get(name).unwrap_or(name)
+    }
+
     /// The version that the server is told of, if it has given one.
     pub(super) fn declared(&self, name: &str) -> Option<&Arc<str>> {
         let (_, version) = self.held(name)?;
@@ -218,6 +225,11 @@ impl Kept {
             Expiry { at, beat: one.beats }
         });
         let (resource, expiry) = (one.resource.clone(), one.expiry);
+        match &entry.written {
+            Some(text) => drop(self.written.insert(name.clone(), text.clone())),
+            None if self.written.is_empty() => {}
+            None => drop(self.written.remove(name)),
+        }
         if let Some(Expiry { at, .. }) = before {
             self.expiries.remove(&(at, name.clone()));
         }
@@ -234,6 +246,7 @@ impl Kept {
     /// Drops what is held under a canonical name.
     pub(super) fn remove(&mut self, name: &Name) -> Option<Arc<Resource>> {
         let one = self.resources.remove(name)?;
+        self.written.remove(name);
         self.variants -= usize::from(one.resource.constraints().is_some());
         if let Some(Expiry { at, .. }) = one.expiry {
             self.expiries.remove(&(at, name.clone()));

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::answers::{Answer, Answers};
 use super::refusals::Refusal;
+use super::ways::Ways;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::proto::google::rpc::Status;
 use crate::xds::{Name, TypeUrl};
@@ -24,6 +25,12 @@ pub(super) struct Line {
     told: BTreeSet<Name>,
     join: BTreeSet<Name>,
     leave: BTreeSet<Name>,
+    /// How the names are written.
+    pub(super) ways: Ways,
+    /// F-07: by these texts the server shall be asked as well for names that it was asked for.
+    more: BTreeMap<Name, Name>,
+    /// By these texts it shall be asked anew.
+    less: BTreeSet<Name>,
     /// The wildcard was asked for by an empty list.
     legacy: bool,
     /// SotW: the nonce of the newest response.
@@ -40,8 +47,11 @@ const REFUSED: i32 = 3;
 impl Line {
     /// A new stream: everything is to be said again (E-04).
     pub(super) fn reset(&mut self, wanted: BTreeSet<Name>) {
+        let mut ways = std::mem::take(&mut self.ways);
+        ways.reset();
         *self = Self {
             join: wanted,
+            ways,
             ..Self::default()
         };
     }
@@ -52,8 +62,48 @@ impl Line {
 
     pub(super) fn leave(&mut self, name: &Name) {
         self.join.remove(name);
+        self.more.retain(|_, of| of != name);
         if let Some(told) = self.told.get(name) {
             self.leave.insert(told.clone());
+        }
+    }
+
+    /// How a name is written does not matter any more, once the server is told that it is not wanted.
+    pub(super) fn forget_written(&mut self, name: &Name) {
+        if !self.told.contains(name) {
+            self.ways.forget(name);
+        }
+    }
+
+    /// F-07: somebody writes a name so; `known`: one that was wanted already. Whether nobody wrote it so before, and whether the
+    /// server must be asked once more.
+    pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool) -> (bool, bool) {
+        let new = self.ways.add(name, written, known);
+        let told = self.told.contains(name) && !self.leave.contains(name);
+        let text = written.unwrap_or(name);
+        let more = new && told && self.ways.ask_more(name, text);
+        if more {
+            self.more.insert(text.clone(), name.clone());
+        }
+        (new, more)
+    }
+
+    /// The server says that there is nothing of a name that it writes so. Whether that is all that can be said of the name.
+    pub(super) fn absent(&mut self, name: &Name, text: &str) -> bool {
+        let (all, turn) = self.ways.absent(name, text);
+        if self.told.contains(name) && !self.leave.contains(name) {
+            // E-17: what is to be sent again is first unsubscribed.
+            self.less.extend(turn.again.iter().cloned());
+            let more = turn.more.into_iter().chain(turn.again);
+            self.more.extend(more.map(|text| (text, name.clone())));
+        }
+        all
+    }
+
+    /// What was held of a name is gone, and perhaps there is something by another text.
+    pub(super) fn lost(&mut self, name: &Name) {
+        if let Some(text) = self.ways.answered(name).cloned() {
+            self.absent(name, text.as_str());
         }
     }
 
@@ -73,7 +123,8 @@ impl Line {
     }
 
     pub(super) fn changed(&self) -> bool {
-        self.repeat || !self.join.is_empty() || !self.leave.is_empty()
+        let names = !self.join.is_empty() || !self.leave.is_empty();
+        self.repeat || names || !self.more.is_empty() || !self.less.is_empty()
     }
 
     /// The response with this nonce was received and will be answered (SotW).
@@ -106,23 +157,34 @@ impl Line {
             ..DeltaDiscoveryRequest::default()
         };
         // E-16, E-17: a name that is to be sent again is first unsubscribed, in a request of its own.
-        if !self.leave.is_empty() {
+        if !self.leave.is_empty() || !self.less.is_empty() {
             let leave = portion(&mut self.leave);
             self.told.retain(|name| !leave.contains(name));
-            request.resource_names_unsubscribe = texts(&leave);
+            let less = std::mem::take(&mut self.less).into_iter();
+            request.resource_names_unsubscribe = self.texts(&leave);
+            request
+                .resource_names_unsubscribe
+                .extend(less.map(|text| text.to_string()));
+            self.forget_ways(&leave);
             return Some((request, Vec::new()));
+        }
+        if !self.more.is_empty() {
+            let (more, names): (Vec<Name>, Vec<Name>) = std::mem::take(&mut self.more).into_iter().unzip();
+            request.resource_names_subscribe = more.iter().map(Name::to_string).collect();
+            return Some((request, names));
         }
         if self.join.is_empty() {
             return None;
         }
         let join = portion(&mut self.join);
+        join.iter().for_each(|name| self.ways.ask(name));
         let first = !std::mem::replace(&mut self.opened, true);
         if first {
             request.initial_resource_versions = held(&join);
         }
         // E-20: the wildcard's legacy form, a first request that names nothing.
         if !(first && legacy && is_wildcard(&join)) {
-            request.resource_names_subscribe = texts(&join);
+            request.resource_names_subscribe = self.texts(&join);
         }
         self.told.extend(join.iter().cloned());
         Some((request, join.into_iter().collect()))
@@ -151,7 +213,11 @@ impl Line {
             self.repeat = changed && refusal.is_some();
             joined
         };
-        let names = if self.legacy { Vec::new() } else { texts(&self.told) };
+        let names = if self.legacy {
+            Vec::new()
+        } else {
+            self.texts(&self.told)
+        };
         let request = DiscoveryRequest {
             version_info: accepted.to_owned(),
             resource_names: names,
@@ -167,25 +233,39 @@ impl Line {
     fn turn(&mut self, legacy: bool) -> Vec<Name> {
         let leave = std::mem::take(&mut self.leave);
         self.told.retain(|name| !leave.contains(name));
+        self.less.clear();
+        let more = std::mem::take(&mut self.more).into_values();
         let join = std::mem::take(&mut self.join).into_iter();
         let (again, joined): (BTreeSet<Name>, BTreeSet<Name>) = join.partition(|name| leave.contains(name));
         // B-15: what is to be sent again must be missing in one request and come back in the next.
         self.join = again;
+        self.forget_ways(&leave);
         let first = !joined.is_empty() && !std::mem::replace(&mut self.opened, true);
+        joined.iter().for_each(|name| self.ways.ask(name));
         self.told.extend(joined.iter().cloned());
         if first {
             self.legacy = legacy && is_wildcard(&self.told);
         }
-        joined.into_iter().collect()
+        joined.into_iter().chain(more).collect()
+    }
+
+    /// How these names are written.
+    fn texts(&self, names: &BTreeSet<Name>) -> Vec<String> {
+        let texts = names.iter().flat_map(|name| self.ways.asked(name));
+        texts.map(Name::to_string).collect()
+    }
+
+    /// The server was told that these are not wanted; those that are wanted anew are written as before.
+    fn forget_ways(&mut self, left: &BTreeSet<Name>) {
+        if !self.ways.is_empty() {
+            let gone = left.iter().filter(|name| !self.join.contains(*name));
+            gone.for_each(|name| self.ways.forget(name));
+        }
     }
 }
 
 fn is_wildcard(names: &BTreeSet<Name>) -> bool {
     names.len() == 1 && names.contains(Name::WILDCARD)
-}
-
-fn texts(names: &BTreeSet<Name>) -> Vec<String> {
-    names.iter().map(|name| name.as_str().to_owned()).collect()
 }
 
 /// As many names as one request carries.

@@ -277,10 +277,15 @@ impl Subscription {
         if self.traits().withheld || matches!(&target, Target::Name(name) if name.is_nothing()) {
             return;
         }
+        if wanted {
+            let wants = self.wants_of(target);
+            return self.wants.extend(wants);
+        }
         self.wants.push(Want {
             type_url: self.type_url.clone(),
             target,
             wanted,
+            written: None,
         });
     }
 }

@@ -11,7 +11,7 @@ use super::nonce::Nonces;
 use super::subscription::{Glance, Subscription};
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
 use crate::proto::google::rpc::Status as Detail;
-use crate::xds::{Answers, Extra, Held, Kind, Name, Seen, Version};
+use crate::xds::{Answers, Extra, Held, Kind, Name, Seen, Target, Version};
 
 impl Subscription {
     pub(super) fn handle_sotw(
@@ -100,7 +100,8 @@ impl Subscription {
                 self.add(name, held);
                 self.asked_for_more(now);
             } else if new {
-                // F-09: a new way of writing a name is a new name to the client.
+                // F-09: a new way of writing a name is a new name to the client, and F-07 to some control planes.
+                self.want(Target::Name(name.clone()), true);
                 self.owe(name);
                 self.asked_for_more(now);
             }
@@ -163,10 +164,13 @@ impl Subscription {
         if !asked {
             self.spellings.forget(&name);
         }
-        self.spellings.add(&name, text, asked);
+        let new = self.spellings.add(&name, text, asked);
         // The same.
         self.recall_of(&name);
         if asked {
+            if new {
+                self.want(Target::Name(name.clone()), true);
+            }
             self.owe(name);
         } else {
             // K-16: what it holds by its wildcard, or as a member, it holds by name from now on.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::xds::{Name, Texts};
+use crate::xds::{Name, Target, Texts, TypeUrl, Want};
 
 /// By name, the texts by which a client asks for it, where they are not just the canonical one. Most clients have none, and so no
 /// box.
@@ -102,6 +102,20 @@ impl Spellings {
         names
             .filter_map(|name| Some((name.clone(), self.texts().get(name)?.clone())))
             .collect()
+    }
+
+    /// F-07: what the control plane is asked for so that each of the texts of a name is answered, by the bytes of the client.
+    pub(super) fn wants(&self, type_url: &TypeUrl, name: &Name) -> Vec<Want> {
+        let own = BTreeSet::from([name.clone()]);
+        let texts = self.texts().get(name).unwrap_or(&own).iter();
+        let ways: BTreeSet<Option<Name>> = texts.map(|text| name.written(text.as_str())).collect();
+        let want = |written| Want {
+            type_url: type_url.clone(),
+            target: Target::Name(name.clone()),
+            wanted: true,
+            written,
+        };
+        ways.into_iter().map(want).collect()
     }
 
     fn texts(&self) -> &Texts {

@@ -16,7 +16,7 @@ use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, Discove
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::{parameters, read_node, relays};
 use crate::protocol::settings::Settings;
-use crate::xds::{Answers, Authorities, Cut, Dialect, Dirty, Node, Sight, TypeUrl, Want};
+use crate::xds::{Answers, Authorities, Cut, Dialect, Dirty, Node, Sight, Target, TypeUrl, Want};
 
 /// One client stream.
 ///
@@ -195,13 +195,11 @@ impl Server {
 
     /// All that is wanted under one of the authorities that are `served` by themselves, or with names of old style.
     pub fn wants<'a>(&'a self, authority: Option<&'a str>, served: &'a Authorities) -> impl Iterator<Item = Want> + 'a {
-        self.types.iter().flat_map(move |subscription| {
-            subscription.targets(authority, served).map(|target| Want {
-                type_url: subscription.type_url.clone(),
-                target,
-                wanted: true,
-            })
-        })
+        let all = move |subscription: &'a Subscription| {
+            let wants = move |target: Target| subscription.wants_of(target);
+            subscription.targets(authority, served).flat_map(wants)
+        };
+        self.types.iter().flat_map(all)
     }
 
     /// Whether a view knows nothing of something that is wanted under an authority (G-03).

@@ -277,6 +277,19 @@ impl Subscription {
         all.filter(move |_| asks)
     }
 
+    /// What asks for a target in all ways in which the client writes it.
+    pub(super) fn wants_of(&self, target: Target) -> Vec<Want> {
+        match &target {
+            Target::Name(name) if self.spellings.contains(name) => self.spellings.wants(&self.type_url, name),
+            Target::Name(_) | Target::Wildcard => vec![Want {
+                type_url: self.type_url.clone(),
+                target,
+                wanted: true,
+                written: None,
+            }],
+        }
+    }
+
     /// The names that are asked under an authority. F-03: what names nothing is asked of nobody.
     fn asked_under<'a>(
         &'a self,

@@ -3,7 +3,7 @@
 //! Owns what is asked for, with which version, and when next. H-07: there is at most one poll of a type on its way. Refuses to
 //! know what answers say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
@@ -15,6 +15,8 @@ use crate::xds::{Name, Target, Want};
 pub(super) struct Topic {
     wildcard: bool,
     names: BTreeSet<Name>,
+    /// By which texts those are asked for that are not written in the canonical way alone (F-07).
+    written: BTreeMap<Name, BTreeSet<Name>>,
     /// What the server said last, as far as that counts for what is asked now.
     pub(super) version: String,
     /// What was wrong with it.
@@ -44,6 +46,7 @@ impl Topic {
         Self {
             wildcard: false,
             names: BTreeSet::new(),
+            written: BTreeMap::new(),
             version: String::new(),
             fault: None,
             changed: true,
@@ -61,8 +64,11 @@ impl Topic {
     pub(super) fn want(&mut self, want: &Want, now: Instant) {
         match (&want.target, want.wanted) {
             (Target::Wildcard, wanted) => self.wildcard = wanted,
-            (Target::Name(name), true) => drop(self.names.insert(name.clone())),
-            (Target::Name(name), false) => drop(self.names.remove(name)),
+            (Target::Name(name), true) => self.write(name, want.written.as_ref()),
+            (Target::Name(name), false) => {
+                self.names.remove(name);
+                self.written.remove(name);
+            }
         }
         if want.wanted {
             self.changed = true;
@@ -71,6 +77,19 @@ impl Topic {
             // What failed is not asked more often because more is wanted of it.
             if self.trouble.is_none() {
                 self.due = now;
+            }
+        }
+    }
+
+    fn write(&mut self, name: &Name, written: Option<&Name>) {
+        let known = !self.names.insert(name.clone());
+        match (self.written.get_mut(name), written) {
+            (Some(texts), _) => drop(texts.insert(written.unwrap_or(name).clone())),
+            (None, None) => {}
+            (None, Some(text)) => {
+                let own = known.then(|| name.clone());
+                let texts = own.into_iter().chain([text.clone()]).collect();
+                self.written.insert(name.clone(), texts);
             }
         }
     }
@@ -84,7 +103,12 @@ impl Topic {
         if self.wildcard {
             return Vec::new();
         }
-        self.names.iter().map(Name::to_string).collect()
+        let texts = self.names.iter().flat_map(|name| {
+            let texts = self.written.get(name);
+            let own = texts.is_none().then_some(name);
+            own.into_iter().chain(texts.into_iter().flatten())
+        });
+        texts.map(Name::to_string).collect()
     }
 
     pub(super) fn answered(&mut self, interval: Duration, dice: f64, now: Instant) {

@@ -312,7 +312,7 @@ impl World {
         };
         self.check_versions(at, &Request::Sotw(request.clone()))?;
         let wanted = &self.zones[server].wanted;
-        let target = |name: &String| (kind, Target::Name(name.as_str().into()));
+        let target = |name: &String| (kind, Target::Name(crate::names::canonical(name).as_str().into()));
         let odd = request
             .resource_names
             .iter()

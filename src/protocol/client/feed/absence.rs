@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::Feed;
 use crate::protocol::client::entry::Entry;
+use crate::protocol::client::ingest::Message;
 use crate::xds::{Name, Reason, Update};
 
 impl Feed {
@@ -34,9 +35,18 @@ impl Feed {
     }
 
     /// Names that the server says are gone, in a response that gave these `aliases` to what it has. Whether that was news.
-    pub(super) fn remove(&mut self, names: Vec<String>, aliases: &BTreeSet<Name>, updates: &mut Vec<Update>) -> bool {
+    pub(super) fn remove(
+        &mut self,
+        message: &mut Message,
+        aliases: &BTreeSet<Name>,
+        updates: &mut Vec<Update>,
+    ) -> bool {
         let mut news = false;
-        for name in names {
+        for name in std::mem::take(&mut message.removed) {
+            // F-07: of a name that is asked for in several ways, another one may still be there.
+            if !self.line.ways.is_empty() && !self.all_absent(&name, message.removed_as.get(&name)) {
+                continue;
+            }
             match self.collections.get(&name).cloned() {
                 Some(collection) if self.line.is_leaving(&name) => drop(collection),
                 Some(collection) => self.empty(&collection, updates),
@@ -65,6 +75,7 @@ impl Feed {
             return;
         };
         self.errors.remove(canonical);
+        self.line.lost(canonical);
         if resource.constraints().is_some() {
             return self.withdraw(resource, reason, updates);
         }

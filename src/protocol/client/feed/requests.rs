@@ -49,7 +49,10 @@ impl Feed {
     /// E-08: a server that is not told that we hold what an alias stands for, or all that we hold of a collection, sends it, if it still
     /// exists.
     fn doubt_undeclared(&mut self, request: &DeltaDiscoveryRequest, joined: &[Name], now: Instant) {
-        let declared = |held: &Name| request.initial_resource_versions.contains_key(held.as_str());
+        let declared = |held: &Name| {
+            let text = self.kept.text(held);
+            request.initial_resource_versions.contains_key(text.as_str())
+        };
         for name in joined {
             let held = self.kept.canonical(name.as_str());
             let varies = self.kept.has_variants(name.as_str());
@@ -78,7 +81,8 @@ fn declared(
     names: &BTreeSet<Name>,
     whole: BTreeSet<Name>,
 ) -> BTreeMap<String, String> {
-    let declare = |name: &Name| Some((name.as_str().to_owned(), kept.declared(name.as_str())?.to_string()));
+    // F-07: as the server writes them.
+    let declare = |name: &Name| Some((kept.text(name).to_string(), kept.declared(name.as_str())?.to_string()));
     if wildcard {
         return kept.names().filter(|_| complete).filter_map(declare).collect();
     }

@@ -1,0 +1,97 @@
+//! How names are written that clients of a view write in another way than the canonical one (F-07).
+//!
+//! Owns the texts, as long as the names are leased. Refuses to know who wrote them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::xds::{Name, Target, TypeUrl, Want};
+
+/// The texts of names of one view; of names that all write in the canonical way nothing is kept.
+#[derive(Debug, Default)]
+pub(super) struct Written(Mutex<Table>);
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    ways: BTreeMap<(TypeUrl, Name), BTreeSet<Option<Name>>>,
+    /// What the writer has not taken.
+    fresh: Vec<Want>,
+}
+
+/// So many ways of writing one name are asked for; nobody needs more.
+const WAYS_MAX: usize = 8;
+
+impl Written {
+    /// The table, where the target of a want may be in it. Nobody changes the leases of names of new style meanwhile.
+    pub(super) fn of(&self, want: &Want) -> Option<MutexGuard<'_, Table>> {
+        matches!(&want.target, Target::Name(name) if name.is_new_style()).then(|| self.0.lock())
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock()
+    }
+}
+
+impl Table {
+    /// Somebody wants this; `leased` if it was leased before. Whether the writer must come.
+    pub(super) fn note(&mut self, want: &Want, leased: bool) -> bool {
+        let Target::Name(name) = &want.target else { return false };
+        let key = (want.type_url.clone(), name.clone());
+        let ways = match (self.ways.get_mut(&key), &want.written) {
+            (Some(ways), _) => ways,
+            (None, None) => return false,
+            // Whoever leased it until now wrote it in the canonical way.
+            (None, Some(_)) => self
+                .ways
+                .entry(key)
+                .or_insert(leased.then_some(None).into_iter().collect()),
+        };
+        let new = ways.len() < WAYS_MAX && ways.insert(want.written.clone());
+        if new && leased {
+            self.fresh.push(want.clone());
+        }
+        new && leased
+    }
+
+    /// What was told to begin, in all ways of writing it, and what has come to it since.
+    pub(super) fn tell(&mut self, wants: Vec<Want>) -> Vec<Want> {
+        if self.ways.is_empty() {
+            return wants;
+        }
+        let mut told = Vec::with_capacity(wants.len());
+        let mut fresh = std::mem::take(&mut self.fresh);
+        for want in wants {
+            let ways = match &want.target {
+                Target::Name(name) if want.wanted => self.ways.get(&(want.type_url.clone(), name.clone())),
+                Target::Name(_) | Target::Wildcard => None,
+            };
+            match ways {
+                Some(ways) => {
+                    fresh.retain(|more| (&more.type_url, &more.target) != (&want.type_url, &want.target));
+                    told.extend(ways.iter().map(|written| Want {
+                        written: written.clone(),
+                        ..want.clone()
+                    }));
+                }
+                None => told.push(want),
+            }
+        }
+        told.extend(fresh);
+        told
+    }
+
+    /// These are not leased any more.
+    pub(super) fn forget(&mut self, ended: &[(TypeUrl, Target)]) {
+        if self.ways.is_empty() {
+            return;
+        }
+        for (type_url, target) in ended {
+            if let Target::Name(name) = target {
+                self.ways.remove(&(type_url.clone(), name.clone()));
+                self.fresh
+                    .retain(|want| want.type_url != *type_url || want.target != *target);
+            }
+        }
+    }
+}

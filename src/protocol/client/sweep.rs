@@ -1,0 +1,27 @@
+//! Types of which nothing is wanted any more.
+//!
+//! Owns when they are forgotten. Refuses to know what is wanted.
+
+use super::{Client, TYPES_REMEMBERED};
+use crate::xds::TypeUrl;
+
+impl Client {
+    /// A client that invents types without end does not fill this table.
+    pub(super) fn drop_unwanted(&mut self, last: &TypeUrl) {
+        let Some(stream) = &mut self.stream else {
+            if self.feeds.get(last).is_some_and(|feed| !feed.wanted()) {
+                self.feeds.remove(last);
+                self.agenda.remove(last);
+            }
+            return;
+        };
+        if self.feeds.len() <= stream.sweep_at {
+            return;
+        }
+        let before = self.feeds.len();
+        self.feeds.retain(|_, feed| feed.wanted() || feed.line.is_ready());
+        stream.forgetful |= self.feeds.len() < before;
+        stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
+        self.note_all();
+    }
+}
