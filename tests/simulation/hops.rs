@@ -132,7 +132,10 @@ impl World {
                 self.reply(at, vec![Reply::Refuse(ending)]);
                 return Ok(());
             }
-            let replies = link.session.request(&request, &here.truth, &mut self.rng);
+            let mut replies = link.session.request(&request, &here.truth, &mut self.rng);
+            if let Some(ending) = link.session.shuns(&request).filter(|_| !self.calm) {
+                replies.push(Reply::Refuse(ending));
+            }
             if Type::ALL.iter().any(|kind| link.session.withholds(*kind, &here.truth)) {
                 self.tally.hit(Rule::E18);
             }
@@ -151,9 +154,13 @@ impl World {
         if self.zones[zone].source.is_some() && !beat {
             self.rewrite(zone);
         }
-        for leg in 0..2 {
+        for leg in 0..self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len()) {
             let here = &mut self.zones[zone];
-            let Some(link) = here.wire.as_mut().and_then(|wire| wire.legs[leg].link.as_mut()) else {
+            let Some(link) = here
+                .wire
+                .as_mut()
+                .and_then(|wire| wire.legs.get_mut(leg)?.link.as_mut())
+            else {
                 continue;
             };
             let replies = match beat {
@@ -170,7 +177,7 @@ impl World {
             let dialect = self.zones[at.zone]
                 .wire
                 .as_ref()
-                .map_or(Dialect::Delta, |wire| wire.legs[at.leg].client.dialect());
+                .map_or(Dialect::Delta, |wire| wire.dialect_of(at.leg));
             self.log(|| format!("origin {}/{}: -> {}", at.zone, at.leg, reply.brief(dialect)));
             let arrives = self.now + self.delay();
             let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
@@ -201,10 +208,15 @@ impl World {
             Reply::Refuse(ending) => return self.ended(at, ending),
         };
         let changes = feed(&mut leg.client, bytes, now);
+        if let Some(received) = leg.client.take_received() {
+            leg.suspects.handle_answer(&received.type_url);
+        }
         if let Some(link) = leg.link.as_mut().filter(|link| !link.answered) {
             link.answered = true;
             leg.failing = false;
-            leg.backoff.handle_response();
+            if !leg.alone {
+                leg.backoff.handle_response();
+            }
             if let Some(wire) = &mut self.zones[at.zone].wire {
                 wire.answered(at.leg);
             }
@@ -220,7 +232,7 @@ impl World {
 
     /// The stream has ended. G-19: that changes nothing.
     fn ended(&mut self, at: At, ending: Ending) -> Result<(), Broken> {
-        let now = self.now;
+        let (now, instant) = (self.now, self.instant());
         let dice = self.rng.range(0, 100) as f64 / 100.0;
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
             return Ok(());
@@ -239,7 +251,9 @@ impl World {
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
             return Ok(());
         };
+        leg.accuse(ending, answered, instant);
         let wait = match (answered, alternates) {
+            (true, _) if leg.alone => leg.backoff.handle_end_alone(lived, dice),
             (true, _) => leg.backoff.handle_end(lived, dice),
             (false, true) => Duration::ZERO,
             (false, false) => {
@@ -287,11 +301,11 @@ impl World {
 
     /// Both streams to a control plane break.
     pub(crate) fn sever(&mut self, zone: usize) -> Result<(), Broken> {
-        for leg in 0..2 {
+        for leg in 0..self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len()) {
             let link = self.zones[zone]
                 .wire
                 .as_ref()
-                .and_then(|wire| wire.legs[leg].link.as_ref());
+                .and_then(|wire| wire.legs.get(leg)?.link.as_ref());
             if let Some(id) = link.map(|link| link.id) {
                 self.hang_up(At { zone, leg, id })?;
             }

@@ -45,6 +45,8 @@ pub(crate) struct Habits {
     pub(crate) mark: String,
     /// How many delta streams in a hundred it ends without an answer, if any (E-23).
     pub(crate) refuses: Option<usize>,
+    /// A type for which it ends the stream, and how (E-15).
+    pub(crate) shuns: Option<(Type, Ending)>,
 }
 
 impl Habits {
@@ -62,6 +64,17 @@ impl Habits {
             moody: if rng.chance(30) { 30 } else { 0 },
             mark: String::new(),
             refuses: None,
+            shuns: None,
+        }
+    }
+
+    /// The same for one that ends the stream when it is asked for a certain type.
+    pub(crate) fn shunning(self, rng: &mut Rng) -> Self {
+        let kind = rng.pick(&Type::ALL).copied();
+        let ending = rng.pick(&[2, 3, 12, 13].map(Ending::Status)).copied();
+        Self {
+            shuns: kind.zip(ending),
+            ..self
         }
     }
 
@@ -214,6 +227,16 @@ impl Session {
             nonces: 0,
             patience: moody.then(|| rng.below(5) as u64),
         }
+    }
+
+    /// How the stream ends because of this request, if it does.
+    pub(crate) fn shuns(&self, request: &Request) -> Option<Ending> {
+        let url = match request {
+            Request::Sotw(request) => &request.type_url,
+            Request::Delta(request) => &request.type_url,
+        };
+        let (kind, ending) = self.habits.shuns?;
+        (Type::of(url) == Some(kind)).then_some(ending)
     }
 
     pub(crate) fn request(&mut self, request: &Request, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {

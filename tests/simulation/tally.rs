@@ -47,6 +47,7 @@ rules! {
     C23 = "C-23": "a variant of a name goes by its full name, with what comes in its place",
     D01 = "D-01": "no route before its cluster",
     D03 = "D-03": "no cluster goes before its routes",
+    E15 = "E-15": "a type that ends streams has one of its own",
     E18 = "E-18": "a server that is silent until it is asked for all takes nothing away",
     E23 = "E-23": "a server that has no answer in one dialect is asked in the other one at once",
     G18 = "G-18": "a stream ends for want of an upstream only if nothing was said on it",

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{
-    Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Leg as Which, Next, Request, Trial,
+    Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Leg as Which, Next, Request, Suspects, Trial,
 };
-use distributary::xds::{Changes, Dialect, Standing, Target, Update, Want};
+use distributary::xds::{Changes, Dialect, Standing, Target, TypeUrl, Update, Want};
 
 use super::body::{Type, read};
 use super::feed::Zone;
@@ -19,7 +19,7 @@ use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
 use super::variants;
 use super::wire::Up;
-use super::world::{Event, Pipe, World};
+use super::world::{Besides, Event, Pipe, World};
 
 /// The relay's writer of one view, and the control plane at the other end.
 pub(crate) struct Wire {
@@ -27,10 +27,12 @@ pub(crate) struct Wire {
     /// What the relay has learned of its dialects.
     pub(crate) dialects: Dialects,
     demand: Demand,
-    pub(crate) legs: [Leg; 2],
+    /// The two that all types share, and then those of types that end them.
+    pub(crate) legs: Vec<Leg>,
     /// What the view has asked for.
     pub(crate) wanted: BTreeSet<(Type, Target)>,
     timer: Option<Duration>,
+    pub(crate) settings: Arc<ClientSettings>,
     /// The relay whose it is.
     relay: String,
 }
@@ -40,6 +42,16 @@ pub(crate) struct Leg {
     pub(crate) client: Client,
     pub(crate) backoff: Backoff,
     pub(crate) trial: Trial,
+    /// Which of the two streams it is, or is apart from.
+    pub(crate) which: usize,
+    /// It is for types that end the stream that the others share.
+    pub(crate) alone: bool,
+    pub(crate) types: BTreeSet<TypeUrl>,
+    pub(crate) suspects: Suspects,
+    /// Types that were found out and have not moved yet.
+    pub(crate) suspected: Vec<TypeUrl>,
+    /// It ended because of what was asked for, and nobody was told yet.
+    pub(crate) trouble: bool,
     pub(crate) stage: Stage,
     /// Whether it will be looked at whether anything is wanted.
     pub(crate) idle: bool,
@@ -118,20 +130,17 @@ impl Wire {
             wildcard_quiet: Duration::from_millis(250),
             features: Default::default(),
         });
-        let leg = || Leg {
-            client: Client::new(settings.clone(), habits.dialect, node.clone()),
-            backoff: Backoff::default(),
-            trial: Trial::new(true),
-            stage: Stage::Rest,
-            idle: false,
-            link: None,
-            failing: false,
-            superseded: false,
-            stood_in: None,
+        let leg = |which, alone| {
+            Leg::new(
+                which,
+                alone,
+                Client::new(settings.clone(), habits.dialect, node.clone()),
+            )
         };
         Self {
             demand: Demand::default(),
-            legs: [leg(), leg()],
+            legs: vec![leg(0, false), leg(1, false)],
+            settings: settings.clone(),
             wanted: BTreeSet::new(),
             timer: None,
             relay: relay.to_owned(),
@@ -140,9 +149,14 @@ impl Wire {
         }
     }
 
-    /// E-23: from now on delta streams to the control plane may end without an answer.
-    pub(crate) fn refuse(&mut self, rng: &mut Rng) {
-        self.habits = self.habits.clone().refusing(rng);
+    /// Gives the control plane the habits of refusing that its world has.
+    pub(crate) fn trouble(&mut self, besides: Besides, rng: &mut Rng) {
+        if besides.refusals {
+            self.habits = self.habits.clone().refusing(rng);
+        }
+        if besides.shunned {
+            self.habits = self.habits.clone().shunning(rng);
+        }
     }
 
     /// The dialect of the next attempt on a stream.
@@ -156,6 +170,11 @@ impl Wire {
     /// Whether it may be asked in state of the world.
     pub(crate) fn sotw(&self) -> bool {
         self.habits.dialect == Dialect::Sotw || self.habits.refuses.is_some()
+    }
+
+    /// The dialect of a stream.
+    pub(crate) fn dialect_of(&self, leg: usize) -> Dialect {
+        self.legs.get(leg).map_or(Dialect::Delta, |leg| leg.client.dialect())
     }
 
     /// The control plane has answered a stream.
@@ -182,27 +201,52 @@ impl Wire {
 
     fn tell(&mut self, told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
         for (which, want) in told {
-            let leg = &mut self.legs[usize::from(which == Which::Aside)];
+            let leg = self.leg_of(usize::from(which == Which::Aside), &want.type_url);
             changes.extend(leg.client.handle_want(&want));
         }
     }
 
     /// How it stands with the server: what is wanted of both streams counts, and of two the worse.
     fn standing(&self, otherwise: Standing) -> Standing {
-        let legs = self.legs.iter().filter(|leg| leg.client.wanted()).map(Leg::standing);
+        let shared = self.legs.iter().any(|leg| !leg.alone && leg.client.wanted());
+        let legs = self
+            .legs
+            .iter()
+            .filter(|leg| leg.client.wanted() && !(shared && leg.alone));
+        let legs = legs.map(Leg::standing);
         let order = [Standing::Failing, Standing::Trying, Standing::Open, Standing::Up];
         let rank = |standing: &Standing| order.iter().position(|other| other == standing);
         legs.min_by_key(rank).unwrap_or(otherwise)
     }
 
     pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
-        let leg = &mut self.legs[at.leg];
+        let leg = self.legs.get_mut(at.leg)?;
         let same = leg.link.as_ref().is_some_and(|link| link.id == at.id);
         same.then_some(leg)
     }
 }
 
 impl Leg {
+    pub(crate) fn new(which: usize, alone: bool, client: Client) -> Self {
+        Self {
+            client,
+            backoff: Backoff::default(),
+            trial: Trial::new(!alone),
+            which,
+            alone,
+            types: BTreeSet::new(),
+            suspects: Suspects::default(),
+            suspected: Vec::new(),
+            trouble: false,
+            stage: Stage::Rest,
+            idle: false,
+            link: None,
+            failing: false,
+            superseded: false,
+            stood_in: None,
+        }
+    }
+
     /// G-08: what failed has to answer before it counts again.
     fn standing(&self) -> Standing {
         let answered = self.link.as_ref().is_some_and(|link| link.answered);
@@ -293,7 +337,9 @@ impl World {
             wire.tell(told, &mut changes);
         }
         loop {
-            (0..2).for_each(|leg| self.turn_leg(zone, leg, &mut changes));
+            self.judge_types(zone, &mut changes);
+            let count = self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len());
+            (0..count).for_each(|leg| self.turn_leg(zone, leg, &mut changes));
             let here = &mut self.zones[zone];
             let Some(wire) = &mut here.wire else { return };
             if changes.is_empty() {
@@ -320,7 +366,11 @@ impl World {
     fn set_writer(&mut self, zone: usize) {
         let Some(wire) = &self.zones[zone].wire else { return };
         let view = self.zones[zone].view.poll_timeout();
-        let legs = wire.legs.iter().filter_map(|leg| leg.client.poll_timeout());
+        let legs = wire
+            .legs
+            .iter()
+            .flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()])
+            .flatten();
         let Some(due) = legs.chain(view).min() else { return };
         let (due, timer) = (self.time(due).max(self.now), wire.timer);
         if timer.is_none_or(|timer| due < timer || timer <= self.now) {
@@ -380,6 +430,9 @@ impl World {
         let mut requests = Vec::new();
         while let Some(request) = leg.client.poll_request(now) {
             requests.push(request);
+            if let Some(asked) = leg.client.take_asked().filter(|_| !leg.alone) {
+                leg.suspects.handle_asked(asked, now);
+            }
         }
         for request in requests {
             self.log(|| format!("upstream {zone}/{at}: relay -> {}", brief(&request)));

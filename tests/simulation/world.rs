@@ -187,6 +187,8 @@ pub(crate) struct Besides {
     pub(crate) ttls: bool,
     /// Control planes that end delta streams without an answer (E-23).
     pub(crate) refusals: bool,
+    /// Control planes that end streams for a type (E-15).
+    pub(crate) shunned: bool,
 }
 
 /// The digits of a seed before so many say what its world has besides.
@@ -202,6 +204,7 @@ impl Besides {
             variants: all & 1 > 0,
             ttls: all & 2 > 0,
             refusals: all & 4 > 0,
+            shunned: all & 32 > 0,
         }
     }
 }
@@ -282,9 +285,7 @@ impl World {
         varied.for_each(|zone| zone.truth = zone.truth.clone().varied(&mut rng));
         let mut refusals = Rng::new(seed ^ REFUSALS);
         for wire in zones.iter_mut().filter_map(|zone| zone.wire.as_mut()) {
-            if besides.refusals {
-                wire.refuse(&mut refusals);
-            }
+            wire.trouble(besides, &mut refusals);
         }
         let rules = classes::rules(&mut rng);
         let views = if rng.chance(30) {
