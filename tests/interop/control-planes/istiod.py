@@ -1,0 +1,144 @@
+"""istiod without a cluster: its configuration comes from files. Envoys ask it in the clear and are believed; the relay over TLS, where each
+view must show a certificate of its namespace."""
+
+import os
+import re
+import subprocess
+
+import yaml
+
+from peers.process import Process, eventually
+from proxies import alone, ask
+
+NAME = "istiod"
+PORT, SECURE, MONITORING = 15010, 15012, 15014
+SERVICE = "istiod.istio-system.svc"
+# What Istio's own Envoy has and the one here lacks is left out; and nobody is there to sign certificates for.
+ENVIRONMENT = {"PILOT_ENABLE_METADATA_EXCHANGE": "false", "PILOT_ENABLE_ALPN_FILTER": "false", "PILOT_ENABLE_AMBIENT": "false",
+               "ENABLE_CA_SERVER": "false", "POD_NAME": "istiod", "POD_NAMESPACE": "istio-system"}
+# Between workloads there is no TLS: its certificates come from an agent beside each proxy.
+PLAIN = {"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "metadata": {"name": "default", "namespace": "istio-system"},
+         "spec": {"mtls": {"mode": "DISABLE"}}}
+
+
+class Istiod(Process):
+    """What it serves is in files that write() replaces; a tenant is a gateway in a namespace of its own."""
+
+    others = ("sidecar",)
+    # What not Envoy but the agent beside it asks for: the table of its DNS proxy.
+    agents = {"sidecar": "type.googleapis.com/istio.networking.nds.v1.NameTable"}
+    # A tenant that istiod refuses, because the certificate is for another namespace, and what it says.
+    refused = {"green": "no identities ([spiffe://cluster.local/ns/red/sa/default]) matched green"}
+
+    def __init__(self, program, logs, doors):
+        self.folder, self.address, self.monitoring = logs / NAME, doors / "istiod.xds", doors / "istiod.monitoring"
+        self.secure, self.certificates = doors / "istiod.tls", self.folder / "certificates"
+        self.files, mesh = self.folder / "configuration", self.folder / "mesh.yaml"
+        if not self.folder.exists():
+            self.files.mkdir(parents=True)
+            mesh.write_text("enableAutoMtls: false\n")
+            certify(self.certificates)
+        own = self.certificates / "istiod"
+        command = [program, "discovery", "--registries=", "--configDir", self.files, "--meshConfig", mesh, "--httpAddr", "127.0.0.1:8080",
+                   "--grpcAddr", f"127.0.0.1:{PORT}", "--httpsAddr=", "--monitoringAddr", f"127.0.0.1:{MONITORING}",
+                   "--secureGRPCAddr", f"127.0.0.1:{SECURE}", "--tlsCertFile", own / "cert.pem", "--tlsKeyFile", own / "key.pem",
+                   "--caCertFile", self.certificates / "root" / "cert.pem"]
+        doors = [(self.address, PORT), (self.secure, SECURE), (self.monitoring, MONITORING)]
+        super().__init__(NAME, alone(command, doors), logs, {**os.environ, **ENVIRONMENT})
+
+    def write(self, tenants):
+        """{tenant: ({listener: port}, {backend: [port]})}: each listener routes to the backend of its name."""
+        parts = [PLAIN, *(part for tenant, state in tenants.items() for part in gateway(tenant, *state))]
+        new = self.folder / "all.new"
+        new.write_text("---\n".join(yaml.safe_dump(part) for part in parts))
+        new.rename(self.files / "all.yaml")
+
+    def bootstrap(self, tenant):
+        """That of a gateway, or, by the name of sidecar, of a workload in the first tenant's namespace."""
+        eventually("istiod answers", lambda: self.must_live() and ask(self.monitoring, "/metrics"), 60)
+        node = self.node(tenant, 0) if tenant != "sidecar" else {
+            "id": "sidecar~10.0.0.9~web-0.red~red.svc.cluster.local", "cluster": "web.red", "locality": {"region": "here", "zone": "a"},
+            "metadata": {"NAMESPACE": "red", "LABELS": {"app": "web", "app.kubernetes.io/name": "web"}, "ISTIO_VERSION": "1.31.0",
+                         "INSTANCE_IPS": "10.0.0.9", "IDLE_TIMEOUT": "33s", "DNS_CAPTURE": "true"}}
+        xds = {"name": "xds-grpc", "type": "STATIC", "connect_timeout": "1s", "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "explicit_http_config": {"http2_protocol_options": {}}}}}
+        source = {"ads": {}, "initial_fetch_timeout": "0s", "resource_api_version": "V3"}
+        return {"node": node, "static_resources": {"clusters": [xds]}, "dynamic_resources": {
+            "lds_config": source, "cds_config": source, "ads_config": {
+                "api_type": "DELTA_GRPC", "transport_api_version": "V3", "set_node_on_first_message_only": True,
+                "grpc_services": [{"envoy_grpc": {"cluster_name": "xds-grpc"}}]}}}
+
+    def direct(self, bootstrap):
+        return served_by(bootstrap, self.address)
+
+    def relayed(self, bootstrap, relay):
+        """What a user changes: the address."""
+        return served_by(bootstrap, relay)
+
+    def relay(self, socket):
+        """The relay's configuration in front of it. istiod wants ids of its own form, and decides a gateway's configuration by its
+        namespace and labels, a sidecar's by everything."""
+        own = self.certificates / "{metadata.NAMESPACE}"
+        credentials = {"certificate_file": str(own / "cert.pem"), "private_key_file": str(own / "key.pem")}
+        return yaml.safe_dump({
+            "node": {"id": "relay"},
+            "listeners": [{"address": f"unix:{socket}"}],
+            "upstream": {"xds_servers": [{"server_uri": f"unix:{self.secure}", "channel_creds": [{"type": "tls", "config": {
+                "server_name": SERVICE, "ca_certificate_file": str(self.certificates / "root" / "cert.pem")}}]}]},
+            "classes": [
+                {"match": {"id": "router~*"}, "key": ["metadata.NAMESPACE", "metadata.LABELS.istio"], "node": {
+                    "id": "router~0.0.0.0~{metadata.LABELS.istio}.{metadata.NAMESPACE}~{metadata.NAMESPACE}.svc.cluster.local",
+                    "metadata": ["ISTIO_VERSION", "CLUSTER_ID"]}, "credentials": credentials},
+                {"match": {"id": "sidecar~*"}, "key": ["id", "metadata.NAMESPACE"], "node": "client", "credentials": credentials}],
+        })
+
+    def streams(self):
+        """How many clients it has now."""
+        return sum(int(float(found)) for found in re.findall(r"^pilot_xds\{.*\} (\S+)$", ask(self.monitoring, "/metrics"), re.MULTILINE))
+
+    def node(self, tenant, number):
+        """One more replica of a tenant's gateway."""
+        address, domain = f"10.0.1.{number}", f"{tenant}.svc.cluster.local"
+        return {"id": f"router~{address}~{tenant}-{number}.{tenant}~{domain}", "cluster": f"{tenant}.{tenant}", "metadata": {
+            "NAMESPACE": tenant, "LABELS": {"istio": tenant}, "ISTIO_VERSION": "1.31.0", "INSTANCE_IPS": address}}
+
+
+def certify(folder):
+    """A root, a certificate of istiod's, and one for each namespace; that of green is for another namespace than it says."""
+    folder.mkdir()
+    nothing = folder / "openssl.cnf"
+    nothing.write_text("[req]\ndistinguished_name = name\n[name]\n")
+    names = {name: f"URI:spiffe://cluster.local/ns/{of}/sa/default" for name, of in (("red", "red"), ("blue", "blue"), ("green", "red"))}
+    for name, alternative in {"root": None, "istiod": f"DNS:{SERVICE}", **names}.items():
+        own, root = folder / name, folder / "root"
+        own.mkdir()
+        signed = ["-CA", root / "cert.pem", "-CAkey", root / "key.pem", "-addext", f"subjectAltName={alternative}"] if alternative else []
+        subprocess.run(["openssl", "req", "-x509", "-config", nothing, "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-days", "2", "-subj", f"/CN={name}", "-addext", f"basicConstraints=critical,CA:{'FALSE' if alternative else 'TRUE'}",
+                        *signed, "-keyout", own / "key.pem", "-out", own / "cert.pem"], check=True, capture_output=True, timeout=30)
+
+
+def gateway(tenant, listeners, backends):
+    networking = {"apiVersion": "networking.istio.io/v1"}
+    yield {**networking, "kind": "Gateway", "metadata": {"name": tenant, "namespace": tenant}, "spec": {
+        "selector": {"istio": tenant}, "servers": [
+            {"port": {"number": port, "name": f"http-{name}", "protocol": "HTTP"}, "hosts": [f"{name}.example.com"]}
+            for name, port in listeners.items()]}}
+    for name, ports in backends.items():
+        yield {**networking, "kind": "ServiceEntry", "metadata": {"name": name, "namespace": tenant}, "spec": {
+            "hosts": [f"{name}.internal"], "exportTo": ["."], "location": "MESH_INTERNAL", "resolution": "STATIC",
+            "addresses": [f"240.0.0.{1 + sum(name.encode()) % 200}"], "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}],
+            "endpoints": [{"address": f"127.0.0.{1 + at}", "ports": {"http": port}} for at, port in enumerate(ports)]}}
+    for name in listeners:
+        yield {**networking, "kind": "VirtualService", "metadata": {"name": name, "namespace": tenant}, "spec": {
+            "hosts": [f"{name}.example.com"], "gateways": [tenant], "http": [
+                {"route": [{"destination": {"host": f"{name}.internal", "port": {"number": 80}}}]}]}}
+
+
+def served_by(bootstrap, socket):
+    [xds] = bootstrap["static_resources"]["clusters"]
+    xds["load_assignment"] = {"cluster_name": xds["name"], "endpoints": [
+        {"lb_endpoints": [{"endpoint": {"address": {"pipe": {"path": str(socket)}}}}]}]}
+    return bootstrap
