@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use distributary::config::{Config, Credentials, Endpoint, Flags, Source, Transport};
+use distributary::proto::envoy::config::core::v3 as core;
+use distributary::xds::{Locality, Node};
 
 use crate::{first, folder, top};
 
@@ -92,5 +94,79 @@ fn endpoints_on_their_own() {
         config.upstream.servers[endpoints.servers[0]]
             .features
             .resource_timer_is_transient_error
+    );
+}
+
+/// A client of which a control plane may want to know these things.
+fn client(id: &str, cluster: &str, region: &str, metadata: &[(&str, &str)]) -> Node {
+    let metadata = metadata
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    Node {
+        id: id.into(),
+        cluster: cluster.into(),
+        locality: Locality {
+            region: region.to_owned(),
+            ..Locality::default()
+        },
+        metadata: metadata.collect(),
+        ..Node::default()
+    }
+}
+
+/// The id that a story's control plane is shown for a client.
+fn shown(config: &Config, client: &Node) -> String {
+    let relay = core::Node {
+        id: "relay".to_owned(),
+        ..core::Node::default()
+    };
+    let classes = &config.classes;
+    classes.presented(&classes.class(client)).over(&relay).id
+}
+
+/// K-28: the id is the one that the control plane sets its snapshot for.
+#[test]
+fn in_front_of_go_control_plane() {
+    let config = story("go-control-plane.yaml");
+    assert_eq!(shown(&config, &client("a", "edge", "eu", &[])), "edge/eu");
+}
+
+/// K-28: Envoy Gateway decides by the cluster and keeps by the id, so there is an id for each cluster.
+#[test]
+fn in_front_of_envoy_gateway() {
+    let config = story("envoy-gateway.yaml");
+    let ids = ["one/gateway", "two/gateway"].map(|cluster| shown(&config, &client("pod", cluster, "", &[])));
+    assert_ne!(ids[0], ids[1]);
+    let grpc = first(&config);
+    assert!(matches!(&grpc.credentials, Credentials::Tls(tls) if tls.server_name.as_deref() == Some("envoy-gateway")));
+}
+
+/// K-03, K-28: istiod wants ids of a form of its own. Replicas of a gateway share a view, sidecars have one each; and the certificates are
+/// warned of, as the page says.
+#[test]
+fn in_front_of_istiod() {
+    let config = Config::load(Some(&folder().join("istio.yaml")), &Flags::default()).unwrap();
+    assert_eq!(config.warnings.len(), 3, "{:?}", config.warnings);
+    let labels = [
+        ("NAMESPACE", "edge"),
+        ("LABELS.app", "gw"),
+        ("LABELS.istio", "in"),
+        ("ISTIO_VERSION", "1.31.0"),
+    ];
+    let ids = ["router~10.0.0.1~gw-1.edge~edge", "router~10.0.0.2~gw-2.edge~edge"]
+        .map(|id| shown(&config, &client(id, "gw.edge", "eu", &labels)));
+    assert_eq!(ids, ["router~0.0.0.0~gw.in.1.31.0.eu..edge~edge.svc.cluster.local"; 2]);
+    let sidecar = "sidecar~10.0.0.3~web-1.shop~shop.svc.cluster.local";
+    assert_eq!(
+        shown(
+            &config,
+            &client(
+                sidecar,
+                "web.shop",
+                "eu",
+                &[("NAMESPACE", "shop"), ("SERVICE_ACCOUNT", "web")]
+            )
+        ),
+        sidecar
     );
 }
