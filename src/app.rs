@@ -20,6 +20,7 @@ use warm::Warm;
 
 use crate::admin::{self, Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
+use crate::clock;
 use crate::config::{self, Address, Config, ListenerTls, Source};
 use crate::downstream::{self, Handshakes, Places, Shared};
 use crate::json::{SchemaError, Schemas};
@@ -108,6 +109,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     tokio::select! {
         () = signals.next() => {}
         () = feed(&config, &mark, &shared, warm.as_ref(), &overview) => {}
+        () = clock::keep() => {}
         () = look_after(&scopes, &library, &metrics, &overview) => {}
         () = keep(warm.as_deref()) => {}
     }
@@ -290,8 +292,8 @@ async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics, overv
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let now = ticks.tick().await;
-        scopes.sweep(now.into_std());
+        ticks.tick().await;
+        scopes.sweep(clock::now());
         library.purge();
         show(&scopes.all(), metrics);
         overview.say();

@@ -18,6 +18,7 @@
 //! - [`proto`]: the wire messages that the relay itself reads and writes.
 //! - [`xds`]: the vocabulary, immutable values: types, names, resources, states, differences.
 //! - [`json`]: resources as people and polling clients write them.
+//! - [`clock`]: the relay's own time, which stands still while the process does.
 //! - [`protocol`]: what is said and when, as pure machines without I/O, clock or randomness.
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
 //! - [`tls`]: certificates and keys.
@@ -34,6 +35,7 @@ pub mod admin;
 pub mod app;
 pub mod cache;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod downstream;
 pub mod get;

@@ -17,7 +17,7 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "times are shown to people")]
     pub(super) fn read() -> Self {
         Self {
-            now: Instant::now(),
+            now: crate::clock::now(),
             wall: SystemTime::now(),
         }
     }

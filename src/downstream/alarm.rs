@@ -7,6 +7,8 @@ use std::time::Instant;
 use tokio::task::unconstrained;
 use tokio::time::{Sleep, sleep_until};
 
+use crate::clock;
+
 /// Rings when the time comes for which it was set last, and sometimes before: what is put off costs nothing until the earlier
 /// time has come.
 #[derive(Default)]
@@ -18,7 +20,7 @@ pub(super) struct Alarm {
 impl Alarm {
     /// Ready when a time has come; otherwise the task is woken then. Must be asked again after it has rung.
     pub(super) fn poll(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(at) = at.map(tokio::time::Instant::from_std) else {
+        let Some(at) = at.map(clock::due) else {
             self.sleep.take_if(|sleep| sleep.is_elapsed());
             return Poll::Pending;
         };
@@ -42,6 +44,6 @@ impl Alarm {
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.sleep
             .as_ref()
-            .is_some_and(|sleep| sleep.is_elapsed() || sleep.deadline().into_std() <= now)
+            .is_some_and(|sleep| sleep.is_elapsed() || sleep.deadline() <= clock::due(now))
     }
 }

@@ -12,15 +12,15 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::Either;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::AsyncReadExt as _;
 
 use super::alarm::Alarm;
-use super::clock;
 use super::handshakes::{Fault, Handshakes};
 use super::http2::Http2;
 use super::service::Calls;
 use super::stall::Stall;
+use crate::clock;
 use crate::shutdown::{Drain, Draining};
 use crate::wire::sealed::HANDSHAKE;
 use crate::wire::{Cork, Peer, Socket};
@@ -80,13 +80,13 @@ impl Connection {
                 }
             }
         }
-        let (begun, http2) = match tokio::time::timeout(PREFACE_TIMEOUT, sniff(&mut self.socket)).await {
-            Ok(Ok(sniffed)) => sniffed,
-            Ok(Err(error)) => {
+        let (begun, http2) = match clock::timeout(PREFACE_TIMEOUT, sniff(&mut self.socket)).await {
+            Some(Ok(sniffed)) => sniffed,
+            Some(Err(error)) => {
                 tracing::debug!(peer = %self.peer, %error, "a connection ended before it began");
                 return None;
             }
-            Err(_) => {
+            None => {
                 tracing::debug!(peer = %self.peer, "a client says nothing");
                 return None;
             }
@@ -105,13 +105,13 @@ impl Connection {
     async fn begin_http2(self, begun: Bytes) -> Option<impl Future<Output = ()> + Send> {
         let bound = self.calls.shared.settings.timers.write_stall;
         let beginning = Http2::begin(self.calls, self.socket, begun);
-        let connection = match tokio::time::timeout(PREFACE_TIMEOUT, beginning).await {
-            Ok(Ok(connection)) => Box::pin(connection),
-            Ok(Err(error)) => {
+        let connection = match clock::timeout(PREFACE_TIMEOUT, beginning).await {
+            Some(Ok(connection)) => Box::pin(connection),
+            Some(Err(error)) => {
                 tracing::debug!(peer = %self.peer, %error, "a connection ended before it began");
                 return None;
             }
-            Err(_) => {
+            None => {
                 tracing::debug!(peer = %self.peer, "a client takes nothing");
                 return None;
             }
@@ -141,7 +141,7 @@ impl Connection {
         });
         let (cork, io) = Cork::new(self.socket, begun, Arc::default());
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
+            .timer(clock::OwnTimer)
             .header_read_timeout(IDLE_TIMEOUT)
             .auto_date_header(false)
             .max_buf_size(HTTP1_BUFFER_BYTES)
@@ -159,7 +159,7 @@ impl Connection {
             shut_down: |connection: Pin<&mut http1::Connection<_, _>>| connection.graceful_shutdown(),
         };
         let unasked = async {
-            tokio::time::sleep(PREFACE_TIMEOUT).await;
+            clock::sleep(PREFACE_TIMEOUT).await;
             if was_asked.load(Ordering::Relaxed) {
                 std::future::pending().await
             }
@@ -195,7 +195,7 @@ where
         if this.end.deadline.is_none()
             && let Poll::Ready(deadline) = this.draining.poll(cx)
         {
-            this.end.deadline = Some(deadline.into_std());
+            this.end.deadline = Some(clock::of(deadline.into_std()));
             // New calls go elsewhere; those that there are end by themselves.
             (this.shut_down)(this.connection.as_mut());
         }

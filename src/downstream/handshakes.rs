@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use rustls::{Error, ServerConfig};
 use tokio::sync::Semaphore;
-use tokio::time::{Sleep, sleep};
 
+use crate::clock;
 use crate::wire::{Sealed, Socket, sealed};
 
 /// How the connections of one listener begin.
@@ -58,7 +58,7 @@ impl Handshakes {
     /// The connection, once both sides agree, and whether it goes on where another one ended. A client takes a place when its
     /// hello is there, in order, so that those that say nothing keep nobody out.
     pub(super) async fn shake(&self, mut socket: Socket, bound: Duration) -> Result<(Socket, bool), Fault> {
-        let mut over = pin!(sleep(bound));
+        let mut over = pin!(clock::sleep(bound));
         let hello = within(over.as_mut(), sealed::hello(&mut socket)).await;
         let hello = hello.ok_or(Fault::Silent(bound))?.map_err(Fault::Failed)?;
         let place = within(over.as_mut(), self.places.0.acquire()).await;
@@ -105,7 +105,7 @@ impl Fault {
 }
 
 /// What comes of it before the time is over.
-async fn within<T>(over: Pin<&mut Sleep>, work: impl Future<Output = T>) -> Option<T> {
+async fn within<T>(over: Pin<&mut clock::Sleep>, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         () = over => None,

@@ -16,10 +16,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::agenda::{Agenda, Ear, Turn};
 use super::answer::Answer;
-use super::clock;
 use super::driver::Driver;
 use super::keepalive::Keepalive;
 use super::service::{Called, Calls};
+use crate::clock;
 use crate::wire::{Afloat, Cork, Corked, Gathered, Rope};
 
 /// A connection on which HTTP/2 has begun.

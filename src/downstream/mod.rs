@@ -9,7 +9,6 @@ mod alarm;
 mod answer;
 mod asked;
 mod body;
-mod clock;
 mod connection;
 mod driver;
 mod handshakes;

@@ -10,6 +10,7 @@ use super::handshakes::Handshakes;
 use super::service::Calls;
 use super::settings::Settings;
 use crate::cache::{Library, Scopes};
+use crate::clock;
 use crate::json::Schemas;
 use crate::shutdown::Drain;
 use crate::telemetry::{Health, Metrics};
@@ -57,7 +58,7 @@ pub async fn serve(listener: Listener, tls: Option<Handshakes>, shared: Arc<Shar
             }),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                clock::sleep(ACCEPT_PAUSE).await;
             }
         }
     }

@@ -17,6 +17,7 @@ use tonic_health::pb::health_server::{HealthServer, SERVICE_NAME};
 use tower::limit::ConcurrencyLimit;
 use tower::{ServiceBuilder, ServiceExt as _};
 
+use super::Shared;
 use super::accounts::Accounts;
 use super::asked::Asked;
 use super::body::{Body, trailers};
@@ -30,7 +31,7 @@ use super::requests::Requests;
 use super::rest::Polls;
 use super::services::{self, Unknown};
 use super::session::Session;
-use super::{Shared, clock};
+use crate::clock;
 use crate::shutdown::Drain;
 use crate::wire::frame::ACCEPTED;
 use crate::wire::{Deframer, Encoding, Peer, Progress, timeout};

@@ -18,7 +18,7 @@ use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::rt::Executor;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::io::BufReader;
 use tokio::sync::oneshot;
@@ -31,6 +31,7 @@ use super::failure::Failure;
 use super::pulse::{Pulse, Watched};
 use super::target::{Settings, Target};
 use super::token::Token;
+use crate::clock;
 use crate::config::Credentials;
 use crate::tls::HTTP2;
 
@@ -127,7 +128,7 @@ impl Channel {
         let mut hold = Hold::default();
         let mut builder = Builder::new(hold.driver.clone());
         builder
-            .timer(TokioTimer::new())
+            .timer(clock::OwnTimer)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW);
         if !ping.is_zero() {
@@ -150,7 +151,7 @@ impl Channel {
                 Ok(Err(error)) => Failure::Http2(error),
                 Ok(Ok(())) | Err(_) => Failure::Ended,
             }),
-            () = tokio::time::sleep(SILENCE) => return Err(Failure::Silent(SILENCE)),
+            () = clock::sleep(SILENCE) => return Err(Failure::Silent(SILENCE)),
             never = poll_fn(|cx| { hold.run(cx); Poll::<Infallible>::Pending }) => match never {},
         }
         Ok(Self {

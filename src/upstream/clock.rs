@@ -2,13 +2,9 @@
 //!
 //! Owns both. Refuses to know what they are for.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-/// The time now.
-#[expect(clippy::disallowed_methods, reason = "the shell's one place to read the clock")]
-pub(super) fn now() -> Instant {
-    Instant::now()
-}
+pub(super) use crate::clock::now;
 
 /// The time since 1970, by which tokens end.
 #[expect(clippy::disallowed_methods, reason = "the shell's one place to read the clock")]

@@ -15,6 +15,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::clock::now;
 use super::failure::Failure;
+use crate::clock;
 use crate::config::{Credentials, Endpoint};
 use crate::tls::HTTP2;
 
@@ -69,9 +70,9 @@ pub(super) async fn connect(
                 why: error.to_string(),
             })?;
             let connector = super::tls::connector(host, tls, protocol).await?;
-            let handshake = tokio::time::timeout(CONNECT, connector.connect(name, io)).await;
+            let handshake = clock::timeout(CONNECT, connector.connect(name, io)).await;
             let io = handshake
-                .map_err(|_| Failure::Silent(CONNECT))?
+                .ok_or(Failure::Silent(CONNECT))?
                 .map_err(|source| Failure::Handshake {
                     host: host.to_owned(),
                     source,
@@ -109,7 +110,7 @@ async fn tcp(host: &str, port: u16) -> Result<(TcpStream, Duration), Failure> {
     })?;
     let mut attempts = FuturesUnordered::new();
     let mut last = Failure::NoAddress(host.to_owned());
-    let give_up = tokio::time::sleep_until((now() + CONNECT).into());
+    let give_up = clock::sleep(CONNECT);
     tokio::pin!(give_up);
     let mut next = addresses.next();
     loop {
@@ -118,7 +119,7 @@ async fn tcp(host: &str, port: u16) -> Result<(TcpStream, Duration), Failure> {
         } else if attempts.is_empty() {
             return Err(last);
         }
-        let stagger = tokio::time::sleep_until((now() + STAGGER).into());
+        let stagger = clock::sleep(STAGGER);
         tokio::select! {
             Some((address, tried)) = attempts.next() => match tried {
                 Ok(connected) => return Ok(connected),
@@ -136,7 +137,10 @@ async fn tcp(host: &str, port: u16) -> Result<(TcpStream, Duration), Failure> {
 async fn attempt(address: SocketAddr) -> (SocketAddr, io::Result<(TcpStream, Duration)>) {
     let start: Instant = now();
     let stream = TcpStream::connect(address).await;
-    (address, stream.map(|stream| (stream, start.elapsed())))
+    (
+        address,
+        stream.map(|stream| (stream, now().saturating_duration_since(start))),
+    )
 }
 
 /// A peer that vanished is noticed, also while we have something to say to it.

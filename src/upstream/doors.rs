@@ -10,9 +10,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tokio::time::Sleep;
 
 use super::clock::{dice, now};
+use crate::clock::{Sleep, sleep_until};
 use crate::protocol::{Gate, Ticket};
 
 /// The gate before one server.
@@ -37,15 +37,14 @@ impl Doors {
     pub(super) async fn enter(self: Arc<Self>, refused: bool) -> Place {
         let ticket = self.0.lock().gate.handle_arrival(refused);
         let place = Place { doors: self, ticket };
-        let mut reopens: Option<Pin<Box<Sleep>>> = None;
+        let mut reopens: Option<Sleep> = None;
         poll_fn(|cx| {
             let Some(closed_until) = place.look(cx) else {
                 return Poll::Ready(());
             };
             if let Some(at) = closed_until {
-                let sleep = reopens.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at.into())));
-                sleep.as_mut().reset(at.into());
-                if sleep.as_mut().poll(cx).is_ready() {
+                let sleep = reopens.insert(sleep_until(at));
+                if Pin::new(sleep).poll(cx).is_ready() {
                     cx.waker().wake_by_ref();
                 }
             }

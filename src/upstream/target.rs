@@ -15,6 +15,7 @@ use super::clock::{dice, now};
 use super::connect;
 use super::doors::Doors;
 use super::refused::Refused;
+use crate::clock;
 use crate::config::{Grpc, Transport};
 use crate::protocol::{Backoff, ClientSettings, Declined, Dialects, Next, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
@@ -175,6 +176,6 @@ pub async fn reach(targets: Vec<(Arc<Target>, Arc<Settings>)>, by_class: bool) {
             }
         }
         let wait = backoff.handle_failure(dice());
-        tokio::time::sleep_until((now() + wait).into()).await;
+        clock::sleep(wait).await;
     }
 }

@@ -14,6 +14,7 @@ use super::status::{Board, Status};
 use super::target::{Settings, Target};
 use super::way::Way;
 use crate::cache::View;
+use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Leg as Which};
 use crate::xds::{Changes, Slot, Standing, Target as Wanted, TypeUrl, Want};
@@ -186,7 +187,7 @@ impl<L: Talk> Writer<L> {
         let deadline = self.deadline();
         let timer = async {
             match deadline {
-                Some(at) => tokio::time::sleep_until(at.into()).await,
+                Some(at) => clock::sleep_until(at).await,
                 None => std::future::pending().await,
             }
         };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name.
-const KNOWS: [(&str, &[&str]); 17] = [
+const KNOWS: [(&str, &[&str]); 18] = [
     ("proto", &[]),
     ("xds", &["proto"]),
     ("json", &["xds", "proto"]),
@@ -14,6 +14,7 @@ const KNOWS: [(&str, &[&str]); 17] = [
     ("cache", &["xds", "proto"]),
     ("snapshot", &["xds", "proto"]),
     ("shutdown", &[]),
+    ("clock", &[]),
     ("telemetry", &["xds"]),
     ("config", &["xds", "proto", "cache"]),
     ("tls", &["config"]),
@@ -31,6 +32,7 @@ const KNOWS: [(&str, &[&str]); 17] = [
             "tls",
             "telemetry",
             "shutdown",
+            "clock",
         ],
     ),
     (
@@ -45,9 +47,13 @@ const KNOWS: [(&str, &[&str]); 17] = [
             "config",
             "telemetry",
             "shutdown",
+            "clock",
         ],
     ),
-    ("admin", &["xds", "proto", "cache", "config", "telemetry", "shutdown"]),
+    (
+        "admin",
+        &["xds", "proto", "cache", "config", "telemetry", "shutdown", "clock"],
+    ),
     (
         "app",
         &[
@@ -62,6 +68,7 @@ const KNOWS: [(&str, &[&str]); 17] = [
             "tls",
             "telemetry",
             "shutdown",
+            "clock",
             "upstream",
             "downstream",
             "admin",
@@ -234,4 +241,25 @@ fn the_scanner_sees_what_it_should() {
     assert!(mentions("use tokio::sync;", "tokio"));
     assert!(!mentions("let operand = brand;", "rand"));
     assert!(!code("x // tokio").contains("tokio"));
+}
+
+/// Timers of the runtime that shells need no other for.
+const OWN_TIMERS: [&str; 1] = ["src/downstream/alarm.rs"];
+
+/// K-27: what waits goes by the relay's own time, which stands still while the process does.
+#[test]
+fn shells_wait_by_the_relays_own_time() {
+    let mut wrong = Vec::new();
+    let shells = ["src/upstream/", "src/downstream/"];
+    for file in tree::files()
+        .iter()
+        .filter(|file| shells.iter().any(|shell| file.is(shell, ".rs")) && !OWN_TIMERS.contains(&file.path.as_str()))
+    {
+        for (at, line) in code(file.production()).lines().enumerate() {
+            if line.contains("tokio::time::") || line.contains("TokioTimer") {
+                wrong.push(format!("{}:{}: `crate::clock` has the waits", file.path, at + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

@@ -1,5 +1,5 @@
-//! A relay that is killed and starts again while its control plane is away, as a process: what clients get, and what they are
-//! told once the control plane is back.
+//! A relay that is killed and starts again while its control plane is away, or that stands still for a while, as a process: what
+//! clients get, and what they are told once the control plane is back.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,6 +14,7 @@ mod disks;
 mod explained;
 #[path = "../config/folder.rs"]
 mod folder;
+mod frozen;
 mod identity;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]

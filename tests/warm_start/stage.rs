@@ -206,6 +206,11 @@ impl Relay {
         self.child.id()
     }
 
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
     /// Ends it without a warning.
     pub(crate) fn kill(self) {
         drop(self);
@@ -213,8 +218,7 @@ impl Relay {
 
     /// Ends it in order.
     pub(crate) fn terminate(&mut self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.signal("-TERM");
         assert!(self.child.wait().unwrap().success());
     }
 }

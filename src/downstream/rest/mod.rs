@@ -25,7 +25,7 @@ use refusal::Refusal;
 use super::Shared;
 use super::asked::Asked;
 use super::body::Body;
-use super::clock;
+use crate::clock;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::shutdown::Drain;
 
@@ -78,8 +78,8 @@ impl Polls {
         let settings = &self.shared.settings;
         let method = Method::of(&request, settings)?;
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
-        let asked = tokio::time::timeout(BODY_TIMEOUT, self.read(request)).await;
-        let asked = asked.unwrap_or_else(|_| Err(Refusal::slow(BODY_TIMEOUT)))?;
+        let asked = clock::timeout(BODY_TIMEOUT, self.read(request)).await;
+        let asked = asked.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
         let metrics = self.shared.metrics.of(&method.type_url);
         metrics.requests.inc();
         let poll = Poll::new(&self.shared, method.type_url, asked, clock::now())?;

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use super::refusal::Refusal;
 use super::reply::reply;
 use crate::cache::NoPlace;
-use crate::downstream::{Place, Shared, clock};
+use crate::clock;
+use crate::downstream::{Place, Shared};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, Answer, Found};
 use crate::shutdown::Drain;
@@ -68,7 +69,7 @@ impl<'a> Poll<'a> {
 
     /// Waits for something that the client does not have.
     pub(super) async fn wait(mut self, hold: Duration, mut drain: Drain) -> Result<Polled, Refusal> {
-        let over = tokio::time::sleep(hold);
+        let over = clock::sleep(hold);
         tokio::pin!(over);
         let draining = drain.draining();
         tokio::pin!(draining);
@@ -119,7 +120,7 @@ impl<'a> Poll<'a> {
             let settles = self.place.poll_timeout();
             let timer = async {
                 match settles {
-                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    Some(at) => clock::sleep_until(at).await,
                     None => std::future::pending().await,
                 }
             };

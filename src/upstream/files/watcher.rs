@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
 use super::inotify::Inotify as System;
-use crate::upstream::clock::now;
+use crate::clock::{self, now};
 
 /// Tells when the files at a path may have changed.
 pub(super) struct Watcher {
@@ -89,7 +89,7 @@ impl Watcher {
             };
             let sign = tokio::select! {
                 sign = told => sign,
-                () = tokio::time::sleep_until(due.into()) => continue,
+                () = clock::sleep_until(due) => continue,
             };
             let now = now();
             self.at_once |= sign == Sign::AtOnce;

@@ -10,7 +10,7 @@ use super::asked::Asked;
 use super::content::Content;
 use super::{Files, Loaded};
 use crate::cache::View;
-use crate::upstream::clock::now;
+use crate::clock::{self, now};
 use crate::xds::Changes;
 
 /// Keeps a view in step with the files of a source.
@@ -65,7 +65,7 @@ impl FileWriter {
         let (view, loaded) = (&self.view, &mut self.loaded);
         let timer = async {
             match view.poll_timeout() {
-                Some(at) => tokio::time::sleep_until(at.into()).await,
+                Some(at) => clock::sleep_until(at).await,
                 None => std::future::pending().await,
             }
         };

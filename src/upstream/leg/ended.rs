@@ -18,7 +18,11 @@ impl Leg {
         let Stage::Live(live) = &self.stage else {
             return;
         };
-        let (dialect, answered, lived) = (live.dialect, live.answered, live.opened.elapsed());
+        let (dialect, answered, lived) = (
+            live.dialect,
+            live.answered,
+            now().saturating_duration_since(live.opened),
+        );
         self.close(changes);
         self.accuse(&failure, answered);
         if failure.is_too_many_pings() {

@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::task::JoinSet;
 
 use super::{Polling, RestServer};
+use crate::clock;
 use crate::tls::HTTP1;
 use crate::upstream::access::Access;
 use crate::upstream::connect::{self, Connected};
@@ -48,11 +49,11 @@ pub(super) async fn exchange(
     body: Bytes,
     kept: Option<Link>,
 ) -> (Result<Reply, Failure>, Option<Link>) {
-    let polled = tokio::time::timeout(POLL, poll(server, access, polling, path, body, kept)).await;
+    let polled = clock::timeout(POLL, poll(server, access, polling, path, body, kept)).await;
     match polled {
-        Ok(Ok((reply, link))) => (Ok(reply), Some(link)),
-        Ok(Err(failure)) => (Err(failure), None),
-        Err(_) => {
+        Some(Ok((reply, link))) => (Ok(reply), Some(link)),
+        Some(Err(failure)) => (Err(failure), None),
+        None => {
             let path = path.to_owned();
             (Err(Failure::Slow { path, within: POLL }), None)
         }

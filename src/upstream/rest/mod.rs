@@ -15,12 +15,13 @@ pub use leg::PollLeg;
 pub use poller::{Poller, Question};
 
 use super::access::{Access, ClassFiles};
-use super::clock::{dice, now};
+use super::clock::dice;
 use super::connect;
 use super::failure::Failure;
 use super::refused::Refused;
 use super::writer::Writer;
 use crate::cache::View;
+use crate::clock;
 use crate::config::Rest;
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
@@ -74,7 +75,7 @@ impl RestServer {
         while let Err(failure) = self.meet(polling, by_class).await {
             tracing::warn!(server = self.uri, error = %failure, "control plane not reached");
             let wait = backoff.handle_failure(dice());
-            tokio::time::sleep_until((now() + wait).into()).await;
+            clock::sleep(wait).await;
         }
         tracing::info!(server = self.uri, "control plane reached");
     }

@@ -1,0 +1,182 @@
+//! The relay's own time, and the waits that go by it.
+//!
+//! Owns that no time passes while the process stands still, and none before what came meanwhile was read (K-27): whoever computes
+//! a time with [`now`] waits for it here and not with the runtime's timers, which go by the machine's clock. Refuses to know what
+//! the time is for.
+
+mod awake;
+mod sleep;
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+pub use awake::Awake;
+use awake::LATE;
+pub use sleep::{OwnTimer, Sleep, sleep, sleep_until, timeout};
+
+/// The time while somebody keeps it, and how many do.
+static KEPT: Mutex<Option<(Awake, usize)>> = Mutex::new(None);
+/// What of it all threads read without that lock, in nanoseconds from [`BASE`]: when the process was last seen to run (0: nobody
+/// keeps the time), until when its time stands still, and how far that is behind. The first is written last and read first.
+static SEEN: AtomicU64 = AtomicU64::new(0);
+static UNTIL: AtomicU64 = AtomicU64::new(0);
+static LOST: AtomicU64 = AtomicU64::new(0);
+static BASE: LazyLock<Instant> = LazyLock::new(|| {
+    let real = real();
+    // So that nothing that is seen is 0.
+    real.checked_sub(Duration::from_secs(1)).unwrap_or(real)
+});
+
+/// So often somebody looks whether the process runs.
+const TICK: Duration = Duration::from_millis(250);
+/// That it runs is noted no more often than this.
+const STEP: Duration = Duration::from_millis(1);
+/// How often a line is written about it.
+const LINE: Duration = Duration::from_secs(60);
+
+/// The relay's time now.
+#[must_use]
+pub fn now() -> Instant {
+    let real = real();
+    let seen = SEEN.load(Ordering::Acquire);
+    if seen == 0 {
+        return real;
+    }
+    let at = nanos(real);
+    if at.saturating_sub(seen) > span(LATE) || at < UNTIL.load(Ordering::Relaxed) {
+        return look(real);
+    }
+    if at > seen + span(STEP) {
+        SEEN.fetch_max(at, Ordering::Release);
+    }
+    of(real)
+}
+
+/// The relay's time at a moment of the machine's clock.
+#[must_use]
+pub fn of(real: Instant) -> Instant {
+    real.checked_sub(lost()).unwrap_or(real)
+}
+
+/// When it will be this time, by the clock of the runtime's timers.
+#[must_use]
+pub fn due(at: Instant) -> tokio::time::Instant {
+    (at + lost()).into()
+}
+
+/// Keeps the time for as long as it is polled.
+pub async fn keep() {
+    let _keeper = Keeper::new();
+    let mut written: Option<Instant> = None;
+    loop {
+        let before = lost();
+        tokio::time::sleep(TICK).await;
+        let now = now();
+        let stood = lost().saturating_sub(before);
+        if !stood.is_zero() && written.is_none_or(|written| now >= written + LINE) {
+            written = Some(now);
+            tracing::warn!(
+                ?stood,
+                "the process did not run; what came meanwhile is read before any timer counts"
+            );
+        }
+    }
+}
+
+/// Somebody who keeps the time.
+struct Keeper;
+
+impl Keeper {
+    fn new() -> Self {
+        let mut kept = KEPT.lock();
+        let (awake, keepers) = kept.get_or_insert_with(|| (Awake::new(real()), 0));
+        *keepers += 1;
+        show(awake, real());
+        Self
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let mut kept = KEPT.lock();
+        if let Some((_, keepers)) = &mut *kept {
+            *keepers -= 1;
+            if *keepers == 0 {
+                *kept = None;
+                SEEN.store(0, Ordering::Release);
+                LOST.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Looks closely: the process may have stood still.
+fn look(real: Instant) -> Instant {
+    let mut kept = KEPT.lock();
+    let Some((awake, _)) = &mut *kept else { return real };
+    // What others have seen since.
+    let seen = *BASE + Duration::from_nanos(SEEN.load(Ordering::Acquire));
+    let _ = awake.at(seen);
+    let own = awake.at(real);
+    show(awake, real.max(seen));
+    own
+}
+
+fn show(awake: &Awake, seen: Instant) {
+    UNTIL.store(nanos(awake.until()), Ordering::Relaxed);
+    LOST.store(span(awake.lost()), Ordering::Relaxed);
+    SEEN.store(nanos(seen), Ordering::Release);
+}
+
+fn lost() -> Duration {
+    Duration::from_nanos(LOST.load(Ordering::Relaxed))
+}
+
+fn nanos(at: Instant) -> u64 {
+    span(at.saturating_duration_since(*BASE))
+}
+
+fn span(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place to read the clock for all that waits"
+)]
+fn real() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever looks first sees that nobody has looked for too long; without a keeper nobody does.
+    #[test]
+    fn whoever_looks_first_sees_it() {
+        let start = now();
+        assert!(real().saturating_duration_since(start) < LATE);
+        let keeper = Keeper::new();
+        let before = now();
+        // As if the process had stood still: it was last seen long ago.
+        {
+            let mut kept = KEPT.lock();
+            let (awake, _) = kept.as_mut().unwrap();
+            *awake = Awake::new(real().checked_sub(Duration::from_secs(30)).unwrap());
+            SEEN.store(
+                nanos(real()).saturating_sub(span(Duration::from_secs(30))).max(1),
+                Ordering::Release,
+            );
+        }
+        let after = now();
+        assert!(after < before, "it is as late as when it was last seen");
+        assert!(now() == after, "and stays so for a while");
+        assert!(due(after) > real().into());
+        drop(keeper);
+        assert!(now() >= before);
+    }
+}

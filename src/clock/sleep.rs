@@ -1,0 +1,88 @@
+//! Waits by the relay's own time.
+//!
+//! Owns that a wait that the process slept through goes on where it was. Refuses to know what is waited for.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use hyper::rt::Timer;
+
+use super::{due, lost, now};
+
+/// A wait until a moment of the relay's own time.
+#[derive(Debug)]
+pub struct Sleep {
+    inner: Pin<Box<tokio::time::Sleep>>,
+    /// How far the relay's time was behind when that was set.
+    lost: Duration,
+}
+
+/// Gives the transport the relay's own time.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnTimer;
+
+/// Waits until then.
+#[must_use]
+pub fn sleep_until(at: Instant) -> Sleep {
+    Sleep::new(tokio::time::sleep_until(due(at)))
+}
+
+/// Waits for so long.
+#[must_use]
+pub fn sleep(time: Duration) -> Sleep {
+    Sleep::new(tokio::time::sleep(time))
+}
+
+/// Waits for something, but no longer than this: then there is nothing.
+pub async fn timeout<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = sleep(time) => None,
+    }
+}
+
+impl Sleep {
+    fn new(inner: tokio::time::Sleep) -> Self {
+        Self {
+            inner: Box::pin(inner),
+            lost: lost(),
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.inner.as_mut().poll(cx));
+            // Looked at first, so that it is known whether the process stood still.
+            let _ = now();
+            let lost = lost();
+            let more = lost.saturating_sub(std::mem::replace(&mut self.lost, lost));
+            if more.is_zero() {
+                return Poll::Ready(());
+            }
+            let due = self.inner.deadline() + more;
+            self.inner.as_mut().reset(due);
+        }
+    }
+}
+
+impl hyper::rt::Sleep for Sleep {}
+
+impl Timer for OwnTimer {
+    fn sleep(&self, time: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        Box::pin(sleep(time))
+    }
+
+    fn sleep_until(&self, at: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        Box::pin(sleep_until(at))
+    }
+
+    fn now(&self) -> Instant {
+        now()
+    }
+}
