@@ -17,6 +17,7 @@ mod node;
 mod noted;
 mod parted;
 mod refusals;
+mod rhythm;
 mod settle;
 mod stated;
 mod sweep;
@@ -29,7 +30,6 @@ use std::time::{Duration, Instant};
 
 use agenda::Agenda;
 use answers::Answer;
-use awaited::Patience;
 use feed::Feed;
 use ingest::Message;
 use ways::Ways;
@@ -40,6 +40,7 @@ use crate::xds::{Changes, Dialect, ServerFeatures, Slot, Target, TypeUrl, Types,
 pub use node::come_through;
 pub use noted::Received;
 pub use parted::Parted;
+pub use rhythm::Rhythm;
 pub use stated::stated;
 pub use wire::{Cutter, DeltaResponse, Unreadable, read_delta, read_sotw};
 
@@ -69,6 +70,9 @@ pub struct Client {
     received: Option<Received>,
     /// The type that the last request asked for, if it was the first of that type on the stream.
     asked: Option<TypeUrl>,
+    /// What others have seen of the server, and what was seen here and not taken yet.
+    rhythm: Arc<Rhythm>,
+    seen: Rhythm,
 }
 
 /// What all upstream streams of a relay have in common.
@@ -99,6 +103,8 @@ pub enum Request {
 #[derive(Debug)]
 struct Stream {
     node_sent: bool,
+    /// How long the transport takes there and back.
+    round_trip: Duration,
     /// So many types came and went that it is no longer known what the server was told of each.
     forgetful: bool,
     /// At how many types those that nobody wants are dropped.
@@ -107,8 +113,6 @@ struct Stream {
 
 /// Types that nobody wants any more are remembered up to this number while the stream lasts.
 const TYPES_REMEMBERED: usize = 1024;
-/// Round trips of quiet that show that a server has nothing more to say.
-const ROUND_TRIPS: u32 = 4;
 
 impl Client {
     /// The machine for a server to which the relay says that it is `node`.
@@ -125,6 +129,8 @@ impl Client {
             stream: None,
             received: None,
             asked: None,
+            rhythm: Arc::default(),
+            seen: Rhythm::default(),
         }
     }
 
@@ -181,7 +187,7 @@ impl Client {
         if !known && !want.wanted {
             return Vec::new();
         }
-        let (patience, features) = (self.patience(), self.settings.features);
+        let (patience, features) = (self.patience(&want.type_url), self.settings.features);
         let feed = self
             .feeds
             .entry(want.type_url.clone())
@@ -210,16 +216,17 @@ impl Client {
     pub fn handle_connected(&mut self, round_trip: Duration) {
         self.stream = Some(Stream {
             node_sent: false,
+            round_trip,
             forgetful: false,
             sweep_at: TYPES_REMEMBERED,
         });
-        let patience = Patience {
-            quiet: self.settings.wildcard_quiet.max(round_trip * ROUND_TRIPS),
-            ..self.patience()
-        };
         let told = self.versions_of == self.dialect;
-        for feed in self.feeds.values_mut() {
-            feed.connected(self.dialect, told, patience);
+        let all: Vec<TypeUrl> = self.feeds.keys().cloned().collect();
+        for type_url in all {
+            let patience = self.patience(&type_url);
+            if let Some(feed) = self.feeds.get_mut(&type_url) {
+                feed.connected(self.dialect, told, patience);
+            }
         }
         self.note_all();
     }
@@ -273,6 +280,7 @@ impl Client {
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 changes.extend(feed.timeout(now));
             }
+            self.note_pause(&type_url);
             self.note(&type_url);
             self.agenda.rest(&type_url, now);
         }
@@ -346,17 +354,9 @@ impl Client {
             Dialect::Delta if answer.nonce.is_empty() => feed.unanswerable(now),
             Dialect::Delta => feed.line.answers.push(answer, now),
         }
+        self.note_pause(type_url);
         self.note(type_url);
         changes.into_iter().collect()
-    }
-
-    fn patience(&self) -> Patience {
-        // G-14: a server that reports errors itself has twice the time.
-        let times = 1 + u32::from(self.settings.features.resource_timer_is_transient_error);
-        Patience {
-            does_not_exist: self.settings.does_not_exist * times,
-            quiet: self.settings.wildcard_quiet,
-        }
     }
 
     fn note(&mut self, type_url: &TypeUrl) {

@@ -18,8 +18,8 @@ mod suspects;
 
 pub use backoff::{Backoff, Pause};
 pub use client::{
-    Client, ClientSettings, Cutter, DeltaResponse, Parted, Received, Request, Unreadable, come_through, read_delta,
-    read_sotw, stated,
+    Client, ClientSettings, Cutter, DeltaResponse, Parted, Received, Request, Rhythm, Unreadable, come_through,
+    read_delta, read_sotw, stated,
 };
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};

@@ -256,6 +256,7 @@ impl Leg {
         if std::mem::take(&mut self.superseded) {
             self.client.handle_superseded();
         }
+        self.client.handle_rhythm(self.target.rhythm());
         self.client.handle_connected(channel.round_trip);
         self.board.enter(Phase::Open, dialect);
         tracing::info!(
@@ -282,6 +283,7 @@ impl Leg {
 
 impl Talk for Leg {
     fn want(&mut self, want: &Want) -> Vec<Changes> {
+        self.client.handle_rhythm(self.target.rhythm());
         self.client.handle_want(want)
     }
 
@@ -296,6 +298,9 @@ impl Talk for Leg {
             self.client.handle_bytes(at);
         }
         changes.extend(self.client.handle_timeout(now()));
+        if let Some(seen) = self.client.take_rhythm() {
+            self.target.learn(&seen);
+        }
         self.place.take_if(|(_, until)| *until <= now());
         if matches!(&self.stage, Stage::Waiting(pause, _) if pause.due(self.client.lacks()) <= now()) {
             self.rest();

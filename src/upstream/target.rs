@@ -17,7 +17,7 @@ use super::doors::Doors;
 use super::refused::Refused;
 use crate::clock;
 use crate::config::{Grpc, Transport};
-use crate::protocol::{Backoff, ClientSettings, Declined, Dialects, Next, Trial, Why};
+use crate::protocol::{Backoff, ClientSettings, Declined, Dialects, Next, Rhythm, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
 
@@ -38,6 +38,8 @@ pub struct Target {
     pub(super) doors: Arc<Doors>,
     /// How many streams it has answered.
     returns: watch::Sender<u64>,
+    /// What was seen of how it answers.
+    rhythm: Mutex<Arc<Rhythm>>,
     /// It said that we ask too often whether it is alive: how many times the interval was doubled.
     calmer: AtomicU32,
 }
@@ -82,6 +84,7 @@ impl Target {
             refused: Refused::default(),
             doors: Arc::default(),
             returns: watch::Sender::default(),
+            rhythm: Mutex::default(),
             calmer: AtomicU32::new(0),
         })
     }
@@ -98,6 +101,16 @@ impl Target {
             Some(authority) => authority.host().trim_matches(['[', ']']),
             None => connect::host(&self.grpc.endpoint),
         }
+    }
+
+    /// What was seen of how it answers.
+    pub(super) fn rhythm(&self) -> Arc<Rhythm> {
+        self.rhythm.lock().clone()
+    }
+
+    /// One of its streams has seen this.
+    pub(super) fn learn(&self, seen: &Rhythm) {
+        Arc::make_mut(&mut self.rhythm.lock()).merge(seen);
     }
 
     /// The dialect in which a stream to it begins, and why.

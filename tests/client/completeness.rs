@@ -1,8 +1,12 @@
 //! When a wildcard is complete, and when what it does not mention is gone.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributary::protocol::Rhythm;
 use distributary::xds::Dialect;
 
-use crate::{CDS, Upstream, delta, ms, relay};
+use crate::{CDS, LDS, Upstream, delta, ms, relay};
 
 fn streaming() -> Upstream {
     Upstream::streaming(Dialect::Delta, CDS, &["*"])
@@ -216,4 +220,135 @@ fn a_wildcard_wanted_anew() {
     upstream.sent();
     upstream.pass(ms(250));
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+}
+
+/// A view of a server of which this was seen, on a stream on which all of the type is wanted.
+fn view(rhythm: &Rhythm, type_url: &str) -> Upstream {
+    let mut upstream = Upstream::new(Dialect::Delta);
+    upstream.client.handle_rhythm(Arc::new(rhythm.clone()));
+    upstream.want(type_url, "*");
+    upstream.connect();
+    upstream.sent();
+    upstream
+}
+
+/// How long it takes until the wildcard is complete.
+fn completes(upstream: &mut Upstream, type_url: &str) -> Duration {
+    let begun = upstream.now;
+    while !upstream.wildcard(type_url).ends_with("complete") {
+        upstream.pass(ms(1));
+        assert!(upstream.now < begun + ms(20_000));
+    }
+    upstream.now - begun
+}
+
+/// G-20: a server that has shown that it says all at once is not waited for again: not by the next view, and of other types only
+/// once it has shown that too.
+#[test]
+fn what_a_server_has_shown_is_not_waited_for_again() {
+    let mut rhythm = Rhythm::default();
+    for (type_url, expected) in [(CDS, 250), (CDS, 30), (LDS, 250), (LDS, 30), (CDS, 30)] {
+        let mut upstream = view(&rhythm, type_url);
+        upstream.hears(delta(type_url, "n1", &["a=1"], &[]));
+        upstream.sent();
+        assert_eq!(completes(&mut upstream, type_url), ms(expected));
+        rhythm.merge(&upstream.client.take_rhythm().unwrap());
+        assert_eq!(upstream.client.take_rhythm(), None);
+    }
+}
+
+/// G-20: one that turns out to pause after all is given the time from then on.
+#[test]
+fn a_pause_after_all() {
+    let mut rhythm = Rhythm::default();
+    for (pause, complete, expected) in [
+        (None, true, 250),
+        (Some(100), true, 0),
+        (Some(100), false, 230),
+        (Some(249), true, 0),
+    ] {
+        let mut upstream = view(&rhythm, CDS);
+        upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
+        upstream.sent();
+        if let Some(pause) = pause {
+            upstream.pass(ms(pause));
+            assert_eq!(upstream.wildcard(CDS).ends_with("complete"), complete, "{pause}");
+            upstream.hears(delta(CDS, "n2", &["b=1"], &[]));
+            upstream.sent();
+        }
+        assert_eq!(completes(&mut upstream, CDS), ms(expected));
+        rhythm.merge(&upstream.client.take_rhythm().unwrap());
+    }
+    // And never longer than one of which nothing is known.
+    let mut upstream = view(&rhythm, CDS);
+    upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
+    upstream.sent();
+    assert_eq!(completes(&mut upstream, CDS), ms(250));
+}
+
+/// G-20: parts of messages count as the server's words once it turns out that they were some.
+#[test]
+fn a_pause_before_a_part() {
+    let mut upstream = view(&Rhythm::default(), CDS);
+    upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
+    upstream.sent();
+    upstream.pass(ms(80));
+    upstream.client.handle_bytes(upstream.now);
+    upstream.pass(ms(10));
+    upstream.hears(delta(CDS, "n2", &["b=1"], &[]));
+    upstream.sent();
+    completes(&mut upstream, CDS);
+    let rhythm = upstream.client.take_rhythm().unwrap();
+    let mut upstream = view(&rhythm, CDS);
+    upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
+    upstream.sent();
+    assert_eq!(completes(&mut upstream, CDS), ms(190));
+}
+
+/// G-20: whatever servers do, a full state never lacks what came within the pauses that the server has shown, and is never waited
+/// for longer than for an unknown one.
+#[test]
+fn nothing_is_lacked_within_what_was_shown() {
+    let (mut complete_early, mut quick) = (0, 0);
+    for seed in 1..=3000_u64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut dice = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let longest = [1, 5, 40, 120, 249][dice(5) as usize];
+        let (mut rhythm, mut shown) = (Rhythm::default(), None);
+        for number in 0..6 {
+            let mut upstream = view(&rhythm, CDS);
+            let (parts, mut pauses, mut over) = (1 + dice(4), Vec::new(), false);
+            for part in 0..parts {
+                if part > 0 {
+                    let (pause, answered) = (dice(longest), dice(2) > 0);
+                    pauses.push(pause);
+                    if answered {
+                        upstream.sent();
+                    }
+                    upstream.pass(ms(pause));
+                    upstream.sent();
+                    let early = upstream.wildcard(CDS).ends_with("complete");
+                    let within = shown.is_none_or(|shown| pause <= shown);
+                    assert!(over || !(early && within), "seed {seed}, view {number}: {pause}");
+                    over |= early;
+                    complete_early += u32::from(early);
+                }
+                upstream.hears(delta(CDS, &format!("n{part}"), &[&format!("c{part}=1")], &[]));
+            }
+            upstream.sent();
+            let waited = completes(&mut upstream, CDS);
+            assert!(waited <= ms(250), "seed {seed}, view {number}: {waited:?}");
+            quick += u32::from(waited < ms(100));
+            if let Some(seen) = upstream.client.take_rhythm() {
+                rhythm.merge(&seen);
+            }
+            shown = pauses.into_iter().chain(shown).max().or(Some(0));
+        }
+    }
+    assert!(complete_early > 100 && quick > 1000, "{complete_early} {quick}");
 }

@@ -230,7 +230,7 @@ impl World {
     pub(crate) fn close_lower(&mut self) -> Result<(), Broken> {
         if self.lists.is_some() {
             self.sweep();
-            self.now += LINGER;
+            self.skip(LINGER);
             self.sweep();
         }
         self.check_firsts()
@@ -239,9 +239,9 @@ impl World {
     /// In the end no view is left.
     pub(crate) fn close_views(&mut self) -> Result<(), Broken> {
         self.sweep();
-        self.now += LINGER;
+        self.skip(LINGER);
         self.sweep();
-        self.now += LINGER;
+        self.skip(LINGER);
         self.sweep();
         match self.scopes.all().first() {
             None if self.views_above() > 0 => Err(Broken::new(Rule::Empty, "a view of a relay above is left")),

@@ -62,13 +62,15 @@ impl World {
             self.unreachable(at);
             return;
         }
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
+        let Some(wire) = self.zones[at.zone].wire.as_mut() else {
             return;
         };
-        if leg.stage != Stage::Opening {
+        let rhythm = wire.rhythm.clone();
+        let Some(leg) = wire.leg(at).filter(|leg| leg.stage == Stage::Opening) else {
             return;
-        }
+        };
         leg.stage = Stage::Live;
+        leg.client.handle_rhythm(rhythm);
         if std::mem::take(&mut leg.superseded) {
             leg.client.handle_superseded();
         }

@@ -23,8 +23,8 @@
 //! The digits before the last seven say what a world has besides: 1, variants of names (TP2, `variants`) that come, change and go,
 //! and clients that say something of themselves, nothing, or what no variant is for, and change their mind about it; 2, where there are lists,
 //! times to live at every server, those of polled ones as well; 4, without lists: control planes that end delta streams without an
-//! answer, each in its way, always or now and then (E-23); 32, without lists: control planes that end each stream on which a certain type is asked for, until
-//! all heals (E-15).
+//! answer, each in its way, always or now and then (E-23); 8, there too: a relay that stands still at times (K-27, `frozen`); 32, without lists: control
+//! planes that end each stream on which a certain type is asked for, until all heals (E-15).
 //!
 //! The witness judges every response there as well, those to hostile clients included, by what the stream reads. Beside it a
 //! follower knows whose word may be heard; in a lull in which nothing but the outages goes on, and
@@ -48,6 +48,7 @@ mod body;
 mod classes;
 mod client;
 mod feed;
+mod frozen;
 mod hops;
 mod line;
 mod lists;
@@ -99,7 +100,7 @@ const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
 /// What worlds have besides, one after the other.
-const KINDS: &[u64] = &[0, 1, 4, 32];
+const KINDS: &[u64] = &[0, 1, 4, 8, 32];
 /// The same of those with lists of servers.
 const KINDS_LISTS: &[u64] = &[0, 1, 2, 3];
 /// So many seeds of worlds without such lists are tried for each one with them.

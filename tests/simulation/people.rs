@@ -174,6 +174,13 @@ impl World {
         }
         let pause = self.rng.millis(300, 9000);
         self.after(pause, Event::Fault);
+        if self.is_frozen() {
+            return Ok(());
+        }
+        if self.besides.frozen && self.rng.chance(20) {
+            self.freeze();
+            return Ok(());
+        }
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         match self.rng.below(11) {
             0..=3 => {

@@ -347,7 +347,10 @@ impl World {
         }
         let sight = place.sight(&self.scopes);
         match stream.server.handle_timeout(&sight, now) {
-            Some(end) => self.end(id, &end),
+            Some(end) => {
+                self.own.late(Some(due), self.now, "a stream counted as unanswered");
+                self.end(id, &end)
+            }
             None => self.turn(id),
         }
     }

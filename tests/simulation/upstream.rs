@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{
-    Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Leg as Which, Next, Request, Suspects, Trial,
+    Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Leg as Which, Next, Request, Rhythm, Suspects,
+    Trial,
 };
 use distributary::xds::{Changes, Dialect, Standing, Target, TypeUrl, Update, Want};
 
@@ -33,6 +34,8 @@ pub(crate) struct Wire {
     pub(crate) wanted: BTreeSet<(Type, Target)>,
     timer: Option<Duration>,
     pub(crate) settings: Arc<ClientSettings>,
+    /// What was seen of how the control plane answers.
+    pub(crate) rhythm: Arc<Rhythm>,
     /// The relay whose it is.
     relay: String,
 }
@@ -143,6 +146,7 @@ impl Wire {
             settings: settings.clone(),
             wanted: BTreeSet::new(),
             timer: None,
+            rhythm: Arc::default(),
             relay: relay.to_owned(),
             dialects: Dialects::new(true),
             habits,
@@ -196,12 +200,17 @@ impl Wire {
 
     /// The same for a view that begins.
     pub(crate) fn anew(self, node: Node) -> Self {
-        Self::above(self.habits, node, &self.relay)
+        Self {
+            rhythm: self.rhythm,
+            ..Self::above(self.habits, node, &self.relay)
+        }
     }
 
     fn tell(&mut self, told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
         for (which, want) in told {
+            let rhythm = self.rhythm.clone();
             let leg = self.leg_of(usize::from(which == Which::Aside), &want.type_url);
+            leg.client.handle_rhythm(rhythm);
             changes.extend(leg.client.handle_want(&want));
         }
     }
@@ -386,7 +395,15 @@ impl World {
         let Some(wire) = &mut self.zones[zone].wire else { return };
         let dialect = wire.dialect(at);
         let leg = &mut wire.legs[at];
-        changes.extend(leg.client.handle_timeout(now));
+        let due = leg.client.poll_timeout();
+        let late = leg.client.handle_timeout(now);
+        if !late.is_empty() {
+            self.own.late(due, self.now, "a control plane's silence counted");
+        }
+        changes.extend(late);
+        if let Some(seen) = leg.client.take_rhythm() {
+            Arc::make_mut(&mut wire.rhythm).merge(&seen);
+        }
         if leg.stage == Stage::Opening && !leg.client.wanted() {
             leg.stage = Stage::Rest;
             leg.link = None;

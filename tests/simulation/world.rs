@@ -15,6 +15,7 @@ use super::body::Type;
 use super::classes::{self, Profile};
 use super::client::{Act, Client};
 use super::feed::Zone;
+use super::frozen::Own;
 use super::lists::{Lists, Pass};
 use super::relay::Stream;
 use super::rng::Rng;
@@ -189,6 +190,8 @@ pub(crate) struct Besides {
     pub(crate) refusals: bool,
     /// Control planes that end streams for a type (E-15).
     pub(crate) shunned: bool,
+    /// The relay stands still at times (K-27).
+    pub(crate) frozen: bool,
 }
 
 /// The digits of a seed before so many say what its world has besides.
@@ -205,6 +208,7 @@ impl Besides {
             ttls: all & 2 > 0,
             refusals: all & 4 > 0,
             shunned: all & 32 > 0,
+            frozen: all & 8 > 0,
         }
     }
 }
@@ -213,6 +217,8 @@ impl Besides {
 pub(crate) struct World {
     base: Instant,
     pub(crate) now: Duration,
+    /// The relay's own time.
+    pub(crate) own: Own,
     queue: BTreeMap<(Duration, u64), Event>,
     order: u64,
     /// How many events in the queue are no routine, and when the last such happened.
@@ -296,6 +302,7 @@ impl World {
         Self {
             base,
             now: Duration::ZERO,
+            own: Own::new(base),
             queue: BTreeMap::new(),
             order: 0,
             lively: 0,
@@ -323,13 +330,20 @@ impl World {
         }
     }
 
-    pub(crate) fn instant(&self) -> Instant {
-        self.base + self.now
+    /// The relay's time.
+    pub(crate) const fn instant(&self) -> Instant {
+        self.own.now()
     }
 
-    /// The world's time of an instant, rounded up as timers do.
+    /// The world's time of an instant of the relay's, rounded up as timers do.
     pub(crate) fn time(&self, instant: Instant) -> Duration {
-        instant.saturating_duration_since(self.base)
+        self.own.real(instant).saturating_duration_since(self.base)
+    }
+
+    /// Time passes in which nothing happens.
+    pub(crate) fn skip(&mut self, time: Duration) {
+        self.now += time;
+        self.own.advance(self.base, self.now);
     }
 
     pub(crate) fn at(&mut self, time: Duration, event: Event) {
@@ -392,6 +406,7 @@ impl World {
             self.step()?;
         }
         self.now = end;
+        self.own.advance(self.base, end);
         Ok(())
     }
 
@@ -400,12 +415,18 @@ impl World {
             return Ok(false);
         };
         self.now = time;
+        self.own.advance(self.base, time);
         self.tally.steps += 1;
         if !event.is_routine() {
             self.lively -= 1;
             self.stirred = time;
         }
-        self.happen(event)?;
+        if let Some(event) = self.defer(event) {
+            self.happen(event)?;
+        }
+        if let Some(broken) = self.own.broken.take() {
+            return Err(broken);
+        }
         self.see_views();
         let woken = std::mem::take(&mut *self.woken.0.lock().expect("one thread"));
         for stream in woken {

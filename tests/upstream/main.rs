@@ -9,6 +9,7 @@
 
 mod answers;
 mod apart;
+mod cold_start;
 mod dialects;
 mod endings;
 #[path = "../config/folder.rs"]

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use super::settle::Quiet;
 use crate::xds::Name;
 
 /// Names that are wanted.
@@ -135,4 +136,24 @@ pub(super) struct Patience {
     pub(super) does_not_exist: Duration,
     /// How long it must be quiet before a wildcard is complete.
     pub(super) quiet: Duration,
+    /// The same for this type, if the server has shown how it answers.
+    pub(super) learned: Option<Duration>,
+}
+
+impl Patience {
+    pub(super) fn wildcard(&self) -> Quiet {
+        let learned = self.learned.unwrap_or(self.quiet);
+        Quiet {
+            needed: learned.min(self.quiet),
+            unknown: self.quiet,
+        }
+    }
+
+    /// Collections are waited for as if nothing were known: each may have members that come in another way.
+    pub(super) const fn unlearned(&self) -> Quiet {
+        Quiet {
+            needed: self.quiet,
+            unknown: self.quiet,
+        }
+    }
 }

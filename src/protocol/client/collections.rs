@@ -3,9 +3,9 @@
 //! Owns what each waits for. Refuses to know the content of members.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::settle::{Heard, Settle, Settled};
+use super::settle::{Heard, Quiet, Settle, Settled};
 use crate::xds::Name;
 
 /// Collections, each with what must come before it is known as a whole: the same as for a wildcard.
@@ -91,7 +91,7 @@ impl Collections {
     }
 
     /// Everything that the response at hand says was said, in delta. What that brings to whom.
-    pub(super) fn heard(&mut self, heard: Heard, now: Instant) -> Vec<(Name, Settled)> {
+    pub(super) fn heard(&mut self, heard: Heard, quiet: Quiet, now: Instant) -> Vec<(Name, Settled)> {
         let mut settled = Vec::new();
         for (name, news) in std::mem::take(&mut self.mentioned) {
             let Some(settle) = self.all.get_mut(&name) else {
@@ -99,7 +99,7 @@ impl Collections {
             };
             // That another relay has no more to say in this answer does not mean that it knows the whole collection.
             let more = heard.more.filter(|more| *more);
-            settled.push((name.clone(), settle.heard(Heard { news, more, ..heard }, now)));
+            settled.push((name.clone(), settle.heard(Heard { news, more, ..heard }, quiet, now)));
             self.busy.insert(name);
         }
         self.rest();
@@ -130,12 +130,12 @@ impl Collections {
         self.each_busy(|settle| settle.bytes(at));
     }
 
-    pub(super) fn deadline(&self, quiet: Duration) -> Option<Instant> {
+    pub(super) fn deadline(&self, quiet: Quiet) -> Option<Instant> {
         let busy = self.busy.iter().filter_map(|name| self.all.get(name));
         busy.filter_map(|settle| settle.deadline(quiet)).min()
     }
 
-    pub(super) fn timeout(&mut self, quiet: Duration, now: Instant) -> Vec<(Name, Settled)> {
+    pub(super) fn timeout(&mut self, quiet: Quiet, now: Instant) -> Vec<(Name, Settled)> {
         let mut settled = Vec::new();
         for name in &self.busy {
             if let Some(settle) = self.all.get_mut(name) {

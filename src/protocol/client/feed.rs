@@ -14,7 +14,7 @@ mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::awaited::{Awaited, Patience};
 use super::collections::Collections;
@@ -47,6 +47,8 @@ pub(super) struct Feed {
     /// SotW: the version of the last response that was accepted as a whole.
     pub(super) accepted: Arc<str>,
     patience: Patience,
+    /// How long the server paused within its answer, if its end was seen and nobody was told yet.
+    pause: Option<Duration>,
 }
 
 /// What an entry is kept by.
@@ -72,6 +74,7 @@ impl Feed {
             features,
             accepted: Arc::from(""),
             patience,
+            pause: None,
         }
     }
 
@@ -169,18 +172,23 @@ impl Feed {
         self.collections.answered(now);
     }
 
+    /// What the server has shown of how it answers since the last time.
+    pub(super) const fn take_pause(&mut self) -> Option<Duration> {
+        self.pause.take()
+    }
+
     pub(super) fn bytes(&mut self, at: Instant) {
         self.settle.bytes(at);
         self.collections.bytes(at);
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let complete = self.settle.deadline(self.patience.quiet);
+        let complete = self.settle.deadline(self.patience.wildcard());
         let all = [
             self.kept.deadline(),
             self.names.deadline(),
             complete,
-            self.collections.deadline(self.patience.quiet),
+            self.collections.deadline(self.patience.unlearned()),
             self.line.answers.deadline(),
         ];
         all.into_iter().flatten().min()
@@ -194,9 +202,9 @@ impl Feed {
         while let Some(name) = self.names.overdue(now) {
             self.overdue(name, &mut updates);
         }
-        let settled = self.collections.timeout(self.patience.quiet, now);
+        let settled = self.collections.timeout(self.patience.unlearned(), now);
         self.members_settled(settled, &mut updates);
-        let settled = self.settle.timeout(self.patience.quiet, now);
+        let settled = self.settle.timeout(self.patience.wildcard(), now);
         let complete = self.settled(settled, &mut updates);
         self.changes(updates, complete, None)
     }
@@ -249,7 +257,7 @@ impl Feed {
             Dialect::Delta => {
                 self.heard(heard, now, &mut updates);
                 let settled = if self.wildcard {
-                    self.settle.heard(heard, now)
+                    self.settle.heard(heard, self.patience.wildcard(), now)
                 } else {
                     Settled::default()
                 };
@@ -350,6 +358,7 @@ impl Feed {
         for name in settled.gone {
             self.gone(&name, Reason::Said, updates);
         }
+        self.pause = self.pause.max(settled.pause);
         settled.complete.then_some(true)
     }
 

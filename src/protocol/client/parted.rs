@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use super::Client;
-use super::awaited::Patience;
 use super::feed::Feed;
 use crate::xds::{Changes, Dialect, ResourceError, TypeUrl};
 
@@ -51,10 +50,7 @@ impl Client {
             feed.forget_versions();
         }
         if self.stream.is_some() {
-            let patience = Patience {
-                quiet: self.settings.wildcard_quiet,
-                ..self.patience()
-            };
+            let patience = self.patience(&type_url);
             feed.connected(self.dialect, self.versions_of == self.dialect, patience);
         }
         self.feeds.insert(type_url.clone(), feed);

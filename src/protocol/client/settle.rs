@@ -24,12 +24,20 @@ pub(super) struct Settle {
     refused: bool,
     /// The last message with a name that was new or unconfirmed.
     calm_since: Option<Instant>,
+    /// It counts as complete because the server was quiet for less than an unknown one must be: when it last spoke.
+    guessed: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Open {
     first: Instant,
     quiet_since: Instant,
+    /// When the server last said more, or a part of what may be more.
+    spoke: Instant,
+    /// The longest time between that and the next time.
+    pause: Duration,
+    /// The same with parts of messages of which it is not known yet whether they say more.
+    perhaps: Duration,
     /// A message with new names is not answered yet.
     unanswered: bool,
     /// The server said that more follows.
@@ -43,6 +51,17 @@ struct Open {
 pub(super) struct Settled {
     pub(super) complete: bool,
     pub(super) gone: Vec<Name>,
+    /// The server was seen to come to the end of its answer: how long it had been quiet before within it, at the longest.
+    pub(super) pause: Option<Duration>,
+}
+
+/// How long a server must be quiet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quiet {
+    /// Until its answer counts as complete.
+    pub(super) needed: Duration,
+    /// The same for a server of which nothing is known.
+    pub(super) unknown: Duration,
 }
 
 /// However busy the server is, a first answer takes no longer than this.
@@ -69,6 +88,7 @@ impl Settle {
             ignored: false,
             refused: false,
             calm_since: None,
+            guessed: None,
         }
     }
 
@@ -100,6 +120,7 @@ impl Settle {
         self.unconfirmed.clear();
         self.asked.clear();
         self.calm_since = None;
+        self.guessed = None;
     }
 
     /// This is asked for by a name of its own: that the server sends it again says nothing.
@@ -135,7 +156,7 @@ impl Settle {
     }
 
     /// A delta response came.
-    pub(super) fn heard(&mut self, heard: Heard, now: Instant) -> Settled {
+    pub(super) fn heard(&mut self, heard: Heard, quiet: Quiet, now: Instant) -> Settled {
         if heard.news || self.calm_since.is_none() {
             self.calm_since = Some(now);
         }
@@ -143,6 +164,9 @@ impl Settle {
             let open = self.open.get_or_insert(Open {
                 first: now,
                 quiet_since: now,
+                spoke: now,
+                pause: Duration::ZERO,
+                perhaps: Duration::ZERO,
                 unanswered: true,
                 more: false,
                 doubtful: false,
@@ -150,6 +174,9 @@ impl Settle {
             open.doubtful = heard.uncertain;
             open.more = heard.more == Some(true);
             if heard.news {
+                let pause = now.saturating_duration_since(open.spoke);
+                open.pause = open.pause.max(open.perhaps).max(pause);
+                open.spoke = now;
                 open.quiet_since = now;
                 open.unanswered = true;
             }
@@ -157,9 +184,24 @@ impl Settle {
         if heard.more == Some(false) && !heard.uncertain {
             let gone = self.purge();
             let complete = self.finish();
-            return Settled { complete, gone };
+            return Settled {
+                complete,
+                gone,
+                pause: None,
+            };
         }
-        Settled::default()
+        Settled {
+            pause: self.pause_after_all(heard.news, quiet, now),
+            ..Settled::default()
+        }
+    }
+
+    /// What counts as complete was not, as far as can be known: the server paused for longer than it was given.
+    fn pause_after_all(&mut self, news: bool, quiet: Quiet, now: Instant) -> Option<Duration> {
+        let since = self.guessed.filter(|_| news)?;
+        let pause = now.saturating_duration_since(since);
+        self.guessed = (pause < quiet.unknown).then_some(now);
+        self.guessed.map(|_| pause)
     }
 
     /// Our answers to all that came are on their way.
@@ -174,6 +216,8 @@ impl Settle {
     /// A part of a message came.
     pub(super) fn bytes(&mut self, at: Instant) {
         if let Some(open) = &mut self.open {
+            open.perhaps = open.perhaps.max(at.saturating_duration_since(open.spoke));
+            open.spoke = open.spoke.max(at);
             open.quiet_since = open.quiet_since.max(at);
         }
         if let Some(since) = &mut self.calm_since {
@@ -182,30 +226,34 @@ impl Settle {
     }
 
     /// When the wildcard is complete, or what was not confirmed is gone, if nothing happens before.
-    pub(super) fn deadline(&self, quiet: Duration) -> Option<Instant> {
+    pub(super) fn deadline(&self, quiet: Quiet) -> Option<Instant> {
         match &self.open {
             Some(open) if open.more || open.doubtful => None,
             Some(open) if open.unanswered => Some(open.first + AT_MOST),
-            Some(open) => Some((open.quiet_since + quiet).min(open.first + AT_MOST)),
+            Some(open) => Some((open.quiet_since + quiet.needed).min(open.first + AT_MOST)),
             None if self.complete && !self.unconfirmed.is_empty() => self.calm_since.map(|since| since + CALM),
             None => None,
         }
     }
 
-    pub(super) fn timeout(&mut self, quiet: Duration, now: Instant) -> Settled {
+    pub(super) fn timeout(&mut self, quiet: Quiet, now: Instant) -> Settled {
         if self.deadline(quiet).is_none_or(|at| at > now) {
             return Settled::default();
         }
-        if self.open.take().is_some() {
+        if let Some(open) = self.open.take() {
             self.complete = true;
+            // Who never ceased to speak showed no end.
+            let silent = !open.unanswered && open.quiet_since + quiet.needed <= now;
+            self.guessed = (silent && quiet.needed < quiet.unknown).then_some(open.spoke);
             return Settled {
                 complete: true,
                 gone: Vec::new(),
+                pause: silent.then_some(open.pause),
             };
         }
         Settled {
-            complete: false,
             gone: self.purge(),
+            ..Settled::default()
         }
     }
 

@@ -46,7 +46,7 @@ impl Feed {
 
     /// All that a delta response says was said.
     pub(super) fn heard(&mut self, heard: Heard, now: Instant, updates: &mut Vec<Update>) {
-        let settled = self.collections.heard(heard, now);
+        let settled = self.collections.heard(heard, self.patience.unlearned(), now);
         self.members_settled(settled, updates);
     }
 

@@ -1,0 +1,112 @@
+//! A relay that the machine stops for a while: what comes meanwhile waits in the pipes.
+//!
+//! Owns the relay's own time, and that its timers are looked at first when it goes on (K-27). Refuses to know what they are for.
+
+use std::time::{Duration, Instant};
+
+use distributary::clock::Awake;
+
+use super::tally::{Broken, Rule};
+use super::upstream::Hop;
+use super::world::{Event, World};
+
+/// The time of the relay.
+pub(crate) struct Own {
+    awake: Awake,
+    now: Instant,
+    /// Until when it does not run.
+    until: Option<Duration>,
+    /// When it last ran.
+    ticked: Duration,
+    /// What its time was when it last stopped, and when it went on.
+    stood: Option<(Instant, Duration)>,
+    pub(crate) broken: Option<Broken>,
+}
+
+/// So often a relay that runs looks at the clock.
+const TICK: Duration = Duration::from_millis(250);
+/// So long whatever it says might be for want of what it has not read yet.
+const FRESH: Duration = Duration::from_secs(1);
+
+impl Own {
+    pub(crate) const fn new(base: Instant) -> Self {
+        Self {
+            awake: Awake::new(base),
+            now: base,
+            until: None,
+            ticked: Duration::ZERO,
+            stood: None,
+            broken: None,
+        }
+    }
+
+    pub(crate) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// When it will be this time, by the clock of the world.
+    pub(crate) fn real(&self, own: Instant) -> Instant {
+        self.awake.real(own)
+    }
+
+    /// The world's clock goes on.
+    pub(crate) fn advance(&mut self, base: Instant, time: Duration) {
+        match self.until {
+            Some(until) if time < until => return,
+            Some(until) => {
+                self.until = None;
+                self.stood = Some((self.now, until));
+                self.ticked = until;
+            }
+            None => {
+                while self.ticked + TICK < time {
+                    self.ticked += TICK;
+                    let _ = self.awake.at(base + self.ticked);
+                }
+            }
+        }
+        self.ticked = self.ticked.max(time);
+        self.now = self.awake.at(base + time);
+    }
+
+    /// A timer that was set for then changes something, at this time of the world.
+    pub(crate) fn late(&mut self, due: Option<Instant>, time: Duration, what: &str) {
+        let fresh = self.stood.filter(|(_, thawed)| time < *thawed + FRESH);
+        if let (Some((stood, _)), Some(due)) = (fresh, due)
+            && due > stood
+        {
+            let what = format!("{what}, before the relay has read what came while it stood still");
+            self.broken.get_or_insert(Broken::new(Rule::K27, what));
+        }
+    }
+}
+
+impl World {
+    /// The relay stops for a while.
+    pub(crate) fn freeze(&mut self) {
+        let pause = self.rng.millis(1200, 40_000);
+        self.log(|| format!("the relay stands still for {pause:?}"));
+        self.tally.hit(Rule::K27);
+        self.own.until = Some(self.now + pause);
+        self.after(pause, Event::Sweep);
+    }
+
+    pub(crate) const fn is_frozen(&self) -> bool {
+        self.own.until.is_some()
+    }
+
+    /// What the relay would do now it does when it goes on: first what its timers are for, then what has come meanwhile.
+    pub(crate) fn defer(&mut self, event: Event) -> Option<Event> {
+        let Some(until) = self.own.until.filter(|until| self.now < *until) else {
+            return Some(event);
+        };
+        let pause = match &event {
+            Event::Upstream(_) | Event::Turn(_) | Event::Timer(_) | Event::Sweep | Event::Silence(..) => Duration::ZERO,
+            Event::Hop(Hop::Request(_)) => return Some(event),
+            Event::Hop(_) | Event::ToRelay(_) | Event::EndAtRelay(_) | Event::Credit(_) => self.rng.millis(1, 50),
+            _ => return Some(event),
+        };
+        self.at(until + pause, event);
+        None
+    }
+}
