@@ -46,7 +46,7 @@ async fn client(relay: &Relay, tenant: &str) -> Delta {
 /// The next call, by the token that comes with it, answered with a cluster of this name.
 async fn answer(plane: &mut Plane, cluster: &str) -> (String, Call) {
     let mut call = plane.call().await;
-    let token = call.headers["authorization"].to_str().unwrap().to_owned();
+    let token = call.headers.get("authorization").unwrap().to_str().unwrap().to_owned();
     call.delta().await;
     call.send(&clusters("n1", &[(cluster, "1")], &[]));
     (token, call)
