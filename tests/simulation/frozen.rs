@@ -104,7 +104,19 @@ impl World {
             Event::Upstream(_) | Event::Turn(_) | Event::Timer(_) | Event::Sweep | Event::Silence(..) => Duration::ZERO,
             Event::Hop(Hop::Request(_)) => return Some(event),
             Event::Hop(_) | Event::ToRelay(_) | Event::EndAtRelay(_) | Event::Credit(_) => self.rng.millis(1, 50),
-            _ => return Some(event),
+            Event::Plan(_)
+            | Event::Step(..)
+            | Event::Utter(..)
+            | Event::ToClient(_)
+            | Event::EndAtClient(_)
+            | Event::Heal(_)
+            | Event::Act(..)
+            | Event::Fault
+            | Event::Reach(_)
+            | Event::Sway(_)
+            | Event::Adopt
+            | Event::Look(_)
+            | Event::Poll(_) => return Some(event),
         };
         self.at(until + pause, event);
         None

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{
@@ -441,6 +441,11 @@ impl World {
         if let Some(id) = leg.link.as_ref().map(|link| link.id).filter(|_| idle) {
             self.after(IDLE, Event::Hop(Hop::Idle(At { zone, leg: at, id })));
         }
+        self.speak_up(zone, at, now);
+    }
+
+    /// Sends what the leg's machine has to say.
+    fn speak_up(&mut self, zone: usize, at: usize, now: Instant) {
         let Some(wire) = &mut self.zones[zone].wire else { return };
         let leg = &mut wire.legs[at];
         leg.idle &= !leg.client.wanted();
