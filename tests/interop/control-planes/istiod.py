@@ -17,7 +17,7 @@ SERVICE = "istiod.istio-system.svc"
 ENVIRONMENT = {"PILOT_ENABLE_METADATA_EXCHANGE": "false", "PILOT_ENABLE_ALPN_FILTER": "false", "PILOT_ENABLE_AMBIENT": "false",
                "ENABLE_CA_SERVER": "false", "POD_NAME": "istiod", "POD_NAMESPACE": "istio-system"}
 # Between workloads there is no TLS: its certificates come from an agent beside each proxy.
-PLAIN = {"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "metadata": {"name": "default", "namespace": "istio-system"},
+NO_TLS = {"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "metadata": {"name": "default", "namespace": "istio-system"},
          "spec": {"mtls": {"mode": "DISABLE"}}}
 
 
@@ -48,7 +48,7 @@ class Istiod(Process):
 
     def write(self, tenants):
         """{tenant: ({listener: port}, {backend: [port]})}: each listener routes to the backend of its name."""
-        parts = [PLAIN, *(part for tenant, state in tenants.items() for part in gateway(tenant, *state))]
+        parts = [NO_TLS, *(part for tenant, state in tenants.items() for part in gateway(tenant, *state))]
         new = self.folder / "all.new"
         new.write_text("---\n".join(yaml.safe_dump(part) for part in parts))
         new.rename(self.files / "all.yaml")
