@@ -8,6 +8,7 @@ mod members;
 mod requests;
 mod restored;
 mod streams;
+mod times;
 mod variants;
 mod whole;
 mod written;
@@ -164,49 +165,6 @@ impl Feed {
                 std::iter::once(Update::Forget(canonical)).chain(alias).collect()
             }
         }
-    }
-
-    /// A response came that cannot be answered, or all are answered.
-    pub(super) fn unanswerable(&mut self, now: Instant) {
-        self.settle.answered(now);
-        self.collections.answered(now);
-    }
-
-    /// What the server has shown of how it answers since the last time.
-    pub(super) const fn take_pause(&mut self) -> Option<Duration> {
-        self.pause.take()
-    }
-
-    pub(super) fn bytes(&mut self, at: Instant) {
-        self.settle.bytes(at);
-        self.collections.bytes(at);
-    }
-
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        let complete = self.settle.deadline(self.patience.wildcard());
-        let all = [
-            self.kept.deadline(),
-            self.names.deadline(),
-            complete,
-            self.collections.deadline(self.patience.unlearned()),
-            self.line.answers.deadline(),
-        ];
-        all.into_iter().flatten().min()
-    }
-
-    pub(super) fn timeout(&mut self, now: Instant) -> Option<Changes> {
-        let mut updates = Vec::new();
-        while let Some(name) = self.kept.expired(now) {
-            self.gone(&name, Reason::Expired, &mut updates);
-        }
-        while let Some(name) = self.names.overdue(now) {
-            self.overdue(name, &mut updates);
-        }
-        let settled = self.collections.timeout(self.patience.unlearned(), now);
-        self.members_settled(settled, &mut updates);
-        let settled = self.settle.timeout(self.patience.wildcard(), now);
-        let complete = self.settled(settled, &mut updates);
-        self.changes(updates, complete, None)
     }
 
     /// Takes a response. What it changes, and what is wrong with it.

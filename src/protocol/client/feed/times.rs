@@ -1,0 +1,53 @@
+//! What the passing of time means for one type.
+//!
+//! Owns when something is due. Refuses to know what was in responses.
+
+use std::time::{Duration, Instant};
+
+use super::Feed;
+use crate::xds::{Changes, Reason};
+
+impl Feed {
+    /// A response came that cannot be answered, or all are answered.
+    pub(in crate::protocol::client) fn unanswerable(&mut self, now: Instant) {
+        self.settle.answered(now);
+        self.collections.answered(now);
+    }
+
+    /// What the server has shown of how it answers since the last time.
+    pub(in crate::protocol::client) const fn take_pause(&mut self) -> Option<Duration> {
+        self.pause.take()
+    }
+
+    pub(in crate::protocol::client) fn bytes(&mut self, at: Instant) {
+        self.settle.bytes(at);
+        self.collections.bytes(at);
+    }
+
+    pub(in crate::protocol::client) fn deadline(&self) -> Option<Instant> {
+        let complete = self.settle.deadline(self.patience.wildcard());
+        let all = [
+            self.kept.deadline(),
+            self.names.deadline(),
+            complete,
+            self.collections.deadline(self.patience.unlearned()),
+            self.line.answers.deadline(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    pub(in crate::protocol::client) fn timeout(&mut self, now: Instant) -> Option<Changes> {
+        let mut updates = Vec::new();
+        while let Some(name) = self.kept.expired(now) {
+            self.gone(&name, Reason::Expired, &mut updates);
+        }
+        while let Some(name) = self.names.overdue(now) {
+            self.overdue(name, &mut updates);
+        }
+        let settled = self.collections.timeout(self.patience.unlearned(), now);
+        self.members_settled(settled, &mut updates);
+        let settled = self.settle.timeout(self.patience.wildcard(), now);
+        let complete = self.settled(settled, &mut updates);
+        self.changes(updates, complete, None)
+    }
+}
