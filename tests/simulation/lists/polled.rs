@@ -14,7 +14,7 @@ use distributary::xds::{Changes, Dialect, Standing, Target, Want};
 
 use super::Mood;
 use crate::body::Type;
-use crate::names::covers;
+use crate::names::{canonical, covers};
 use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule};
@@ -155,7 +155,8 @@ fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize, 
     if request.version_info == version_info {
         return Outcome::Same;
     }
-    let names = &request.resource_names;
+    // F-04: however a name is written.
+    let names: Vec<String> = request.resource_names.iter().map(|name| canonical(name)).collect();
     // H-06: an empty list is everything.
     let asked = truth.of(kind).filter(|content| match names.is_empty() {
         true => content.covered,
@@ -312,7 +313,7 @@ impl World {
         };
         self.check_versions(at, &Request::Sotw(request.clone()))?;
         let wanted = &self.zones[server].wanted;
-        let target = |name: &String| (kind, Target::Name(crate::names::canonical(name).as_str().into()));
+        let target = |name: &String| (kind, Target::Name(canonical(name).as_str().into()));
         let odd = request
             .resource_names
             .iter()
