@@ -19,7 +19,7 @@ use super::names::Names;
 use super::remembered::Tables;
 use crate::xds::answers::full_state;
 use crate::xds::constraints::fingerprint;
-use crate::xds::{Answers, Batch, Chosen, Difference, Extra, Name, Parameters, Seen, State, Version};
+use crate::xds::{Answers, Batch, Choice, Chosen, Difference, Extra, Name, Seen, State, Version};
 
 /// The store of what sessions at the same point share.
 pub struct Library {
@@ -106,7 +106,7 @@ impl Library {
         [self.texts.uses(), self.replies.uses()]
     }
 
-    fn seen(&self, said: Version, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen> {
+    fn seen(&self, said: Version, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen> {
         let make = || {
             let chosen = state.seen_by(own, before);
             let seen = self.one(chosen.seen, state);
@@ -153,7 +153,7 @@ impl Answers for Library {
         self.names.name(text)
     }
 
-    fn chosen(&self, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen> {
+    fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen> {
         self.seen(fingerprint(own), state, own, before)
     }
 
@@ -251,7 +251,7 @@ mod tests {
         let library = Library::new(1, 1);
         let state = Arc::new(State::new(TypeUrl::new("example.Odd")));
         for id in ["1", "2"] {
-            let own = Parameters::from([("id".to_owned(), id.to_owned())]);
+            let own = Choice::One([("id".to_owned(), id.to_owned())].into());
             assert_eq!(library.seen(Version::EMPTY, &state, &own, None).own, own);
         }
     }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use super::{End, Opening, Server, Settings};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use crate::xds::node::ALL_VARIANTS;
 use crate::xds::{Answers, Dialect, Glimpse, Known, Name, Resource, Sight, State, TypeUrl, Version, Want};
 
 /// One poll.
@@ -60,6 +61,10 @@ impl Poll {
         let version = std::mem::take(&mut asked.version_info);
         asked.response_nonce = String::new();
         asked.error_detail = None;
+        // JSON has no place for whom a variant is.
+        if let Some(node) = &mut asked.node {
+            node.client_features.retain(|feature| feature != ALL_VARIANTS);
+        }
         asked.type_url = type_url.url().to_owned();
         // H-06: no names are all names.
         if asked.resource_names.is_empty() {

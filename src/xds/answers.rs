@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Chosen, Difference, Extra, Item, Name, Parameters, Seen, State};
+use super::{Batch, Choice, Chosen, Difference, Extra, Item, Name, Seen, State};
 
 /// A store of what is the same for all sessions at the same point.
 pub trait Answers {
@@ -21,7 +21,7 @@ pub trait Answers {
     fn name(&self, text: &str) -> Name;
 
     /// What a client sees of a state that says this of itself (TP2), where `before` is what it saw of an earlier one.
-    fn chosen(&self, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen>;
+    fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen>;
 
     /// How many bytes of resources a response should hold at the most where it can be split.
     fn chunk(&self) -> usize;
@@ -51,7 +51,7 @@ impl Answers for Unshared {
         Name::from(text)
     }
 
-    fn chosen(&self, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen> {
+    fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen> {
         Arc::new(state.seen_by(own, before))
     }
 

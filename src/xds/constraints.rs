@@ -18,6 +18,15 @@ use crate::xds::version::Hasher;
 /// What a client says of itself, by key.
 pub type Parameters = BTreeMap<String, String>;
 
+/// Which variants of a name a client gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The one that is for whoever says this of itself, else what is for everybody.
+    One(Parameters),
+    /// All of them, and what is for everybody: it is a relay that passes them on to its own clients.
+    All,
+}
+
 /// What a variant demands of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraints {
@@ -29,9 +38,9 @@ pub struct Constraints {
 #[derive(Clone, Debug, Default)]
 pub struct Audience {
     /// With every name.
-    always: Option<Parameters>,
+    always: Option<Choice>,
     /// With single names, where that is something else.
-    with: BTreeMap<Name, Parameters>,
+    with: BTreeMap<Name, Choice>,
     /// What the variants demand that it has rejected, and perhaps took in all the same (C-25).
     rejected: BTreeMap<Name, Constraints>,
     /// What it sees of what its wildcard covers.
@@ -39,9 +48,9 @@ pub struct Audience {
 }
 
 impl Audience {
-    /// What it says with a name: with the name itself, or with the collection that it is a member of.
+    /// What it gets of a name by what it says with the name itself, or with the collection that it is a member of.
     #[must_use]
-    pub fn parameters(&self, name: &Name) -> Option<&Parameters> {
+    pub fn choice(&self, name: &Name) -> Option<&Choice> {
         let alone = || match self.with.is_empty() {
             true => None,
             false => self.with.get(name).or_else(|| self.with.get(&name.collection()?)),
@@ -49,14 +58,20 @@ impl Audience {
         alone().or(self.always.as_ref())
     }
 
-    /// What it says with the wildcard.
+    /// What it gets by what it says with the wildcard.
     #[must_use]
-    pub fn of_wildcard(&self) -> Option<&Parameters> {
+    pub fn of_wildcard(&self) -> Option<&Choice> {
         self.with.get(Name::WILDCARD).or(self.always.as_ref())
     }
 
+    /// Whether it gets all variants.
+    #[must_use]
+    pub fn passes_on(&self) -> bool {
+        self.always == Some(Choice::All)
+    }
+
     /// It says this with every name from now on. Whether that is something else.
-    pub fn says_always(&mut self, own: Option<Parameters>) -> bool {
+    pub fn says_always(&mut self, own: Option<Choice>) -> bool {
         let changed = self.always != own;
         if changed {
             self.always = own;
@@ -66,7 +81,7 @@ impl Audience {
     }
 
     /// It says this with a name from now on; `None` is the same as always. Whether that is something else.
-    pub fn says_with(&mut self, name: &Name, own: Option<Parameters>) -> bool {
+    pub fn says_with(&mut self, name: &Name, own: Option<Choice>) -> bool {
         let changed = self.with.get(name) != own.as_ref();
         if changed && name.as_str() == Name::WILDCARD {
             self.chosen = None;
@@ -116,9 +131,12 @@ impl Audience {
     }
 }
 
-/// Tells these parameters from others.
+/// Tells this choice from others.
 #[must_use]
-pub fn fingerprint(own: &Parameters) -> Version {
+pub fn fingerprint(own: &Choice) -> Version {
+    let Choice::One(own) = own else {
+        return Hasher::new(ALL).finish();
+    };
     let mut hasher = Hasher::new(0);
     for (key, value) in own {
         hasher.field(key.as_bytes());
@@ -127,6 +145,8 @@ pub fn fingerprint(own: &Parameters) -> Version {
     hasher.finish()
 }
 
+/// The seed that tells the choice of all variants from all others.
+const ALL: u64 = 1;
 /// What stands between a name and what tells its variants apart: no name has a zero in it.
 const APART: char = '\0';
 

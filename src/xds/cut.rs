@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Changes, Expiry, Known, Name, Parameters, Reason, Resource, State, TypeUrl, Update};
+use imbl::OrdMap;
+
+use super::{Changes, Choice, Expiry, Known, Name, Reason, Resource, State, TypeUrl, Update};
 
 /// The states of all types of one view at one instant.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +52,8 @@ pub struct Slot {
     pub answered: bool,
     /// Names of which nothing is known by name any more, because nobody knew which of two contents was newer.
     doubted: BTreeSet<Name>,
+    /// Of names that vary and of which both halves know something: all of it, for a relay that passes it on.
+    bundles: OrdMap<Name, Known>,
 }
 
 impl Cut {
@@ -127,6 +131,7 @@ impl Cut {
             slot.doubted
                 .retain(|name| !changes.updates.iter().any(|update| update.name() == name));
         }
+        slot.join(&changed);
         (next, changed)
     }
 
@@ -154,6 +159,7 @@ impl Cut {
         if let Some(slot) = next.types.get_mut(type_url) {
             slot.forget_lost(&State::new(type_url.clone()));
             slot.wildcard = None;
+            slot.bundles = OrdMap::new();
         }
         next
     }
@@ -176,6 +182,7 @@ impl Slot {
             named: Arc::new(State::new(type_url.clone())),
             answered: false,
             doubted: BTreeSet::new(),
+            bundles: OrdMap::new(),
         }
     }
 
@@ -208,6 +215,42 @@ impl Slot {
         changed
     }
 
+    /// Joins what both halves know of these names.
+    fn join(&mut self, names: &[Name]) {
+        let varies = self.halves().any(|state| state.varies());
+        if !varies && self.bundles.is_empty() {
+            return;
+        }
+        for name in names {
+            match self.joined(name) {
+                Some(joined) => drop(self.bundles.insert(name.clone(), joined)),
+                None => drop(self.bundles.remove(name)),
+            }
+        }
+    }
+
+    /// What is for everybody, and the variants of both halves, those of the wildcard first; nothing where one half has it all.
+    fn joined(&self, name: &Name) -> Option<Known> {
+        let covered = self.wildcard.as_ref()?;
+        let knows = |state: &State| state.resource(name).is_some() || state.variants_of(name).next().is_some();
+        if !knows(covered) || !knows(&self.named) {
+            return None;
+        }
+        let covers = |variant: &Resource| {
+            let mut all = covered.variants_of(name);
+            all.any(|(known, _)| known.constraints() == variant.constraints())
+        };
+        let others = self.named.variants_of(name).filter(|(variant, _)| !covers(variant));
+        let mut variants: Vec<&Arc<Resource>> = covered.variants_of(name).chain(others).map(|(one, _)| one).collect();
+        if variants.is_empty() {
+            return None;
+        }
+        variants.sort_unstable_by_key(|variant| variant.version());
+        let everybody = self.resource(name).filter(|resource| resource.name() == name);
+        let parts = everybody.into_iter().chain(variants).map(|part| (part.clone(), None));
+        Some(Known::Present(Arc::new(Resource::bundle(parts.collect())?)))
+    }
+
     /// What is known of a name: what the wildcard covers, else what was asked for by name. K-05: that the wildcard lost a name
     /// says nothing about who asked for it by name, unless nobody says anything else about that name.
     #[must_use]
@@ -235,7 +278,10 @@ impl Slot {
 
     /// What is known of a name to a client that says this of itself (F-16): a variant that it matches, else what everybody is told.
     #[must_use]
-    pub fn choose(&self, name: &Name, own: Option<&Parameters>) -> Option<&Known> {
+    pub fn choose(&self, name: &Name, own: Option<&Choice>) -> Option<&Known> {
+        if let Some(joined) = self.bundles.get(name).filter(|_| own == Some(&Choice::All)) {
+            return Some(joined);
+        }
         let variant = own.and_then(|own| self.halves().find_map(|state| state.variant(name, own)));
         variant.or_else(|| self.known(name))
     }
@@ -259,6 +305,10 @@ impl Slot {
     pub fn expiry_of(&self, resource: &Resource) -> Option<Expiry> {
         if resource.constraints().is_some() {
             return self.halves().find_map(|state| state.like(resource))?.1;
+        }
+        if resource.is_bundle() {
+            let parts = resource.parts().filter_map(|part| self.expiry_of(part));
+            return Expiry::of_all(parts);
         }
         self.expiry(resource.name())
     }

@@ -80,7 +80,7 @@ impl Extra {
             .filter_map(Held::whole)
             .fold(Version::EMPTY, |sum, held| sum.plus(held.version()));
         let mut contents = names.values().filter_map(Held::content);
-        let chosen = contents.any(|content| content.constraints().is_some());
+        let chosen = contents.any(|content| content.is_varied());
         Self {
             id: next_id(),
             names,

@@ -39,7 +39,7 @@ pub use baseline::Baselines;
 pub use batch::{Batch, Chunk, Dialect, Errors, Form, Item, Texts};
 pub use changes::{Changes, Update};
 pub use classes::{Classes, Piece, Rule};
-pub use constraints::{Audience, Constraints, Parameters};
+pub use constraints::{Audience, Choice, Constraints, Parameters};
 pub use credentials::{CredentialFiles, Credentials, Unfit};
 pub use cut::{Cut, Slot, Standing};
 pub use difference::Difference;

@@ -51,6 +51,8 @@ pub struct Features {
     pub ttl: bool,
     /// What is wrong with single resources (B-31).
     pub errors: bool,
+    /// All variants of a name, to pass them on (TP2): it is a relay.
+    pub variants: bool,
     /// `LbEndpoint` collections; changes what a server sends, so it is part of the class (K-04).
     pub endpoint_collections: bool,
 }
@@ -64,6 +66,9 @@ pub const ENDPOINT_COLLECTIONS: &str = "xds.endpoint.supports_lb_endpoint_collec
 /// The name of the feature that `errors` stands for: no document has one, so this is what relays of this kind say to each other.
 pub const RESOURCE_ERRORS: &str = "xds.config.supports-resource-errors";
 
+/// The name of the feature that `variants` stands for, which only relays of this kind have.
+pub const ALL_VARIANTS: &str = "distributary.all-variants";
+
 impl Features {
     /// Reads the names that are on the wire or in the documents (B-30).
     pub fn read<'a>(names: impl Iterator<Item = &'a str>) -> Self {
@@ -75,6 +80,7 @@ impl Features {
                 | "envoy.config.resource-in-sotw" => features.wrapper = true,
                 "xds.config.supports-resource-ttl" => features.ttl = true,
                 RESOURCE_ERRORS => features.errors = true,
+                ALL_VARIANTS => features.variants = true,
                 ENDPOINT_COLLECTIONS => features.endpoint_collections = true,
                 _ => {}
             }

@@ -33,6 +33,13 @@ impl Pieces {
 
     pub(super) fn item(&mut self, item: &Item, dialect: Dialect, text: Option<&Name>) {
         let resource = &item.resource;
+        if resource.is_bundle() {
+            for (part, ttl) in resource.lives() {
+                let (resource, ttl, form) = (part.clone(), *ttl, item.form);
+                self.item(&Item { resource, ttl, form }, dialect, text);
+            }
+            return;
+        }
         debug_assert!(!resource.is_hollow(), "{resource:?} has no bytes to send");
         match (dialect, item.form) {
             (_, Form::Heartbeat) => self.push(resource.heartbeat(item.ttl.unwrap_or_default(), text)),

@@ -2,6 +2,8 @@
 //!
 //! Owns the bytes that go to sockets by reference, and the content hash over all of them. Refuses to decode a body.
 
+mod meant;
+
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
-use super::constraints::key;
+use meant::Meant;
+
 use super::version::Hasher;
 use super::{Constraints, Name, TypeUrl, Version};
 use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
@@ -27,7 +30,7 @@ pub struct Resource {
     any_at: u32,
     body_at: u32,
     endpoints: Option<Name>,
-    constraints: Option<Box<Constraints>>,
+    meant: Option<Box<Meant>>,
     received: Instant,
 }
 
@@ -106,7 +109,7 @@ impl Resource {
             any_at: at(any_at),
             body_at: at(body_at),
             endpoints: parts.endpoints,
-            constraints: parts.constraints.map(Box::new),
+            meant: parts.constraints.map(|constraints| Box::new(Meant::Some(constraints))),
             received: parts.received,
         }
     }
@@ -153,21 +156,6 @@ impl Resource {
     #[must_use]
     pub const fn endpoints(&self) -> Option<&Name> {
         self.endpoints.as_ref()
-    }
-
-    /// For whom it is meant; none is everybody (TP2).
-    #[must_use]
-    pub fn constraints(&self) -> Option<&Constraints> {
-        self.constraints.as_deref()
-    }
-
-    /// What tells it from all others of its type: its name, or that and for whom it is meant.
-    #[must_use]
-    pub fn key(&self) -> Name {
-        match self.constraints() {
-            None => self.name.clone(),
-            some => Name::from(key(self.name.as_str(), some)),
-        }
     }
 
     /// When the last byte of the message that brought this content was read.
@@ -286,15 +274,15 @@ impl Resource {
             any_at: 0,
             body_at: 0,
             endpoints: self.endpoints.clone(),
-            constraints: self.constraints.clone(),
+            meant: self.meant.as_ref().map(|meant| Box::new(meant.hollow())),
             received: self.received,
         }
     }
 
     /// Whether its bytes are not here.
     #[must_use]
-    pub const fn is_hollow(&self) -> bool {
-        self.record.is_empty()
+    pub fn is_hollow(&self) -> bool {
+        self.record.is_empty() && self.lives().is_empty()
     }
 
     /// Whether the bytes that are forwarded are the same.
@@ -306,7 +294,8 @@ impl Resource {
     /// How many bytes the relay keeps for it.
     #[must_use]
     pub fn weight(&self) -> usize {
-        self.record.len() + size_of::<Self>()
+        let parts: usize = self.parts().map(|part| part.weight()).sum();
+        self.record.len() + size_of::<Self>() + parts
     }
 }
 

@@ -5,8 +5,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{
-    Audience, Authorities, Constraints, Cut, Expiry, Known, Name, Parameters, Reason, Resource, ResourceError, Slot,
-    State, TypeUrl, Version,
+    Audience, Authorities, Choice, Constraints, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, Slot, State,
+    TypeUrl, Version,
 };
 
 /// One cut for the names of old style, and one for each authority that the session asks of. No name has two.
@@ -136,13 +136,13 @@ impl<'a> Glimpse<'a> {
         if name.is_nothing() || self.type_url.traits().withheld {
             return Some(&NOWHERE);
         }
-        let own = self.audience.and_then(|own| own.parameters(name));
+        let own = self.audience.and_then(|own| own.choice(name));
         self.slot(name)?.choose(name, own)
     }
 
     /// Whether a client that says this of itself matches several variants of a name (F-16).
     #[must_use]
-    pub fn ambiguous(self, name: &Name, own: &Parameters) -> bool {
+    pub fn ambiguous(self, name: &Name, own: &Choice) -> bool {
         let slot = self.slot(name);
         slot.is_some_and(|slot| slot.halves().any(|state| state.ambiguous(name, own)))
     }
@@ -171,7 +171,7 @@ impl<'a> Glimpse<'a> {
     /// The members of a collection that are known, each by what is for everybody where there is such a thing (C-22).
     pub fn members(self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
         let named = self.slot(collection).map(|slot| &slot.named);
-        let own = self.audience.and_then(|own| own.parameters(collection));
+        let own = self.audience.and_then(|own| own.choice(collection));
         let others = own
             .zip(named)
             .map(|(own, state)| state.varying_members(collection, own));

@@ -3,17 +3,18 @@
 //! Owns the three-valued map and its structural sharing. Refuses to know who wants what.
 
 mod chosen;
+mod expiry;
 mod nameless;
 mod variants;
 
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::Instant;
 
 use imbl::{OrdMap, OrdSet};
 
 pub use chosen::Chosen;
+pub use expiry::Expiry;
 use variants::Variants;
 
 use super::held::next_id;
@@ -48,15 +49,6 @@ pub enum Reason {
     TimedOut,
     /// Its time to live ran out (E-11).
     Expired,
-}
-
-/// How long a resource still lives, and which heartbeat said so (K-17).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expiry {
-    /// When it ends.
-    pub at: Instant,
-    /// Counts confirmations, so that each is passed on once.
-    pub beat: u32,
 }
 
 /// Immutable map from name to what is known; shares its structure with its predecessor.
@@ -320,6 +312,9 @@ impl State {
         }
         changed.sort_unstable();
         changed.dedup();
+        if next.varies() {
+            changed.iter().for_each(|name| next.variants.renew(name));
+        }
         (next, changed)
     }
 
@@ -367,7 +362,7 @@ impl State {
             self.present -= 1;
             self.bytes -= old.weight();
             self.sum = self.sum.minus(old.version());
-            self.chosen -= usize::from(old.constraints().is_some());
+            self.chosen -= usize::from(old.is_varied());
             for alias in old.aliases() {
                 changed.push(alias.clone());
                 if self.aliases.get(alias) == Some(name) {
@@ -380,7 +375,7 @@ impl State {
             self.present += 1;
             self.bytes += new.weight();
             self.sum = self.sum.plus(new.version());
-            self.chosen += usize::from(new.constraints().is_some());
+            self.chosen += usize::from(new.is_varied());
             for alias in new.aliases() {
                 changed.push(alias.clone());
                 self.aliases.insert(alias.clone(), name.clone());

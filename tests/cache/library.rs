@@ -5,7 +5,7 @@ use distributary::proto::envoy::service::discovery::v3::DynamicParameterConstrai
 use distributary::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{
     SingleConstraint, Type, single_constraint::ConstraintType,
 };
-use distributary::xds::{Answers, Chosen, Constraints, Parameters, Seen, State};
+use distributary::xds::{Answers, Choice, Chosen, Constraints, Seen, State};
 
 use super::*;
 
@@ -103,9 +103,9 @@ pub(super) fn variant_of(type_url: &TypeUrl, name: &str, key: &str, value: &str,
     Update::Put(Arc::new(Resource::new(parts, 0)), None)
 }
 
-fn says(all: &[(&str, &str)]) -> Parameters {
+fn says(all: &[(&str, &str)]) -> Choice {
     let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    all.iter().map(own).collect()
+    Choice::One(all.iter().map(own).collect())
 }
 
 /// F-16: of a state there are as many views as outcomes of the choice, however many clients say however many different things.
@@ -115,7 +115,7 @@ fn clients_that_say_different_things_see_one_state() {
     let of = |body: &str| vec![variant("c1", "env", "prod", body), variant("c1", "env", "test", body)];
     let first = Arc::new(state(100, 10).with(&of("1"), Some(true)).0);
     let second = Arc::new(first.with(&of("2"), None).0);
-    let fleet: Vec<Parameters> = (0..3000)
+    let fleet: Vec<Choice> = (0..3000)
         .map(|n| {
             says(&[
                 ("env", ["prod", "test", &format!("e{n}")][n % 3]),

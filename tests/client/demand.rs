@@ -8,7 +8,7 @@ use distributary::proto::envoy::service::discovery::v3::{
 };
 use distributary::protocol::{Demand, Leg};
 use distributary::xds::{
-    Changes, Constraints, Cut, Known, Name, Parameters, Resource, ResourceParts, Target, TypeUrl, Update, Want,
+    Changes, Choice, Constraints, Cut, Known, Name, Resource, ResourceParts, Target, TypeUrl, Update, Want,
 };
 
 use crate::{CDS, EDS};
@@ -115,7 +115,7 @@ impl View {
 
     /// What somebody finds whom that variant is for.
     fn found(&self) -> Option<Vec<u8>> {
-        let own = Parameters::from([("env".to_owned(), "prod".to_owned())]);
+        let own = Choice::One([("env".to_owned(), "prod".to_owned())].into());
         match self
             .cut
             .slot(&TypeUrl::new(CDS))?

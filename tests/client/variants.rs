@@ -4,9 +4,9 @@ use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryResponse, DynamicParameterConstraints, Resource, ResourceName,
     dynamic_parameter_constraints::{SingleConstraint, Type, single_constraint::ConstraintType},
 };
-use distributary::xds::{Dialect, Known, Name, Parameters, State, TypeUrl};
+use distributary::xds::{Choice, Dialect, Known, Name, State, TypeUrl};
 
-use crate::{CDS, EDS, Upstream, delta, refusal, resource, seconds, sotw, wrapped};
+use crate::{CDS, EDS, Upstream, delta, refusal, relay, resource, seconds, sotw, wrapped};
 
 fn only(env: &str) -> Option<DynamicParameterConstraints> {
     let single = SingleConstraint {
@@ -93,7 +93,7 @@ fn response(nonce: &str, resources: Vec<Resource>) -> DeltaDiscoveryResponse {
 
 /// What a client gets that says this of itself.
 fn chosen(upstream: &Upstream, env: Option<&str>) -> String {
-    let own = env.map(|env| Parameters::from([("env".to_owned(), env.to_owned())]));
+    let own = env.map(|env| Choice::One([("env".to_owned(), env.to_owned())].into()));
     let slot = upstream.cut.slot(&TypeUrl::new(EDS)).unwrap();
     match slot.choose(&Name::from("a"), own.as_ref()) {
         None => "unknown".to_owned(),
@@ -126,6 +126,33 @@ fn each_gets_its_own() {
         assert!(refusal(&mut upstream).is_empty());
         let envs = [Some("prod"), Some("test"), Some("other"), None];
         assert_eq!(envs.map(|env| chosen(&upstream, env)), ["1", "2", "3", "3"]);
+    }
+}
+
+/// F-16: what another relay says of a name is all there is of it; what any other server does not mention stays.
+#[test]
+fn a_relay_says_all_of_a_name() {
+    let from = |is_relay: bool, response: DeltaDiscoveryResponse| DeltaDiscoveryResponse {
+        control_plane: relay().filter(|_| is_relay),
+        ..response
+    };
+    for (is_relay, names, expected) in [
+        (true, ["a"], "a{env=test}=4"),
+        (true, ["*"], "a{env=test}=4"),
+        (false, ["a"], "a=3 a{env=prod}=1 a{env=test}=4"),
+        (false, ["*"], "a=3 a{env=prod}=1 a{env=test}=4"),
+    ] {
+        let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &names);
+        let all = vec![variant("prod", "1"), variant("test", "2"), variant("", "3")];
+        upstream.hears(from(is_relay, response("1", all)));
+        upstream.hears(from(is_relay, response("2", vec![variant("test", "4")])));
+        assert!(refusal(&mut upstream).is_empty());
+        let known = upstream.everything(EDS).replace("a:Said ", "");
+        assert_eq!(known, expected, "{is_relay} {names:?}");
+        if is_relay {
+            upstream.hears(from(true, delta(EDS, "3", &[], &["a"])));
+            assert_eq!(upstream.everything(EDS).replace("a:Said", ""), "");
+        }
     }
 }
 

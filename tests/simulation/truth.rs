@@ -131,13 +131,6 @@ impl Truth {
         (0..rng.range(1, most)).map(|_| one(rng)).collect()
     }
 
-    /// What there is for everybody.
-    pub(crate) fn for_all(&self) -> Self {
-        let mut truth = self.clone();
-        truth.resources.retain(|_, content| content.whom.is_none());
-        truth
-    }
-
     /// What somebody gets who says this of itself: of a name that asks for it, and of all of them.
     pub(crate) fn find_for(&self, kind: Type, name: &str, own: Option<&str>) -> Option<&Arc<Content>> {
         let variant = own.and_then(|own| self.get(kind, &variants::key(name, Some(own))));

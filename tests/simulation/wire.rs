@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use distributary::proto::envoy::config::core::v3::ControlPlane;
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::protocol::Response;
 use distributary::xds::Dialect;
@@ -60,6 +61,9 @@ pub(crate) fn encode(response: &Response) -> Bytes {
             version_info: version,
             type_url,
             nonce,
+            control_plane: Some(ControlPlane {
+                identifier: "distributary/relay".to_owned(),
+            }),
             ..Default::default()
         }
         .encode_to_vec(),
@@ -67,6 +71,9 @@ pub(crate) fn encode(response: &Response) -> Bytes {
             system_version_info: version,
             type_url,
             nonce,
+            control_plane: Some(ControlPlane {
+                identifier: "distributary/relay".to_owned(),
+            }),
             ..Default::default()
         }
         .encode_to_vec(),

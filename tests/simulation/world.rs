@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::{Library, Routes, Scopes};
 use distributary::protocol::{Settings, Timers};
-use distributary::xds::{Answers, Batch, Chosen, Classes, Difference, Extra, Name, Parameters, Seen, State, Unshared};
+use distributary::xds::{Answers, Batch, Choice, Chosen, Classes, Difference, Extra, Name, Seen, State, Unshared};
 
 use super::body::Type;
 use super::classes::{self, Profile};
@@ -150,7 +150,7 @@ impl Answers for Store {
         }
     }
 
-    fn chosen(&self, state: &Arc<State>, own: &Parameters, before: Option<&Chosen>) -> Arc<Chosen> {
+    fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen> {
         match self {
             Self::Unshared(answers) => answers.chosen(state, own, before),
             Self::Library(answers) => answers.chosen(state, own, before),

@@ -1,6 +1,7 @@
 //! Variants of one name that are not for everybody (TP2), as clients see them.
 
 mod everything;
+mod passing_on;
 mod random;
 mod stage;
 

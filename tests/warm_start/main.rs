@@ -23,6 +23,7 @@ mod plane;
 #[expect(dead_code, reason = "this control plane can do more")]
 mod secured;
 mod stage;
+mod tiers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

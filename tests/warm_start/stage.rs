@@ -347,15 +347,21 @@ impl<R: Answer> Stream<R> {
 }
 
 impl Delta {
-    /// The next response, acknowledged.
-    pub(crate) async fn first(&mut self) -> Got {
+    /// The next response, acknowledged, as it came.
+    pub(crate) async fn whole(&mut self) -> DeltaDiscoveryResponse {
         let response = soon("a response", self.message()).await;
         let ack = distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
-            type_url: response.type_url,
-            response_nonce: response.nonce,
+            type_url: response.type_url.clone(),
+            response_nonce: response.nonce.clone(),
             ..Default::default()
         };
         self.says(&ack);
+        response
+    }
+
+    /// The next response, acknowledged.
+    pub(crate) async fn first(&mut self) -> Got {
+        let response = self.whole().await;
         Got {
             versions: response
                 .resources

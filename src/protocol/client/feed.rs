@@ -199,14 +199,14 @@ impl Feed {
             if dialect == Dialect::Delta {
                 aliases.extend(entry.aliases);
             }
-            if dialect == Dialect::Sotw || !self.doubted.is_empty() {
+            if message.whole || !self.doubted.is_empty() {
                 mentioned.push(key.name);
             }
         }
         // What is not mentioned may be meant by an entry of which the name is in doubt: then nothing is deleted.
         if !message.uncertain {
             if dialect == Dialect::Delta || !beats || message.version != self.accepted {
-                self.settle_variants(dialect, &mentioned, &message, &mut updates);
+                self.settle_variants(&mentioned, &message, &mut updates);
             }
             heard.news |= self.remove(&mut message, &aliases, &mut updates);
         }

@@ -37,6 +37,8 @@ pub(super) struct Message {
     pub(super) uncertain: bool,
     /// Whether more messages of the same answer follow, where the server says so.
     pub(super) more: Option<bool>,
+    /// Whether what it says of a name is all that there is of it: so in SotW, and where a relay says it.
+    pub(super) whole: bool,
 }
 
 /// What is wrong with a response, in words for a NACK: bounded, however much is wrong.
@@ -82,6 +84,7 @@ impl Message {
     /// Reads a SotW response.
     pub(super) fn sotw(response: DiscoveryResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
         let mut message = Self::new(response.nonce, response.version_info);
+        message.whole = true;
         let read = |any: Any| Entry::of_any(any, type_url);
         message.take(response.resources.into_iter().map(read), ways);
         message.complain(response.resource_errors, type_url);
@@ -97,6 +100,7 @@ impl Message {
             .control_plane
             .is_some_and(|plane| plane.identifier.starts_with(RELAY));
         message.more = relay.then(|| message.nonce.ends_with(MORE));
+        message.whole = relay;
         let read = |entry: Bytes| Entry::of_wrapper(&entry, type_url, true);
         message.take(entries.into_iter().map(read), ways);
         // F-04: however the server writes it. What names nothing cannot be gone.
@@ -125,6 +129,7 @@ impl Message {
             faults: Faults::default(),
             uncertain: false,
             more: None,
+            whole: false,
         }
     }
 

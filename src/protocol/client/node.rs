@@ -4,13 +4,14 @@
 
 use crate::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use crate::proto::google::protobuf::{ListValue, Struct, Value, value};
-use crate::xds::node::{RELAYS, RESOURCE_ERRORS};
+use crate::xds::node::{ALL_VARIANTS, RELAYS, RESOURCE_ERRORS};
 
 /// What the relay itself can read, whatever its clients can (K-04).
-const FEATURES: [&str; 3] = [
+const FEATURES: [&str; 4] = [
     "xds.config.resource-in-sotw",
     "xds.config.supports-resource-ttl",
     RESOURCE_ERRORS,
+    ALL_VARIANTS,
 ];
 
 /// The node with the ids of relays that its clients have come through.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -11,7 +12,7 @@ use super::stream::Server;
 use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::ResourceLocator;
 use crate::xds::{
-    Answers, Constraints, Dialect, Dirty, Glimpse, Held, Item, Name, Parameters, Resource, Sight, TypeUrl,
+    Answers, Choice, Constraints, Dialect, Dirty, Glimpse, Held, Item, Name, Parameters, Resource, Sight, TypeUrl,
 };
 
 impl Server {
@@ -48,8 +49,11 @@ impl Subscription {
 
     /// The client says this of itself with every name of the type.
     pub(super) fn handle_parameters(&mut self, all: &BTreeMap<String, Parameters>) {
-        let own = all.get(self.type_url.full_name()).cloned().unwrap_or_default();
-        let always = (!all.is_empty()).then_some(own);
+        // A relay passes on what is for each of its own clients; in SotW for whom it is stands around the body.
+        let passes_on = self.features.variants && (self.dialect == Dialect::Delta || self.features.wrapper);
+        let own = || all.get(self.type_url.full_name()).cloned().unwrap_or_default();
+        let one = || (!all.is_empty()).then(|| Choice::One(own()));
+        let always = if passes_on { Some(Choice::All) } else { one() };
         let changed = match &mut self.audience {
             None if always.is_none() => false,
             audience => Arc::make_mut(audience.get_or_insert_default()).says_always(always),
@@ -64,12 +68,13 @@ impl Subscription {
     pub(super) fn handle_locators(&mut self, locators: &[ResourceLocator], answers: &impl Answers) -> Vec<String> {
         for locator in locators {
             let own: Parameters = locator.dynamic_parameters.clone().into_iter().collect();
-            if own.is_empty() && self.audience.is_none() {
+            let passes_on = self.audience.as_ref().is_some_and(|audience| audience.passes_on());
+            if passes_on || own.is_empty() && self.audience.is_none() {
                 continue;
             }
             let name = self.name(&locator.name, answers);
             let audience = Arc::make_mut(self.audience.get_or_insert_default());
-            let changed = audience.says_with(&name, (!own.is_empty()).then_some(own));
+            let changed = audience.says_with(&name, (!own.is_empty()).then_some(Choice::One(own)));
             if changed && self.asks(&name) {
                 self.stir(&name);
             }
@@ -114,10 +119,10 @@ impl Subscription {
     }
 
     /// What the client says with a name, however it wants it.
-    fn says(&self, name: &Name) -> Option<&Parameters> {
+    fn says(&self, name: &Name) -> Option<&Choice> {
         let audience = self.audience.as_deref()?;
         if self.names.contains(name) {
-            audience.parameters(name)
+            audience.choice(name)
         } else {
             audience.of_wildcard()
         }
@@ -130,7 +135,8 @@ impl Subscription {
         removed: impl Iterator<Item = Name>,
         slot: Glimpse<'_>,
     ) -> BTreeMap<Name, Bytes> {
-        if self.audience.is_none() {
+        // Whoever passes it on takes what is said of a name for all there is of it.
+        if self.audience.as_ref().is_none_or(|audience| audience.passes_on()) {
             return BTreeMap::new();
         }
         let come = items
@@ -154,6 +160,16 @@ impl Subscription {
         }
     }
 
+    /// A bundle in which each part says what remains of its life.
+    pub(super) fn living(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant) -> Arc<Resource> {
+        if !resource.is_bundle() || self.ttl(resource, slot, now).is_none() {
+            return resource.clone();
+        }
+        let parts = resource.parts();
+        let parts = parts.map(|part| (part.clone(), self.ttl(part, slot, now)));
+        Resource::bundle(parts.collect()).map_or_else(|| resource.clone(), Arc::new)
+    }
+
     /// The client has rejected this.
     pub(super) fn note_rejected(&mut self, resource: &Resource) {
         if let (Some(audience), Some(demands)) = (&mut self.audience, resource.constraints()) {
@@ -165,9 +181,11 @@ impl Subscription {
     pub(super) fn note_own(&mut self, name: &Name, held: &Held) {
         let covered = self.seen.held(name);
         let constraints = |held: &Held| held.content().and_then(|content| content.constraints().cloned());
+        let bundle = |held: &Held| held.content().filter(|it| it.is_bundle()).map(|it| it.version());
+        let differs = constraints(held) != constraints(&covered) || bundle(held) != bundle(&covered);
         // K-09: SotW says nothing of a name that the wildcard does not have.
         let told = self.dialect == Dialect::Delta || covered.perhaps();
-        if self.audience.is_some() && told && constraints(held) != constraints(&covered) {
+        if self.audience.is_some() && told && differs {
             self.seen.note(vec![(name.clone(), held.clone())]);
         }
     }

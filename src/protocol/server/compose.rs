@@ -155,7 +155,8 @@ impl Subscription {
             let unsent = rest.unsent.minus(self.gain(&rest, next..next + 1));
             self.rest = Some(Box::new(Rest { next, unsent, ..rest }));
         }
-        let aged = next > 0 && batch.items_of(next).iter().any(|item| item.ttl.is_some());
+        let lives = |item: &Item| item.ttl.is_some() || item.resource.lives().iter().any(|(_, ttl)| ttl.is_some());
+        let aged = next > 0 && batch.items_of(next).iter().any(lives);
         let (batch, chunk) = if aged {
             (self.aged(&batch, next, slot, now), 0)
         } else {
@@ -195,6 +196,7 @@ impl Subscription {
             let remains = |before| self.ttl(&item.resource, slot, now).unwrap_or(before);
             Item {
                 ttl: item.ttl.map(remains),
+                resource: self.living(&item.resource, slot, now),
                 ..item.clone()
             }
         });
@@ -359,12 +361,12 @@ impl Subscription {
     pub(super) fn item(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant) -> Item {
         let ttl = self.ttl(resource, slot, now);
         // F-09, C-23: only around its body can a name be written as the client writes it, or with constraints.
-        let named = resource.constraints().is_some() || self.spellings.contains(resource.name());
+        let named = resource.is_varied() || self.spellings.contains(resource.name());
         let around = ttl.is_some() || self.wraps(resource) || named;
         let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && around;
         Item {
-            resource: resource.clone(),
-            ttl,
+            resource: self.living(resource, slot, now),
+            ttl: ttl.filter(|_| !resource.is_bundle()),
             form: if wrap { Form::Wrapped } else { Form::Whole },
         }
     }

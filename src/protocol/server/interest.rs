@@ -224,6 +224,9 @@ impl Subscription {
             batch, next, before, ..
         } = *rest;
         let mut told = Vec::new();
+        // No wildcard covers a collection: what is said of that is owed by itself.
+        let covered = self.wildcard;
+        let under_wildcard = |name| Some(name).filter(|name: &&Name| covered && !name.is_collection());
         // C-20: what does not come replaces nothing that is held by another of its names. What comes in parts is in the order of names.
         let comes = |name: &Name| {
             let mut items = (next..batch.chunks()).map(|chunk| batch.items_of(chunk));
@@ -255,7 +258,7 @@ impl Subscription {
                 // Whether a member of a collection that never came is there any more nobody asked.
                 if (goes && holds || self.names.has_member(name)) && !before.owed.contains(name) {
                     self.look_at(name.clone());
-                } else if let Some(owed) = self.wanted(name, aliases).or_else(|| self.wildcard.then_some(name)) {
+                } else if let Some(owed) = self.wanted(name, aliases).or_else(|| under_wildcard(name)) {
                     // C-08: under a wildcard also what was given up.
                     self.owed.insert(owed.clone());
                 }

@@ -243,7 +243,7 @@ impl Subscription {
         if !self.reads_ttl() || self.rare().beats.get(resource.name()).copied() == beat || self.refuses(resource) {
             return;
         }
-        let heartbeat = beat.is_some() && self.dialect == Dialect::Delta;
+        let heartbeat = beat.is_some() && self.dialect == Dialect::Delta && !resource.is_bundle();
         if heartbeat && self.traits().kind == Kind::Vhds {
             return;
         }

@@ -12,7 +12,7 @@ use imbl::ordmap::DiffItem;
 use super::State;
 use super::variants::Variants;
 use crate::xds::held::next_id;
-use crate::xds::{Name, Parameters, Update};
+use crate::xds::{Choice, Name, Update};
 
 /// What a client sees of a state.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Chosen {
     /// Of which state.
     pub of: Arc<State>,
     /// What such a client says of itself.
-    pub own: Parameters,
+    pub own: Choice,
     /// What it sees: the very same, where no variant is for it.
     pub seen: Arc<State>,
 }
@@ -40,7 +40,7 @@ impl State {
 
     /// What a client sees of a state that says this of itself. `before` is what such a client saw of an earlier one.
     #[must_use]
-    pub fn seen_by(self: &Arc<Self>, own: &Parameters, before: Option<&Chosen>) -> Chosen {
+    pub fn seen_by(self: &Arc<Self>, own: &Choice, before: Option<&Chosen>) -> Chosen {
         let mut names = BTreeSet::new();
         let mut next = match before {
             Some(Chosen { of, seen, .. }) => {
@@ -68,7 +68,7 @@ impl State {
             }
         };
         for name in &names {
-            let (known, expiry) = match self.variants.choose(name, own) {
+            let (known, expiry) = match self.choose(name, own) {
                 Some(variant) => (Some(&variant.known), variant.expiry),
                 None => (self.entries.get(name), self.expiry(name)),
             };

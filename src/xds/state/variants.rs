@@ -3,20 +3,28 @@
 //! Owns which of them a client gets. Refuses to know which clients there are.
 
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 
 use super::{Expiry, Known, Reason, State};
-use crate::xds::{Constraints, Name, Parameters, Resource, Version};
+use crate::xds::{Choice, Constraints, Name, Parameters, Resource, Version};
 
-/// By name, the variants that demand something of a client, in the order of their versions; at least one of each name.
+/// By name, the variants that demand something of a client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Variants {
-    by_name: OrdMap<Name, Arc<[Variant]>>,
+    by_name: OrdMap<Name, Arc<Group>>,
     count: usize,
     bytes: usize,
+}
+
+/// Those of one name, in the order of their versions; at least one.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    all: Arc<[Variant]>,
+    /// All of them and what is for everybody as one thing, once a relay has asked for it.
+    whole: OnceLock<Option<Variant>>,
 }
 
 /// One of them.
@@ -34,13 +42,38 @@ static NOT_FOR_YOU: Known = Known::Absent(Reason::Said);
 impl State {
     /// The variant of a name that a client gets that says this of itself, if it matches any.
     #[must_use]
-    pub fn variant(&self, name: &Name, own: &Parameters) -> Option<&Known> {
-        self.variants.choose(name, own).map(|found| &found.known)
+    pub fn variant(&self, name: &Name, own: &Choice) -> Option<&Known> {
+        self.choose(name, own).map(|found| &found.known)
+    }
+
+    /// F-16: of several that match, the first by its version, so that every replica takes the same.
+    pub(super) fn choose(&self, name: &Name, own: &Choice) -> Option<&Variant> {
+        let group = self.variants.by_name.get(name)?;
+        match own {
+            Choice::One(own) => group.all.iter().find(|variant| variant.allows(own)),
+            Choice::All => group.whole.get_or_init(|| self.whole_of(name, &group.all)).as_ref(),
+        }
+    }
+
+    fn whole_of(&self, name: &Name, variants: &[Variant]) -> Option<Variant> {
+        let everybody = match self.entries.get(name) {
+            Some(Known::Present(resource)) => Some((resource, self.expiry(name))),
+            Some(Known::Absent(_)) | None => None,
+        };
+        let all = || everybody.into_iter().chain(variants.iter().map(Variant::read));
+        let parts = all().map(|(part, _)| (part.clone(), None));
+        let resource = Arc::new(Resource::bundle(parts.collect())?);
+        Some(Variant {
+            known: Known::Present(resource.clone()),
+            resource,
+            expiry: Expiry::of_all(all().filter_map(|(_, expiry)| expiry)),
+        })
     }
 
     /// Whether a client that says this of itself matches several variants of a name (F-16).
     #[must_use]
-    pub fn ambiguous(&self, name: &Name, own: &Parameters) -> bool {
+    pub fn ambiguous(&self, name: &Name, own: &Choice) -> bool {
+        let Choice::One(own) = own else { return false };
         let all = self.variants.of(name).iter();
         all.filter(|variant| variant.allows(own)).nth(1).is_some()
     }
@@ -56,7 +89,7 @@ impl State {
         self.variants
             .by_name
             .values()
-            .flat_map(|all| all.iter())
+            .flat_map(|group| group.all.iter())
             .map(Variant::read)
     }
 
@@ -69,13 +102,13 @@ impl State {
     pub fn varying_members<'a>(
         &'a self,
         collection: &'a Name,
-        own: &'a Parameters,
+        own: &'a Choice,
     ) -> impl Iterator<Item = &'a Arc<Resource>> {
         let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
         let all = self.variants.by_name.range::<_, str>(from);
         let all = all.take_while(|(name, _)| name.as_str().starts_with(collection.prefix()));
         let others = all.filter(|(name, _)| collection.covers(name) && self.resource(name).is_none());
-        others.filter_map(|(name, _)| Some(&self.variants.choose(name, own)?.resource))
+        others.filter_map(|(name, _)| Some(&self.choose(name, own)?.resource))
     }
 
     /// The variants of which there is none like them in a later state.
@@ -85,7 +118,7 @@ impl State {
             DiffItem::Remove(_, all) | DiffItem::Update { old: (_, all), .. } => Some(all),
             DiffItem::Add(..) => None,
         });
-        let before = before.flat_map(|all| all.iter()).map(|one| &one.resource);
+        let before = before.flat_map(|group| group.all.iter()).map(|one| &one.resource);
         before.filter(|one| later.like(one).is_none())
     }
 
@@ -117,7 +150,7 @@ impl Variants {
         self.by_name.is_empty()
     }
 
-    pub(super) const fn by_name(&self) -> &OrdMap<Name, Arc<[Variant]>> {
+    pub(super) const fn by_name(&self) -> &OrdMap<Name, Arc<Group>> {
         &self.by_name
     }
 
@@ -129,9 +162,12 @@ impl Variants {
         self.bytes
     }
 
-    /// F-16: of several that match, the first by its version, so that every replica takes the same.
-    pub(super) fn choose(&self, name: &Name, own: &Parameters) -> Option<&Variant> {
-        self.of(name).iter().find(|variant| variant.allows(own))
+    /// What is for everybody under this name has changed.
+    pub(super) fn renew(&mut self, name: &Name) {
+        if let Some(group) = self.by_name.get(name).filter(|group| group.whole.get().is_some()) {
+            let group = Group::new(group.all.clone());
+            self.by_name.insert(name.clone(), Arc::new(group));
+        }
     }
 
     /// Adds a variant in the place of one with the same constraints. Whether that is a change.
@@ -171,7 +207,7 @@ impl Variants {
     }
 
     pub(super) fn of(&self, name: &Name) -> &[Variant] {
-        self.by_name.get(name).map_or(&[], |all| all)
+        self.by_name.get(name).map_or(&[], |group| &group.all)
     }
 
     fn set(&mut self, name: &Name, all: Vec<Variant>) {
@@ -182,7 +218,7 @@ impl Variants {
         if all.is_empty() {
             self.by_name.remove(name);
         } else {
-            self.by_name.insert(name.clone(), all.into());
+            self.by_name.insert(name.clone(), Arc::new(Group::new(all.into())));
         }
     }
 
@@ -190,6 +226,22 @@ impl Variants {
         let all = self.of(like.name()).iter();
         let others = all.filter(|one| one.resource.constraints() != like.constraints());
         others.cloned().collect()
+    }
+}
+
+impl Group {
+    const fn new(all: Arc<[Variant]>) -> Self {
+        Self {
+            all,
+            whole: OnceLock::new(),
+        }
+    }
+}
+
+impl PartialEq for Group {
+    /// The same variants: what is for everybody is compared where it stands.
+    fn eq(&self, other: &Self) -> bool {
+        self.all == other.all
     }
 }
 

@@ -124,16 +124,10 @@ impl World {
         self.zones[server].upper.as_ref().map_or(server, |upper| upper.origin)
     }
 
-    /// What a server has is what its control plane has.
+    /// What a server has is what its control plane has, whomever it is for (F-16).
     pub(crate) fn see_origins(&mut self) {
         for server in 0..self.zones.len() {
-            let truth = &self.zones[self.origin(server)].truth;
-            // What is for some alone the relay in between does not get.
-            let truth = match self.zones[server].upper {
-                Some(_) => truth.for_all(),
-                None => truth.clone(),
-            };
-            self.zones[server].truth = truth;
+            self.zones[server].truth = self.zones[self.origin(server)].truth.clone();
         }
     }
 

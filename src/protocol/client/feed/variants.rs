@@ -14,7 +14,7 @@ use super::Feed;
 use crate::protocol::client::entry::Entry;
 use crate::protocol::client::ingest::Message;
 use crate::xds::constraints::apart;
-use crate::xds::{Dialect, Name, Reason, Resource, Update};
+use crate::xds::{Name, Reason, Resource, Update};
 
 impl Feed {
     /// C-23: a variant is gone, and with the last of all the name itself.
@@ -86,15 +86,10 @@ impl Feed {
     }
 
     /// What a response says of names by leaving out variants of them: `mentioned` are the keys of its entries. In delta only of
-    /// what is from before the stream, as anything else is taken away by its full name (C-23), which SotW cannot say.
-    pub(super) fn settle_variants(
-        &mut self,
-        dialect: Dialect,
-        mentioned: &[Name],
-        message: &Message,
-        updates: &mut Vec<Update>,
-    ) {
-        if self.doubted.is_empty() && (dialect == Dialect::Delta || !self.kept.varies()) {
+    /// what is from before the stream, as anything else is taken away by its full name (C-23), which SotW cannot say, and
+    /// relays do not.
+    pub(super) fn settle_variants(&mut self, mentioned: &[Name], message: &Message, updates: &mut Vec<Update>) {
+        if self.doubted.is_empty() && !(message.whole && self.kept.varies()) {
             return;
         }
         let mentioned = mentioned.iter().map(Name::as_str);
@@ -108,7 +103,7 @@ impl Feed {
         for name in names {
             let doubted = self.settle_doubts(name);
             for held in self.all_of(name) {
-                let counts = doubted.contains(&held) || dialect == Dialect::Sotw;
+                let counts = doubted.contains(&held) || message.whole;
                 if counts && !mentioned.contains(held.as_str()) {
                     gone.push(held);
                 }
