@@ -137,7 +137,10 @@ impl<'a> Glimpse<'a> {
             return Some(&NOWHERE);
         }
         let own = self.audience.and_then(|own| own.choice(name));
-        self.slot(name)?.choose(name, own)
+        let known = self.slot(name)?.choose(name, own);
+        // C-22: a collection of which there is nothing for everybody is not empty to whom variants in it are for.
+        let varies = own.is_some() && name.is_collection() && matches!(known, Some(Known::Absent(_)));
+        known.filter(|_| !varies || self.members(name).next().is_none())
     }
 
     /// Whether a client that says this of itself matches several variants of a name (F-16).
