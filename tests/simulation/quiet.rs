@@ -288,9 +288,8 @@ impl Zone {
                 known.retain(|name, _| expected.contains_key(name));
             }
             // K-16: a relay above does not say that something is gone of which nobody told it so in time.
-            known.retain(|name, _| {
-                expected.contains_key(name) || !above.is_some_and(|zone| timed_out(&zone.view.cut(), *kind, name))
-            });
+            let silent = |zone: &Self, key: &str| timed_out(&zone.view.cut(), *kind, variants::parts(key).0);
+            known.retain(|key, _| expected.contains_key(key) || !above.is_some_and(|zone| silent(zone, key)));
             if known != expected {
                 return Err(Broken::new(
                     Rule::K23,
