@@ -45,6 +45,8 @@ pub struct Server {
     pub dialects: BTreeMap<&'static str, Spoken>,
     /// The types for which it ends streams, and in what words; each is asked for apart from the others.
     pub suspected: BTreeMap<String, String>,
+    /// The types that clients want and that it is not asked for, and why.
+    pub unserved: BTreeMap<String, String>,
     /// How many sessions read what it says of the authority's names.
     pub sessions: usize,
     /// How many sessions read another server for them, and wait for this one.
@@ -196,11 +198,14 @@ impl Server {
             ]
         });
         let why = ("why".to_owned(), self.why(clock));
-        let suspected = self.suspected.iter();
-        let suspected = suspected.map(|(name, words)| (format!("suspected::{name}"), words.clone()));
+        let said = |key: &'static str, types: &BTreeMap<String, String>| {
+            let said = |(name, words): (&String, &String)| (format!("{key}::{name}"), words.clone());
+            types.iter().map(said).collect::<Vec<_>>()
+        };
         facts
             .chain(dialects)
-            .chain(suspected)
+            .chain(said("suspected", &self.suspected))
+            .chain(said("unserved", &self.unserved))
             .chain(types)
             .chain([why])
             .collect()
@@ -227,6 +232,7 @@ impl Server {
             "refused": self.refused.0,
             "dialects": dialects.collect::<serde_json::Map<_, _>>(),
             "suspected": self.suspected,
+            "unserved": self.unserved,
             "sessions": self.sessions,
             "watching": self.watching,
             "types": types.collect::<serde_json::Map<_, _>>(),

@@ -129,7 +129,8 @@ impl Overview {
             streams: used.iter().filter(open).count(),
             refused: (used.iter().filter(|status| status.refused).count(), used.len()),
             dialects: dialects(&used),
-            suspected: suspected(&streams),
+            suspected: by_type(streams.iter().flat_map(|status| &status.suspected)),
+            unserved: by_type(streams.iter().flat_map(|status| &status.unserved)),
             sessions,
             watching,
             types,
@@ -200,9 +201,8 @@ fn since(streams: &[&Status], phase: Phase) -> Option<std::time::Instant> {
     streams.map(|status| status.since).min()
 }
 
-/// The types that end streams, and how the last one ended.
-fn suspected(streams: &[Status]) -> BTreeMap<String, String> {
-    let all = streams.iter().flat_map(|status| &status.suspected);
+/// What is said of types, for people.
+fn by_type<'a>(all: impl Iterator<Item = (&'a TypeUrl, &'a Arc<str>)>) -> BTreeMap<String, String> {
     let shown = all.map(|(type_url, words)| (label(type_url), words.to_string()));
     shown.take(TYPES_SHOWN).collect()
 }
@@ -315,6 +315,7 @@ mod tests {
                 failing_since: None,
                 refused,
                 suspected: BTreeMap::new(),
+                unserved: BTreeMap::new(),
                 next_attempt: None,
                 last_success: None,
             };

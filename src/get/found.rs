@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use super::Question;
 use super::printed::{Change, called};
-use crate::xds::{Cut, Known, Name, Reason, Resource, TypeUrl};
+use crate::xds::{Cut, Known, Name, Reason, Resource, ResourceError, TypeUrl};
 
 /// What is known at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     /// By their keys: of a name there may be variants that are not for everybody.
     resources: BTreeMap<Name, Arc<Resource>>,
-    /// What does not exist.
-    absent: Vec<(Name, Reason)>,
+    /// What does not exist, how that is known, and what else is known to be wrong with it.
+    absent: Vec<(Name, Reason, Option<Arc<ResourceError>>)>,
     /// Of what nothing is known; `None` for everything of the type.
     open: Vec<Option<Name>>,
 }
@@ -45,7 +45,10 @@ impl Found {
             match known {
                 Some(Known::Absent(_)) if varies => {}
                 Some(Known::Present(resource)) => found.put_all(std::iter::once(resource)),
-                Some(Known::Absent(reason)) => found.absent.push((name.clone(), *reason)),
+                Some(Known::Absent(reason)) => {
+                    let error = slot.and_then(|slot| slot.named.error(name));
+                    found.absent.push((name.clone(), *reason, error.cloned()));
+                }
                 None => match slot.filter(|_| name.is_collection()) {
                     Some(slot) => {
                         found.put_all(slot.named.members(name));
@@ -86,20 +89,23 @@ impl Found {
         let lost = lost.filter(|(name, _)| !self.resources.contains_key(*name));
         let lost = lost.map(|(_, resource)| (Change::Removed, called(resource), None));
         let absent = self.absent.iter().filter(|absent| !before.absent.contains(absent));
-        let absent = absent.filter(|(name, _)| !before.resources.contains_key(name));
+        let absent = absent.filter(|(name, _, _)| !before.resources.contains_key(name));
         there
             .chain(lost)
-            .chain(absent.map(|(name, _)| (Change::Removed, name.to_string(), None)))
+            .chain(absent.map(|(name, _, _)| (Change::Removed, name.to_string(), None)))
     }
 
     /// What is not there, each in a sentence.
     pub(super) fn missing(&self, question: &Question) -> Vec<String> {
         let (server, patience) = (&question.server, question.patience);
         let kind = kind_of(&question.type_url);
-        let absent = self.absent.iter().map(|(name, reason)| match reason {
-            Reason::Said => format!("{name}: {server} has no such {kind} resource"),
-            Reason::Expired => format!("{name}: its time to live ended, and {server} did not send it again"),
-            Reason::TimedOut => format!("{name}: {server} did not send this {kind} resource within {patience:?}"),
+        let absent = self.absent.iter().map(|(name, reason, error)| match (reason, error) {
+            (Reason::Said, _) => format!("{name}: {server} has no such {kind} resource"),
+            (Reason::Expired, _) => format!("{name}: its time to live ended, and {server} did not send it again"),
+            (Reason::TimedOut, Some(error)) => format!("{name}: {}", error.message),
+            (Reason::TimedOut, None) => {
+                format!("{name}: {server} did not send this {kind} resource within {patience:?}")
+            }
         });
         let open = self.open.iter().map(|name| match name {
             Some(name) if patience.is_zero() => format!("{name}: {server} says nothing of this {kind} resource"),

@@ -186,7 +186,11 @@ impl Question {
         }
         let writer = Writer::new(view, &self.node, &target, None, &Arc::new(settings));
         let statuses = writer.statuses();
-        let error = move || statuses().into_iter().find_map(|status: Status| status.error);
+        let wrong = |status: Status| {
+            let unserved = status.unserved.into_values().next();
+            status.error.or_else(|| unserved.map(|why| why.to_string()))
+        };
+        let error = move || statuses().into_iter().find_map(wrong);
         let asked = Asked {
             question: self,
             seat,

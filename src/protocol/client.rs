@@ -21,6 +21,7 @@ mod rhythm;
 mod settle;
 mod stated;
 mod sweep;
+mod unserved;
 mod ways;
 mod wire;
 
@@ -32,6 +33,7 @@ use agenda::Agenda;
 use answers::Answer;
 use feed::Feed;
 use ingest::Message;
+use unserved::Unserved;
 use ways::Ways;
 
 use crate::proto::envoy::config::core::v3::Node;
@@ -70,6 +72,7 @@ pub struct Client {
     received: Option<Received>,
     /// The type that the last request asked for, if it was the first of that type on the stream.
     asked: Option<TypeUrl>,
+    unserved: Unserved,
     /// What others have seen of the server, and what was seen here and not taken yet.
     rhythm: Arc<Rhythm>,
     seen: Rhythm,
@@ -129,6 +132,7 @@ impl Client {
             stream: None,
             received: None,
             asked: None,
+            unserved: Unserved::default(),
             rhythm: Arc::default(),
             seen: Rhythm::default(),
         }
@@ -140,16 +144,17 @@ impl Client {
         self.dialect
     }
 
-    /// Whether anything is wanted, so that a stream is needed.
+    /// Whether anything is wanted that can be asked for, so that a stream is needed.
     #[must_use]
     pub fn wanted(&self) -> bool {
-        self.feeds.values().any(Feed::wanted)
+        self.wanted_in(self.dialect)
     }
 
-    /// Whether anything is wanted of which nothing is known.
+    /// Whether anything of that is wanted of which nothing is known.
     #[must_use]
     pub fn lacks(&self) -> bool {
-        self.feeds.values().any(Feed::lacks)
+        let mut asked = self.feeds.iter().filter(|(type_url, _)| self.asks(type_url));
+        asked.any(|(_, feed)| feed.lacks())
     }
 
     /// Who it says that it is.
@@ -168,7 +173,9 @@ impl Client {
     /// not told the other one's; they are forgotten when it answers (E-23: it may refuse this dialect).
     pub fn handle_dialect(&mut self, dialect: Dialect) {
         debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
-        self.dialect = dialect;
+        if std::mem::replace(&mut self.dialect, dialect) != dialect {
+            self.unserved.clear();
+        }
     }
 
     /// G-12: another server has stood in. What this one said before is kept, but it is not told so. Only between streams.
@@ -201,9 +208,10 @@ impl Client {
             (Target::Name(name), true) => forget(&want.type_url, feed.want(name, want.written.as_ref())),
             (Target::Name(name), false) => forget(&want.type_url, feed.unwant(name)),
         };
+        let told = self.tell_unserved(&want.type_url);
         self.note(&want.type_url);
         self.drop_unwanted(&want.type_url);
-        changes.into_iter().collect()
+        changes.into_iter().chain(told).collect()
     }
 
     /// Something is wanted of which an earlier run of the relay knew this. What it says holds until the server says otherwise;
@@ -332,6 +340,9 @@ impl Client {
         if std::mem::replace(&mut self.versions_of, self.dialect) != self.dialect {
             self.forget_versions();
         }
+        if self.dialect == Dialect::Delta {
+            self.unserved.clear();
+        }
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
@@ -361,15 +372,18 @@ impl Client {
 
     fn note(&mut self, type_url: &TypeUrl) {
         if let Some(feed) = self.feeds.get(type_url) {
-            self.agenda.note(type_url, &feed.line, feed.deadline());
+            let line = self.asks(type_url).then_some(&feed.line);
+            self.agenda.note(type_url, line, feed.deadline());
         }
     }
 
     fn note_all(&mut self) {
-        self.agenda = Agenda::default();
+        let mut agenda = Agenda::default();
         for (type_url, feed) in &self.feeds {
-            self.agenda.note(type_url, &feed.line, feed.deadline());
+            let line = self.asks(type_url).then_some(&feed.line);
+            agenda.note(type_url, line, feed.deadline());
         }
+        self.agenda = agenda;
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Demand {
     types: BTreeMap<TypeUrl, Split>,
     /// Types of which a wildcard and names are wanted.
     mixed: BTreeSet<TypeUrl>,
+    /// Types of which the server has no answer for a wildcard.
+    unserved: BTreeSet<TypeUrl>,
     sweep_at: usize,
 }
 
@@ -38,6 +40,8 @@ struct Split {
     /// Where the wildcard lives; names live on the other stream.
     wildcard_on: Leg,
     wildcard: bool,
+    /// Whether names wait until the wildcard is complete. E-20: of most types servers may never answer to one.
+    waits: bool,
     names: BTreeSet<Name>,
     /// How those are written that are not written in the canonical way alone (F-07).
     written: BTreeMap<Name, BTreeSet<Option<Name>>>,
@@ -68,7 +72,7 @@ impl Demand {
             None if want.wanted => self
                 .types
                 .entry(want.type_url.clone())
-                .or_insert(Split::first(&want.target)),
+                .or_insert_with(|| Split::first(want, !self.unserved.contains(&want.type_url))),
             None => return Vec::new(),
         };
         let mut told = Vec::new();
@@ -117,6 +121,20 @@ impl Demand {
         told
     }
 
+    /// The server was found not to answer for this type: no name of it waits for its wildcard any more. What to tell which stream.
+    pub fn handle_unserved(&mut self, type_url: &TypeUrl, cut: &Cut) -> Vec<(Leg, Want)> {
+        if self.unserved.len() < TYPES_REMEMBERED {
+            self.unserved.insert(type_url.clone());
+        }
+        let mut told = Vec::new();
+        if let Some(split) = self.types.get_mut(type_url) {
+            split.waits = false;
+            let state = split.wildcard.then(|| wildcard(cut, type_url)).flatten();
+            split.ask_all(type_url, state.as_deref(), &mut told);
+        }
+        told
+    }
+
     /// The view changed, and so perhaps what its wildcards cover. What to tell which stream.
     pub fn handle_cut(&mut self, cut: &Cut) -> Vec<(Leg, Want)> {
         let mut told = Vec::new();
@@ -157,13 +175,14 @@ impl Demand {
 }
 
 impl Split {
-    fn first(target: &Target) -> Self {
+    fn first(want: &Want, served: bool) -> Self {
         Self {
-            wildcard_on: match target {
+            wildcard_on: match want.target {
                 Target::Wildcard => Leg::Main,
                 Target::Name(_) => Leg::Aside,
             },
             wildcard: false,
+            waits: served && want.type_url.traits().wildcard,
             names: BTreeSet::new(),
             written: BTreeMap::new(),
             asked: BTreeSet::new(),
@@ -190,8 +209,7 @@ impl Split {
             return;
         }
         let covered = state.is_some_and(|state| state.resource(name).is_some());
-        // E-20: of most types servers may never answer to a wildcard; no name waits for that.
-        let open = self.wildcard && type_url.traits().wildcard && !state.is_some_and(State::complete);
+        let open = self.wildcard && self.waits && !state.is_some_and(State::complete);
         let asked = self.asked.contains(name);
         // While a wildcard is not complete it may still bring the name, so nothing new is asked for, and nothing given up.
         let wanted = !covered && (asked || !open);

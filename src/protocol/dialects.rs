@@ -38,7 +38,7 @@ pub struct Trial {
     /// Whether what happens here decides for all streams of the server.
     decides: bool,
     refused: Option<Declined>,
-    /// So many times in a row delta was not answered, and the other dialect was.
+    /// So many times in a row delta was not answered, and the other dialect was, or nothing could be asked for in that.
     in_vain: u32,
 }
 
@@ -106,6 +106,12 @@ impl Trial {
         }
     }
 
+    /// Whether the server seems not to speak delta: it refused that clearly, or it never answered it in several attempts.
+    #[must_use]
+    pub const fn is_without_delta(&self) -> bool {
+        self.in_vain >= IN_VAIN
+    }
+
     /// The server answers in this dialect. Whether that decides for all streams from now on.
     pub fn handle_answer(&mut self, dialect: Dialect, dialects: &mut Dialects) -> bool {
         let Some(refused) = self.refused.take() else {
@@ -124,14 +130,20 @@ impl Trial {
         true
     }
 
-    /// A stream in this dialect ended before it was answered, on a connection that was made.
-    pub fn handle_end(&mut self, refused: Declined, dialects: &Dialects) -> Next {
+    /// A stream in this dialect ended before it was answered, on a connection that was made. With `other`, what is wanted of the
+    /// server can be asked for in the other dialect as well.
+    pub fn handle_end(&mut self, refused: Declined, other: bool, dialects: &Dialects) -> Next {
         let before = self.refused.take();
         let alternates = match refused.ending.refusal() {
             Refusal::Denied => return Next::Failed(None),
             Refusal::Clear => true,
             Refusal::Passing => refused.dialect == Dialect::Delta,
         };
+        if !other && refused.dialect == Dialect::Delta {
+            let clear = refused.ending.refusal() == Refusal::Clear;
+            self.in_vain = if clear { IN_VAIN } else { self.in_vain.saturating_add(1) };
+            return Next::Failed(before);
+        }
         if before.is_none() && alternates && dialects.both {
             self.refused = Some(refused);
             return Next::Other;
@@ -178,7 +190,7 @@ mod tests {
 
     /// Delta ends so, and state of the world answers. The dialect in which the next stream begins.
     fn after(trial: &mut Trial, dialects: &mut Dialects, ending: Ending) -> Dialect {
-        let next = trial.handle_end(refused(Dialect::Delta, ending), dialects);
+        let next = trial.handle_end(refused(Dialect::Delta, ending), true, dialects);
         assert_eq!(next, Next::Other, "{ending:?}");
         assert_eq!(trial.next(dialects).0, Dialect::Sotw, "{ending:?}");
         trial.handle_answer(Dialect::Sotw, dialects);
@@ -193,7 +205,7 @@ mod tests {
             let ending = Ending::Status(code);
             match code {
                 7 | 16 => {
-                    let next = trial.handle_end(refused(Dialect::Delta, ending), &dialects);
+                    let next = trial.handle_end(refused(Dialect::Delta, ending), true, &dialects);
                     assert_eq!(next, Next::Failed(None));
                     assert_eq!(trial.next(&dialects), (Dialect::Delta, Why::Preferred));
                 }
@@ -228,12 +240,34 @@ mod tests {
         let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
         after(&mut trial, &mut dialects, Ending::UNIMPLEMENTED);
         let passing = refused(Dialect::Sotw, Ending::Status(14));
-        assert_eq!(trial.handle_end(passing, &dialects), Next::Failed(None));
+        assert_eq!(trial.handle_end(passing, true, &dialects), Next::Failed(None));
         assert_eq!(trial.next(&dialects).0, Dialect::Sotw);
         let clear = refused(Dialect::Sotw, Ending::UNIMPLEMENTED);
-        assert_eq!(trial.handle_end(clear, &dialects), Next::Other);
+        assert_eq!(trial.handle_end(clear, true, &dialects), Next::Other);
         assert!(trial.handle_answer(Dialect::Delta, &mut dialects));
         assert_eq!(Trial::new(true).next(&dialects).0, Dialect::Delta);
+    }
+
+    /// E-23: where nothing can be asked for in the other dialect, that is not tried, and delta is tried again.
+    #[test]
+    fn nothing_to_ask_for_in_the_other_dialect() {
+        let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
+        for (ending, without) in [
+            (Ending::Broken, [false, false, true]),
+            (Ending::UNIMPLEMENTED, [true; 3]),
+        ] {
+            for without in without {
+                let next = trial.handle_end(refused(Dialect::Delta, ending), false, &dialects);
+                assert_eq!(
+                    (next, trial.is_without_delta()),
+                    (Next::Failed(None), without),
+                    "{ending:?}"
+                );
+                assert_eq!(trial.next(&dialects), (Dialect::Delta, Why::Preferred));
+            }
+            assert!(!trial.handle_answer(Dialect::Delta, &mut dialects));
+            assert!(!trial.is_without_delta());
+        }
     }
 
     /// E-23: after both were refused the round begins anew.
@@ -241,13 +275,13 @@ mod tests {
     fn both_refused() {
         let (mut trial, dialects) = (Trial::new(true), Dialects::new(true));
         let first = refused(Dialect::Delta, Ending::Status(2));
-        assert_eq!(trial.handle_end(first.clone(), &dialects), Next::Other);
+        assert_eq!(trial.handle_end(first.clone(), true, &dialects), Next::Other);
         let second = refused(Dialect::Sotw, Ending::Status(14));
-        assert_eq!(trial.handle_end(second, &dialects), Next::Failed(Some(first)));
+        assert_eq!(trial.handle_end(second, true, &dialects), Next::Failed(Some(first)));
         assert_eq!(trial.next(&dialects), (Dialect::Delta, Why::Preferred));
         let only = Dialects::new(false);
         let refused = refused(Dialect::Sotw, Ending::UNIMPLEMENTED);
-        assert_eq!(trial.handle_end(refused, &only), Next::Failed(None));
+        assert_eq!(trial.handle_end(refused, true, &only), Next::Failed(None));
         assert_eq!(trial.next(&only), (Dialect::Sotw, Why::Configured));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns when to connect, and what to say when that fails. Refuses to know the other stream and the view.
 
+mod begun;
 mod ended;
 
 use std::pin::Pin;
@@ -15,7 +16,7 @@ use prost::Message;
 use super::access::Access;
 use super::channel::Channel;
 use super::clock::now;
-use super::doors::{Doors, Place};
+use super::doors::Place;
 use super::failure::Failure;
 use super::live::Live;
 use super::status::{Board, Phase};
@@ -56,6 +57,8 @@ pub(super) struct Leg {
     suspected: Vec<(TypeUrl, String)>,
     /// How the last stream ended, if that may be because of what was asked for, and nobody has asked since.
     trouble: Option<String>,
+    /// The types that the server was found not to answer for, since somebody asked.
+    unserved: Vec<TypeUrl>,
 }
 
 enum Stage {
@@ -76,34 +79,12 @@ const BURST: usize = 64;
 
 impl Leg {
     /// A stream that all types share, except those that end it.
-    pub(super) fn shared(
+    pub(super) fn new(
         which: Which,
         client: Client,
         target: Arc<Target>,
         access: Arc<Access>,
         settings: Arc<Settings>,
-    ) -> Self {
-        Self::new(which, client, target, access, settings, false)
-    }
-
-    /// A stream for types that end the one that the others share. What is learned on it of the server's dialects holds for it alone.
-    pub(super) fn apart(
-        which: Which,
-        client: Client,
-        target: Arc<Target>,
-        access: Arc<Access>,
-        settings: Arc<Settings>,
-    ) -> Self {
-        Self::new(which, client, target, access, settings, true)
-    }
-
-    fn new(
-        which: Which,
-        client: Client,
-        target: Arc<Target>,
-        access: Arc<Access>,
-        settings: Arc<Settings>,
-        alone: bool,
     ) -> Self {
         Self {
             board: Board::new(client.dialect()),
@@ -113,7 +94,7 @@ impl Leg {
             access,
             backoff: Backoff::new(settings.reconnect_max),
             settings,
-            trial: Trial::new(!alone),
+            trial: Trial::new(true),
             why: Why::Preferred,
             stage: Stage::Rest,
             superseded: false,
@@ -121,11 +102,20 @@ impl Leg {
             place: None,
             exhausted: false,
             followed: false,
-            alone,
+            alone: false,
             suspects: Suspects::default(),
             suspected: Vec::new(),
             trouble: None,
+            unserved: Vec::new(),
         }
+    }
+
+    /// The same stream for types that end the one that the others share: what is learned on it of the server's dialects holds for it
+    /// alone.
+    pub(super) fn apart(mut self) -> Self {
+        self.alone = true;
+        self.trial = Trial::new(false);
+        self
     }
 
     /// The types that end the stream, as far as that was found out since the last call, and how it ended.
@@ -208,61 +198,11 @@ impl Leg {
         }
         tracing::debug!(server = self.target.uri(), leg = ?self.which, size, "response");
         if first {
-            self.answered();
+            self.answered(changes);
         }
         self.board.heard();
         changes.extend(new);
         Ok(())
-    }
-
-    /// The first response has come.
-    fn answered(&mut self) {
-        let Stage::Live(live) = &mut self.stage else {
-            return;
-        };
-        if !self.alone {
-            self.backoff.handle_response();
-        }
-        self.place = None;
-        (self.exhausted, self.followed) = (false, false);
-        self.target.returned();
-        let (dialect, why) = (live.dialect.word(), &self.why);
-        self.target.answered(&mut self.trial, live.dialect);
-        self.target.metrics.stream_opened();
-        live.counted = Some(self.target.metrics.stream_of(dialect, why.word()));
-        self.board.enter(Phase::Answering, live.dialect);
-        tracing::info!(server = self.target.uri(), leg = ?self.which, dialect, %why, "control plane answers");
-    }
-
-    fn open(&mut self) {
-        let (dialect, why) = self.target.next_dialect(&self.trial);
-        self.client.handle_dialect(dialect);
-        self.board.enter(Phase::Connecting, dialect);
-        self.board.explain(why.clone());
-        self.why = why;
-        let (target, access, settings) = (self.target.clone(), self.access.clone(), self.settings.clone());
-        let (place, exhausted) = (self.place.take(), self.exhausted);
-        self.stage = Stage::Opening(Box::pin(async move {
-            let place = match place {
-                Some((place, _)) => place,
-                None => Doors::enter(target.doors.clone(), exhausted).await,
-            };
-            (place, Channel::open(&target, &access, &settings).await)
-        }));
-    }
-
-    fn opened(&mut self, channel: Channel) {
-        let dialect = self.client.dialect();
-        if std::mem::take(&mut self.superseded) {
-            self.client.handle_superseded();
-        }
-        self.client.handle_rhythm(self.target.rhythm());
-        self.client.handle_connected(channel.round_trip);
-        self.board.enter(Phase::Open, dialect);
-        tracing::info!(
-            server = self.target.uri(), leg = ?self.which, ?dialect, round_trip = ?channel.round_trip, "stream opened"
-        );
-        self.stage = Stage::Live(Box::new(Live::begin(channel, dialect, &self.settings)));
     }
 
     fn close(&mut self, changes: &mut Vec<Changes>) {
@@ -305,6 +245,10 @@ impl Talk for Leg {
         if matches!(&self.stage, Stage::Waiting(pause, _) if pause.due(self.client.lacks()) <= now()) {
             self.rest();
         }
+        if matches!(&self.stage, Stage::Rest) {
+            self.choose(changes);
+        }
+        self.show_unserved();
         match (&self.stage, self.client.wanted()) {
             (Stage::Rest, true) => self.open(),
             (Stage::Opening(_), false) => self.rest(),
@@ -333,6 +277,10 @@ impl Talk for Leg {
         all.into_iter().flatten().min()
     }
 
+    fn take_unserved(&mut self) -> Vec<TypeUrl> {
+        std::mem::take(&mut self.unserved)
+    }
+
     fn supersede(&mut self) {
         self.superseded = true;
     }
@@ -352,7 +300,9 @@ impl Talk for Leg {
             Stage::Live(_) => Standing::Open,
             Stage::Rest | Stage::Opening(_) | Stage::Waiting(..) => Standing::Trying,
         };
-        self.client.wanted().then_some(standing)
+        // What only delta has says nothing of a server that does not speak it.
+        let counts = self.client.wanted_in(Dialect::Sotw) || self.client.wanted() && !self.trial.is_without_delta();
+        counts.then_some(standing)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {

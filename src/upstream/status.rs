@@ -33,6 +33,8 @@ pub struct Status {
     pub next_attempt: Option<Instant>,
     /// Types that end the stream and are asked for apart from the others, and how it ended the last time.
     pub suspected: BTreeMap<TypeUrl, Arc<str>>,
+    /// Types that are wanted and that the server is not asked for, and why.
+    pub unserved: BTreeMap<TypeUrl, Arc<str>>,
     /// When it last answered.
     pub last_success: Option<Instant>,
 }
@@ -67,6 +69,7 @@ impl Board {
             failing_since: None,
             refused: false,
             suspected: BTreeMap::new(),
+            unserved: BTreeMap::new(),
             next_attempt: None,
             last_success: None,
         })))
@@ -102,6 +105,11 @@ impl Board {
     /// The type is asked for together with the others again.
     pub(super) fn acquit(&self, type_url: &TypeUrl) {
         self.0.lock().suspected.remove(type_url);
+    }
+
+    /// It is not asked for these types, and for no others that are wanted it is so.
+    pub(super) fn leave_out(&self, unserved: BTreeMap<TypeUrl, Arc<str>>) {
+        self.0.lock().unserved = unserved;
     }
 
     /// Why it speaks this dialect.

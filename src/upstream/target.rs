@@ -2,6 +2,7 @@
 //!
 //! Owns what was learned of it while the relay runs. Refuses to hold connections.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::clock;
 use crate::config::{Grpc, Transport};
 use crate::protocol::{Backoff, ClientSettings, Declined, Dialects, Next, Rhythm, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
-use crate::xds::Dialect;
+use crate::xds::{Dialect, TypeUrl};
 
 /// A control plane.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct Target {
     refused: Refused,
     /// What is known of the dialects that it speaks.
     dialects: Mutex<Dialects>,
+    /// The types that it is not asked for, as far as the log says.
+    unserved: Mutex<BTreeSet<TypeUrl>>,
     /// The way to it, for streams that are opened.
     pub(super) doors: Arc<Doors>,
     /// How many streams it has answered.
@@ -78,6 +81,7 @@ impl Target {
             uri: uri.to_owned(),
             access: Access::of_server(&grpc.credentials, grpc.token.as_ref()),
             dialects: Mutex::new(Dialects::new(grpc.transport == Transport::Delta)),
+            unserved: Mutex::default(),
             grpc,
             authority,
             metrics,
@@ -126,6 +130,9 @@ impl Target {
 
     /// It answered a stream in this dialect.
     pub(super) fn answered(&self, trial: &mut Trial, dialect: Dialect) {
+        if dialect == Dialect::Delta {
+            self.unserved.lock().clear();
+        }
         let decided = trial.handle_answer(dialect, &mut self.dialects.lock());
         if decided {
             let (dialect, why) = self.dialect();
@@ -156,9 +163,16 @@ impl Target {
         }
     }
 
-    /// It ended a stream before it answered. What follows.
-    pub(super) fn declined(&self, trial: &mut Trial, declined: Declined) -> Next {
-        trial.handle_end(declined, &self.dialects.lock())
+    /// It ended a stream before it answered; with `other`, what is wanted can be asked for in the other dialect as well. What follows.
+    pub(super) fn declined(&self, trial: &mut Trial, declined: Declined, other: bool) -> Next {
+        trial.handle_end(declined, other, &self.dialects.lock())
+    }
+
+    /// It is not asked for this type, for this reason: one line for all views, until it answers in delta.
+    pub(super) fn leave_out(&self, type_url: &TypeUrl, why: &str) {
+        if self.unserved.lock().insert(type_url.clone()) {
+            tracing::warn!(server = self.uri, %type_url, why, "the server is not asked for this type; clients are told so");
+        }
     }
 
     /// It closed the connection because we asked too often whether it is alive: we ask half as often from now on.

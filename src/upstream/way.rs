@@ -51,7 +51,7 @@ impl Way {
     ) -> Self {
         let client = Client::new(settings.client.clone(), target.dialect().0, node);
         Self {
-            shared: Leg::shared(which, client, target.clone(), access.clone(), settings.clone()),
+            shared: Leg::new(which, client, target.clone(), access.clone(), settings.clone()),
             apart: Vec::new(),
             which,
             target,
@@ -107,13 +107,14 @@ impl Way {
             );
             self.apart.push(Apart {
                 types: BTreeSet::new(),
-                leg: Leg::apart(
+                leg: Leg::new(
                     self.which,
                     client,
                     self.target.clone(),
                     self.access.clone(),
                     self.settings.clone(),
-                ),
+                )
+                .apart(),
             });
         }
         let Some(apart) = self.apart.last_mut() else { return };
@@ -174,6 +175,11 @@ impl Talk for Way {
     fn standing(&self) -> Option<Standing> {
         let apart = || self.apart.iter().find_map(|apart| apart.leg.standing());
         self.shared.standing().or_else(apart)
+    }
+
+    fn take_unserved(&mut self) -> Vec<TypeUrl> {
+        let unserved = self.legs().flat_map(Talk::take_unserved);
+        unserved.collect()
     }
 
     fn supersede(&mut self) {

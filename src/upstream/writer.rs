@@ -49,6 +49,8 @@ pub trait Talk: Send {
     fn poll_timeout(&self) -> Option<Instant>;
     /// How it stands with the server, if anything is wanted of it.
     fn standing(&self) -> Option<Standing>;
+    /// The types that the server was found not to answer for since the last call.
+    fn take_unserved(&mut self) -> Vec<TypeUrl>;
     /// Another server stands in.
     fn supersede(&mut self);
     /// K-25: what is asked is asked by these relays as well.
@@ -122,6 +124,9 @@ impl<L: Talk> Writer<L> {
         loop {
             self.main.turn(changes);
             self.aside.turn(changes);
+            if self.free_names(changes) {
+                continue;
+            }
             if changes.is_empty() {
                 let standing = self.standing();
                 if standing == Standing::Up {
@@ -139,6 +144,20 @@ impl<L: Talk> Writer<L> {
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);
         }
+    }
+
+    /// Asks for names that waited for a wildcard which the server does not answer. Whether there were any.
+    fn free_names(&mut self, changes: &mut Vec<Changes>) -> bool {
+        let mut unserved = self.main.take_unserved();
+        unserved.append(&mut self.aside.take_unserved());
+        let cut = self.view.cut();
+        let told = unserved
+            .iter()
+            .flat_map(|type_url| self.demand.handle_unserved(type_url, &cut));
+        let told: Vec<_> = told.collect();
+        let any = !told.is_empty();
+        self.tell(told, changes);
+        any
     }
 
     /// What is wanted of both streams counts, and of two the worse.

@@ -157,7 +157,7 @@ impl Batch {
     }
 
     /// Of the removed names, those of which the client holds nothing. C-21: of virtual hosts (`hosts`) it is told so by a resource
-    /// without a body, while one that it holds is removed like any other.
+    /// without a body, while one that it holds, or of which an error is said (B-31), is removed like any other.
     #[must_use]
     pub fn with_missing(self, missing: BTreeSet<Name>, hosts: bool) -> Self {
         Self { missing, hosts, ..self }
@@ -367,7 +367,7 @@ impl Batch {
     fn remove(&self, name: &Name, text: &Name, tail: &mut BytesMut) {
         if let Some(constraints) = self.withdrawn.get(name) {
             put_field(tail, REMOVED_NAMES, &full_name(text, constraints));
-        } else if self.hosts && self.missing.contains(name) {
+        } else if self.hosts && self.missing.contains(name) && !self.errors.contains_key(name) {
             tail.put_slice(&Resource::missing_host(text));
         } else {
             put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes());

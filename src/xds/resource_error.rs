@@ -31,6 +31,7 @@ pub enum Trouble {
 const INVALID_ARGUMENT: i32 = 3;
 const NOT_FOUND: i32 = 5;
 const PERMISSION_DENIED: i32 = 7;
+const UNIMPLEMENTED: i32 = 12;
 const UNAVAILABLE: i32 = 14;
 /// So much of a server's words is passed on.
 const MESSAGE_CHARS: usize = 512;
@@ -55,6 +56,13 @@ impl ResourceError {
     pub fn refused(words: &str) -> Self {
         let message = format!("the control plane ends the stream when it is asked for this type: {words}");
         Self::new(UNAVAILABLE, &message)
+    }
+
+    /// The server does not speak delta, and only delta has the type; `why` is how that is known.
+    #[must_use]
+    pub fn no_delta(why: &str) -> Self {
+        let message = format!("only delta has this type, and the control plane does not speak delta: {why}");
+        Self::new(UNIMPLEMENTED, &message)
     }
 
     /// The resource does not exist.

@@ -46,6 +46,8 @@ pub struct Traits {
     pub full_state: bool,
     /// Whether a resource may come without any name: then it is the type's only one.
     pub nameless: bool,
+    /// Whether a server can tell in delta alone what a resource is called (C-21): in SotW it is not asked for the type.
+    pub delta_only: bool,
     /// Whether the relay asks nobody for the type, because what is in it is for the caller alone, or there is nothing in it. Towards
     /// clients nothing of it exists.
     pub withheld: bool,

@@ -97,6 +97,19 @@ async fn by_name() {
     assert_eq!(error, missing);
 }
 
+/// C-21: virtual hosts are not asked for in SotW, and who asks for them is told so at once.
+#[tokio::test]
+async fn virtual_hosts_need_delta() {
+    let mut plane = Plane::start().await;
+    for names in [&["main/a"][..], &[]] {
+        let asked = ask(&plane, &[&["vhds", "--dialect", "sotw"], names].concat());
+        let (code, out, error) = answer(asked).await;
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{error}");
+        assert!(error.contains("only delta has this type"), "{error}");
+    }
+    assert!(plane.has_call().is_none());
+}
+
 /// A-01, E-20, E-23: a server that does not answer delta is asked in the other dialect; everything that was asked for is there.
 #[tokio::test]
 async fn everything_of_an_older_server() {

@@ -195,7 +195,7 @@ impl Wire {
             ending,
             words: "refused".into(),
         };
-        self.habits.refuses.is_some() && leg.trial.handle_end(declined, &self.dialects) == Next::Other
+        self.habits.refuses.is_some() && leg.trial.handle_end(declined, true, &self.dialects) == Next::Other
     }
 
     /// The same for a view that begins.

@@ -26,6 +26,24 @@ fn who_can_read_errors() {
     );
 }
 
+/// C-21, B-31: of a virtual host that does not exist an error is not said beside an entry without a body.
+#[test]
+fn virtual_hosts() {
+    delta(
+        "
+        origin fails vhds rc/a=12
+        plain subscribe vhds rc/a
+        plain <- vhds [rc/a@-:aka=rc/a], ack
+        reader can xds.config.supports-resource-errors
+        reader subscribe vhds rc/a
+        reader <- vhds -[rc/a] ![rc/a=12], ack
+        origin put vhds rc/a@1
+        plain <- vhds [rc/a@1], ack
+        reader <- vhds [rc/a@1], ack
+        ",
+    );
+}
+
 /// E-09, B-31: what is wrong with a resource that exists takes it from nobody; that it is over is said by the resource itself.
 #[test]
 fn what_exists_and_fails() {

@@ -24,6 +24,7 @@ mod returning;
 mod secured;
 mod shown;
 mod suspects;
+mod unserved;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;

@@ -6,6 +6,8 @@ use crate::plane::Plane;
 use crate::stage::{self, CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node};
 use crate::{first_run, fresh};
 
+const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
+
 /// I-05: what is wrong with files is shown and counted, with its place, before anybody asks for anything, and is gone once it is
 /// right.
 #[test]
@@ -56,6 +58,44 @@ fn files_are_shown_before_anybody_reads_them() {
         !text.contains("last_error") && text.contains("::last_success::"),
         "{text}"
     );
+}
+
+/// C-21, M-03: where the control plane is asked in SotW, who waits for a virtual host is answered at once, as Envoy asks for one: by
+/// name, besides all of them. The log says so once, and `/clusters`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn virtual_hosts_need_delta() {
+    let plane = Plane::start().await;
+    let relay = Relay::run(
+        "hosts",
+        &format!(
+            "upstream: {{xds_servers: [{{server_uri: '{}', transport: sotw}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n",
+            plane.address
+        ),
+    );
+    let client = Client::connect(relay.address).await;
+    for name in ["main/a", "main/b"] {
+        let all = DeltaDiscoveryRequest {
+            node: Some(node()),
+            type_url: VHDS.to_owned(),
+            ..Default::default()
+        };
+        let one = DeltaDiscoveryRequest {
+            resource_names_subscribe: vec![name.to_owned()],
+            node: None,
+            ..all.clone()
+        };
+        let mut hosts: Delta = client.open(&all).await;
+        hosts.says(&one);
+        assert!(hosts.next().await.versions.contains_key(name));
+    }
+    let line = relay.line("is not asked for this type");
+    assert!(
+        line.contains("envoy.config.route.v3.VirtualHost") && line.contains("does not speak delta"),
+        "{line}"
+    );
+    let text = relay.admin("/clusters");
+    let shown = format!("#old::{}::unserved::vhds::only delta has this type", plane.address);
+    assert!(text.contains(&shown), "{text}");
 }
 
 /// What `/clusters` says for programs.

@@ -30,6 +30,7 @@ fn server(now: Instant) -> Server {
         )]
         .into(),
         suspected: [("rds".to_owned(), "no such type".to_owned())].into(),
+        unserved: [("vhds".to_owned(), "only delta has it".to_owned())].into(),
         sessions: 14,
         watching: 1,
         types: [(
@@ -71,6 +72,7 @@ fn one_line_for_each_fact() {
 #old::cp-1:18000::dialect::sotw::streams::0
 #old::cp-1:18000::dialect::sotw::reason::the configuration says so
 #old::cp-1:18000::suspected::rds::no such type
+#old::cp-1:18000::unserved::vhds::only delta has it
 #old::cp-1:18000::cds::resources::2
 #old::cp-1:18000::cds::stale::true
 #old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 12 of 300 streams refused; 14 sessions need 4 resources that it never \
@@ -92,6 +94,7 @@ fn the_same_for_programs() {
     server.dialects.clear();
     server.refused = (0, 7);
     server.suspected.clear();
+    server.unserved.clear();
     let clusters = Clusters {
         authorities: [("a.example".to_owned(), vec![server])].into(),
         ..Clusters::default()
@@ -109,6 +112,7 @@ fn the_same_for_programs() {
             "refused": 0,
             "dialects": {},
             "suspected": {},
+            "unserved": {},
             "sessions": 14,
             "watching": 0,
             "types": {},

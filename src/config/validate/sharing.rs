@@ -172,8 +172,9 @@ impl Check {
                 wildcard: written.wildcard.unwrap_or(usual.wildcard),
                 full_state: written.full_state.unwrap_or(usual.full_state),
                 // where it is said in which field the name is, it must be there.
-                withheld: usual.withheld,
                 nameless: usual.nameless && !matches!(name_rule, Some(NameRule::Field(_))),
+                delta_only: usual.delta_only && !matches!(name_rule, Some(NameRule::Field(_))),
+                withheld: usual.withheld,
             };
             if found.insert(type_url.full_name().to_owned(), traits).is_some() {
                 let message = format!("`{type_url}` is there twice; remove one");

@@ -18,10 +18,11 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    pub(super) fn note(&mut self, type_url: &TypeUrl, line: &Line, deadline: Option<Instant>) {
+    /// How it stands with a type. Without a line the server is not asked for it.
+    pub(super) fn note(&mut self, type_url: &TypeUrl, line: Option<&Line>, deadline: Option<Instant>) {
         let sets = [
-            (&mut self.answers, !line.answers.is_empty()),
-            (&mut self.changes, line.changed()),
+            (&mut self.answers, line.is_some_and(|line| !line.answers.is_empty())),
+            (&mut self.changes, line.is_some_and(Line::changed)),
         ];
         for (types, belongs) in sets {
             if !belongs {

@@ -87,6 +87,7 @@ impl FilesStatus {
             failing_since: self.since.filter(|_| !self.whole),
             refused: false,
             suspected: std::collections::BTreeMap::new(),
+            unserved: std::collections::BTreeMap::new(),
             next_attempt: None,
             last_success: self.loaded,
         }

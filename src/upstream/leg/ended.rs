@@ -40,18 +40,23 @@ impl Leg {
             );
             self.pause(wait, false, failure.to_string());
         } else {
-            self.refused(failure, dialect);
+            self.refused(failure, dialect, changes);
         }
     }
 
     /// E-23: the stream ended before its first response.
-    fn refused(&mut self, failure: Failure, dialect: Dialect) {
+    fn refused(&mut self, failure: Failure, dialect: Dialect, changes: &mut Vec<Changes>) {
         let Some(ending) = failure.ending() else {
             return self.failed(&failure);
         };
         let words = Arc::from(failure.to_string());
         let declined = Declined { dialect, ending, words };
-        match self.target.declined(&mut self.trial, declined) {
+        let other = self.client.wanted_in(dialect.other());
+        let next = self.target.declined(&mut self.trial, declined, other);
+        if !other && self.trial.is_without_delta() {
+            changes.extend(self.client.handle_no_delta(&failure.to_string()));
+        }
+        match next {
             Next::Other => {
                 let (dialect, other) = (dialect.word(), dialect.other().word());
                 tracing::info!(

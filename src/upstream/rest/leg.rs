@@ -216,6 +216,10 @@ impl Talk for PollLeg {
         self.poller.standing()
     }
 
+    fn take_unserved(&mut self) -> Vec<TypeUrl> {
+        Vec::new()
+    }
+
     fn supersede(&mut self) {
         self.poller.handle_superseded();
     }

@@ -24,6 +24,7 @@ const fn row(
             wildcard,
             full_state,
             nameless: matches!((name, kind), (NameRule::Wrapper, Kind::Other)),
+            delta_only: matches!(kind, Kind::Vhds),
             withheld: false,
         },
     )
@@ -69,6 +70,7 @@ pub(super) const UNKNOWN: Traits = Traits {
     wildcard: false,
     full_state: false,
     nameless: true,
+    delta_only: false,
     withheld: false,
 };
 

@@ -69,6 +69,20 @@ impl Feed {
         self.changes(updates, None, None)
     }
 
+    /// The server is not asked for this type, so no name of which nothing is held waits for it: as if it had not answered in time.
+    pub(in crate::protocol::client) fn unserved(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
+        let held = |name: &Name| self.kept.canonical(name.as_str()).is_some() || self.kept.has_variants(name.as_str());
+        let open: Vec<Name> = self.names.open().filter(|name| !held(name)).cloned().collect();
+        let mut updates = Vec::new();
+        for name in open {
+            self.names.known(name.as_str());
+            self.errors.insert(name.clone(), error.clone());
+            updates.push(Update::Absent(name.clone(), Reason::TimedOut));
+            updates.push(Update::Error(name, Some(error.clone())));
+        }
+        self.changes(updates, None, None)
+    }
+
     /// G-13: the server has deleted what the relay keeps all the same.
     pub(super) fn keep_deleted(&mut self, canonical: &Name, updates: &mut Vec<Update>) {
         if self.kept.resource(canonical.as_str()).is_some() && !apart(canonical.as_str()).1 {

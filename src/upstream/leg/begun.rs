@@ -1,0 +1,88 @@
+//! How a stream of a view begins, until it is answered.
+//!
+//! Owns in which dialect it is tried, and what follows from that. Refuses to know how a stream ends.
+
+use super::{Leg, Stage};
+use crate::protocol::Why;
+use crate::upstream::channel::Channel;
+use crate::upstream::doors::Doors;
+use crate::upstream::live::Live;
+use crate::upstream::status::Phase;
+use crate::xds::{Changes, Dialect};
+
+impl Leg {
+    /// Takes the dialect of the next attempt.
+    pub(super) fn choose(&mut self, changes: &mut Vec<Changes>) {
+        let (dialect, why) = self.target.next_dialect(&self.trial);
+        if (dialect, &why) == (self.client.dialect(), &self.why) {
+            return;
+        }
+        self.client.handle_dialect(dialect);
+        if dialect == Dialect::Sotw && matches!(why, Why::Configured | Why::Refused(_)) {
+            changes.extend(self.client.handle_no_delta(&why.to_string()));
+        }
+        self.why = why;
+    }
+
+    pub(super) fn open(&mut self) {
+        self.board.enter(Phase::Connecting, self.client.dialect());
+        self.board.explain(self.why.clone());
+        let (target, access, settings) = (self.target.clone(), self.access.clone(), self.settings.clone());
+        let (place, exhausted) = (self.place.take(), self.exhausted);
+        self.stage = Stage::Opening(Box::pin(async move {
+            let place = match place {
+                Some((place, _)) => place,
+                None => Doors::enter(target.doors.clone(), exhausted).await,
+            };
+            (place, Channel::open(&target, &access, &settings).await)
+        }));
+    }
+
+    pub(super) fn opened(&mut self, channel: Channel) {
+        let dialect = self.client.dialect();
+        if std::mem::take(&mut self.superseded) {
+            self.client.handle_superseded();
+        }
+        self.client.handle_rhythm(self.target.rhythm());
+        self.client.handle_connected(channel.round_trip);
+        self.board.enter(Phase::Open, dialect);
+        tracing::info!(
+            server = self.target.uri(), leg = ?self.which, ?dialect, round_trip = ?channel.round_trip, "stream opened"
+        );
+        self.stage = Stage::Live(Box::new(Live::begin(channel, dialect, &self.settings)));
+    }
+
+    /// The first response has come.
+    pub(super) fn answered(&mut self, changes: &mut Vec<Changes>) {
+        let Stage::Live(live) = &mut self.stage else {
+            return;
+        };
+        if !self.alone {
+            self.backoff.handle_response();
+        }
+        self.place = None;
+        (self.exhausted, self.followed) = (false, false);
+        self.target.returned();
+        let (dialect, why) = (live.dialect.word(), &self.why);
+        self.target.answered(&mut self.trial, live.dialect);
+        self.target.metrics.stream_opened();
+        live.counted = Some(self.target.metrics.stream_of(dialect, why.word()));
+        self.board.enter(Phase::Answering, live.dialect);
+        tracing::info!(server = self.target.uri(), leg = ?self.which, dialect, %why, "control plane answers");
+        if live.dialect == Dialect::Sotw {
+            changes.extend(self.client.handle_no_delta(&why.to_string()));
+        }
+    }
+
+    /// Says for which types the server is not asked, where that is news.
+    pub(super) fn show_unserved(&mut self) {
+        let Some(unserved) = self.client.take_unserved() else {
+            return;
+        };
+        for (type_url, why) in &unserved {
+            self.target.leave_out(type_url, why);
+        }
+        self.unserved.extend(unserved.keys().cloned());
+        self.board.leave_out(unserved);
+    }
+}

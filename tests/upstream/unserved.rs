@@ -1,0 +1,144 @@
+//! Types that only delta has, and control planes that do not speak delta.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributary::config::Transport;
+use distributary::xds::{Name, ResourceError, Standing, TypeUrl};
+use h2::Reason;
+use tonic::Code;
+
+use crate::dialects::{DELTA, SOTW};
+use crate::plane::{Call, Plane, soon};
+use crate::{CDS, Relay, delta, sotw};
+
+const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
+
+impl Relay {
+    /// What clients are told that is wrong with a virtual host.
+    fn trouble(&self, name: &str) -> Option<Arc<ResourceError>> {
+        let cut = self.view.cut();
+        cut.slot(&TypeUrl::new(VHDS))?.named.error(&Name::from(name)).cloned()
+    }
+
+    /// Why virtual hosts are not asked for, as an operator sees it once that is so.
+    async fn unserved(&self) -> String {
+        let hosts = TypeUrl::new(VHDS);
+        let status = self.status("a type left out", |status| status.unserved.contains_key(&hosts));
+        status.await.unserved.remove(&hosts).unwrap().to_string()
+    }
+}
+
+/// Answers for clusters, which are the first thing asked for in a call in SotW.
+async fn clusters(call: &mut Call, version: &str) {
+    assert_eq!(call.path, SOTW);
+    assert_eq!(call.sotw().await.type_url, CDS);
+    call.send(&sotw(CDS, version, version, &[&format!("c={version}")]));
+}
+
+/// C-21: a control plane that is asked in SotW is not asked for virtual hosts. Whoever waits for one is answered at once, also where
+/// all of them are wanted besides, as Envoy wants them.
+#[tokio::test]
+async fn where_sotw_is_configured() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(VHDS, "*"), (VHDS, "main/a"), (CDS, "*")], |plan| {
+        plan.server.transport = Transport::Sotw
+    });
+    relay.knows(VHDS, "main/a:TimedOut").await;
+    assert!(relay.unserved().await.contains("the configuration says so"));
+    let mut call = plane.call().await;
+    clusters(&mut call, "1").await;
+    relay.knows(CDS, "c=1 complete").await;
+    relay.want(VHDS, "main/b", true);
+    relay.knows(VHDS, "main/a:TimedOut main/b:TimedOut").await;
+    let trouble = relay.trouble("main/b").unwrap();
+    assert!(trouble.message.contains("does not speak delta"), "{trouble:?}");
+    // Virtual hosts that come all the same are neither taken nor refused.
+    call.send(&sotw(VHDS, "1", "bare", &["main/a=1"]));
+    for version in ["1", "2"] {
+        let ack = call.sotw().await;
+        assert_eq!((ack.type_url.as_str(), ack.response_nonce.as_str()), (CDS, version));
+        call.send(&sotw(CDS, "2", "2", &["c=2"]));
+    }
+    assert_eq!(relay.known(VHDS), "main/a:TimedOut main/b:TimedOut");
+    assert_eq!(relay.metrics.nacks.get(), 0);
+    assert!(plane.has_call().is_none(), "nobody is asked for virtual hosts");
+}
+
+/// C-21, E-23: where delta is refused, whoever waits for a virtual host is told so. Once the control plane speaks delta, it is asked.
+#[tokio::test]
+async fn where_delta_is_not_answered() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(CDS, "*"), (VHDS, "main/a")]);
+    let call = plane.call().await;
+    assert_eq!(call.path, DELTA);
+    call.finish(Code::Unavailable, "in a moment");
+    let mut call = plane.call().await;
+    clusters(&mut call, "1").await;
+    relay.knows(VHDS, "main/a:TimedOut").await;
+    assert!(relay.unserved().await.contains("in a moment"));
+    assert!(relay.trouble("main/a").unwrap().message.contains("in a moment"));
+    call.finish(Code::Ok, "");
+    let mut call = plane.call().await;
+    assert_eq!(call.path, DELTA);
+    assert_eq!(call.delta().await.type_url, CDS);
+    assert_eq!(call.delta().await.resource_names_subscribe, ["main/a"]);
+    call.send(&delta(VHDS, "n1", &["main/a=1"], &[]));
+    relay.knows(VHDS, "main/a=1").await;
+    assert_eq!(relay.trouble("main/a"), None);
+    relay
+        .status("an answer in delta", |status| status.unserved.is_empty())
+        .await;
+}
+
+/// C-21, E-23: where nobody answers for all virtual hosts, one of them is asked for in delta all the same; that this fails says nothing
+/// of the server, and after a few attempts whoever waits is told so.
+#[tokio::test]
+async fn beside_all_of_them() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(CDS, "*"), (VHDS, "*"), (VHDS, "main/a")]);
+    plane.call().await.reset(Reason::INTERNAL_ERROR);
+    let mut main = plane.call().await;
+    clusters(&mut main, "1").await;
+    relay.knows(CDS, "c=1 complete").await;
+    for _ in 0..3 {
+        let mut aside = plane.call().await;
+        assert_eq!(aside.path, DELTA);
+        assert_eq!(aside.delta().await.resource_names_subscribe, ["main/a"]);
+        aside.reset(Reason::INTERNAL_ERROR);
+    }
+    relay.knows(VHDS, "main/a:TimedOut").await;
+    soon("the server counts as there", async {
+        while relay.view.cut().standing() != Standing::Up {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    relay.want(VHDS, "main/b", true);
+    relay.knows(VHDS, "main/a:TimedOut main/b:TimedOut").await;
+    let mut aside = plane.call().await;
+    assert_eq!(aside.delta().await.resource_names_subscribe, ["main/a", "main/b"]);
+    aside.send(&delta(VHDS, "n1", &["main/a=1"], &["main/b"]));
+    relay.knows(VHDS, "main/a=1 main/b:Said").await;
+    assert_eq!(relay.trouble("main/b"), None);
+}
+
+/// E-23: a control plane of which only virtual hosts are wanted is not asked in SotW. Whoever waits is told why; it is asked in delta
+/// again after a pause.
+#[tokio::test]
+async fn where_nothing_else_is_wanted() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(VHDS, "main/a")]);
+    let call = plane.call().await;
+    assert_eq!(call.path, DELTA);
+    call.finish(Code::Unimplemented, "unknown method");
+    relay.knows(VHDS, "main/a:TimedOut").await;
+    assert!(relay.trouble("main/a").unwrap().message.contains("unknown method"));
+    assert_eq!(relay.metrics.failures.get(), 1);
+    let mut call = plane.call().await;
+    assert_eq!(call.path, DELTA);
+    assert_eq!(call.delta().await.resource_names_subscribe, ["main/a"]);
+    call.send(&delta(VHDS, "n1", &["main/a=1"], &[]));
+    relay.knows(VHDS, "main/a=1").await;
+    assert_eq!(relay.trouble("main/a"), None);
+}
