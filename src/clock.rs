@@ -58,13 +58,21 @@ pub fn now() -> Instant {
 /// The relay's time at a moment of the machine's clock.
 #[must_use]
 pub fn of(real: Instant) -> Instant {
-    real.checked_sub(lost()).unwrap_or(real)
+    match lost() {
+        // As good as always, and on the way of every change.
+        Duration::ZERO => real,
+        lost => real.checked_sub(lost).unwrap_or(real),
+    }
 }
 
 /// When it will be this time, by the clock of the runtime's timers.
 #[must_use]
 pub fn due(at: Instant) -> tokio::time::Instant {
-    (at + lost()).into()
+    match lost() {
+        Duration::ZERO => at,
+        lost => at + lost,
+    }
+    .into()
 }
 
 /// Keeps the time for as long as it is polled.
@@ -132,15 +140,19 @@ fn show(awake: &Awake, seen: Instant) {
 }
 
 fn lost() -> Duration {
-    Duration::from_nanos(LOST.load(Ordering::Relaxed))
+    match LOST.load(Ordering::Relaxed) {
+        0 => Duration::ZERO,
+        lost => Duration::from_nanos(lost),
+    }
 }
 
 fn nanos(at: Instant) -> u64 {
     span(at.saturating_duration_since(*BASE))
 }
 
-fn span(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+/// In nanoseconds, which suffice for 584 years.
+const fn span(time: Duration) -> u64 {
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(time.subsec_nanos() as u64)
 }
 
 #[expect(
