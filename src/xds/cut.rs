@@ -259,8 +259,22 @@ impl Slot {
         match (covered, self.named.known(name)) {
             (Some(Known::Present(_)), _) | (Some(_), Some(Known::Absent(Reason::TimedOut))) => covered,
             (_, None) => self.named.not_for_you(name),
+            (_, Some(Known::Present(resource))) if self.outdates(name, resource) => None,
             (_, named) => named,
         }
+    }
+
+    /// C-20: whether the wildcard brought other content of what was found by another of its names, and not before that: then nobody
+    /// knows yet what is there by that name.
+    fn outdates(&self, name: &Name, found: &Resource) -> bool {
+        if found.name() == name {
+            return false;
+        }
+        let covered = self.wildcard.as_ref().and_then(|state| state.resource(found.name()));
+        covered.is_some_and(|covered| {
+            let other = covered.version() != found.version() && covered.body() != found.body();
+            other && covered.received() >= found.received()
+        })
     }
 
     /// How many resources exist; what is in both halves counts twice.

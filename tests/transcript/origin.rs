@@ -26,6 +26,8 @@ pub(crate) struct Origin {
     silent: BTreeSet<TypeUrl>,
     /// Types whose wildcard lags behind what is told by name.
     late: BTreeSet<TypeUrl>,
+    /// The other way round.
+    behind: BTreeSet<TypeUrl>,
     /// Types whose wildcard is still coming in.
     open: BTreeSet<TypeUrl>,
     /// What is wrong with names: the code of an error.
@@ -53,6 +55,7 @@ impl Origin {
             wanted: BTreeMap::new(),
             silent: BTreeSet::new(),
             late: BTreeSet::new(),
+            behind: BTreeSet::new(),
             open: BTreeSet::new(),
             errors: BTreeMap::new(),
             sotw: false,
@@ -93,8 +96,8 @@ impl Origin {
         }
     }
 
-    /// One clause of a line: `put cds a@1`, `drop cds a`, `silent cds`, `speaks`, `late cds`, `punctual cds`, `open cds`, `complete cds`, `forgets cds`,
-    /// `lost`, `back`, `talks sotw`, `fails cds a=5`.
+    /// One clause of a line: `put cds a@1`, `drop cds a`, `silent cds`, `speaks`, `late cds`, `behind cds`, `punctual cds`, `open cds`,
+    /// `complete cds`, `forgets cds`, `lost`, `back`, `talks sotw`, `fails cds a=5`.
     pub(crate) fn clause(&mut self, words: &[&str], now: Instant) {
         let (verb, words) = words.split_first().expect("a verb");
         let topic = words.first().copied();
@@ -119,7 +122,8 @@ impl Origin {
                 .silent
                 .retain(|silent| topic.is_some_and(|topic| *silent != type_url(topic))),
             "late" => drop(self.late.insert(named())),
-            "punctual" => drop(self.late.remove(&named())),
+            "behind" => drop(self.behind.insert(named())),
+            "punctual" => drop((self.late.remove(&named()), self.behind.remove(&named()))),
             "open" => drop(self.open.insert(named())),
             "complete" => drop(self.open.remove(&named())),
             "forgets" => self.wanted.retain(|(wanted, _), _| *wanted != named()),
@@ -224,6 +228,9 @@ impl Origin {
 
     /// What the names that were asked for come to, as a difference to what the relay knows.
     fn named(&self, type_url: &TypeUrl, now: Instant) -> Option<Changes> {
+        if self.behind.contains(type_url) {
+            return None;
+        }
         let slot = self.cut.slot(type_url);
         let complete = slot
             .and_then(|slot| slot.wildcard.clone())
@@ -325,11 +332,21 @@ impl Origin {
         let mut updates = vec![Update::Absent(name.clone(), reason)];
         if let Some(Known::Present(resource)) = known
             && resource.name() != name
-            && self.find(type_url, resource.name()).is_none()
+            && !self.asked(type_url, resource.name())
         {
             updates.insert(0, Update::Forget(resource.name().clone()));
         }
         updates
+    }
+
+    /// Whether what exists under this name was asked for by any of its names.
+    fn asked(&self, type_url: &TypeUrl, name: &Name) -> bool {
+        let found = self.find(type_url, name).map(|truth| &truth.resource);
+        let mut names = found.into_iter().flat_map(|it| it.aliases().iter().chain([it.name()]));
+        names.any(|name| {
+            self.wanted
+                .contains_key(&(type_url.clone(), Target::Name(name.clone())))
+        })
     }
 
     fn find(&self, type_url: &TypeUrl, name: &Name) -> Option<&Truth> {

@@ -503,3 +503,22 @@ fn rejected_of_what_was_given_up() {
         ",
     );
 }
+
+/// B-22: that a name never was concerns only who asks for it: refused, and given up before that, it is not said again because a wildcard
+/// began meanwhile.
+#[test]
+fn rejected_of_what_never_was() {
+    delta(
+        "
+        origin put rds r@1, late rds
+        client subscribe rds r x
+        client <- rds [r@1] -[x]
+        client sends rds -x
+        client sends rds +* -r
+        client sends rds n1 !
+        origin punctual rds
+        client <- rds [r@1], ack
+        nothing for 2s
+        ",
+    );
+}

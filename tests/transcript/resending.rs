@@ -270,3 +270,25 @@ fn an_alias_that_is_not_known_yet() {
         ",
     );
 }
+
+/// C-20: what was found by an alias, and came before the wildcard brought other content of it, is not sent by that alias any more.
+#[test]
+fn an_alias_of_what_is_older_than_the_wildcard() {
+    both(
+        "
+        origin put rds a@2:aka=nick:aside b@1
+        second subscribe rds nick
+        second <- rds sotw [a@2] | delta [a@2:aka=nick], ack
+        client subscribe rds *
+        client <- rds [b@1], ack
+        wait 1s
+        origin behind rds, put rds a@1           # what is asked by name lags behind
+        client <- rds [a@1], ack
+        client subscribe rds nick
+        nothing
+        origin punctual rds
+        delta client <- rds -[nick], ack
+        delta second <- rds -[a nick], ack
+        ",
+    );
+}

@@ -142,8 +142,9 @@ impl Subscription {
             }
         }
         for name in flight.batch.removed_of(flight.chunk) {
-            // C-08: that what was given up is gone was said because it was given up.
-            if self.wanted(name, &[]).is_none() {
+            // C-08: that what was given up is gone was said because it was given up; of what never was only who asks for it need hear.
+            let moot = flight.batch.is_missing(name) && !self.names.contains(name);
+            if moot || self.wanted(name, &[]).is_none() {
                 continue;
             }
             if self.held(name).perhaps() && !self.rare().refusals.has(name, None) {
