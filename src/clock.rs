@@ -152,7 +152,9 @@ fn nanos(at: Instant) -> u64 {
 
 /// In nanoseconds, which suffice for 584 years.
 const fn span(time: Duration) -> u64 {
-    time.as_secs().saturating_mul(1_000_000_000).saturating_add(time.subsec_nanos() as u64)
+    time.as_secs()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.subsec_nanos() as u64)
 }
 
 #[expect(
