@@ -3,6 +3,7 @@
 //! Owns the bytes that go to sockets by reference, and the content hash over all of them. Refuses to decode a body.
 
 mod meant;
+mod named;
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -12,6 +13,8 @@ use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
 use meant::Meant;
+use named::NameField;
+pub(super) use named::full_name;
 
 use super::version::Hasher;
 use super::{Constraints, Name, TypeUrl, Version};
@@ -59,7 +62,6 @@ const RESOURCE: u32 = 2;
 const NAME: u32 = 3;
 const ALIASES: u32 = 4;
 const TTL: u32 = 6;
-const RESOURCE_NAME: u32 = 8;
 /// The number of `resources` in both kinds of response.
 const RESOURCES: u32 = 2;
 const ANY_TYPE_URL: u32 = 1;
@@ -74,7 +76,7 @@ impl Resource {
         let version = content_hash(&parts, seed);
         let url = parts.type_url.url();
         let any_len = field_len(ANY_TYPE_URL, url.len()) + field_len(ANY_VALUE, parts.body.len());
-        let name = name_field(&parts.name, parts.constraints.as_ref());
+        let name = NameField::new(&parts.name, parts.constraints.as_ref());
         let aliases = parts.aliases.iter().map(|alias| alias.as_str().as_bytes());
         let head_len = name.len()
             + field_len(VERSION, VERSION_LEN)
@@ -88,7 +90,7 @@ impl Resource {
         let mut record = BytesMut::with_capacity(field_len(RESOURCES, inner_len));
         put_key_len(&mut record, RESOURCES, inner_len);
         let inner_at = record.len();
-        record.put_slice(&name);
+        name.put(&mut record);
         put_field(&mut record, VERSION, &version.text());
         aliases.for_each(|alias| put_field(&mut record, ALIASES, alias));
         record.put_slice(parts.passed_on);
@@ -129,7 +131,7 @@ impl Resource {
     /// The encoded fields of the `Resource` message that are passed on as they came.
     #[must_use]
     pub fn passed_on(&self) -> Bytes {
-        let before = name_field(&self.name, self.constraints()).len() + field_len(VERSION, VERSION_LEN);
+        let before = NameField::new(&self.name, self.constraints()).len() + field_len(VERSION, VERSION_LEN);
         let aliases = self
             .aliases
             .iter()
@@ -206,10 +208,10 @@ impl Resource {
         let version = self.version.to_string();
         let name = text.unwrap_or(&self.name);
         let mut record = BytesMut::new();
-        let name = name_field(name, self.constraints());
+        let name = NameField::new(name, self.constraints());
         let inner = name.len() + field_len(VERSION, version.len()) + ttl.len();
         put_key_len(&mut record, RESOURCES, inner);
-        record.put_slice(&name);
+        name.put(&mut record);
         put_field(&mut record, VERSION, version.as_bytes());
         record.put_slice(&ttl);
         record.freeze()
@@ -242,8 +244,8 @@ impl Resource {
         let Some(text) = text else {
             return (fields, inner);
         };
-        fields.put_slice(&name_field(text, self.constraints()));
-        let tail = inner.slice(name_field(&self.name, self.constraints()).len()..);
+        NameField::new(text, self.constraints()).put(&mut fields);
+        let tail = inner.slice(NameField::new(&self.name, self.constraints()).len()..);
         (fields, tail)
     }
 
@@ -322,25 +324,6 @@ fn content_hash(parts: &ResourceParts<'_>, seed: u64) -> Version {
         hasher.field(constraints.encoded());
     }
     hasher.finish()
-}
-
-/// C-23: what is meant for some carries its name together with its constraints, and not by itself. A-09: there may be none.
-fn name_field(name: &Name, constraints: Option<&Constraints>) -> Bytes {
-    let mut field = BytesMut::new();
-    match constraints {
-        Some(constraints) => put_field(&mut field, RESOURCE_NAME, &full_name(name, constraints.encoded())),
-        None if name.is_empty() => {}
-        None => put_field(&mut field, NAME, name.as_str().as_bytes()),
-    }
-    field.freeze()
-}
-
-/// A `ResourceName` message.
-pub(super) fn full_name(name: &Name, constraints: &[u8]) -> Bytes {
-    let mut message = BytesMut::new();
-    put_field(&mut message, 1, name.as_str().as_bytes());
-    put_field(&mut message, 2, constraints);
-    message.freeze()
 }
 
 fn ttl_field(ttl: Duration) -> Bytes {

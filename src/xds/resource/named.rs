@@ -1,0 +1,52 @@
+//! How a `Resource` message says its name: by itself, or together with whom it is for (TP2).
+//!
+//! Owns these fields, which are written where they belong without being put together first. Refuses to know the rest of the message.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{NAME, field_len, put_field};
+use crate::xds::{Constraints, Name};
+
+const RESOURCE_NAME: u32 = 8;
+
+/// The field of a `Resource` message that says the name.
+pub(super) enum NameField<'a> {
+    /// What is meant for everybody has its name by itself.
+    Alone(&'a [u8]),
+    /// C-23: what is meant for some has it together with its constraints.
+    Full(Bytes),
+}
+
+impl<'a> NameField<'a> {
+    pub(super) fn new(name: &'a Name, constraints: Option<&Constraints>) -> Self {
+        match constraints {
+            None => Self::Alone(name.as_str().as_bytes()),
+            Some(constraints) => Self::Full(full_name(name, constraints.encoded())),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            // there may be none.
+            Self::Alone([]) => 0,
+            Self::Alone(name) => field_len(NAME, name.len()),
+            Self::Full(name) => field_len(RESOURCE_NAME, name.len()),
+        }
+    }
+
+    pub(super) fn put(&self, into: &mut BytesMut) {
+        match self {
+            Self::Alone([]) => {}
+            Self::Alone(name) => put_field(into, NAME, name),
+            Self::Full(name) => put_field(into, RESOURCE_NAME, name),
+        }
+    }
+}
+
+/// A `ResourceName` message.
+pub(in crate::xds) fn full_name(name: &Name, constraints: &[u8]) -> Bytes {
+    let mut message = BytesMut::new();
+    put_field(&mut message, 1, name.as_str().as_bytes());
+    put_field(&mut message, 2, constraints);
+    message.freeze()
+}
