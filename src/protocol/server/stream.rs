@@ -2,6 +2,7 @@
 //!
 //! Owns the stream's node, nonces, subscriptions and gates. Refuses to know transports, tasks and other clients.
 
+use std::cell::LazyCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -338,10 +339,11 @@ impl Server {
         let limits = &self.settings.limits;
         // where a resource may be without a name, nothing is its name.
         let nameless = || self.resolve(type_url).is_ok_and(|type_url| type_url.traits().nameless);
+        let nameless = LazyCell::new(nameless);
         let mut count = 0;
         for name in names {
             count += 1;
-            if name.is_empty() && !nameless() {
+            if name.is_empty() && !*nameless {
                 return Err(End::invalid("an empty resource name"));
             }
             if limits.name_bytes > 0 && name.len() > limits.name_bytes {
