@@ -256,15 +256,9 @@ async fn reach(servers: Vec<Fed>, by_class: bool) {
             Fed::Files(source) => others.push(Box::pin(async move { source.reached().await })),
         }
     }
-    let streams = async {
-        if targets.is_empty() {
-            std::future::pending::<()>().await;
-        }
-        upstream::reach(targets, by_class).await;
-    };
     tokio::select! {
         Some(()) = others.next() => {}
-        () = streams => {}
+        () = upstream::reach(targets, by_class) => {}
     }
 }
 

@@ -149,6 +149,7 @@ pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, sch
         upstream_message: streams.upstream_message,
         keepalive: streams.keepalive,
         interval: config.timers.rest_interval,
+        reconnect_max: streams.reconnect_max,
         schemas,
     }
 }

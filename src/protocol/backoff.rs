@@ -22,17 +22,10 @@ pub struct Pause {
 const FIRST: Duration = Duration::from_secs(1);
 const GROWTH: f64 = 1.6;
 const SPREAD: f64 = 0.2;
-const MOST: Duration = Duration::from_secs(30);
 /// While a client waits for an answer that nobody has, the next attempt is made after this time at the latest.
 const AWAITED: Duration = Duration::from_secs(5);
 /// A stream that lived shorter than this was closed quickly.
 const QUICK: Duration = Duration::from_secs(10);
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self::new(MOST)
-    }
-}
 
 impl Backoff {
     /// Waits that grow to `most`, before they are spread.

@@ -188,10 +188,13 @@ impl Target {
     }
 }
 
-/// Tries until one of the control planes could be connected to once; each time in their order (G-01). Where classes have
+/// Tries until one of the control planes could be connected to once; each time in their order (G-01). Where there are none, for ever. Where classes have
 /// certificates, one that has none to show to the others is reached when it takes a connection: nobody's is at hand yet.
 pub async fn reach(targets: Vec<(Arc<Target>, Arc<Settings>)>, by_class: bool) {
-    let mut backoff = Backoff::default();
+    let most = targets.iter().map(|(_, settings)| settings.reconnect_max).max();
+    let Some(mut backoff) = most.map(Backoff::new) else {
+        return std::future::pending().await;
+    };
     loop {
         for (target, settings) in &targets {
             match target.access.meet(target, settings, by_class).await {

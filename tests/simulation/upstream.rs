@@ -118,6 +118,8 @@ pub(crate) enum Hop {
 
 /// How long a stream of which nothing is wanted is kept.
 const IDLE: Duration = Duration::from_secs(10);
+/// The longest pause before another attempt.
+pub(crate) const RECONNECT_MAX: Duration = Duration::from_secs(30);
 
 impl Wire {
     pub(crate) fn new(habits: Habits, node: Node) -> Self {
@@ -239,7 +241,7 @@ impl Leg {
     pub(crate) fn new(which: usize, alone: bool, client: Client) -> Self {
         Self {
             client,
-            backoff: Backoff::default(),
+            backoff: Backoff::new(RECONNECT_MAX),
             trial: Trial::new(!alone),
             which,
             alone,

@@ -55,6 +55,7 @@ fn asked(poller: &mut Poller, now: Instant) -> Option<String> {
 }
 
 const INTERVAL: Duration = Duration::from_secs(10);
+const RECONNECT_MAX: Duration = Duration::from_secs(8);
 
 #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
 fn poller() -> (Poller, Instant) {
@@ -66,7 +67,7 @@ fn poller() -> (Poller, Instant) {
         features: Default::default(),
     };
     let client = Client::new(Arc::new(settings), Dialect::Sotw, Node::default());
-    (Poller::new(client, INTERVAL), Instant::now())
+    (Poller::new(client, INTERVAL, RECONNECT_MAX), Instant::now())
 }
 
 /// H-07: a version counts for what was asked when it came. Where what is asked has changed since and the answer to that was
@@ -103,4 +104,43 @@ fn news_from_before_another_server_stood_in() {
     assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
     answer(&mut poller, &["a"], now);
     assert_eq!(asked(&mut poller, now + INTERVAL * 2).as_deref(), Some("1"));
+}
+
+/// How long it waits after another failure of a poll of clusters.
+fn fails(poller: &mut Poller, alone: bool, now: Instant) -> u128 {
+    let (wait, _) = poller.handle_failure(&TypeUrl::new(CDS), "no".to_owned(), alone, 0.5, now);
+    wait.as_millis()
+}
+
+/// E-14: the pauses after failures grow to what is configured; an answer begins them anew.
+#[test]
+fn pauses_grow_to_the_most() {
+    let (mut poller, now) = poller();
+    want(&mut poller, "a", now);
+    assert!(asked(&mut poller, now).is_some());
+    let waits = [(); 7].map(|()| fails(&mut poller, true, now));
+    assert_eq!(waits, [1000, 1600, 2560, 4096, 6553, 8000, 8000]);
+    assert!(asked(&mut poller, now + RECONNECT_MAX).is_some());
+    answer(&mut poller, &["a"], now);
+    assert_eq!(fails(&mut poller, true, now), 1000);
+}
+
+/// E-14: while a client waits for an answer that nobody has, no pause is longer than five seconds, unless the server has something
+/// against this type alone; whoever comes in the middle of one need not wait for its end.
+#[test]
+fn who_waits_shortens_a_pause() {
+    let (mut poller, mut now) = poller();
+    want(&mut poller, "a", now);
+    assert!(asked(&mut poller, now).is_some());
+    let waits = [(); 7].map(|()| fails(&mut poller, false, now));
+    assert_eq!(waits, [1000, 1600, 2560, 4096, 5000, 5000, 5000]);
+    now += RECONNECT_MAX;
+    assert!(asked(&mut poller, now).is_some());
+    answer(&mut poller, &["a"], now);
+    let waits = [(); 6].map(|()| fails(&mut poller, false, now));
+    assert_eq!(waits, [1000, 1600, 2560, 4096, 6553, 8000]);
+    let soon = now + Duration::from_secs(5);
+    assert_eq!(asked(&mut poller, soon), None);
+    want(&mut poller, "b", now);
+    assert!(asked(&mut poller, soon).is_some());
 }

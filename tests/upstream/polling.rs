@@ -170,6 +170,7 @@ impl Relay {
             upstream_message: 1 << 20,
             keepalive: Duration::from_secs(30),
             interval: Duration::from_millis(20),
+            reconnect_max: Duration::from_millis(20),
             schemas: Schemas::standard(),
         };
         let metrics = Metrics::new([]).upstream("site");
@@ -312,6 +313,18 @@ async fn a_failure_keeps_what_was_good() {
         relay.sees("a good server", |cut| cut.standing() == Standing::Up).await;
         assert_eq!(relay.metrics.failures.get(), 1, "{status} {body}");
     }
+}
+
+/// E-14: no pause after a failure is longer than configured; eight of the usual ones would take more than a minute.
+#[tokio::test]
+async fn pauses_are_no_longer_than_configured() {
+    let mut site = Site::start().await;
+    let relay = Relay::of(site.address, "", &[(CDS, "*")]);
+    for _ in 0..8 {
+        site.poll().await.status("503 Service Unavailable", "").await;
+    }
+    site.poll().await.say("1", &["a"]).await;
+    relay.knows(&["a"]).await;
 }
 
 /// E-13: a bad resource is refused alone; the version from before it says so (H-05).

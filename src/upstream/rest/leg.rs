@@ -42,7 +42,7 @@ pub struct PollLeg {
 impl PollLeg {
     pub(super) fn new(client: Client, server: Arc<RestServer>, access: Arc<Access>, polling: Arc<Polling>) -> Self {
         Self {
-            poller: Poller::new(client, polling.interval),
+            poller: Poller::new(client, polling.interval, polling.reconnect_max),
             server,
             access,
             polling,

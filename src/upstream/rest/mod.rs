@@ -51,6 +51,8 @@ pub struct Polling {
     pub keepalive: Duration,
     /// The time from an answer to the next poll (`timers.rest_interval`).
     pub interval: Duration,
+    /// The longest pause after a poll that failed (`timers.reconnect_max`).
+    pub reconnect_max: Duration,
     /// What is known of types.
     pub schemas: Schemas,
 }
@@ -71,7 +73,7 @@ impl RestServer {
     /// Tries until it could be connected to once. Where classes have certificates, one that has none to show to the others is
     /// reached when it takes a connection.
     pub async fn reached(&self, polling: &Polling, by_class: bool) {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(polling.reconnect_max);
         while let Err(failure) = self.meet(polling, by_class).await {
             tracing::warn!(server = self.uri, error = %failure, "control plane not reached");
             let wait = backoff.handle_failure(dice());

@@ -18,6 +18,7 @@ use crate::xds::{Changes, Kind, Slot, Standing, Target, TypeUrl, Want};
 pub struct Poller {
     client: Client,
     interval: Duration,
+    reconnect_max: Duration,
     topics: BTreeMap<TypeUrl, Topic>,
     /// Whether the server answered after its last failure.
     answers: bool,
@@ -39,12 +40,14 @@ pub struct Question {
 }
 
 impl Poller {
-    /// One that asks for nothing yet; `interval` is the time from an answer to the next poll.
+    /// One that asks for nothing yet; `interval` is the time from an answer to the next poll, `reconnect_max` the longest one from a
+    /// failure to it.
     #[must_use]
-    pub const fn new(client: Client, interval: Duration) -> Self {
+    pub const fn new(client: Client, interval: Duration, reconnect_max: Duration) -> Self {
         Self {
             client,
             interval,
+            reconnect_max,
             topics: BTreeMap::new(),
             answers: false,
             failing: false,
@@ -97,12 +100,14 @@ impl Poller {
     /// Something is wanted, or no more.
     pub fn handle_want(&mut self, want: &Want, now: Instant) -> Vec<Changes> {
         let topic = self.topics.entry(want.type_url.clone());
-        let topic = topic.or_insert_with(|| Topic::new(now));
+        let topic = topic.or_insert_with(|| Topic::new(self.reconnect_max, now));
         topic.want(want, now);
         if !topic.is_wanted() {
             self.topics.remove(&want.type_url);
         }
-        self.client.handle_want(want)
+        let changes = self.client.handle_want(want);
+        self.hurry();
+        changes
     }
 
     /// Something is wanted of which an earlier run of the relay knew this.
@@ -282,9 +287,9 @@ impl Poller {
         let Some(topic) = self.topics.get_mut(type_url) else {
             return (Duration::ZERO, Vec::new());
         };
-        let wait = topic.failed(why, dice, now);
+        topic.failed(why, alone, dice, now);
         if alone {
-            return (wait, Vec::new());
+            return (topic.due - now, Vec::new());
         }
         // H-07: what was good stays; what is waited for is not waited for while nobody is there to answer.
         (self.answers, self.failing) = (false, true);
@@ -296,7 +301,15 @@ impl Poller {
             true => self.client.handle_disconnected(),
             false => Vec::new(),
         };
-        (wait, lost)
+        self.hurry();
+        let due = self.topics.get(type_url).map_or(now, |topic| topic.due);
+        (due - now, lost)
+    }
+
+    fn hurry(&mut self) {
+        if self.client.lacks() {
+            self.topics.values_mut().for_each(Topic::hurry);
+        }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use crate::proto::google::rpc;
-use crate::protocol::Backoff;
+use crate::protocol::{Backoff, Pause};
 use crate::xds::{Name, Target, Want};
 
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Topic {
     /// Whether an answer is waited for.
     pub(super) asked: bool,
     backoff: Backoff,
+    /// The one after the last poll, if that failed as one of any other type would have.
+    pause: Option<Pause>,
     /// What was wrong with the last poll.
     trouble: Option<String>,
 }
@@ -42,7 +44,8 @@ pub(super) const ORDER: Duration = Duration::from_millis(250);
 const SPREAD: f64 = 0.1;
 
 impl Topic {
-    pub(super) fn new(now: Instant) -> Self {
+    /// `reconnect_max` is the longest pause after a failure.
+    pub(super) fn new(reconnect_max: Duration, now: Instant) -> Self {
         Self {
             wildcard: false,
             names: BTreeSet::new(),
@@ -55,7 +58,8 @@ impl Topic {
             news: None,
             answered: None,
             asked: false,
-            backoff: Backoff::default(),
+            backoff: Backoff::new(reconnect_max),
+            pause: None,
             trouble: None,
         }
     }
@@ -114,7 +118,8 @@ impl Topic {
     pub(super) fn answered(&mut self, interval: Duration, dice: f64, now: Instant) {
         self.asked = false;
         self.answered = Some(now);
-        self.backoff = Backoff::default();
+        self.backoff.handle_response();
+        self.pause = None;
         self.trouble = None;
         self.due = now + interval.mul_f64(1.0 + SPREAD * (2.0 * dice - 1.0));
     }
@@ -133,13 +138,20 @@ impl Topic {
         }
     }
 
-    /// How long until it is tried again.
-    pub(super) fn failed(&mut self, trouble: String, dice: f64, now: Instant) -> Duration {
+    /// It is tried again after a pause; whether it failed `alone`, as no other type would have.
+    pub(super) fn failed(&mut self, trouble: String, alone: bool, dice: f64, now: Instant) {
         self.asked = false;
         self.trouble = Some(trouble);
-        let wait = self.backoff.handle_failure(dice);
-        self.due = now + wait;
-        wait
+        let pause = Pause::new(self.backoff.handle_failure(dice), now);
+        self.due = pause.due(false);
+        self.pause = (!alone).then_some(pause);
+    }
+
+    /// E-14: a client waits for an answer that nobody has.
+    pub(super) fn hurry(&mut self) {
+        if let Some(pause) = &self.pause {
+            self.due = self.due.min(pause.due(true));
+        }
     }
 
     /// What was wrong with the last poll, and when the next one is made.

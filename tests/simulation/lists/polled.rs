@@ -19,6 +19,7 @@ use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule};
 use crate::truth::Truth;
+use crate::upstream::RECONNECT_MAX;
 use crate::world::{Event, World};
 
 /// The two ways to a server that is polled.
@@ -89,7 +90,11 @@ impl Polled {
             features: Default::default(),
         });
         let way = || Way {
-            poller: Poller::new(Client::new(settings.clone(), Dialect::Sotw, node.clone()), INTERVAL),
+            poller: Poller::new(
+                Client::new(settings.clone(), Dialect::Sotw, node.clone()),
+                INTERVAL,
+                RECONNECT_MAX,
+            ),
             asked: BTreeMap::new(),
             clean: BTreeSet::new(),
         };
