@@ -71,7 +71,7 @@ const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node
 fn node_ids_that_views_share_are_warned_of() {
     let missing = |fields: &str, id: &str| {
         vec![format!(
-            "relay.yaml:3:5: classes[0]: {fields} of `key` is not in the node id, which is {id}: views that differ only there present one node \
+            "relay.yaml:3:5: classes[0]: {fields} not in the node id, which is {id}: views that differ only there present one node \
              id, and {CONSEQUENCE}; write every field of `key` into `node.id`, or leave it out of `key`"
         )]
     };
@@ -105,17 +105,21 @@ fn node_ids_that_views_share_are_warned_of() {
         // The template lacks fields.
         (
             "  - {key: [cluster, metadata.A, id], node: {id: 'x/{cluster}'}}\n",
-            missing("`metadata.A` and `id`", "`node.id`"),
+            missing("`metadata.A` and `id` of `key` are", "`node.id`"),
+        ),
+        (
+            "  - {key: [cluster, metadata.A, id], node: {id: x}}\n",
+            missing("`cluster`, `metadata.A` and `id` of `key` are", "`node.id`"),
         ),
         (
             "  - {key: [cluster], node: {id: x}}\n",
-            missing("`cluster`", "`node.id`"),
+            missing("`cluster` of `key` is", "`node.id`"),
         ),
         // The client's id alone.
-        ("  - {key: [id, cluster]}\n", missing("`cluster`", client)),
+        ("  - {key: [id, cluster]}\n", missing("`cluster` of `key` is", client)),
         (
             "  - {match: {cluster: 'e*'}, key: [cluster, id]}\n",
-            missing("`cluster`", client),
+            missing("`cluster` of `key` is", client),
         ),
         // Values that run into each other.
         (

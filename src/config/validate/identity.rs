@@ -57,17 +57,17 @@ impl Check {
         let fields = rule.key.iter().enumerate();
         let unsaid = fields.filter(|(at, field)| !said(*at) && !fixed(field));
         let unsaid: Vec<String> = unsaid.map(|(_, field)| format!("`{field}`")).collect();
-        if !unsaid.is_empty() {
-            let (unsaid, id) = (
-                unsaid.join(" and "),
-                if rule.id.is_some() {
-                    "`node.id`"
-                } else {
-                    "the client's `id`"
-                },
-            );
+        if let Some((last, others)) = unsaid.split_last() {
+            let unsaid = match others {
+                [] => format!("{last} of `key` is"),
+                others => format!("{} and {last} of `key` are", others.join(", ")),
+            };
+            let id = match &rule.id {
+                Some(_) => "`node.id`",
+                None => "the client's `id`",
+            };
             let message = format!(
-                "{unsaid} of `key` is not in the node id, which is {id}: views that differ only there present one node id, and {CONSEQUENCE}; \
+                "{unsaid} not in the node id, which is {id}: views that differ only there present one node id, and {CONSEQUENCE}; \
                  write every field of `key` into `node.id`, or leave it out of `key`"
             );
             self.warn(Some(place), key, &message);
