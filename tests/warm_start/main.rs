@@ -15,7 +15,9 @@ mod explained;
 #[path = "../config/folder.rs"]
 mod folder;
 mod frozen;
+mod health;
 mod identity;
+mod messages;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]
 mod plane;

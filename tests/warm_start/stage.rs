@@ -11,9 +11,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
-use distributary::proto::google::protobuf::Any;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
 use distributary::wire::message;
 use h2::client::SendRequest;
 use h2::{RecvStream, SendStream};
@@ -21,6 +19,7 @@ use http::Request;
 use prost::Message;
 use tokio::net::TcpListener;
 
+pub(crate) use crate::messages::{cluster, clusters, node};
 use crate::plane::{PATIENCE, soon};
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -61,43 +60,6 @@ pub(crate) async fn listen(address: SocketAddr) -> TcpListener {
             Err(error) => assert!(now() < end, "{error}"),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-pub(crate) fn node() -> Node {
-    Node {
-        id: "client".to_owned(),
-        ..Default::default()
-    }
-}
-
-/// A cluster with this content.
-pub(crate) fn cluster(name: &str, content: &str) -> Resource {
-    let value = [
-        &[0x0a, u8::try_from(name.len()).unwrap()],
-        name.as_bytes(),
-        &[0x7a, 1],
-        content.as_bytes(),
-    ]
-    .concat();
-    Resource {
-        name: name.to_owned(),
-        version: content.to_owned(),
-        resource: Some(Any {
-            type_url: CDS.to_owned(),
-            value: Bytes::from(value),
-        }),
-        ..Resource::default()
-    }
-}
-
-pub(crate) fn clusters(nonce: &str, all: &[(&str, &str)], removed: &[&str]) -> DeltaDiscoveryResponse {
-    DeltaDiscoveryResponse {
-        type_url: CDS.to_owned(),
-        nonce: nonce.to_owned(),
-        resources: all.iter().map(|(name, content)| cluster(name, content)).collect(),
-        removed_resources: removed.iter().map(|name| (*name).to_owned()).collect(),
-        ..Default::default()
     }
 }
 
@@ -185,6 +147,12 @@ impl Relay {
                 Err(error) => panic!("no line with {text}: {error}"),
             }
         }
+    }
+
+    /// How many lines with `text` came before the last one that was waited for.
+    pub(crate) fn lines(&self, text: &str) -> usize {
+        let (_, seen) = &*self.log.lock().unwrap();
+        seen.iter().filter(|line| line.contains(text)).count()
     }
 
     /// What the admin address answers.

@@ -1,0 +1,45 @@
+//! What clients and control planes say.
+
+use bytes::Bytes;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
+use distributary::proto::google::protobuf::Any;
+
+use crate::stage::CDS;
+
+pub(crate) fn node() -> Node {
+    Node {
+        id: "client".to_owned(),
+        ..Default::default()
+    }
+}
+
+/// A cluster with this content.
+pub(crate) fn cluster(name: &str, content: &str) -> Resource {
+    let value = [
+        &[0x0a, u8::try_from(name.len()).unwrap()],
+        name.as_bytes(),
+        &[0x7a, 1],
+        content.as_bytes(),
+    ]
+    .concat();
+    Resource {
+        name: name.to_owned(),
+        version: content.to_owned(),
+        resource: Some(Any {
+            type_url: CDS.to_owned(),
+            value: Bytes::from(value),
+        }),
+        ..Resource::default()
+    }
+}
+
+pub(crate) fn clusters(nonce: &str, all: &[(&str, &str)], removed: &[&str]) -> DeltaDiscoveryResponse {
+    DeltaDiscoveryResponse {
+        type_url: CDS.to_owned(),
+        nonce: nonce.to_owned(),
+        resources: all.iter().map(|(name, content)| cluster(name, content)).collect(),
+        removed_resources: removed.iter().map(|name| (*name).to_owned()).collect(),
+        ..Default::default()
+    }
+}
