@@ -5,7 +5,8 @@
 
 pub mod bell;
 pub mod library;
-pub mod pressure;
+pub mod presented;
+mod pressure;
 pub mod routes;
 pub mod scopes;
 pub mod seat;

@@ -11,6 +11,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::presented::Ids;
 use super::routes::Routes;
 use super::view::{Settings, View};
 use super::{Full, NoPlace, Seat};
@@ -36,6 +37,7 @@ pub struct Scopes {
 #[derive(Default)]
 struct Views {
     open: BTreeMap<(Class, usize), Open>,
+    ids: Ids,
     created: Vec<Arc<View>>,
 }
 
@@ -136,24 +138,18 @@ impl Scopes {
     pub fn introduce(&self, view: &View, relay: &core::Node) -> (core::Node, Option<Class>) {
         let mut presented = self.presented(view.class());
         let mut views = self.views.lock();
-        let ours = |open: &Open| std::ptr::eq(Arc::as_ptr(&open.view), view);
-        presented.passed = views
-            .open
-            .values()
-            .find(|open| ours(open))
-            .and_then(|open| open.first.passed.clone());
+        let Views { open, ids, .. } = &mut *views;
+        let open = open.get_mut(&(view.class().clone(), view.server()));
+        // A view that has ended may have been followed by another one.
+        let Some(open) = open.filter(|open| std::ptr::eq(Arc::as_ptr(&open.view), view)) else {
+            return (presented.over(relay), None);
+        };
+        presented.passed = open.first.passed.clone();
         let node = presented.over(relay);
-        let twins = views
-            .open
-            .values()
-            .filter(|open| open.view.server() == view.server() && open.id.as_ref() == Some(&node.id));
-        let twin = twins
-            .map(|open| open.view.class())
-            .find(|class| !class.is_alike(view.class()))
-            .cloned();
-        if let Some(open) = views.open.values_mut().find(|open| ours(open)) {
-            open.id = Some(node.id.clone());
+        if let Some(old) = open.id.replace(node.id.clone()).filter(|old| *old != node.id) {
+            ids.remove(view.server(), old, view.class());
         }
+        let twin = ids.insert(view.server(), &node.id, view.class());
         (node, twin)
     }
 
@@ -183,7 +179,8 @@ impl Scopes {
     pub fn sweep(&self, now: Instant) {
         let linger = self.settings.linger;
         let mut views = self.views.lock();
-        views.open.retain(|_, open| {
+        let Views { open, ids, created } = &mut *views;
+        open.retain(|_, open| {
             if !open.view.is_idle() {
                 open.idle = None;
                 return true;
@@ -191,11 +188,11 @@ impl Scopes {
             let since = *open.idle.get_or_insert(now);
             let stays = now.saturating_duration_since(since) < linger;
             if !stays {
-                open.view.close();
+                open.close(ids);
             }
             stays
         });
-        views.created.retain(|view| !view.is_closed());
+        created.retain(|view| !view.is_closed());
         drop(views);
         for view in self.all() {
             view.settle();
@@ -238,6 +235,15 @@ impl Scopes {
     }
 }
 
+impl Open {
+    fn close(&mut self, ids: &mut Ids) {
+        self.view.close();
+        if let Some(id) = self.id.take() {
+            ids.remove(self.view.server(), id, self.view.class());
+        }
+    }
+}
+
 impl Views {
     /// Ends a view at which nobody is: what only lingers must not keep out who is here.
     fn make_room(&mut self) -> bool {
@@ -245,8 +251,8 @@ impl Views {
         let Some(key) = empty.map(|(key, _)| key.clone()) else {
             return false;
         };
-        if let Some(open) = self.open.remove(&key) {
-            open.view.close();
+        if let Some(mut open) = self.open.remove(&key) {
+            open.close(&mut self.ids);
             self.created.retain(|created| !Arc::ptr_eq(created, &open.view));
         }
         true
