@@ -320,11 +320,13 @@ async fn a_failure_keeps_what_was_good() {
 async fn pauses_are_no_longer_than_configured() {
     let mut site = Site::start().await;
     let relay = Relay::of(site.address, "", &[(CDS, "*")]);
+    site.poll().await.say("1", &["a"]).await;
+    relay.knows(&["a"]).await;
     for _ in 0..8 {
         site.poll().await.status("503 Service Unavailable", "").await;
     }
-    site.poll().await.say("1", &["a"]).await;
-    relay.knows(&["a"]).await;
+    site.poll().await.say("2", &["b"]).await;
+    relay.knows(&["b"]).await;
 }
 
 /// E-13: a bad resource is refused alone; the version from before it says so (H-05).
