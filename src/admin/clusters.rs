@@ -39,7 +39,7 @@ pub struct Server {
     pub next_attempt: Option<Instant>,
     /// How many streams to it are open.
     pub streams: usize,
-    /// For how many streams it had no room, and of how many.
+    /// How many streams it refused the last time, and of how many.
     pub refused: (usize, usize),
     /// The dialects that it is asked in.
     pub dialects: BTreeMap<&'static str, Spoken>,

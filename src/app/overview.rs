@@ -219,7 +219,7 @@ fn dialects(streams: &[&Status]) -> BTreeMap<&'static str, Spoken> {
     dialects
 }
 
-/// How it stands with the server of these views. One that has no room for some streams is there for the others.
+/// How it stands with the server of these views. One that refuses some streams is there for the others.
 fn standing(views: &[&Arc<View>], streams: &[Vec<Status>]) -> State {
     let refused = |streams: &[Status]| streams.iter().any(|status| status.refused);
     let served = views.iter().zip(streams).filter(|(_, streams)| !refused(streams));
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
     use crate::cache::Settings;
 
-    /// A server that has no room for the streams of one view answers the others; where it answers nobody it is not reached.
+    /// A server that refuses the streams of one view answers the others; where it answers nobody it is not reached.
     #[test]
     fn a_server_without_room_is_there() {
         let settings = Settings {

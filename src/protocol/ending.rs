@@ -43,6 +43,15 @@ impl Ending {
         }
     }
 
+    /// Whether the server is there and does not want this stream; of others that says nothing.
+    #[must_use]
+    pub const fn refuses(self) -> bool {
+        !matches!(
+            self,
+            Self::Broken | Self::Status(OK | CANCELLED | DEADLINE_EXCEEDED | UNAVAILABLE)
+        )
+    }
+
     /// What it says of the dialect, before the first response.
     #[must_use]
     pub const fn refusal(self) -> Refusal {

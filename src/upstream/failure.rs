@@ -204,6 +204,15 @@ impl Failure {
         self.ending() == Some(Ending::RESOURCE_EXHAUSTED)
     }
 
+    /// Whether it is about this stream alone: the server does not want it, or there is nothing to show of who asks.
+    pub(super) fn is_refusal(&self) -> bool {
+        if let Self::Neither { before, now } = self {
+            return before.ending.refuses() || now.is_refusal();
+        }
+        let ours = matches!(self, Self::Identity { .. } | Self::Token(_) | Self::Unimplemented);
+        ours || self.ending().is_some_and(Ending::refuses)
+    }
+
     /// Whether the server does not accept who asks.
     pub(super) fn is_denied(&self) -> bool {
         self.ending().is_some_and(|ending| ending.refusal() == Refusal::Denied)

@@ -27,7 +27,7 @@ pub struct Status {
     pub error: Option<String>,
     /// Since when every attempt came to nothing, if it did.
     pub failing_since: Option<Instant>,
-    /// Whether the server had no room for it the last time.
+    /// Whether the server refused it the last time, which says nothing of other streams.
     pub refused: bool,
     /// When the next attempt is made, if one is waited for.
     pub next_attempt: Option<Instant>,
@@ -117,7 +117,7 @@ impl Board {
         self.0.lock().why = Some(why);
     }
 
-    /// An attempt came to nothing, if `refused` because the server had no room. Whether the one before it did not.
+    /// An attempt came to nothing, if `refused` because the server did not want this stream. Whether the one before it did not.
     pub(super) fn fail(&self, refused: bool) -> bool {
         let mut status = self.0.lock();
         status.refused = refused;

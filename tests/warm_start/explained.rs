@@ -1,6 +1,7 @@
 //! What the operator sees while control planes are away: `/clusters`, metrics and the log.
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use tonic::Code;
 
 use crate::plane::Plane;
 use crate::stage::{self, CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node};
@@ -96,6 +97,45 @@ async fn virtual_hosts_need_delta() {
     let text = relay.admin("/clusters");
     let shown = format!("#old::{}::unserved::vhds::only delta has this type", plane.address);
     assert!(text.contains(&shown), "{text}");
+}
+
+/// G-02: a control plane that refuses the stream of one class, for whatever reason of its own, is there for the others; `/clusters`
+/// counts what it refuses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_class_that_is_refused() {
+    for code in [Code::PermissionDenied, Code::InvalidArgument, Code::FailedPrecondition] {
+        let mut plane = Plane::start().await;
+        let relay = Relay::run(
+            &format!("refused-{}", code as i32),
+            &format!(
+                "node: {{id: relay}}\nupstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nclasses: [{{key: [cluster]}}]\n",
+                plane.address
+            ),
+        );
+        let client = Client::connect(relay.address).await;
+        let of = |cluster: &str| {
+            let mut first = fresh();
+            first.node.as_mut().unwrap().cluster = cluster.to_owned();
+            first
+        };
+        let mut good: Delta = client.open(&of("good")).await;
+        let mut served = plane.call().await;
+        served.delta().await;
+        served.send(&clusters("n", &[("a", "1")], &[]));
+        assert_eq!(good.next().await.versions.len(), 1);
+        let _bad: Delta = client.open(&of("bad")).await;
+        let shown = eventually("the refusal", || {
+            if let Some(call) = plane.has_call() {
+                call.finish(code, "not you");
+            }
+            let text = relay.admin("/clusters");
+            let words = ["::refused::1\n", "not you"];
+            words.iter().all(|words| text.contains(words)).then_some(text)
+        })
+        .await;
+        assert!(shown.contains("::state::answering\n"), "{shown}");
+        assert!(shown.contains("; 1 of 2 streams refused"), "{shown}");
+    }
 }
 
 /// What `/clusters` says for programs.

@@ -75,7 +75,7 @@ impl Leg {
         if self.exhausted {
             self.target.doors.exhausted();
         }
-        if self.board.fail(self.exhausted) {
+        if self.board.fail(failure.is_refusal()) {
             self.target.metrics.lost.inc();
         }
         let wait = self.backoff.handle_failure(dice());
