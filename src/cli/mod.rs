@@ -40,7 +40,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match arguments.command {
         Command::Serve(serve) => serve.run(),
-        Command::Bootstrap(bootstrap) => bootstrap.run(&mut std::io::stdout()),
+        Command::Bootstrap(bootstrap) => bootstrap.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Get(get) => get.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Validate(validate) => validate.run(&mut std::io::stdout(), &mut std::io::stderr()),
     };

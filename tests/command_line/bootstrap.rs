@@ -190,6 +190,18 @@ upstream: {xds_servers: [{server_uri: cp:1}]}
     );
 }
 
+/// Not all gRPC clients can speak to a Unix socket of the relay: the bootstrap is printed with a warning.
+#[test]
+fn a_unix_socket_is_for_some() {
+    let of = |client: &str| output(&["bootstrap", client, "--relay", "unix:/run/relay"]);
+    let (code, out, error) = of("grpc");
+    assert_eq!(code, Some(0));
+    assert!(out.contains("\"unix:/run/relay\""), "{out}");
+    assert!(error.contains("warning: ") && error.contains("`:authority`"), "{error}");
+    let (code, _, error) = of("envoy");
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+}
+
 /// What clients could not use is refused in words.
 #[test]
 #[rustfmt::skip]

@@ -81,6 +81,9 @@ struct Plan {
     server_template: Option<String>,
 }
 
+const UNIX_FOR_GO: &str = "warning: over a Unix socket the relay serves gRPC in Go; gRPC's C core (C++, Python, Ruby, PHP) and Java send \
+     the socket's path as `:authority`, which HTTP/2 refuses: use a listener on loopback for those";
+
 /// TLS, with files of the client.
 struct Trust {
     authorities: Option<String>,
@@ -89,14 +92,20 @@ struct Trust {
 }
 
 impl Bootstrap {
-    pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
+    pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
         let text = match self.client {
             Client::Envoy {
                 common,
                 dialect,
                 admin_port,
             } => envoy::text(&common.plan()?, dialect, admin_port)?,
-            Client::Grpc { common } => grpc::text(&common.plan()?)?,
+            Client::Grpc { common } => {
+                let plan = common.plan()?;
+                if plan.relays.iter().any(|relay| matches!(relay, Endpoint::Unix(_))) {
+                    writeln!(notes, "{UNIX_FOR_GO}")?;
+                }
+                grpc::text(&plan)?
+            }
         };
         out.write_all(text.as_bytes())?;
         Ok(())
