@@ -3,13 +3,13 @@
 import argparse
 import importlib
 import shutil
-import signal
 import sys
 import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+from peers.prepared import paths, unwind_at_the_end
 from peers.process import Failed
 from scenario import RUNS
 from world import World
@@ -32,8 +32,7 @@ def main():
     if options.list:
         print("\n".join(f"{run.name}  ({run.rules})" for run in chosen))
         return 0
-    # A signal must still end the children: turn it into an exception that unwinds.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    unwind_at_the_end()
     shutil.rmtree(options.logs, ignore_errors=True)
     began, passed, failed = time.monotonic(), 0, []
     for run in chosen:
@@ -56,10 +55,8 @@ def arguments():
     parser.add_argument("only", nargs="*", help="run only the scenarios whose name contains one of these")
     parser.add_argument("--direct", action="store_true", help="clients talk to the control plane: is it the relay, or the peer?")
     parser.add_argument("--list", action="store_true", help="print the scenarios and the rules that they prove")
-    parser.add_argument("--go", type=Path, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--relay", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--envoy", type=Path, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--logs", type=Path, required=True, help=argparse.SUPPRESS)
+    paths(parser, "go", "envoy", "logs")
+    paths(parser, "relay", required=False)
     return parser.parse_args()
 
 

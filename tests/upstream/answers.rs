@@ -77,20 +77,13 @@ async fn garbage_in_a_resource() {
 /// A message that is nothing at all ends the stream; what was known stays, and the next stream repairs (G-19).
 #[tokio::test]
 async fn garbage_all_over() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    let (mut plane, relay, mut call) = Relay::with_a().await;
     call.send_bytes(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
     let status = relay.status("the end", |status| status.phase == Phase::Waiting).await;
     assert!(status.error.unwrap().contains("not readable"));
     assert_eq!(relay.known(EDS), "a=1");
     let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=2"], &[]));
-    relay.knows(EDS, "a=2").await;
+    relay.takes(&mut call, "a=2").await;
 }
 
 /// Something that is no gRPC frame at all.

@@ -106,9 +106,7 @@ async fn sotw_where_delta_is_unknown() {
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW);
     assert_eq!(relay.metrics.failures.get(), 0, "no back-off between the two");
-    call.sotw().await;
-    call.send(&sotw(EDS, "1", "n1", &["a=1"]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
     call.finish(Code::Ok, "");
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW);
@@ -196,12 +194,7 @@ async fn reading_never_waits_for_writing() {
 /// E-19: a stream of which nothing is wanted any more is closed, and opened again when something is.
 #[tokio::test]
 async fn no_interest_no_stream() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    let (mut plane, relay, mut call) = Relay::with_a().await;
     relay.want(EDS, "a", false);
     call.gone().await;
     relay.want(EDS, "b", true);
@@ -217,9 +210,7 @@ async fn interest_that_comes_back_finds_the_stream_open() {
     let mut plane = Plane::start().await;
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| plan.idle = Duration::from_secs(60));
     let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
     call.delta().await;
     relay.want(EDS, "a", false);
     relay.forgets(EDS).await;

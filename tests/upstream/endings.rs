@@ -55,12 +55,7 @@ async fn go_away_in_the_middle_of_an_answer() {
 /// A polite GOAWAY lets the stream run on until the server ends it.
 #[tokio::test]
 async fn a_polite_go_away() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    let (mut plane, relay, mut call) = Relay::with_a().await;
     call.drain().await;
     call.send(&delta(EDS, "n2", &["a=2"], &[]));
     relay.knows(EDS, "a=2").await;
@@ -114,9 +109,7 @@ async fn closed_after_one_response() {
     for _ in 0..3 {
         let mut call = plane.call().await;
         assert!(last.is_none_or(|last: std::time::Instant| last.elapsed() >= ms(990)));
-        call.delta().await;
-        call.send(&delta(EDS, "n1", &["a=1"], &[]));
-        relay.knows(EDS, "a=1").await;
+        relay.takes(&mut call, "a=1").await;
         last = Some(now());
         call.finish(Code::Ok, "");
         relay.status("a pause", |status| status.phase == Phase::Waiting).await;
@@ -143,15 +136,11 @@ async fn half_open() {
     let mut plane = Plane::start().await;
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| plan.keepalive = ms(200));
     let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
     call.freeze().await;
     let mut call = plane.call().await;
     assert_eq!(relay.known(EDS), "a=1");
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=2"], &[]));
-    relay.knows(EDS, "a=2").await;
+    relay.takes(&mut call, "a=2").await;
 }
 
 /// A-12, seen from the other side: a server that says we ask too often whether it is alive is asked half as often.
@@ -160,14 +149,10 @@ async fn too_many_pings() {
     let mut plane = Plane::start().await;
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| plan.keepalive = ms(500));
     let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
     call.go_away(Reason::ENHANCE_YOUR_CALM).await;
     let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=2"], &[]));
-    relay.knows(EDS, "a=2").await;
+    relay.takes(&mut call, "a=2").await;
     let start = now();
     call.freeze().await;
     // One interval of silence, one of waiting for the answer: both are twice as long now.

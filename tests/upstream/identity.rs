@@ -11,7 +11,7 @@ use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 
 use crate::folder::Folder;
 use crate::secured::{tls_plane, tls_plane_for};
-use crate::{EDS, Relay, delta};
+use crate::{EDS, Relay};
 
 fn certified() -> CertifiedKey<KeyPair> {
     generate_simple_self_signed(["localhost".to_owned()]).unwrap()
@@ -44,9 +44,7 @@ async fn a_certificate_of_our_own() {
         at(port, &mut plan.server, ca.clone(), Some(identity.clone()));
     });
     let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
 
     let stranger = Relay::with(plane.address, &[(EDS, "a")], |plan| {
         at(port, &mut plan.server, ca.clone(), None)
@@ -107,9 +105,7 @@ async fn a_token_with_every_call() {
     folder.put("token", &token(now + 3600));
     let mut call = plane.call().await;
     assert_eq!(call.headers["authorization"], format!("Bearer {}", token(now + 3600)));
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
     drop(relay);
 
     std::fs::remove_file(&path).unwrap();
@@ -158,9 +154,7 @@ async fn a_server_with_another_name() {
     });
     let mut call = plane.call().await;
     assert_eq!(call.authority, format!("cp.example.com:{port}"));
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
     let asked = shown.lock().unwrap().first().unwrap().1.clone();
     assert_eq!(asked.as_deref(), Some("cp.example.com"));
 
@@ -208,9 +202,7 @@ async fn a_class_with_files_of_its_own() {
         let certificate = shown.lock().unwrap().last().unwrap().0.clone().unwrap();
         let right = if with_identity { &own } else { &common };
         assert_eq!(certificate, *right.cert.der());
-        call.delta().await;
-        call.send(&delta(EDS, "n1", &["a=1"], &[]));
-        relay.knows(EDS, "a=1").await;
+        relay.takes(&mut call, "a=1").await;
     }
     let mut plane = crate::plane::Plane::start().await;
     let _relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {

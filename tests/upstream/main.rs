@@ -43,7 +43,7 @@ use distributary::upstream::{ClassFiles, Settings, Status, Target, Writer};
 use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, State, Target as Wanted, TypeUrl, Types, Want};
 use tokio::task::JoinHandle;
 
-use plane::{Plane, soon};
+use plane::{Call, Plane, soon};
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
@@ -76,6 +76,28 @@ impl Relay {
     /// A relay of this plane, that wants these.
     pub(crate) fn of(plane: &Plane, wanted: &[(&str, &str)]) -> Self {
         Self::with(plane.address, wanted, |_| ())
+    }
+
+    /// A relay that wants `a` and has got it, with its control plane and its stream.
+    pub(crate) async fn with_a() -> (Plane, Self, Call) {
+        let mut plane = Plane::start().await;
+        let relay = Self::of(&plane, &[(EDS, "a")]);
+        let mut call = plane.call().await;
+        relay.takes(&mut call, "a=1").await;
+        (plane, relay, call)
+    }
+
+    /// Waits until the control plane has read a request in this call, has answered with this, and the view knows it.
+    pub(crate) async fn takes(&self, call: &mut Call, put: &str) {
+        if call.path == dialects::DELTA {
+            call.delta().await;
+            call.send(&delta(EDS, "n1", &[put], &[]));
+        } else {
+            let (_, version) = put.split_once('=').unwrap();
+            call.sotw().await;
+            call.send(&sotw(EDS, version, "n1", &[put]));
+        }
+        self.knows(EDS, put).await;
     }
 
     /// So many relays of one control plane that know of each other.

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use crate::plane::{Plane, soon};
 use crate::secured::tls_plane;
-use crate::{EDS, Relay, delta, ms, now};
+use crate::{EDS, Relay, ms, now};
 
 /// All addresses of a name are tried: this plane is at one of them only.
 #[tokio::test]
@@ -21,9 +21,7 @@ async fn a_name_with_several_addresses() {
         };
     });
     let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
 }
 
 /// A Unix socket.
@@ -36,9 +34,7 @@ async fn a_unix_socket() {
         plan.server.endpoint = Endpoint::Unix(path.clone())
     });
     let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
     std::fs::remove_file(&path).unwrap();
 }
 
@@ -52,9 +48,7 @@ async fn a_plane_that_comes_later() {
     let listener = TcpListener::bind(port).await.unwrap();
     let mut plane = Plane::tcp(listener, h2::server::Builder::new());
     let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
     let status = relay
         .status("an answer", |status| status.phase == Phase::Answering)
         .await;
@@ -109,9 +103,7 @@ async fn tls_with_a_given_authority() {
         });
         if right {
             let mut call = plane.call().await;
-            call.delta().await;
-            call.send(&delta(EDS, "n1", &["a=1"], &[]));
-            relay.knows(EDS, "a=1").await;
+            relay.takes(&mut call, "a=1").await;
         } else {
             let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
             let error = status.error.unwrap();

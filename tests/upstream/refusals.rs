@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::dialects::{DELTA, SOTW};
 use crate::plane::{Call, Plane};
-use crate::{EDS, Relay, delta, ms, now, sotw};
+use crate::{EDS, Relay, ms, now, sotw};
 
 /// How a control plane ends a stream that it has not answered.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +40,7 @@ async fn refuses_delta(how: End) -> String {
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW, "{how:?}");
     assert!(refused.elapsed() < ms(700), "{how:?} after {:?}", refused.elapsed());
-    call.sotw().await;
-    call.send(&sotw(EDS, "1", "n1", &["a=1"]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
     assert_eq!(relay.metrics.failures.get(), 0, "{how:?} is no failure of the server");
     let status = relay
         .status("an answer", |status| status.phase == Phase::Answering)
@@ -108,12 +106,7 @@ async fn who_is_denied_alternates_nothing() {
 /// E-23: a control plane that answered delta once and then refuses it.
 #[tokio::test]
 async fn delta_is_refused_after_it_was_answered() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    let (mut plane, relay, call) = Relay::with_a().await;
     call.finish(Code::Ok, "");
     let call = plane.call().await;
     assert_eq!(call.path, DELTA);
@@ -173,12 +166,7 @@ async fn what_is_configured_is_not_left() {
 /// E-04, E-23: what the server said in one dialect is known to it as before when it was asked in the other one in vain.
 #[tokio::test]
 async fn versions_outlive_an_attempt_in_the_other_dialect() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
+    let (mut plane, _relay, call) = Relay::with_a().await;
     call.finish(Code::Ok, "");
     plane.call().await.finish(Code::Unavailable, "a restart");
     let mut call = plane.call().await;
@@ -205,7 +193,5 @@ async fn who_dies_of_delta_is_asked_otherwise() {
     let mut plane = Plane::tcp(listener, h2::server::Builder::new());
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW);
-    call.sotw().await;
-    call.send(&sotw(EDS, "1", "n1", &["a=1"]));
-    relay.knows(EDS, "a=1").await;
+    relay.takes(&mut call, "a=1").await;
 }

@@ -2,7 +2,6 @@
 
 import argparse
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -13,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gateway import EnvoyGateway
 from istiod import Istiod
+from peers.prepared import paths, unwind_at_the_end
 from peers.process import Failed, end_all
 from story import Story
 
@@ -22,8 +22,7 @@ DIALECTS = {"delta": "DELTA_GRPC", "sotw": "GRPC"}
 
 def main():
     options = arguments()
-    # A signal must still end the children: turn it into an exception that unwinds.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    unwind_at_the_end()
     failed = 0
     for name, program in options.plane:
         for word in options.dialect or DIALECTS:
@@ -35,9 +34,7 @@ def arguments():
     parser = argparse.ArgumentParser(prog="tests/interop/control-planes/run")
     parser.add_argument("--plane", action="append", default=[], type=lambda text: tuple(text.split("=", 1)), metavar="NAME=PROGRAM")
     parser.add_argument("--dialect", action="append", choices=DIALECTS, help="how the relayed Envoys ask; both unless given")
-    parser.add_argument("--relay", type=Path, required=True)
-    parser.add_argument("--envoy", type=Path, required=True)
-    parser.add_argument("--logs", type=Path, required=True)
+    paths(parser, "relay", "envoy", "logs")
     return parser.parse_args()
 
 
