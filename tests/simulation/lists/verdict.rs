@@ -75,7 +75,9 @@ impl World {
         let none = BTreeMap::new();
         let mut rules = Vec::new();
         for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
-            let Some(track) = stream.follower.tracks.get(kind) else {
+            let track = stream.follower.tracks.get(kind);
+            // What has a time to live comes and goes in a lull as well: what is on its way the client does not hold yet.
+            let Some(track) = track.filter(|track| track.open.is_none()) else {
                 continue;
             };
             let holds = client.holds.get(kind).unwrap_or(&none);
