@@ -1,8 +1,10 @@
 //! Names that clients do not write in the canonical way: servers that compare bytes are asked for what was written.
 
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
 use distributary::xds::Dialect;
 
-use crate::{EDS, Upstream, delta, ms, refusal, sotw};
+use crate::variants::called;
+use crate::{EDS, Upstream, delta, ms, refusal, seconds, sotw};
 
 const E: &str = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/";
 /// Two ways of writing one name, neither of which is the canonical one.
@@ -206,4 +208,32 @@ fn given_up_and_wanted_anew() {
     upstream.disconnect();
     upstream.connect();
     assert_eq!(upstream.says(), [format!("eds +{NAME} +{ONE} +other")]);
+}
+
+/// F-07, TP2: what is not for everybody stays when the name is asked for in one more way.
+#[test]
+fn variants_are_held() {
+    let mut upstream = asking(Dialect::Delta, &[ONE]);
+    let says = |nonce: &str, text: &str| {
+        let (everybody, some) = (called(EDS, &full(text), "", "1"), called(EDS, &full(text), "prod", "2"));
+        let everybody = Resource {
+            ttl: seconds(5),
+            ..everybody
+        };
+        DeltaDiscoveryResponse {
+            resources: vec![everybody, some],
+            ..delta(EDS, nonce, &[], &[])
+        }
+    };
+    upstream.hears(says("n1", ONE));
+    upstream.pass(ms(6000));
+    let some = format!("{NAME}{{env=prod}}=2");
+    assert_eq!(
+        upstream.everything(EDS).replace(E, ""),
+        format!("{NAME}:Expired {some}")
+    );
+    upstream.wants_as(TWO);
+    assert!(upstream.everything(EDS).replace(E, "").ends_with(&some));
+    upstream.hears(says("n2", TWO));
+    assert_eq!(upstream.everything(EDS).replace(E, ""), format!("{NAME}=1 {some}"));
 }

@@ -30,7 +30,7 @@ fn variant(env: &str, content: &str) -> Resource {
     called(EDS, "a", env, content)
 }
 
-fn called(type_url: &str, name: &str, env: &str, content: &str) -> Resource {
+pub(crate) fn called(type_url: &str, name: &str, env: &str, content: &str) -> Resource {
     let plain = resource(type_url, name, content);
     if env.is_empty() {
         return plain;
@@ -78,7 +78,7 @@ fn state(state: &State) -> String {
 
 impl Upstream {
     /// All that is known of a type: `a=1 a{env=prod}=2 b:Said`.
-    fn everything(&self, type_url: &str) -> String {
+    pub(crate) fn everything(&self, type_url: &str) -> String {
         let slot = self.cut.slot(&TypeUrl::new(type_url)).unwrap();
         state(slot.wildcard.as_ref().unwrap_or(&slot.named))
     }

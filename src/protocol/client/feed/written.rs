@@ -13,7 +13,8 @@ impl Feed {
     /// new.
     pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool) -> Option<Vec<Update>> {
         let (new, again) = self.line.write(name, written, known);
-        if again && !name.is_collection() && self.kept.canonical(name.as_str()).is_none() {
+        let held = self.kept.canonical(name.as_str()).is_some() || self.kept.has_variants(name.as_str());
+        if again && !name.is_collection() && !held {
             // What the server said to another text says nothing about this one.
             self.names.remove(name);
             self.names.insert(name);
