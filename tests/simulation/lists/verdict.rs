@@ -88,14 +88,14 @@ impl World {
             if full && !(mux.names.iter().all(whole) && (complete || !mux.wildcard)) {
                 continue;
             }
-            let plain = mux.names.iter().filter(|name| authority(name).is_none());
-            let unsure: BTreeSet<&String> = plain.filter(|name| !whole(name)).collect();
+            let plain = || mux.names.iter().filter(|name| authority(name).is_none());
+            let unsure: BTreeSet<&String> = plain().filter(|name| !whole(name)).collect();
             // K-16: nor has who did not answer in time.
             let silent = |name: &String| reading.seen(*kind, name, track) == Seen::Absent(Reason::TimedOut);
             let open = |name: &String| unsure.contains(name) || mux.names.contains(name) && silent(name);
             let may_be = |name: &String| match track.sent.get(name) {
                 Some(sent) => sent.aliases.iter().any(open),
-                None => !unsure.is_empty(),
+                None => plain().any(open),
             };
             let mut wanted: Vec<String> = mux.names.iter().cloned().collect();
             if mux.wildcard {
