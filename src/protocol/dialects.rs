@@ -62,7 +62,7 @@ pub enum Next {
     Failed(Option<Declined>),
 }
 
-/// A stream on which delta was not answered so often in a row, and the other dialect each time, does without delta.
+/// After so many attempts in a row that were not answered in delta a stream does without it.
 const IN_VAIN: u32 = 3;
 
 impl Dialects {

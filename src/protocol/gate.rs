@@ -18,6 +18,7 @@ pub struct Gate {
     queue: VecDeque<Ticket>,
     /// Those for which there was no room the last time: they come after all others.
     refused: VecDeque<Ticket>,
+    /// The number of the newest ticket.
     last: u64,
     /// Until then nobody enters: the server had no room.
     closed_until: Option<Instant>,

@@ -14,16 +14,16 @@ use crate::xds::TypeUrl;
 /// A type is suspected when two streams in a row ended with an error shortly after it was asked for and before it was answered. It
 /// is then asked for apart from the others, and again with them after a time without trouble.
 ///
-/// Invariant: a type in `suspected` is in neither of the others.
+/// Invariant: a type in `suspected` is neither in `asked` nor in `accused`.
 #[derive(Debug, Default)]
 pub struct Suspects {
-    /// What was asked for on the present stream and is not answered on it, and when.
+    /// The types that were asked for on the present stream and are not answered on it, and when they were asked for.
     asked: BTreeMap<TypeUrl, Instant>,
-    /// What may have been the end of the last stream.
+    /// The types that may have ended the last stream.
     accused: BTreeSet<TypeUrl>,
-    /// What was answered on any stream, and so is not what a server without any answer complains of.
+    /// The types that were answered on some stream: of a stream without any answer they are not the reason.
     proven: BTreeSet<TypeUrl>,
-    /// When each last gave trouble.
+    /// The types that are asked for apart, and when each last gave trouble.
     suspected: BTreeMap<TypeUrl, Instant>,
 }
 
@@ -35,12 +35,6 @@ const QUIET: Duration = Duration::from_secs(3600);
 const PROVEN_MAX: usize = 1024;
 
 impl Suspects {
-    /// Whether the type is asked for apart from the others.
-    #[must_use]
-    pub fn contains(&self, type_url: &TypeUrl) -> bool {
-        self.suspected.contains_key(type_url)
-    }
-
     /// The type was asked for, for the first time on the present stream.
     pub fn handle_asked(&mut self, type_url: TypeUrl, now: Instant) {
         self.asked.insert(type_url, now);
@@ -142,7 +136,7 @@ mod tests {
             "the one between counts"
         );
         assert_eq!(stream(&mut suspects, &["good", "bad"], 1, INVALID, now), [of("bad")]);
-        assert!(suspects.contains(&of("bad")) && !suspects.contains(&of("good")));
+        assert!(suspects.suspected.contains_key(&of("bad")) && !suspects.suspected.contains_key(&of("good")));
         assert_eq!(stream(&mut suspects, &["good", "worse"], 1, INVALID, now), []);
         assert_eq!(
             stream(&mut suspects, &["good", "worse"], 0, INVALID, now),
@@ -188,12 +182,15 @@ mod tests {
         for _ in 0..2 {
             stream(&mut suspects, &["bad"], 0, INVALID, now);
         }
-        assert!(suspects.contains(&of("bad")));
+        assert!(suspects.suspected.contains_key(&of("bad")));
         now += QUIET / 2;
         suspects.handle_trouble(&of("bad"), now);
         assert_eq!(suspects.poll_timeout(), Some(now + QUIET));
         assert_eq!(suspects.handle_timeout(now + QUIET - SOON), []);
         assert_eq!(suspects.handle_timeout(now + QUIET), [of("bad")]);
-        assert_eq!((suspects.contains(&of("bad")), suspects.poll_timeout()), (false, None));
+        assert_eq!(
+            (suspects.suspected.contains_key(&of("bad")), suspects.poll_timeout()),
+            (false, None)
+        );
     }
 }

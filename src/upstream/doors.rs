@@ -81,7 +81,7 @@ impl Doors {
 }
 
 impl Inner {
-    /// Lets in who may enter, and gives whom to wake.
+    /// Lets in who may enter, and returns whom to wake.
     fn enter(&mut self) -> Vec<Waker> {
         let entered = self.gate.enter(now());
         entered
@@ -92,7 +92,7 @@ impl Inner {
 }
 
 impl Place {
-    /// Nothing, if the stream may be opened; else until when nobody may, if that is so.
+    /// Returns `None` if the stream may be opened; else the time before which no stream may, if there is one.
     fn look(&self, cx: &Context<'_>) -> Option<Option<Instant>> {
         let (closed_until, woken) = {
             let mut inner = self.doors.0.lock();

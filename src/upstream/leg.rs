@@ -53,11 +53,11 @@ pub(super) struct Leg {
     alone: bool,
     /// Which of its types may be the end of its streams.
     pub(super) suspects: Suspects,
-    /// Those that were found out since somebody asked, and how the stream ended.
+    /// Those that were found out and that `take_suspected` has not returned yet, and how the stream ended.
     suspected: Vec<(TypeUrl, String)>,
-    /// How the last stream ended, if that may be because of what was asked for, and nobody has asked since.
+    /// How the last stream ended, if that may be because of what was asked for; `take_trouble` clears it.
     trouble: Option<String>,
-    /// The types that the server was found not to answer for, since somebody asked.
+    /// The types for which the server was found to have no answer and that `take_unserved` has not returned yet.
     unserved: Vec<TypeUrl>,
 }
 
@@ -66,7 +66,7 @@ enum Stage {
     Rest,
     Opening(Opening),
     Live(Box<Live>),
-    /// It ended; until then no attempt is made, whatever is wanted, unless the server returns.
+    /// It ended. No attempt is made before the pause is over, unless the server answers another stream.
     Waiting(Pause, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
@@ -118,12 +118,12 @@ impl Leg {
         self
     }
 
-    /// The types that end the stream, as far as that was found out since the last call, and how it ended.
+    /// Returns the types that were found to end the stream since the last call, and how it ended.
     pub(super) fn take_suspected(&mut self) -> Vec<(TypeUrl, String)> {
         std::mem::take(&mut self.suspected)
     }
 
-    /// How the last stream ended, if that may be because of what was asked for, and nobody has asked since.
+    /// Returns how the last stream ended, once, if that may be because of what was asked for.
     pub(super) const fn take_trouble(&mut self) -> Option<String> {
         self.trouble.take()
     }

@@ -29,7 +29,7 @@ pub struct Target {
     pub(super) grpc: Grpc,
     /// What it is called in requests and in TLS, where that is not its address.
     pub(super) authority: Option<Authority>,
-    /// With what it is approached for classes of clients that have nothing of their own.
+    /// The credentials for classes of clients that have none of their own.
     pub(super) access: Arc<Access>,
     pub(super) metrics: Arc<UpstreamMetrics>,
     refused: Refused,

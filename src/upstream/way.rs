@@ -26,6 +26,8 @@ use crate::xds::{Changes, Slot, Standing, Target as Wanted, TypeUrl, Want};
 pub struct Way {
     shared: Leg,
     apart: Vec<Apart>,
+    /// Suspected types that `take_unserved` has not returned yet.
+    unanswered: Vec<TypeUrl>,
     which: Which,
     target: Arc<Target>,
     access: Arc<Access>,
@@ -53,6 +55,7 @@ impl Way {
         Self {
             shared: Leg::new(which, client, target.clone(), access.clone(), settings.clone()),
             apart: Vec::new(),
+            unanswered: Vec::new(),
             which,
             target,
             access,
@@ -78,6 +81,7 @@ impl Way {
                 "the server ends the stream when it is asked for this type, which has a stream of its own from now on"
             );
             self.shared.board.suspect(&type_url, &words);
+            self.unanswered.push(type_url.clone());
             self.separate(type_url, changes);
         }
         for Apart { types, leg } in &mut self.apart {
@@ -120,7 +124,7 @@ impl Way {
         let Some(apart) = self.apart.last_mut() else { return };
         if let Some((parted, lost)) = self.shared.client.part(&type_url) {
             changes.extend(lost);
-            apart.leg.client.join(parted);
+            changes.extend(apart.leg.client.join(parted));
         }
         apart.types.insert(type_url);
     }
@@ -132,7 +136,7 @@ impl Way {
             }
             if let Some((parted, lost)) = apart.leg.client.part(type_url) {
                 changes.extend(lost);
-                self.shared.client.join(parted);
+                changes.extend(self.shared.client.join(parted));
             }
         }
         self.apart.retain(|apart| !apart.types.is_empty());
@@ -178,8 +182,9 @@ impl Talk for Way {
     }
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        let unserved = self.legs().flat_map(Talk::take_unserved);
-        unserved.collect()
+        let mut unserved = std::mem::take(&mut self.unanswered);
+        unserved.extend(self.legs().flat_map(Talk::take_unserved));
+        unserved
     }
 
     fn supersede(&mut self) {

@@ -49,7 +49,7 @@ pub trait Talk: Send {
     fn poll_timeout(&self) -> Option<Instant>;
     /// How it stands with the server, if anything is wanted of it.
     fn standing(&self) -> Option<Standing>;
-    /// The types that the server was found not to answer for since the last call.
+    /// Returns the types for which the server was found to have no answer since the last call.
     fn take_unserved(&mut self) -> Vec<TypeUrl>;
     /// Another server stands in.
     fn supersede(&mut self);
@@ -146,10 +146,13 @@ impl<L: Talk> Writer<L> {
         }
     }
 
-    /// Asks for names that waited for a wildcard which the server does not answer. Whether there were any.
+    /// Asks for names that waited for a wildcard which the server does not answer. Returns whether there were any.
     fn free_names(&mut self, changes: &mut Vec<Changes>) -> bool {
         let mut unserved = self.main.take_unserved();
         unserved.append(&mut self.aside.take_unserved());
+        if unserved.is_empty() {
+            return false;
+        }
         let cut = self.view.cut();
         let told = unserved
             .iter()

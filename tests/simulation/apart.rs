@@ -45,7 +45,7 @@ impl Wire {
         };
         if let Some((parted, lost)) = parted {
             changes.extend(lost);
-            leg.client.join(parted);
+            changes.extend(leg.client.join(parted));
         }
         leg.types.insert(type_url);
     }
@@ -55,21 +55,25 @@ impl Wire {
         leg.types.remove(type_url);
         if let Some((parted, lost)) = leg.client.part(type_url) {
             changes.extend(lost);
-            self.legs[which].client.join(parted);
+            changes.extend(self.legs[which].client.join(parted));
         }
     }
 }
 
 impl World {
-    /// Moves the types that are suspected from now on, and those that are not any more; tells who waits for the others.
-    pub(crate) fn judge_types(&mut self, zone: usize, changes: &mut Vec<Changes>) {
+    /// Moves the types that are suspected from now on, and those that are not any more; tells who waits for the others. Returns those
+    /// that are suspected from now on.
+    pub(crate) fn judge_types(&mut self, zone: usize, changes: &mut Vec<Changes>) -> Vec<TypeUrl> {
         let now = self.instant();
-        let Some(wire) = &mut self.zones[zone].wire else { return };
-        let mut moved = Vec::new();
+        let (mut moved, mut suspected) = (Vec::new(), Vec::new());
+        let Some(wire) = &mut self.zones[zone].wire else {
+            return suspected;
+        };
         for which in 0..2 {
             for type_url in std::mem::take(&mut wire.legs[which].suspected) {
                 moved.push(format!("{type_url} has a stream of its own"));
-                wire.separate(which, type_url, changes);
+                wire.separate(which, type_url.clone(), changes);
+                suspected.push(type_url);
             }
             for at in 2..wire.legs.len() {
                 let leg = &mut wire.legs[at];
@@ -91,5 +95,6 @@ impl World {
             self.tally.hit(Rule::E15);
             self.log(|| format!("upstream {zone}: {what}"));
         }
+        suspected
     }
 }

@@ -348,7 +348,14 @@ impl World {
             wire.tell(told, &mut changes);
         }
         loop {
-            self.judge_types(zone, &mut changes);
+            let suspected = self.judge_types(zone, &mut changes);
+            let here = &mut self.zones[zone];
+            if let Some(wire) = &mut here.wire {
+                for type_url in suspected {
+                    let told = wire.demand.handle_unserved(&type_url, &here.view.cut());
+                    wire.tell(told, &mut changes);
+                }
+            }
             let count = self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len());
             (0..count).for_each(|leg| self.turn_leg(zone, leg, &mut changes));
             let here = &mut self.zones[zone];

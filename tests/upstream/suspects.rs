@@ -7,7 +7,7 @@ use tonic::Code;
 
 use crate::dialects::DELTA;
 use crate::plane::{Call, Plane, soon};
-use crate::{EDS, Relay, delta, now};
+use crate::{CDS, EDS, Relay, delta, now};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
@@ -89,4 +89,24 @@ async fn a_type_that_ends_the_stream() {
         assert_eq!(shared.delta().await.type_url, EDS);
     }
     assert!(plane.has_call().is_none());
+}
+
+/// E-15: whoever waits for a name of such a type is told so also where the name would wait for what the wildcard brings.
+#[tokio::test]
+async fn a_name_beside_a_wildcard_that_ends_the_stream() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(CDS, "*"), (CDS, "c")]);
+    let clusters = TypeUrl::new(CDS);
+    let told = async {
+        loop {
+            let call = plane.call().await;
+            call.finish(Code::FailedPrecondition, "no clusters here");
+            let cut = relay.view.cut();
+            let error = cut.slot(&clusters).and_then(|slot| slot.named.error(&Name::from("c")));
+            if error.is_some_and(|error| error.message.contains("no clusters here")) {
+                return;
+            }
+        }
+    };
+    soon("the client is told", told).await;
 }

@@ -17,12 +17,12 @@ pub struct Received {
 }
 
 impl Client {
-    /// The type that the last request asked for, if it was the first of that type on the stream and nobody has asked yet.
+    /// Returns the type that the last request asked for, once, if it was the first of that type on the stream.
     pub const fn take_asked(&mut self) -> Option<TypeUrl> {
         self.asked.take()
     }
 
-    /// What was in the last response, if nobody has asked yet.
+    /// Returns what was in the last response, once.
     pub const fn take_received(&mut self) -> Option<Received> {
         self.received.take()
     }

@@ -37,14 +37,14 @@ impl Client {
     }
 
     /// A type moves to this stream, of which nothing of the kind is wanted so far.
-    pub fn join(&mut self, parted: Parted) {
+    pub fn join(&mut self, parted: Parted) -> Option<Changes> {
         let Parted {
             type_url,
             mut feed,
             versions_of,
         } = parted;
         if !feed.wanted() {
-            return;
+            return None;
         }
         if versions_of != self.versions_of {
             feed.forget_versions();
@@ -54,7 +54,9 @@ impl Client {
             feed.connected(self.dialect, self.versions_of == self.dialect, patience);
         }
         self.feeds.insert(type_url.clone(), feed);
+        let told = self.tell_unserved(&type_url);
         self.note(&type_url);
+        told
     }
 
     /// The server ends the stream whenever it is asked for what is here: whoever waits for a name of it is told so (E-09).

@@ -19,7 +19,7 @@ pub struct Rhythm {
     pauses: BTreeMap<TypeUrl, Duration>,
 }
 
-/// Of so many types it is remembered.
+/// The pauses of so many types are remembered.
 const TYPES_MAX: usize = 64;
 /// A server that never paused must be quiet for this long, and any other for this longer than twice its longest pause: networks
 /// are not even.
