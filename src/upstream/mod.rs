@@ -11,6 +11,7 @@ mod failure;
 mod files;
 mod frames;
 mod inbox;
+mod left_out;
 mod leg;
 mod live;
 mod outbox;

@@ -2,7 +2,6 @@
 //!
 //! Owns what was learned of it while the relay runs. Refuses to hold connections.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use super::access::Access;
 use super::clock::{dice, now};
 use super::connect;
 use super::doors::Doors;
+use super::left_out::LeftOut;
 use super::refused::Refused;
 use crate::clock;
 use crate::config::{Grpc, Transport};
@@ -35,8 +35,7 @@ pub struct Target {
     refused: Refused,
     /// What is known of the dialects that it speaks.
     dialects: Mutex<Dialects>,
-    /// The types that it is not asked for, as far as the log says.
-    unserved: Mutex<BTreeSet<TypeUrl>>,
+    left_out: LeftOut,
     /// The way to it, for streams that are opened.
     pub(super) doors: Arc<Doors>,
     /// How many streams it has answered.
@@ -81,7 +80,7 @@ impl Target {
             uri: uri.to_owned(),
             access: Access::of_server(&grpc.credentials, grpc.token.as_ref()),
             dialects: Mutex::new(Dialects::new(grpc.transport == Transport::Delta)),
-            unserved: Mutex::default(),
+            left_out: LeftOut::default(),
             grpc,
             authority,
             metrics,
@@ -131,7 +130,7 @@ impl Target {
     /// It answered a stream in this dialect.
     pub(super) fn answered(&self, trial: &mut Trial, dialect: Dialect) {
         if dialect == Dialect::Delta {
-            self.unserved.lock().clear();
+            self.left_out.clear();
         }
         let decided = trial.handle_answer(dialect, &mut self.dialects.lock());
         if decided {
@@ -168,11 +167,9 @@ impl Target {
         trial.handle_end(declined, other, &self.dialects.lock())
     }
 
-    /// It is not asked for this type, for this reason: one line for all views, until it answers in delta.
+    /// It is not asked for this type, for this reason.
     pub(super) fn leave_out(&self, type_url: &TypeUrl, why: &str) {
-        if self.unserved.lock().insert(type_url.clone()) {
-            tracing::warn!(server = self.uri, %type_url, why, "the server is not asked for this type; clients are told so");
-        }
+        self.left_out.note(&self.uri, type_url, why);
     }
 
     /// It closed the connection because we asked too often whether it is alive: we ask half as often from now on.

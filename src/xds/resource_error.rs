@@ -65,6 +65,15 @@ impl ResourceError {
         Self::new(UNIMPLEMENTED, &message)
     }
 
+    /// The server is polled, and the type cannot be (H-03).
+    #[must_use]
+    pub fn no_path() -> Self {
+        Self::new(
+            UNIMPLEMENTED,
+            "the control plane is polled, and this type cannot be asked for over REST",
+        )
+    }
+
     /// The resource does not exist.
     #[must_use]
     pub fn not_found() -> Self {

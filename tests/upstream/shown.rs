@@ -1,9 +1,11 @@
 //! What an operator is shown of a control plane that is polled.
 
 use distributary::upstream::Phase;
+use distributary::xds::{Cut, Known, Name, TypeUrl};
 
 use crate::plane::soon;
 use crate::polling::{Relay, Site};
+use crate::unserved::VHDS;
 use crate::{CDS, EDS};
 
 /// G-15, H-07: what an operator is shown of a server that is polled: what it does and since when, when it answered last, and what
@@ -66,4 +68,28 @@ async fn how_it_stands_is_shown() {
     assert_eq!(lost.phase, Phase::Waiting);
     assert!(lost.error.unwrap().contains("on fire") && lost.failing_since.is_some());
     assert!(lost.next_attempt.is_some() && lost.last_success > first.last_success);
+}
+
+/// H-03: a type that cannot be polled is not waited for: whoever wants it is told so at once, and an operator as well.
+#[tokio::test]
+async fn what_cannot_be_polled() {
+    let site = Site::start().await;
+    let relay = Relay::of(site.address, "", &[(VHDS, "*"), (VHDS, "main/a")]);
+    let (hosts, host) = (TypeUrl::new(VHDS), Name::from("main/a"));
+    let told = |cut: &Cut| {
+        let error = cut.slot(&hosts).and_then(|slot| slot.named.error(&host));
+        error.is_some_and(|error| error.message.contains("over REST"))
+    };
+    relay.sees("an error", told).await;
+    let absent = |cut: &Cut| {
+        matches!(
+            cut.slot(&hosts).and_then(|slot| slot.known(&host)),
+            Some(Known::Absent(_))
+        )
+    };
+    relay.sees("no virtual host", absent).await;
+    let shown = (relay.statuses)()
+        .into_iter()
+        .any(|status| status.unserved.contains_key(&hosts));
+    assert!(shown);
 }

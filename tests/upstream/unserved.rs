@@ -12,7 +12,7 @@ use crate::dialects::{DELTA, SOTW};
 use crate::plane::{Call, Plane, soon};
 use crate::{CDS, Relay, delta, sotw};
 
-const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
+pub(crate) const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
 
 impl Relay {
     /// What clients are told that is wrong with a virtual host.

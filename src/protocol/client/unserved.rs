@@ -1,7 +1,7 @@
-//! Types that delta alone has, where the server does not speak delta.
+//! Types that the server cannot be asked for: those that only delta has, where it does not speak delta, and those without a path, where
+//! it is polled.
 //!
-//! Owns that such a server is not asked for them, and that whoever wants a name of them is told so. Refuses to know how the dialect is
-//! chosen.
+//! Owns that it is not asked for them, and that whoever wants a name of them is told so. Refuses to know how the dialect is chosen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,22 +9,50 @@ use std::sync::Arc;
 use super::Client;
 use crate::xds::{Changes, Dialect, ResourceError, TypeUrl};
 
-/// What is known of a server that does not speak delta.
+/// What is known of the types that the server cannot be asked for.
 #[derive(Debug, Default)]
 pub(super) struct Unserved {
-    /// What clients are told, if the server is known not to speak delta.
-    error: Option<Arc<ResourceError>>,
-    /// The types that somebody wants all the same.
+    why: Option<Why>,
+    /// Those of them that somebody wants.
     types: BTreeSet<TypeUrl>,
-    /// Whether that is news.
+    /// Whether these are others than were taken last.
     changed: bool,
+}
+
+/// Why there are such types.
+#[derive(Debug, PartialEq, Eq)]
+struct Why {
+    lack: Lack,
+    /// What clients are told.
+    error: Arc<ResourceError>,
+}
+
+/// What the server does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    Delta,
+    /// A path for the type (H-03).
+    Path,
+}
+
+impl Lack {
+    fn concerns(self, type_url: &TypeUrl) -> bool {
+        match self {
+            Self::Delta => type_url.traits().delta_only,
+            Self::Path => type_url.path().is_none(),
+        }
+    }
 }
 
 impl Unserved {
     /// The server answers in delta, or is asked in delta again.
     pub(super) fn clear(&mut self) {
-        self.error = None;
+        self.why = None;
         self.changed |= !std::mem::take(&mut self.types).is_empty();
+    }
+
+    fn why(&self, type_url: &TypeUrl) -> Option<&Why> {
+        self.why.as_ref().filter(|why| why.lack.concerns(type_url))
     }
 }
 
@@ -32,15 +60,26 @@ impl Client {
     /// The server does not speak delta; `why` is how that is known. Whoever waits for a name of a type that only delta has is told so,
     /// also those who come later, until the server answers in delta or is asked in delta again.
     pub fn handle_no_delta(&mut self, why: &str) -> Vec<Changes> {
-        let error = Some(Arc::new(ResourceError::no_delta(why)));
-        self.unserved.changed |= self.unserved.error != error && !self.unserved.types.is_empty();
-        self.unserved.error = error;
-        let types = self.feeds.keys().filter(|type_url| type_url.traits().delta_only);
-        let types: Vec<TypeUrl> = types.cloned().collect();
+        let why = Some(Why {
+            lack: Lack::Delta,
+            error: Arc::new(ResourceError::no_delta(why)),
+        });
+        self.unserved.changed |= self.unserved.why != why && !self.unserved.types.is_empty();
+        self.unserved.why = why;
+        let types: Vec<TypeUrl> = self.feeds.keys().cloned().collect();
         types
             .iter()
             .filter_map(|type_url| self.tell_unserved(type_url))
             .collect()
+    }
+
+    /// The server is polled. Only before anything is wanted. Whoever wants a name of a type that cannot be polled is told so.
+    pub fn handle_polled(&mut self) {
+        debug_assert!(self.feeds.is_empty(), "whoever waits would have to be told");
+        self.unserved.why = Some(Why {
+            lack: Lack::Path,
+            error: Arc::new(ResourceError::no_path()),
+        });
     }
 
     /// The types that somebody wants and that the server is not asked for, and why, if they are others than the last time.
@@ -48,7 +87,7 @@ impl Client {
         if !std::mem::take(&mut self.unserved.changed) {
             return None;
         }
-        let why = self.unserved.error.as_ref().map(|error| error.message.clone());
+        let why = self.unserved.why.as_ref().map(|why| why.error.message.clone());
         let types = self.unserved.types.iter().cloned();
         Some(types.zip(why.into_iter().cycle()).collect())
     }
@@ -56,24 +95,32 @@ impl Client {
     /// Whether anything is wanted that can be asked for in this dialect.
     #[must_use]
     pub fn wanted_in(&self, dialect: Dialect) -> bool {
-        let mut asked = self.feeds.iter().filter(|(type_url, _)| is_asked(type_url, dialect));
+        let mut asked = self
+            .feeds
+            .iter()
+            .filter(|(type_url, _)| self.asks_in(dialect, type_url));
         asked.any(|(_, feed)| feed.wanted())
     }
 
     /// Whether the type can be asked for in the present dialect.
     pub(super) fn asks(&self, type_url: &TypeUrl) -> bool {
-        is_asked(type_url, self.dialect)
+        self.asks_in(self.dialect, type_url)
+    }
+
+    fn asks_in(&self, dialect: Dialect, type_url: &TypeUrl) -> bool {
+        let lacks = |why: &Why| why.lack == Lack::Path && why.lack.concerns(type_url);
+        let polled = self.unserved.why.as_ref().is_some_and(lacks);
+        !polled && (dialect == Dialect::Delta || !type_url.traits().delta_only)
     }
 
     /// Tells whoever waits for a name of the type, if the server is known not to have it.
     pub(super) fn tell_unserved(&mut self, type_url: &TypeUrl) -> Option<Changes> {
-        let error = self.unserved.error.as_ref().filter(|_| type_url.traits().delta_only)?;
-        let feed = self.feeds.get_mut(type_url).filter(|feed| feed.wanted())?;
+        let error = self.unserved.why(type_url)?.error.clone();
+        let Some(feed) = self.feeds.get_mut(type_url).filter(|feed| feed.wanted()) else {
+            self.unserved.changed |= self.unserved.types.remove(type_url);
+            return None;
+        };
         self.unserved.changed |= self.unserved.types.insert(type_url.clone());
-        feed.unserved(error)
+        feed.unserved(&error)
     }
-}
-
-fn is_asked(type_url: &TypeUrl, dialect: Dialect) -> bool {
-    dialect == Dialect::Delta || !type_url.traits().delta_only
 }

@@ -37,6 +37,8 @@ pub struct PollLeg {
     /// Connections of types that are not polled now.
     links: BTreeMap<TypeUrl, Link>,
     board: Board,
+    /// Types that cannot be polled and that `take_unserved` has not returned yet.
+    unserved: Vec<TypeUrl>,
 }
 
 impl PollLeg {
@@ -49,6 +51,7 @@ impl PollLeg {
             polls: BTreeMap::new(),
             links: BTreeMap::new(),
             board: Board::new(Dialect::Sotw),
+            unserved: Vec::new(),
         }
     }
 
@@ -75,6 +78,18 @@ impl PollLeg {
             }
         });
         self.polls.insert(type_url, poll);
+    }
+
+    /// Says which types cannot be polled, where that is news.
+    fn show_unserved(&mut self) {
+        let Some(unserved) = self.poller.take_unserved() else {
+            return;
+        };
+        for (type_url, why) in &unserved {
+            self.server.left_out.note(&self.server.uri, type_url, why);
+        }
+        self.unserved.extend(unserved.keys().cloned());
+        self.board.leave_out(unserved);
     }
 
     fn handle(&mut self, type_url: &TypeUrl, outcome: Outcome, changes: &mut Vec<Changes>) {
@@ -153,10 +168,8 @@ impl PollLeg {
 
 impl Talk for PollLeg {
     fn want(&mut self, want: &Want) -> Vec<Changes> {
-        if want.wanted && want.type_url.path().is_none() {
-            tracing::warn!(server = self.server.uri, type_url = %want.type_url, "this type cannot be asked for over REST");
-        }
         let changes = self.poller.handle_want(want, now());
+        self.show_unserved();
         // A poll that does not ask for all that is wanted is given up.
         let (poller, of) = (&self.poller, &want.type_url);
         self.polls.retain(|type_url, _| type_url != of || poller.awaits(of));
@@ -217,7 +230,7 @@ impl Talk for PollLeg {
     }
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        Vec::new()
+        std::mem::take(&mut self.unserved)
     }
 
     fn supersede(&mut self) {

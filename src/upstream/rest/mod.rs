@@ -18,6 +18,7 @@ use super::access::{Access, ClassFiles};
 use super::clock::dice;
 use super::connect;
 use super::failure::Failure;
+use super::left_out::LeftOut;
 use super::refused::Refused;
 use super::writer::Writer;
 use crate::cache::View;
@@ -34,10 +35,11 @@ use crate::xds::Dialect;
 pub struct RestServer {
     uri: String,
     rest: Rest,
-    /// With what it is approached for classes of clients that have nothing of their own.
+    /// The credentials for classes of clients that have none of their own.
     access: Arc<Access>,
     metrics: Arc<UpstreamMetrics>,
     refused: Refused,
+    left_out: LeftOut,
 }
 
 /// How control planes are polled.
@@ -67,6 +69,7 @@ impl RestServer {
             rest,
             metrics,
             refused: Refused::default(),
+            left_out: LeftOut::default(),
         })
     }
 

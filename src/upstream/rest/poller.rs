@@ -4,6 +4,7 @@
 //! first poll and ends with the first failure, after which everything is asked for anew. Refuses to know HTTP, JSON and clocks.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::topic::{ORDER, Topic};
@@ -43,7 +44,8 @@ impl Poller {
     /// One that asks for nothing yet; `interval` is the time from an answer to the next poll, `reconnect_max` the longest one from a
     /// failure to it.
     #[must_use]
-    pub const fn new(client: Client, interval: Duration, reconnect_max: Duration) -> Self {
+    pub fn new(mut client: Client, interval: Duration, reconnect_max: Duration) -> Self {
+        client.handle_polled();
         Self {
             client,
             interval,
@@ -224,6 +226,11 @@ impl Poller {
     /// What was in a response that was taken, if nobody has asked yet.
     pub fn take_received(&mut self) -> Option<Received> {
         self.received.pop_front()
+    }
+
+    /// The types that somebody wants and that cannot be polled, and why, if they are others than the last time.
+    pub fn take_unserved(&mut self) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
+        self.client.take_unserved()
     }
 
     /// Takes the news whose turn it is. D-01, D-03, D-04: of answers that come apart, a route may come before its cluster, and a
