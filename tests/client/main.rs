@@ -49,8 +49,12 @@ impl Upstream {
     }
 
     pub(crate) fn with_features(dialect: Dialect, features: ServerFeatures) -> Self {
+        Self::with_types(dialect, features, Types::default())
+    }
+
+    pub(crate) fn with_types(dialect: Dialect, features: ServerFeatures, types: Types) -> Self {
         let settings = ClientSettings {
-            types: Types::default(),
+            types,
             relay_id: "relay-1".to_owned(),
             does_not_exist: Duration::from_secs(15),
             wildcard_quiet: Duration::from_millis(250),

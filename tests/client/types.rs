@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3::Resource;
 use distributary::proto::google::protobuf::Any;
-use distributary::xds::Dialect;
+use distributary::xds::{Dialect, Name, NameRule, ServerFeatures, Target, Traits, TypeUrl, Types, Want};
 
 use crate::{CDS, Upstream, VHDS, delta, refusal, sotw};
 
@@ -160,6 +160,44 @@ fn names_that_are_missing() {
         "{text}"
     );
     assert_eq!(upstream.wildcard(NDS), "");
+}
+
+/// C-21: in SotW virtual hosts are not asked for, unless the operator says where they have their names; in delta they are. What is held
+/// stays where the server does not speak delta any more.
+#[test]
+fn virtual_hosts() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, VHDS, &["main/a", "main/b"]);
+    upstream.hears(delta(VHDS, "n1", &["main/a=1"], &[]));
+    upstream.disconnect();
+    upstream.client.handle_dialect(Dialect::Sotw);
+    let told = upstream.client.handle_no_delta("it says so");
+    assert_eq!(told.len(), 1);
+    upstream.connect();
+    assert_eq!(upstream.sent(), [""; 0]);
+    assert!(!upstream.client.wanted());
+    upstream.hears_sotw(sotw(VHDS, "2", "n1", &["main/a=2"]));
+    assert_eq!(
+        (upstream.sent(), upstream.named(VHDS)),
+        (Vec::new(), "main/a=1".to_owned())
+    );
+
+    let named = Traits {
+        name: NameRule::Field(1),
+        delta_only: false,
+        ..*TypeUrl::new(VHDS).traits()
+    };
+    let types = Types::with([("envoy.config.route.v3.VirtualHost".to_owned(), named)].into());
+    let hosts = types.resolve(VHDS);
+    let mut upstream = Upstream::with_types(Dialect::Sotw, ServerFeatures::default(), types);
+    upstream.client.handle_want(&Want {
+        type_url: hosts,
+        target: Target::Name(Name::from("main/a")),
+        wanted: true,
+        written: None,
+    });
+    assert_eq!(upstream.client.handle_no_delta("it says so").len(), 0);
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["vhds [main/a] v"]);
 }
 
 /// a type is asked for with the prefix that it came with; the usual one and none are the same.

@@ -256,6 +256,20 @@ fn the_reference_means_what_it_says() {
     );
 }
 
+/// C-21: where the operator says which field names virtual hosts, they can be asked for in SotW.
+#[test]
+fn a_name_for_virtual_hosts() {
+    let hosts = "envoy.config.route.v3.VirtualHost";
+    let types = |field: &str| {
+        let text = format!(
+            "upstream: {{xds_servers: [{{server_uri: 'cp:1'}}]}}\ntypes: [{{type_url: {hosts}, wildcard: true{field}}}]\n"
+        );
+        good(&text).types
+    };
+    assert!(types("")[hosts].delta_only);
+    assert!(!types(", name_field: 1")[hosts].delta_only);
+}
+
 #[test]
 fn zero_is_off() {
     let config = good(&format!(
