@@ -2,6 +2,7 @@
 //!
 //! Owns the bytes that go to sockets by reference, and the content hash over all of them. Refuses to decode a body.
 
+mod called;
 mod meant;
 mod named;
 
@@ -32,6 +33,8 @@ pub struct Resource {
     inner_at: u32,
     any_at: u32,
     body_at: u32,
+    /// Whether its body does not have its name (F-09).
+    miscalled: bool,
     endpoints: Option<Name>,
     meant: Option<Box<Meant>>,
     received: Instant,
@@ -74,6 +77,7 @@ impl Resource {
     #[must_use]
     pub fn new(parts: ResourceParts<'_>, seed: u64) -> Self {
         let version = content_hash(&parts, seed);
+        let miscalled = called::otherwise(&parts);
         let url = parts.type_url.url();
         let any_len = field_len(ANY_TYPE_URL, url.len()) + field_len(ANY_VALUE, parts.body.len());
         let name = NameField::new(&parts.name, parts.constraints.as_ref());
@@ -110,6 +114,7 @@ impl Resource {
             inner_at: at(inner_at),
             any_at: at(any_at),
             body_at: at(body_at),
+            miscalled,
             endpoints: parts.endpoints,
             meant: parts.constraints.map(|constraints| Box::new(Meant::Some(constraints))),
             received: parts.received,
@@ -275,6 +280,7 @@ impl Resource {
             inner_at: 0,
             any_at: 0,
             body_at: 0,
+            miscalled: self.miscalled,
             endpoints: self.endpoints.clone(),
             meant: self.meant.as_ref().map(|meant| Box::new(meant.hollow())),
             received: self.received,

@@ -112,6 +112,40 @@ fn one_answer_for_all() {
     assert_eq!(upstream.holds(), format!("{NAME}:Said"));
 }
 
+/// F-04, F-07: so it is where the server has answered to the canonical text, before anybody wrote the name in another way.
+#[test]
+fn one_answer_to_the_canonical_text() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = asking(dialect, &[NAME]);
+        upstream.hears_as("n1", &[(NAME, "1")], &[]);
+        upstream.sent();
+        upstream.wants_as(ONE);
+        assert!(upstream.says().is_empty());
+        assert_eq!(upstream.holds(), format!("{NAME}=1"));
+        upstream.disconnect();
+        upstream.connect();
+        let told = upstream.says();
+        assert!(told.iter().all(|line| !line.contains(ONE)), "{told:?}");
+    }
+}
+
+/// F-07: what a server moves from one text to another in one response is there by the other from then on: no contradiction, and nobody
+/// hears that it is gone.
+#[test]
+fn moved_in_one_response() {
+    let mut upstream = asking(Dialect::Delta, &[ONE, TWO]);
+    upstream.hears_as("n1", &[(ONE, "1")], &[TWO]);
+    assert_eq!(upstream.holds(), format!("{NAME}=1"));
+    upstream.hears_as("n2", &[(TWO, "2")], &[ONE]);
+    assert_eq!(refusal(&mut upstream), "");
+    assert_eq!(upstream.holds(), format!("{NAME}=2"));
+    upstream.hears_as("n3", &[], &[ONE]);
+    assert_eq!(upstream.holds(), format!("{NAME}=2"));
+    // The same text is there or gone.
+    upstream.hears_as("n4", &[(TWO, "3")], &[TWO]);
+    assert!(refusal(&mut upstream).contains("both in resources and in removed_resources"));
+}
+
 /// F-07: that there is nothing by one text says nothing about another: the server is asked for both until it answers to one.
 #[test]
 fn what_is_not_there_in_one_way() {

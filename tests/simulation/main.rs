@@ -45,6 +45,7 @@
 
 mod apart;
 mod body;
+mod bytes;
 mod classes;
 mod client;
 mod feed;

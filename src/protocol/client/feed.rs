@@ -260,7 +260,7 @@ impl Feed {
         now: Instant,
         updates: &mut Vec<Update>,
     ) -> bool {
-        if !self.counts(entry) {
+        if !self.counts(entry, message) {
             return false;
         }
         let (key, held) = (&key.name, key.held);

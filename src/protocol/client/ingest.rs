@@ -112,7 +112,7 @@ impl Message {
                 constraints.as_ref(),
             ))
         });
-        message.remove(plain.chain(constrained).collect());
+        message.remove(plain.chain(constrained).collect(), ways);
         message.complain(head.resource_errors, type_url);
         message
     }
@@ -227,16 +227,30 @@ impl Message {
         }
     }
 
-    fn remove(&mut self, removed: Vec<String>) {
+    /// F-07: whether the server says that there is nothing of a name by this text.
+    pub(super) fn removes(&self, name: &str, text: &Name) -> bool {
+        self.removed.iter().any(|removed| removed == name) && self.writes(name, text)
+    }
+
+    /// Whether this is how it writes a name that is gone.
+    fn writes(&self, name: &str, text: &Name) -> bool {
+        let own = || text.as_str() == name;
+        self.removed_as
+            .get(name)
+            .map_or_else(own, |texts| texts.contains(text.as_str()))
+    }
+
+    fn remove(&mut self, removed: Vec<String>, ways: &Ways) {
         if removed.is_empty() {
             return;
         }
-        let present: BTreeSet<&str> = self.entries.iter().map(Entry::key).collect();
-        let both: BTreeSet<String> = removed
-            .iter()
-            .filter(|name| present.contains(name.as_str()))
-            .cloned()
-            .collect();
+        let present: BTreeMap<&str, &Name> = self.entries.iter().map(|entry| (entry.key(), entry.text())).collect();
+        // F-07: what is gone by one text may be there by another.
+        let same = |name: &&String| {
+            let text = present.get(name.as_str());
+            text.is_some_and(|text| !ways.contains(name) || self.writes(name, text))
+        };
+        let both: BTreeSet<String> = removed.iter().filter(same).cloned().collect();
         for name in &both {
             self.uncertain = true;
             self.faults

@@ -75,10 +75,10 @@ impl Line {
         }
     }
 
-    /// F-07: somebody writes a name so; `known`: one that was wanted already. Whether nobody wrote it so before, and whether the
-    /// server must be asked once more.
-    pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool) -> (bool, bool) {
-        let new = self.ways.add(name, written, known);
+    /// F-07: somebody writes a name so; `known`: one that was wanted already, `held`: of which the server has something. Whether nobody
+    /// wrote it so before, and whether the server must be asked once more.
+    pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> (bool, bool) {
+        let new = self.ways.add(name, written, known, held);
         let told = self.told.contains(name) && !self.leave.contains(name);
         let text = written.unwrap_or(name);
         let more = new && told && self.ways.ask_more(name, text);

@@ -38,6 +38,11 @@ impl Ways {
         self.0.is_empty()
     }
 
+    /// Whether a name is written in another way than the canonical one.
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// A new stream.
     pub(super) fn reset(&mut self) {
         self.0.values_mut().for_each(|way| way.asked.clear());
@@ -59,8 +64,9 @@ impl Ways {
         own.into_iter().chain(way.into_iter().flat_map(|way| &way.asked))
     }
 
-    /// Somebody writes a name so; `None`: in the canonical way. `known`: whether it was wanted already. Whether that is one more way.
-    pub(super) fn add(&mut self, name: &Name, written: Option<&Name>, known: bool) -> bool {
+    /// Somebody writes a name so; `None`: in the canonical way. `known`: whether it was wanted already, and `held`: whether the server has
+    /// something of it. Whether that is one more way.
+    pub(super) fn add(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> bool {
         if let Some(way) = self.0.get_mut(name) {
             return way.texts.insert(written.unwrap_or(name).clone());
         }
@@ -70,6 +76,8 @@ impl Ways {
         texts.insert(written.clone());
         let way = Way {
             texts,
+            // What was asked for by its own name alone was answered to that.
+            answered: own.first().filter(|_| held).cloned(),
             asked: own,
             ..Way::default()
         };

@@ -361,7 +361,7 @@ impl Subscription {
     pub(super) fn item(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant) -> Item {
         let ttl = self.ttl(resource, slot, now);
         // F-09, C-23: only around its body can a name be written as the client writes it, or with constraints.
-        let named = resource.is_varied() || self.spellings.contains(resource.name());
+        let named = resource.is_varied() || resource.is_miscalled() || self.spellings.contains(resource.name());
         let around = ttl.is_some() || self.wraps(resource) || named;
         let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && around;
         Item {

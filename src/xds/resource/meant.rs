@@ -56,6 +56,7 @@ impl Resource {
             inner_at: 0,
             any_at: 0,
             body_at: 0,
+            miscalled: false,
             endpoints: everybody.unwrap_or(first).endpoints.clone(),
             received,
             meant: Some(Box::new(Meant::Bundle(parts.into_boxed_slice()))),

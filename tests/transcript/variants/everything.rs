@@ -174,7 +174,8 @@ fn a_collection_brings_what_is_for_the_client() {
         let short = |heard: Vec<String>| heard.join(" | ").replace(&name(""), "");
         let delta = dialect == Dialect::Delta;
         let either = |said: &str, bare: &str| if delta { said.to_owned() } else { bare.to_owned() };
-        assert_eq!(short(stage.hears(None)), either("a=1 c=4", "=1 =4"));
+        // F-09: the bodies here do not have the names, which so stand around them.
+        assert_eq!(short(stage.hears(None)), "a=1 c=4");
         stage.becomes(Some("prod"));
         assert_eq!(short(stage.hears(Some("prod"))), "a[prod]=2 b[prod]=3");
         let new = vec![stage.put(&name("d[prod]=5")), stage.put(&name("e[test]=6"))];

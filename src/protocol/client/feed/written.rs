@@ -6,14 +6,15 @@ use std::collections::BTreeSet;
 
 use super::Feed;
 use crate::protocol::client::entry::Entry;
+use crate::protocol::client::ingest::Message;
 use crate::xds::{Name, Update};
 
 impl Feed {
     /// A name is wanted and written so; `known`: it was wanted already. What follows, if it was wanted already and this is all that is
     /// new.
     pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool) -> Option<Vec<Update>> {
-        let (new, again) = self.line.write(name, written, known);
         let held = self.kept.canonical(name.as_str()).is_some() || self.kept.has_variants(name.as_str());
+        let (new, again) = self.line.write(name, written, known, held);
         if again && !name.is_collection() && !held {
             // What the server said to another text says nothing about this one.
             self.names.remove(name);
@@ -23,14 +24,16 @@ impl Feed {
         (known && (new || written.is_some())).then(Vec::new)
     }
 
-    /// Whether an entry counts: not if it answers to another text than the one by which its name is held.
-    pub(super) fn counts(&mut self, entry: &Entry) -> bool {
+    /// Whether an entry counts: not if it answers to another text than the one by which its name is held, and goes on to be there.
+    pub(super) fn counts(&mut self, entry: &Entry, message: &Message) -> bool {
         if self.line.ways.is_empty() {
             return true;
         }
         // A server may write the name in its own way, whatever it was asked for.
         let held = self.kept.key(entry.name.as_str()).map(|name| self.kept.text(name));
-        let other = held.is_some_and(|text| text != entry.text());
+        let left_out = entry.version.is_none() && self.type_url.traits().full_state;
+        let stays = |text: &Name| !left_out && !message.removes(entry.name.as_str(), text);
+        let other = held.is_some_and(|text| text != entry.text() && stays(text));
         self.line.ways.heard(&entry.name, entry.written.as_ref(), other)
     }
 
