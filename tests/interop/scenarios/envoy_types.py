@@ -172,3 +172,27 @@ def virtual_hosts(world, dialect):
     world.traffic(headers={"host": "later.test"}).reaches("b")
     world.control_plane.apply(put=[host("known.test", "c")])
     known.reaches("c")
+
+
+@scenario("C-21, M-03", (ADS_DELTA, STREAMS_DELTA), caches=("linear",), upstreams=("sotw",),
+          relay_only="it speaks delta to an Envoy that asks it directly")
+def virtual_hosts_need_delta(world, dialect):
+    """Where the control plane is asked in SotW, a request for a host that Envoy does not know is answered at once all the same."""
+    source = dialect.source()
+    demand = {"name": "on-demand", "typed_config": {"@type": make.FILTERS + "on_demand.v3.OnDemand"}}
+    known = {"name": "known", "domains": ["known.test"], "routes": [make.to("a")]}
+    other = {"@type": make.TYPES["vhds"], "name": "main/other.test", "domains": ["other.test"], "routes": [make.to("b")]}
+    # Nothing but its end ends the wait for the first virtual host.
+    hosts = {"config_source": {**source, "initial_fetch_timeout": "1s"}}
+    world.control_plane.apply(put=[
+        *clusters(world, source), {"@type": make.TYPES["rds"], "name": "main", "virtual_hosts": [known], "vhds": hosts}, other,
+        make.listener("web", world.port, make.rds("main", source), filters=(demand, make.ROUTER))])
+    world.through_relay().envoy(dialect).ready()
+    world.traffic(headers={"host": "known.test"}).reaches("a")
+    began = time.monotonic()
+    _, error, _ = ask(world.port, headers={"host": "other.test"})
+    took = time.monotonic() - began
+    if not (error or "").startswith("status 404") or took > 3:
+        raise Failed(f"a host that nobody can ask for: {error} after {took:.1f} s")
+    if "::unserved::vhds::" not in (page := world.relay.page("/clusters")):
+        raise Failed(f"the relay does not say that it asks for no virtual hosts: {page}")
