@@ -84,7 +84,15 @@ impl Watch {
             .filter(|refused| refused.freed || self.differs(refused, lens))
         {
             tally.hit(Rule::B22);
-            let comes = |name: &&String| matches!(self.seen(name, lens), Seen::Present(_));
+            // C-20: what answers to an alias has come by its own name.
+            let came = |name: &str, own: &str, revision: u64| {
+                let sent = self.sent.get(own).map(|sent| sent.revision);
+                name != own && sent == Some(revision) && !refused.members.contains_key(own)
+            };
+            let comes = |name: &&String| match self.seen(name, lens) {
+                Seen::Present(resource) => !came(name, resource.name().as_str(), lens.revision(resource)),
+                Seen::Unwanted | Seen::Uncovered | Seen::Unknown | Seen::Absent(_) => false,
+            };
             if let Some(name) = refused.members.keys().find(comes) {
                 let what =
                     format!("{kind:?} {name} was refused with something that is different now, and never came again");
