@@ -271,3 +271,25 @@ fn variants_are_held() {
     upstream.hears(says("n2", TWO));
     assert_eq!(upstream.everything(EDS).replace(E, ""), format!("{NAME}=1 {some}"));
 }
+
+/// F-07, C-23: that nothing is for everybody, said beside what is for some, is no end of the text that was answered: the server is not
+/// asked anew. What is for some may come by several texts, as what is for everybody.
+#[test]
+fn variants_alone_answer() {
+    let mut upstream = asking(Dialect::Delta, &[NAME, ONE]);
+    let some = |texts: &[&str], nonce: &str, removed: &[&str]| DeltaDiscoveryResponse {
+        resources: texts.iter().map(|text| called(EDS, &full(text), "prod", "2")).collect(),
+        removed_resources: removed.iter().map(|text| full(text)).collect(),
+        ..delta(EDS, nonce, &[], &[])
+    };
+    upstream.hears(some(&[NAME], "n1", &[NAME]));
+    assert!(upstream.says().is_empty());
+    upstream.hears(some(&[NAME, ONE], "n2", &[]));
+    assert_eq!(refusal(&mut upstream), "");
+    assert!(
+        upstream
+            .everything(EDS)
+            .replace(E, "")
+            .contains(&format!("{NAME}{{env=prod}}=2"))
+    );
+}

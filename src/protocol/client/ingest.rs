@@ -157,12 +157,16 @@ impl Message {
         if ways.is_empty() {
             return;
         }
-        let mut all: BTreeMap<&str, BTreeSet<&Name>> = BTreeMap::new();
+        let mut all: BTreeMap<&str, (&Name, BTreeSet<&Name>)> = BTreeMap::new();
         for entry in &self.entries {
-            all.entry(entry.key()).or_default().insert(entry.text());
+            let of_key = || (&entry.name, BTreeSet::new());
+            all.entry(entry.key()).or_insert_with(of_key).1.insert(entry.text());
         }
-        let several = all.into_iter().filter(|(_, texts)| texts.len() > 1);
-        let chosen = several.filter_map(|(name, texts)| Some((name.to_owned(), ways.choose(name, &texts)?.clone())));
+        let several = all.into_iter().filter(|(_, (_, texts))| texts.len() > 1);
+        let chosen = several.filter_map(|(key, (name, texts))| {
+            let text = ways.choose(name.as_str(), &texts)?;
+            Some((key.to_owned(), text.clone()))
+        });
         let chosen: BTreeMap<String, Name> = chosen.collect();
         self.entries
             .retain(|entry| chosen.get(entry.key()).is_none_or(|text| text == entry.text()));
