@@ -214,7 +214,7 @@ fn server(prefix: u32) -> Server {
 fn deliver(server: &mut Server, sight: &Sight, library: &Library, now: Instant) -> usize {
     let mut responses = 0;
     while let Some(response) = server.poll_response(sight, library, now) {
-        let (pieces, _) = response.batch.encoded(response.chunk, response.dialect);
+        let (pieces, _) = response.batch.encoded(response.dialect);
         let version = response.version.text();
         let answer = Answer {
             dialect: response.dialect,

@@ -381,7 +381,7 @@ impl Session {
     }
 
     fn encode(&mut self, response: &Response) -> Rope {
-        let (pieces, fresh) = response.batch.encoded(response.chunk, response.dialect);
+        let (pieces, fresh) = response.batch.encoded(response.dialect);
         let version = response.version.text();
         let v2_delta = (self.method.transport, response.dialect) == (Transport::V2, Dialect::Delta);
         let answer = Answer {

@@ -71,5 +71,5 @@ pub fn full_state(state: &State, extra: Option<&Arc<Extra>>) -> Batch {
         .chain(besides)
         .map(|resource| Item::plain(resource.clone()))
         .collect();
-    Batch::new(items, Vec::new(), usize::MAX)
+    Batch::new(items, Vec::new())
 }

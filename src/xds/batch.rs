@@ -1,9 +1,8 @@
-//! What one or several responses carry, encoded once for all who are sent it.
+//! What one response carries, encoded once for all who are sent it.
 //!
-//! Owns the cut into chunks and the shared bytes. Refuses to know nonces and who is sent what.
+//! Owns the shared bytes. Refuses to know nonces, who is sent what, and how much fits into one response.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -80,9 +79,15 @@ impl Item {
             form: Form::Whole,
         }
     }
+
+    /// Whether it is sent as if the client held nothing of it.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        matches!(self.form, Form::Whole | Form::Wrapped)
+    }
 }
 
-/// Resources and removed names, cut into chunks.
+/// Resources and removed names.
 #[derive(Debug)]
 pub struct Batch {
     id: u64,
@@ -93,7 +98,8 @@ pub struct Batch {
     texts: Texts,
     errors: Errors,
     withdrawn: BTreeMap<Name, Bytes>,
-    chunks: Vec<Chunk>,
+    sotw: OnceLock<Arc<[Bytes]>>,
+    delta: OnceLock<Arc<[Bytes]>>,
 }
 
 /// By name, the texts that a client wrote it with, where they are not the name's own (F-09).
@@ -101,15 +107,6 @@ pub type Texts = BTreeMap<Name, BTreeSet<Name>>;
 
 /// What a server says is wrong with names (B-31).
 pub type Errors = BTreeMap<Name, Arc<ResourceError>>;
-
-/// What one response carries.
-#[derive(Debug)]
-pub struct Chunk {
-    items: Range<usize>,
-    removed: Range<usize>,
-    sotw: OnceLock<Arc<[Bytes]>>,
-    delta: OnceLock<Arc<[Bytes]>>,
-}
 
 /// Protobuf's number of `removed_resources`.
 const REMOVED_RESOURCES: u32 = 6;
@@ -120,29 +117,9 @@ const SOTW_ERRORS: u32 = 7;
 const DELTA_ERRORS: u32 = 9;
 
 impl Batch {
-    /// Cuts into chunks of about `chunk` bytes; there is always one, if only to say that there is nothing.
+    /// Says this; of nothing it says that there is nothing.
     #[must_use]
-    pub fn new(items: Vec<Item>, removed: Vec<Name>, chunk: usize) -> Self {
-        let sizes = items
-            .iter()
-            .map(|item| item.resource.weight())
-            .chain(removed.iter().map(|name| name.as_str().len() + 4));
-        let (count, mut start, mut bytes) = (items.len(), 0, 0);
-        let mut chunks = Vec::new();
-        let part = |from: usize, to: usize| Chunk {
-            items: from.min(count)..to.min(count),
-            removed: from.saturating_sub(count)..to.saturating_sub(count),
-            sotw: OnceLock::new(),
-            delta: OnceLock::new(),
-        };
-        for (at, size) in sizes.enumerate() {
-            if bytes > 0 && bytes + size > chunk {
-                chunks.push(part(start, at));
-                (start, bytes) = (at, 0);
-            }
-            bytes += size;
-        }
-        chunks.push(part(start, count + removed.len()));
+    pub fn new(items: Vec<Item>, removed: Vec<Name>) -> Self {
         Self {
             id: next_id(),
             items,
@@ -152,7 +129,8 @@ impl Batch {
             texts: Texts::new(),
             errors: Errors::new(),
             withdrawn: BTreeMap::new(),
-            chunks,
+            sotw: OnceLock::new(),
+            delta: OnceLock::new(),
         }
     }
 
@@ -170,13 +148,13 @@ impl Batch {
     }
 
     /// C-23: under these names the client has variants with these constraints, which go: by their full name, and C-26 in the same
-    /// part as what comes in their place.
+    /// response as what comes in their place.
     #[must_use]
     pub fn with_withdrawn(self, withdrawn: BTreeMap<Name, Bytes>) -> Self {
         Self { withdrawn, ..self }
     }
 
-    /// B-31: with its first part these errors are said, of names that are not among its resources.
+    /// B-31: these errors are said with it, of names that are not among its resources.
     #[must_use]
     pub fn with_errors(self, errors: Errors) -> Self {
         Self { errors, ..self }
@@ -189,43 +167,18 @@ impl Batch {
             resource: copy(&item.resource),
             ..item.clone()
         });
-        let chunks = self.chunks.iter().map(|chunk| Chunk {
-            items: chunk.items.clone(),
-            removed: chunk.removed.clone(),
-            sotw: OnceLock::new(),
-            delta: OnceLock::new(),
-        });
         Self {
             id: next_id(),
             items: items.collect(),
             removed: self.removed.clone(),
             missing: self.missing.clone(),
             hosts: self.hosts,
-            chunks: chunks.collect(),
             texts: self.texts.clone(),
             errors: self.errors.clone(),
             withdrawn: self.withdrawn.clone(),
+            sotw: OnceLock::new(),
+            delta: OnceLock::new(),
         }
-    }
-
-    /// One of its parts after the first alone, with these items for its own: what is said of its names stays as it is.
-    #[must_use]
-    pub fn later(&self, chunk: usize, items: Vec<Item>) -> Self {
-        let removed = self.removed_of(chunk);
-        let names = || items.iter().map(|item| item.resource.name()).chain(removed);
-        Self {
-            missing: names().filter(|name| self.missing.contains(*name)).cloned().collect(),
-            hosts: self.hosts,
-            texts: some(&self.texts, names()),
-            withdrawn: some(&self.withdrawn, names()),
-            ..Self::new(items, removed.to_vec(), usize::MAX)
-        }
-    }
-
-    /// Whether the bytes of its resources are not here.
-    #[must_use]
-    pub fn is_hollow(&self) -> bool {
-        self.items.iter().any(|item| item.resource.is_hollow())
     }
 
     /// Identifies this very value.
@@ -252,34 +205,10 @@ impl Batch {
         self.missing.contains(name)
     }
 
-    /// How many responses it takes.
-    #[must_use]
-    pub fn chunks(&self) -> usize {
-        self.chunks.len()
-    }
-
     /// Whether it says nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty() && self.removed.is_empty() && self.errors.is_empty()
-    }
-
-    /// The resources in the chunk.
-    #[must_use]
-    pub fn items_of(&self, chunk: usize) -> &[Item] {
-        self.chunks
-            .get(chunk)
-            .and_then(|chunk| self.items.get(chunk.items.clone()))
-            .unwrap_or_default()
-    }
-
-    /// The names that the chunk removes.
-    #[must_use]
-    pub fn removed_of(&self, chunk: usize) -> &[Name] {
-        self.chunks
-            .get(chunk)
-            .and_then(|chunk| self.removed.get(chunk.removed.clone()))
-            .unwrap_or_default()
     }
 
     /// The version of the set of its resources.
@@ -290,26 +219,24 @@ impl Batch {
             .fold(Version::EMPTY, |sum, item| sum.plus(item.resource.version()))
     }
 
-    /// The chunk's `resources` and `removed_resources` fields, and whether they were encoded by this very call.
+    /// Its `resources` and `removed_resources` fields, and whether they were encoded by this very call.
     #[must_use]
-    pub fn encoded(&self, chunk: usize, dialect: Dialect) -> (Arc<[Bytes]>, bool) {
-        let Some(cell) = self.chunks.get(chunk).map(|chunk| match dialect {
-            Dialect::Sotw => &chunk.sotw,
-            Dialect::Delta => &chunk.delta,
-        }) else {
-            return (Arc::from([]), false);
+    pub fn encoded(&self, dialect: Dialect) -> (Arc<[Bytes]>, bool) {
+        let cell = match dialect {
+            Dialect::Sotw => &self.sotw,
+            Dialect::Delta => &self.delta,
         };
         let mut fresh = false;
         let pieces = cell.get_or_init(|| {
             fresh = true;
-            self.encode(chunk, dialect)
+            self.encode(dialect)
         });
         (pieces.clone(), fresh)
     }
 
-    fn encode(&self, chunk: usize, dialect: Dialect) -> Arc<[Bytes]> {
+    fn encode(&self, dialect: Dialect) -> Arc<[Bytes]> {
         let mut rope = Pieces::default();
-        for item in self.items_of(chunk) {
+        for item in &self.items {
             match self.texts.get(item.resource.name()) {
                 Some(texts) => rope.items(item, dialect, texts),
                 None => rope.item(item, dialect, None),
@@ -317,14 +244,9 @@ impl Batch {
         }
         if dialect == Dialect::Delta {
             let mut tail = BytesMut::new();
-            let swapped = self.items_of(chunk).iter().map(|item| item.resource.name());
-            for name in swapped.filter(|name| self.withdrawn.contains_key(*name)) {
-                match self.texts.get(name) {
-                    Some(texts) => texts.iter().for_each(|text| self.remove(name, text, &mut tail)),
-                    None => self.remove(name, name, &mut tail),
-                }
-            }
-            for name in self.removed_of(chunk) {
+            let swapped = self.items.iter().map(|item| item.resource.name());
+            let swapped = swapped.filter(|name| self.withdrawn.contains_key(*name));
+            for name in swapped.chain(&self.removed) {
                 match self.texts.get(name) {
                     Some(texts) => texts.iter().for_each(|text| self.remove(name, text, &mut tail)),
                     None => self.remove(name, name, &mut tail),
@@ -332,9 +254,7 @@ impl Batch {
             }
             rope.push(tail.freeze());
         }
-        if chunk == 0 {
-            rope.push(self.encode_errors(dialect));
-        }
+        rope.push(self.encode_errors(dialect));
         rope.finish()
     }
 
@@ -373,10 +293,4 @@ impl Batch {
             put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes());
         }
     }
-}
-
-/// What is said of these names.
-fn some<'a, T: Clone>(all: &BTreeMap<Name, T>, names: impl Iterator<Item = &'a Name>) -> BTreeMap<Name, T> {
-    let said = names.filter_map(|name| all.get_key_value(name));
-    said.map(|(name, said)| (name.clone(), said.clone())).collect()
 }

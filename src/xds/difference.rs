@@ -14,14 +14,56 @@ use super::{Batch, Extra, Held, Item, Known, Name, Resource, Seen, State};
 /// What must be said to somebody who holds one thing so that it holds another. The same for everybody at the same two points.
 #[derive(Debug)]
 pub struct Difference {
-    changed: Vec<Arc<Resource>>,
-    beats: Vec<Arc<Resource>>,
+    changed: Arc<[Arc<Resource>]>,
+    /// How many of those were said already.
+    said: usize,
+    beats: Arc<[Arc<Resource>]>,
     removed: Option<Arc<Extra>>,
     /// C-23: what is held and goes that is not for everybody, by name: what it demands.
-    withdrawn: BTreeMap<Name, Bytes>,
-    additions: OnceLock<Arc<Batch>>,
-    removals: OnceLock<Arc<Batch>>,
-    both: OnceLock<Arc<Batch>>,
+    withdrawn: Arc<BTreeMap<Name, Bytes>>,
+    additions: OnceLock<Part>,
+    whole: OnceLock<Part>,
+}
+
+/// As much of a difference as one response says.
+#[derive(Debug)]
+pub struct Part {
+    /// What it says.
+    pub batch: Arc<Batch>,
+    /// When the oldest change in it was received.
+    pub since: Option<Instant>,
+    /// None if that was all.
+    pub left: Option<Left>,
+}
+
+/// How things stand after a part.
+#[derive(Debug)]
+pub struct Left {
+    seen: Seen,
+    /// Always there until it is dropped.
+    rest: Option<Arc<Difference>>,
+}
+
+impl Left {
+    /// What is held then, and what is still to be said.
+    #[must_use]
+    pub fn open(&self) -> Option<(&Seen, &Arc<Difference>)> {
+        Some((&self.seen, self.rest.as_ref()?))
+    }
+}
+
+impl Drop for Left {
+    /// One part after the other: each has the next one, and there may be many.
+    fn drop(&mut self) {
+        let mut next = self.rest.take();
+        while let Some(difference) = next.take().and_then(Arc::into_inner) {
+            let Difference { additions, whole, .. } = difference;
+            let parts = [additions.into_inner(), whole.into_inner()];
+            let lefts = parts.into_iter().flatten().filter_map(|part| part.left);
+            // There is one at the most: what goes is in a part of its own only where nothing is left besides.
+            next = lefts.filter_map(|mut left| left.rest.take()).next();
+        }
+    }
 }
 
 impl Difference {
@@ -64,32 +106,41 @@ impl Difference {
         let withdrawn = withdrawn(seen, to, &changed, &removed);
         let removed = (!removed.is_empty()).then(|| Arc::new(Extra::new(removed)));
         Self {
-            changed,
-            beats,
+            changed: changed.into(),
+            beats: beats.into(),
             removed,
-            withdrawn,
+            withdrawn: Arc::new(withdrawn),
             ..Self::nothing()
+        }
+    }
+
+    /// C-11: everything in a state, whether it is held or not, and besides what is held and not there.
+    #[must_use]
+    pub fn again(seen: &Seen, to: &State) -> Self {
+        Self {
+            changed: to.resources().cloned().collect(),
+            ..Self::between(seen, to)
         }
     }
 
     /// No difference.
     #[must_use]
-    pub const fn nothing() -> Self {
+    pub fn nothing() -> Self {
         Self {
-            changed: Vec::new(),
-            beats: Vec::new(),
+            changed: Arc::default(),
+            said: 0,
+            beats: Arc::default(),
             removed: None,
-            withdrawn: BTreeMap::new(),
+            withdrawn: Arc::default(),
             additions: OnceLock::new(),
-            removals: OnceLock::new(),
-            both: OnceLock::new(),
+            whole: OnceLock::new(),
         }
     }
 
     /// What is new or different, by name.
     #[must_use]
     pub fn changed(&self) -> &[Arc<Resource>] {
-        &self.changed
+        self.changed.get(self.said..).unwrap_or_default()
     }
 
     /// What is the same and was confirmed by a heartbeat, or lost its time to live (K-17).
@@ -107,31 +158,84 @@ impl Difference {
     /// When the oldest of the changes was received.
     #[must_use]
     pub fn oldest(&self) -> Option<Instant> {
-        self.changed.iter().map(|resource| resource.received()).min()
+        oldest(self.changed())
     }
 
-    /// What is new or different, ready to send, cut into chunks of about `chunk` bytes.
+    /// What is still to be said once the first of what is new or different was.
     #[must_use]
-    pub fn additions(&self, chunk: usize) -> Arc<Batch> {
-        self.additions
-            .get_or_init(|| self.batch(self.items(), Vec::new(), chunk))
-            .clone()
+    pub fn after(&self, changed: usize) -> Self {
+        Self {
+            changed: self.changed.clone(),
+            said: self.said + changed,
+            beats: self.beats.clone(),
+            removed: self.removed.clone(),
+            withdrawn: self.withdrawn.clone(),
+            ..Self::nothing()
+        }
     }
 
-    /// What is gone, ready to send.
+    /// What is still to be said once all but this was.
     #[must_use]
-    pub fn removals(&self, chunk: usize) -> Arc<Batch> {
-        self.removals
-            .get_or_init(|| self.batch(Vec::new(), self.gone(), chunk))
-            .clone()
+    pub fn last(&self, removed: Arc<Extra>) -> Self {
+        Self {
+            removed: Some(removed),
+            withdrawn: self.withdrawn.clone(),
+            ..Self::nothing()
+        }
     }
 
-    /// Both together, ready to send.
+    /// As much of it as fits into a response of about `chunk` bytes, what goes last, if it may go. It is the same for all who are
+    /// brought from the one point to the other.
     #[must_use]
-    pub fn both(&self, chunk: usize) -> Arc<Batch> {
-        self.both
-            .get_or_init(|| self.batch(self.items(), self.gone(), chunk))
-            .clone()
+    pub fn part(&self, seen: &Seen, to: &Arc<State>, removals: bool, chunk: usize) -> &Part {
+        let additions = || self.additions.get_or_init(|| self.begin(seen, to, None, chunk));
+        let Some(removed) = self.removed.as_deref().filter(|_| removals) else {
+            return additions();
+        };
+        if !self.changed().is_empty() && additions().left.is_some() {
+            return additions();
+        }
+        self.whole.get_or_init(|| self.begin(seen, to, Some(removed), chunk))
+    }
+
+    fn begin(&self, seen: &Seen, to: &Arc<State>, removed: Option<&Extra>, chunk: usize) -> Part {
+        let mut room = Room::new(chunk);
+        let changed = self.changed();
+        let fits = changed
+            .iter()
+            .take_while(|resource| room.takes(resource.weight()))
+            .count();
+        let (now, later) = changed.split_at(fits);
+        let going = removed.into_iter().flat_map(|extra| extra.names().keys());
+        let gone: Vec<Name> = going.take_while(|name| room.takes_name(name)).cloned().collect();
+        let left = if !later.is_empty() {
+            Some(Left {
+                seen: seen.brought(now, to),
+                rest: Some(Arc::new(self.after(fits))),
+            })
+        } else {
+            removed.filter(|extra| extra.names().len() > gone.len()).map(|extra| {
+                let extra = Arc::new(extra.without(gone.iter()));
+                Left {
+                    seen: Seen {
+                        state: Some(to.clone()),
+                        extra: Some(extra.clone()),
+                    },
+                    rest: Some(Arc::new(self.last(extra))),
+                }
+            })
+        };
+        let said = now.iter().map(|resource| resource.name()).chain(&gone);
+        let withdrawn = said.filter_map(|name| self.withdrawn.get_key_value(name));
+        let withdrawn = withdrawn
+            .map(|(name, demands)| (name.clone(), demands.clone()))
+            .collect();
+        let items = now.iter().map(|resource| Item::plain(resource.clone())).collect();
+        Part {
+            batch: Arc::new(Batch::new(items, gone).with_withdrawn(withdrawn)),
+            since: oldest(now),
+            left,
+        }
     }
 
     /// About how many bytes the relay keeps for it, encodings included.
@@ -140,24 +244,52 @@ impl Difference {
         let bodies: usize = self.changed.iter().map(|resource| resource.weight()).sum();
         size_of::<Self>() + bodies + self.removed.as_ref().map_or(0, |extra| extra.weight())
     }
+}
 
-    fn batch(&self, items: Vec<Item>, removed: Vec<Name>, chunk: usize) -> Arc<Batch> {
-        Arc::new(Batch::new(items, removed, chunk).with_withdrawn(self.withdrawn.clone()))
+/// How much still fits into a response: there is always room for one.
+#[derive(Debug)]
+pub struct Room {
+    bytes: usize,
+    full: bool,
+    empty: bool,
+}
+
+impl Room {
+    /// A response of about so many bytes.
+    #[must_use]
+    pub const fn new(bytes: usize) -> Self {
+        Self {
+            bytes,
+            full: false,
+            empty: true,
+        }
     }
 
-    fn items(&self) -> Vec<Item> {
-        self.changed
-            .iter()
-            .map(|resource| Item::plain(resource.clone()))
-            .collect()
+    /// Whether something of this weight fits, which is in it then. After the first that does not, nothing does.
+    pub const fn takes(&mut self, weight: usize) -> bool {
+        self.full |= !self.empty && weight > self.bytes;
+        if self.full {
+            return false;
+        }
+        self.empty = false;
+        self.bytes = self.bytes.saturating_sub(weight);
+        true
     }
 
-    fn gone(&self) -> Vec<Name> {
-        self.removed
-            .iter()
-            .flat_map(|extra| extra.names().keys().cloned())
-            .collect()
+    /// The same of a name alone.
+    pub fn takes_name(&mut self, name: &Name) -> bool {
+        self.takes(name.as_str().len() + 4)
     }
+
+    /// Whether something did not fit.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.full
+    }
+}
+
+fn oldest(resources: &[Arc<Resource>]) -> Option<Instant> {
+    resources.iter().map(|resource| resource.received()).min()
 }
 
 /// What is held of these names and demands something of a client, by name, and is not what comes in its place.
@@ -201,4 +333,64 @@ fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {
         }
     }
     beats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xds::{ResourceParts, TypeUrl, Update};
+
+    /// part by part everything is said once, what is held follows, and many parts go as easily as one.
+    #[test]
+    fn part_by_part() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let received = Instant::now();
+        let type_url = TypeUrl::new("t");
+        let content = |number: usize| {
+            let parts = ResourceParts {
+                type_url: &type_url,
+                name: Name::from(format!("{number:05}")),
+                aliases: Vec::new(),
+                passed_on: &[],
+                body: &[],
+                endpoints: None,
+                constraints: None,
+                received,
+            };
+            Update::Put(Arc::new(Resource::new(parts, 0)), None)
+        };
+        let state = |numbers: std::ops::Range<usize>| {
+            let puts: Vec<Update> = numbers.map(content).collect();
+            Arc::new(State::new(type_url.clone()).with(&puts, Some(true)).0)
+        };
+        let (old, new) = (state(0..2_000), state(1_000..4_000));
+        let mut seen = Seen {
+            state: Some(old),
+            extra: None,
+        };
+        let first = Arc::new(Difference::between(&seen, &new));
+        let (mut difference, mut said) = (first.clone(), Vec::new());
+        loop {
+            let part = difference.part(&seen, &new, true, 1);
+            said.extend(part.batch.items().iter().map(|item| item.resource.name().clone()));
+            said.extend(part.batch.removed().iter().cloned());
+            assert_eq!(part.batch.items().len() + part.batch.removed().len(), 1);
+            let Some((held, rest)) = part.left.as_ref().and_then(Left::open) else {
+                break;
+            };
+            let (held, rest) = (held.clone(), rest.clone());
+            let left = rest.changed().len() + rest.removed().map_or(0, |extra| extra.names().len());
+            assert_eq!(left + said.len(), 3_000, "2,000 come and 1,000 go");
+            (seen, difference) = (held, rest);
+        }
+        assert!(
+            said.iter()
+                .map(ToString::to_string)
+                .eq((2_000..4_000).chain(0..1_000).map(|at| format!("{at:05}")))
+        );
+        drop(difference);
+        // Each part has the next one.
+        let little = std::thread::Builder::new().stack_size(64 << 10);
+        little.spawn(move || drop(first)).unwrap().join().unwrap();
+    }
 }

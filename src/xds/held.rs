@@ -113,6 +113,14 @@ impl Extra {
         (!rest.is_empty()).then(|| Arc::new(Self::new(rest)))
     }
 
+    /// The same but for these names.
+    #[must_use]
+    pub fn without<'a>(&self, gone: impl Iterator<Item = &'a Name>) -> Self {
+        let mut names = self.names.clone();
+        gone.for_each(|name| drop(names.remove(name)));
+        Self::new(names)
+    }
+
     /// The version of the contents in it that can be sent again.
     #[must_use]
     pub const fn sum(&self) -> Version {
@@ -184,6 +192,31 @@ impl Seen {
             self.state = Some(Arc::new(state.told(&updates)));
         }
         self.extra = (!names.is_empty()).then(|| Arc::new(Extra::new(names)));
+    }
+
+    /// What it holds once it was sent these resources of a state as well.
+    #[must_use]
+    pub fn brought(&self, resources: &[Arc<Resource>], to: &State) -> Self {
+        let expiry = |resource: &Resource| to.expiry(resource.name());
+        let puts = resources
+            .iter()
+            .map(|resource| Update::Put(resource.clone(), expiry(resource)));
+        let puts: Vec<Update> = puts.collect();
+        let nothing = || Arc::new(State::new(to.type_url().clone()));
+        let from = self.state.clone().unwrap_or_else(nothing);
+        let names = || resources.iter().map(|resource| resource.name());
+        let extra = self.extra.as_ref().map(|extra| {
+            let kept = names().any(|name| extra.names().contains_key(name));
+            if kept {
+                Arc::new(extra.without(names()))
+            } else {
+                extra.clone()
+            }
+        });
+        Self {
+            state: Some(Arc::new(from.told(&puts))),
+            extra: extra.filter(|extra| !extra.names().is_empty()),
+        }
     }
 
     /// Identifies this very value.

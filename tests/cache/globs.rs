@@ -195,7 +195,7 @@ impl Session {
         sight.add("a".into(), self.seat.view().cut());
         let answers = Unshared { chunk: 1 << 20 };
         while let Some(response) = self.server.poll_response(&sight, &answers, self.now) {
-            self.got += response.batch.items_of(response.chunk).len();
+            self.got += response.batch.items().len();
             let (nonce, version) = (response.nonce.to_string(), response.version.to_string());
             drop(response);
             self.says(&nonce, &version);

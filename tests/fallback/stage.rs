@@ -231,11 +231,11 @@ impl Session {
             let Some(response) = self.server.poll_response(&sight, &answers, stage.now) else {
                 return told;
             };
-            for item in response.batch.items_of(response.chunk) {
+            for item in response.batch.items() {
                 let body = String::from_utf8_lossy(&item.resource.body()).into_owned();
                 told.insert(item.resource.name().to_string(), Some(body));
             }
-            for name in response.batch.removed_of(response.chunk) {
+            for name in response.batch.removed() {
                 told.insert(name.to_string(), None);
             }
             let request = DeltaDiscoveryRequest {

@@ -448,7 +448,7 @@ impl World {
                 return;
             };
             self.responses += 1;
-            for item in response.batch.items_of(response.chunk) {
+            for item in response.batch.items() {
                 let got = item.resource.name().to_string();
                 if got != session.tenant.resource() {
                     self.note(session, &got);

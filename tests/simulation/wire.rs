@@ -78,7 +78,7 @@ pub(crate) fn encode(response: &Response) -> Bytes {
         }
         .encode_to_vec(),
     };
-    let (pieces, _) = response.batch.encoded(response.chunk, response.dialect);
+    let (pieces, _) = response.batch.encoded(response.dialect);
     let mut bytes = BytesMut::from(&head[..]);
     pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
     bytes.freeze()

@@ -37,6 +37,31 @@ fn parts_follow_each_other() {
     );
 }
 
+/// B-24, C-26: names that change all the time do not keep back those behind them, whoever asked for them and however.
+#[test]
+fn nothing_starves_behind_what_changes_all_the_time() {
+    let names = |revision: usize| clusters(12, |n| format!(" n{n:02}@{revision}"));
+    let rest = |revision: usize| {
+        clusters(11, |n| {
+            format!(
+                "client <- eds [n{:02}@2], ack\norigin put eds n01@{}\n",
+                n + 1,
+                revision + n
+            )
+        })
+    };
+    let begins = "relay chunk 1\n".to_owned() + &format!("origin put eds{}\n", names(1));
+    let changes = format!(
+        "client stalls\norigin put eds{}\nclient reads 1\nclient <- eds [n01@2], ack\n",
+        names(2)
+    ) + "origin put eds n01@3\nclient reads\n";
+    let ends = "client <- eds [n01@13], ack\nclient <- eds [n01@14], ack\nnothing\n";
+    let first = clusters(12, |n| format!("client <- eds [n{n:02}@1], ack\n"));
+    let by_name = format!("client subscribe eds{}\n", clusters(12, |n| format!(" n{n:02}")));
+    both(&(begins.clone() + &by_name + &first + &changes + &rest(3) + ends));
+    both(&(begins + "client subscribe eds *\n" + &first + &changes + &rest(3) + ends));
+}
+
 /// B-15, B-29, C-26: what is given up while parts of an answer are still to come does not come any more, and nothing is lost of the
 /// rest.
 #[test]

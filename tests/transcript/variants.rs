@@ -147,7 +147,7 @@ fn several_match() {
         let sight = Sight::from(Arc::new(stage.cut.clone()));
         let response = stage.server.poll_response(&sight, &Unshared { chunk: 1 }, stage.now);
         let response = response.expect("a response");
-        sent.push(response.batch.items_of(0)[0].resource.version());
+        sent.push(response.batch.items()[0].resource.version());
         assert_eq!(stage.server.ambiguous(), 1);
 
         // Somebody else matches one alone, and nobody's choice is counted for what it does not match.

@@ -185,8 +185,8 @@ fn an_alias_in_one_view_alone_and_the_other_is_left() {
         origin put cds b@1 z@1:aka=nick
         other talks sotw, put cds b@2 z@2
         client subscribe cds nick *
-        client <- cds [b@1]
         client <- cds [z@1:aka=nick]
+        client <- cds [b@1]
         client ack
         client stalls
         client moves other

@@ -201,7 +201,7 @@ fn read_delta(response: &Response, version: &str) -> (Vec<Item>, Vec<String>, Ve
 
 fn decode<M: Message + Default>(head: &M, response: &Response) -> M {
     let mut bytes = BytesMut::from(head.encode_to_vec().as_slice());
-    let (pieces, _) = response.batch.encoded(response.chunk, response.dialect);
+    let (pieces, _) = response.batch.encoded(response.dialect);
     pieces.iter().for_each(|piece: &Bytes| bytes.put_slice(piece));
     M::decode(bytes.freeze()).expect("a response that can be decoded")
 }

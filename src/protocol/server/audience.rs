@@ -59,7 +59,7 @@ impl Subscription {
             audience => Arc::make_mut(audience.get_or_insert_default()).says_always(always),
         };
         if changed {
-            self.recall();
+            self.covered.cut_off();
             self.handle_dirty(Dirty::All);
         }
     }
@@ -94,7 +94,7 @@ impl Subscription {
 
     /// The client gets another variant of a name, or of the members of a collection, perhaps.
     fn stir(&mut self, name: &Name) {
-        self.recall();
+        self.covered.cut_off();
         self.look_at(name.clone());
     }
 
@@ -179,14 +179,14 @@ impl Subscription {
 
     /// What a name was asked for by itself with is not what the wildcard brings: the client holds the one that it was sent last.
     pub(super) fn note_own(&mut self, name: &Name, held: &Held) {
-        let covered = self.seen.held(name);
+        let covered = self.covered.held(name);
         let constraints = |held: &Held| held.content().and_then(|content| content.constraints().cloned());
         let bundle = |held: &Held| held.content().filter(|it| it.is_bundle()).map(|it| it.version());
         let differs = constraints(held) != constraints(&covered) || bundle(held) != bundle(&covered);
         // K-09: SotW says nothing of a name that the wildcard does not have.
         let told = self.dialect == Dialect::Delta || covered.perhaps();
         if self.audience.is_some() && told && differs {
-            self.seen.note(vec![(name.clone(), held.clone())]);
+            self.covered.note(vec![(name.clone(), held.clone())]);
         }
     }
 }

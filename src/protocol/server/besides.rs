@@ -53,7 +53,7 @@ impl Subscription {
     ) -> (Vec<Name>, Option<Arc<Extra>>, bool) {
         let (goes, rest) = self.goes(extra, slot);
         let held = |name: &Name| extra.names().get(name).cloned().unwrap_or_default();
-        let free = allowed.removals && !allowed.asked_only;
+        let free = allowed.removals && !allowed.busy;
         let (later, now): (Vec<Name>, Vec<Name>) = goes
             .into_iter()
             .partition(|name| !free && held(name).content().is_some());

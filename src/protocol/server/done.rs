@@ -44,6 +44,6 @@ impl Subscription {
     fn sated(&self, slot: Glimpse<'_>) -> bool {
         // What was refused may be said after all once something else is acknowledged.
         let waits = self.first || self.rare().waits() || self.globs.restless();
-        !waits && self.rest.is_none() && self.up_to_date(slot)
+        !waits && !self.is_under_way() && self.up_to_date(slot) && !self.frees(slot)
     }
 }

@@ -21,8 +21,6 @@ pub struct Response {
     pub version: Version,
     /// What it carries.
     pub batch: Arc<Batch>,
-    /// Which part of it.
-    pub chunk: usize,
 }
 
 /// What became of a request.
@@ -60,7 +58,6 @@ pub enum ReceiptKind {
 pub(super) struct Flight {
     pub(super) nonce: u64,
     pub(super) batch: Arc<Batch>,
-    pub(super) chunk: usize,
     /// Of a full state: the version of the set.
     pub(super) set: Option<Box<Version>>,
     pub(super) since: Option<Instant>,
@@ -70,7 +67,7 @@ pub(super) struct Flight {
 impl Flight {
     /// How many entries it carries.
     pub(super) fn len(&self) -> usize {
-        self.batch.items_of(self.chunk).len() + self.batch.removed_of(self.chunk).len()
+        self.batch.items().len() + self.batch.removed().len()
     }
 
     /// Keeps of what is on its way no more than settling it takes.

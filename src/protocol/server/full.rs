@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::compose::{Allowed, Composed, Step};
-use super::subscription::{Before, Current, Glance, Subscription};
+use super::subscription::{Current, Subscription};
 use crate::xds::{
     Answers, Batch, Difference, Errors, Extra, Glimpse, Held, Item, Known, Name, Reason, Resource, Seen, State, Version,
 };
@@ -43,12 +43,12 @@ impl Subscription {
         }
         let difference = state.map_or_else(
             || Arc::new(Difference::nothing()),
-            |state| answers.difference(&self.seen, state),
+            |state| answers.difference(self.covered.seen(), state),
         );
         let Some(named) = self.look_at_names(slot) else {
             return Composed::Not(Step::Idle);
         };
-        let forced = self.again || self.owed.iter().any(|name| slot.resource(name).is_some());
+        let forced = self.covered.is_owed() || self.owed.iter().any(|name| slot.resource(name).is_some());
         // K-05: what the wildcard lost and the client asked for by name stays.
         let stays = |name: &Name| named.listed.contains_key(name);
         let lost = difference.removed().filter(|extra| !extra.names().keys().all(stays));
@@ -93,7 +93,7 @@ impl Subscription {
         };
         self.accept(&settled, holds, state, kept);
         if !allowed.removals && named.removed {
-            self.dirty = Glance::All;
+            self.dirty.add_all();
         }
         // K-08: the very set that was refused is not sent again unless the client asks for it.
         if self.rare().refused.as_deref() == Some(&set) && !forced && !self.first {
@@ -101,7 +101,6 @@ impl Subscription {
         }
         Composed::Batch {
             batch,
-            before: Before::default(),
             since,
             set: Some(set),
         }
@@ -226,7 +225,7 @@ impl Subscription {
         // B-31: what is listed has no error.
         let (errors, _) = self.tell_errors(errors, &items, slot);
         let batch = self
-            .batch(items.into_values().collect(), Vec::new(), &errors, usize::MAX)
+            .batch(items.into_values().collect(), Vec::new(), &errors)
             .with_errors(errors);
         let set = batch.sum();
         (Arc::new(batch), set)
@@ -268,12 +267,11 @@ impl Subscription {
         for (name, held) in holds {
             self.note_held(&name, held);
         }
-        self.seen = Seen {
+        self.covered.arrive(Seen {
             state: state.cloned(),
             extra: kept,
-        };
-        self.again = false;
-        self.dirty = Glance::Names(BTreeSet::new());
+        });
+        self.dirty.clear();
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::stream::Server;
-use super::subscription::{Glance, Subscription};
+use super::subscription::Subscription;
 use crate::protocol::end::End;
 use crate::xds::{Answers, Dialect, Glimpse, Held, Known, Name, Reason, Sight, Target};
 
@@ -140,7 +140,6 @@ impl Subscription {
 
     /// C-11: whoever subscribes again may have forgotten what it was sent.
     pub(super) fn repeat_collection(&mut self, collection: &Name) {
-        self.recall();
         self.globs.lists_mut().owed.insert(collection.clone());
         let members: Vec<Name> = self.names.within(collection).cloned().collect();
         self.owed.extend(members);
@@ -151,9 +150,8 @@ impl Subscription {
         if !self.globs.contains(collection) {
             return;
         }
-        self.globs.lists_mut().asked.remove(collection);
-        self.recall();
         let lists = self.globs.lists_mut();
+        lists.asked.remove(collection);
         lists.stirred.remove(collection);
         lists.owed.remove(collection);
         lists.arrivals.retain(|name| !collection.covers(name));
@@ -171,23 +169,9 @@ impl Subscription {
         }
     }
 
-    /// That these collections are empty, and these members exist, is not said. Whoever has something of a collection had its answer.
-    pub(super) fn unsettle<'a>(&mut self, unsaid: impl Iterator<Item = &'a Name>) {
-        if self.globs.is_empty() {
-            return;
-        }
-        let (mut owed, members): (BTreeSet<Name>, BTreeSet<Name>) = unsaid.cloned().partition(Name::is_collection);
-        let collections: BTreeSet<Name> = members.iter().filter_map(Name::collection).collect();
-        owed.extend(collections.into_iter().filter(|all| !self.may_hold_of(all)));
-        owed.retain(|all| self.globs.contains(all));
-        self.globs.lists_mut().owed.extend(owed);
-    }
-
     fn forget_member(&mut self, name: &Name) {
         self.names.remove(name);
-        if let Glance::Names(names) = &mut self.dirty {
-            names.remove(name);
-        }
+        self.dirty.remove(name);
     }
 
     /// What the client holds under a name from now on, if it asked for it. What left a collection is not in the table any more.
@@ -237,8 +221,7 @@ impl Subscription {
 
     fn admit_one(&mut self, name: &Name, room: usize) -> bool {
         if !self.names.contains(name) {
-            self.recall_of(name);
-            self.names.set(name.clone(), self.seen.held(name));
+            self.names.set(name.clone(), self.covered.held(name));
             self.names.mark(name, true);
             self.look_at(name.clone());
         }
@@ -265,7 +248,7 @@ impl Subscription {
     /// Whether the client may hold anything of a collection: because it was sent it, or because it said so.
     fn may_hold_of(&self, collection: &Name) -> bool {
         let mut sent = self.names.within(collection);
-        let mut told = self.seen.extra.iter().flat_map(|extra| extra.names());
+        let mut told = self.covered.seen().extra.iter().flat_map(|extra| extra.names());
         sent.any(|name| self.held(name).perhaps()) || told.any(|(name, held)| held.perhaps() && collection.covers(name))
     }
 }

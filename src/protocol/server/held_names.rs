@@ -284,7 +284,7 @@ impl HeldNames {
     }
 
     /// In order, all from the first one on that is not before this text.
-    fn from(&self, text: &str) -> impl Iterator<Item = (&Name, Entry<'_>)> {
+    pub(super) fn from(&self, text: &str) -> impl Iterator<Item = (&Name, Entry<'_>)> {
         let members = self.members.iter().flat_map(|members| members.from(text));
         let mut own = self.own.from(text).map(Entry::Own).peekable();
         let mut members = members.map(|Member(resource)| Entry::Member(resource)).peekable();

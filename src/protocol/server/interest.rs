@@ -2,19 +2,15 @@
 //!
 //! Owns what each beginning and end does to what is held, owed and on its way. Refuses to read requests.
 
+use super::covered::Covered;
 use super::held_names::Entry;
-use super::subscription::{Glance, Rest, Subscription};
-use crate::xds::{Answers, Batch, Dialect, Held, Name, Seen, Target, Want};
+use super::subscription::Subscription;
+use crate::xds::{Answers, Dialect, Held, Name, Target, Want};
 
 impl Subscription {
     /// K-13: the client waits for this name again, even if nothing about it has changed.
     pub(super) fn force(&mut self, name: &Name) {
-        if self.comes(name) {
-            return;
-        }
-        // That it is gone is said after the cluster, and does not wait.
-        self.recall_of(name);
-        if self.names.contains(name) || self.wildcard && self.seen.held(name).perhaps() {
+        if self.names.contains(name) || self.wildcard && self.covered.held(name).perhaps() {
             self.owed.insert(name.clone());
         }
     }
@@ -24,19 +20,18 @@ impl Subscription {
         if self.wildcard == wanted {
             return;
         }
-        self.recall();
+        self.covered.cut_off();
         self.wildcard = wanted;
         // What the client remembers besides is compared with the wildcard that begins (C-13), and so is what is on its way.
         if wanted {
             let flights = self.flights.iter().filter(|_| self.dialect == Dialect::Delta);
-            let items = flights.flat_map(|flight| flight.batch.items_of(flight.chunk));
+            let items = flights.flat_map(|flight| flight.batch.items());
             let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
-            self.seen.note(names.collect());
+            self.covered.note(names.collect());
         } else {
-            self.seen = Seen::default();
+            self.covered = Covered::default();
         }
         self.first = wanted;
-        self.again = false;
         if !wanted {
             self.owed.retain(|name| self.names.contains(name));
             self.let_spellings_go();
@@ -135,34 +130,25 @@ impl Subscription {
 
     /// B-15: dropping a name forgets that it was sent.
     fn drop_name(&mut self, name: &Name) {
-        let Some(held) = self.names.get(name) else { return };
-        let canonical = held.content().map_or(name, |content| content.name());
-        let recalled = self.is_to_come(canonical) || self.is_to_come(name);
-        if recalled {
-            self.recall();
-        }
         let Some(held) = self.names.remove(name) else { return };
         let owed = self.owed.remove(name).is_some();
         self.forget_beat(name);
-        if let Glance::Names(names) = &mut self.dirty {
-            names.remove(name);
-        }
+        self.dirty.remove(name);
         self.want(Target::Name(name.clone()), false);
         if !self.wildcard {
             return self.give_up(name);
         }
+        // An answer that has begun may still bring what is gone since, or was sent by name in newer form.
+        self.covered.cut_off();
         // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
-        let sure = self
-            .seen
-            .held(name)
-            .content()
-            .is_some_and(|covered| held.is(covered.version()));
+        let covered = self.covered.held(name);
+        let sure = covered.content().is_some_and(|covered| held.is(covered.version()));
         // B-28: a full state without it may be all that tells the client that the wildcard does not cover it.
-        if self.full_state() && held.content().is_some() && !self.seen.held(name).perhaps() {
-            self.seen.note(vec![(name.clone(), held.clone())]);
+        if self.full_state() && held.content().is_some() && !covered.perhaps() {
+            self.covered.note(vec![(name.clone(), held.clone())]);
         }
         self.note_own(name, &held);
-        if self.dialect == Dialect::Delta || recalled || owed || !sure {
+        if self.dialect == Dialect::Delta || owed || !sure {
             // C-20: who asked by an alias holds the resource under its own name.
             let own = held
                 .content()
@@ -176,103 +162,9 @@ impl Subscription {
     pub(super) fn is_on_its_way(&self, name: &Name) -> bool {
         let mut flights = self.flights.iter();
         flights.any(|flight| {
-            let items = flight.batch.items_of(flight.chunk);
+            let items = flight.batch.items();
             items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok()
         })
-    }
-
-    /// Whether a name is in a chunk that is not sent yet.
-    fn is_to_come(&self, name: &Name) -> bool {
-        let goes = |(batch, chunk): (&Batch, usize)| batch.removed_of(chunk).binary_search(name).is_ok();
-        self.comes(name) || self.to_come().any(goes)
-    }
-
-    /// The same, as a resource.
-    fn comes(&self, name: &Name) -> bool {
-        self.to_come().any(|(batch, chunk)| {
-            let items = batch.items_of(chunk);
-            items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok()
-        })
-    }
-
-    fn to_come(&self) -> impl Iterator<Item = (&Batch, usize)> {
-        let rest = self.rest.iter();
-        rest.flat_map(|rest| (rest.next..rest.batch.chunks()).map(|chunk| (&*rest.batch, chunk)))
-    }
-
-    /// What is to come of a name is not held.
-    pub(super) fn recall_of(&mut self, name: &Name) {
-        if self.is_to_come(name) {
-            self.recall();
-        }
-    }
-
-    /// Recalls what has no bytes any more, and what was to go and may not go now (D-03).
-    pub(super) fn recall_unfit(&mut self, removals: bool) {
-        let Some(rest) = &self.rest else { return };
-        let goes = self.traits().kind.gates() && !rest.batch.removed_of(rest.next).is_empty();
-        if rest.batch.is_hollow() || goes && !removals {
-            self.recall();
-        }
-    }
-
-    /// Drops the chunks that are not sent yet: the client holds what it held before, and what is still wanted of them is owed.
-    /// D-03: what it holds and was about to lose, unasked, waits like any removal.
-    pub(super) fn recall(&mut self) {
-        let Some(rest) = self.rest.take() else { return };
-        let Rest {
-            batch, next, before, ..
-        } = *rest;
-        let mut told = Vec::new();
-        // No wildcard covers a collection: what is said of that is owed by itself.
-        let covered = self.wildcard;
-        let under_wildcard = |name| Some(name).filter(|name: &&Name| covered && !name.is_collection());
-        // C-20: what does not come replaces nothing that is held by another of its names. What comes in parts is in the order of names.
-        let comes = |name: &Name| {
-            let mut items = (next..batch.chunks()).map(|chunk| batch.items_of(chunk));
-            items.any(|items| items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok())
-        };
-        let names = before.names.iter();
-        let replaced = names.filter(|(asked, held)| held.own_name(asked).is_some_and(comes));
-        replaced.for_each(|(asked, held)| self.names.note(asked, held.clone()));
-        for chunk in next..batch.chunks() {
-            let items = batch.items_of(chunk).iter();
-            let items = items.map(|item| (item.resource.name(), item.resource.aliases(), false));
-            let removed = batch.removed_of(chunk).iter().map(|name| (name, &[][..], true));
-            for (name, aliases, goes) in items.chain(removed) {
-                for asked in std::iter::once(name).chain(aliases) {
-                    match before.names.get(asked) {
-                        Some(held) if self.names.contains(asked) => self.names.note(asked, held.clone()),
-                        // A member that was about to leave its collection.
-                        Some(held) if held.perhaps() => told.push((asked.clone(), held.clone())),
-                        // C-15: one that was given up, and is a member as long as it is owed its answer.
-                        Some(_) if goes && before.owed.contains(asked) && self.globs.covers(asked) => {
-                            self.names.set(asked.clone(), Held::Nothing);
-                            self.names.mark(asked, true);
-                        }
-                        Some(_) | None => {}
-                    }
-                }
-                let held = before.seen.held(name);
-                let holds = self.names.get(name).map_or(held.perhaps(), Entry::perhaps);
-                // Whether a member of a collection that never came is there any more nobody asked.
-                if (goes && holds || self.names.has_member(name)) && !before.owed.contains(name) {
-                    self.look_at(name.clone());
-                } else if let Some(owed) = self.wanted(name, aliases).or_else(|| under_wildcard(name)) {
-                    // C-08: under a wildcard also what was given up.
-                    self.owed.insert(owed.clone());
-                }
-                if held.perhaps() || self.seen.held(name).perhaps() {
-                    told.push((name.clone(), held));
-                }
-            }
-        }
-        self.seen.note(told);
-        let unsaid = (next..batch.chunks()).flat_map(|chunk| {
-            let items = batch.items_of(chunk).iter().map(|item| item.resource.name());
-            items.chain(batch.removed_of(chunk).iter().filter(|name| name.is_collection()))
-        });
-        self.unsettle(unsaid);
     }
 
     pub(super) fn want(&mut self, target: Target, wanted: bool) {

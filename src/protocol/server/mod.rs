@@ -1,17 +1,20 @@
 //! The client side of the relay: one stream of one client, as a machine.
 //!
 //! The way through: [`Server`] takes a request to the `subscription` of its type (`request` says what it means); what can be
-//! said is asked for in the `order` of the types; `compose` builds the next response, `partial` or `full` state, which is a
-//! `flight` until the client has settled it.
+//! said is asked for in the `order` of the types; `compose` builds the next response, `partial` or `full` state, from what there
+//! is to `say` of each name; it is a `flight` until the client has settled it. What is in it counts as held, and nothing else:
+//! what had no room is still to be said.
 
 mod audience;
 mod besides;
 mod compose;
+mod covered;
 mod done;
 mod errors;
 mod flight;
 mod full;
 mod gates;
+mod glances;
 mod globs;
 mod held_names;
 mod interest;
@@ -19,9 +22,11 @@ mod laggard;
 mod nonce;
 mod order;
 mod partial;
+mod plan;
 mod rare;
 mod refused;
 mod request;
+mod say;
 mod shared;
 mod sorted;
 mod spellings;

@@ -69,7 +69,7 @@ impl Server {
                 }
             }
             // D-03: what has begun goes on unless a route has changed since.
-            let begun = self.types.get(at)?.rest.is_some();
+            let begun = self.types.get(at)?.is_under_way();
             let removals = self.others_quiet(at, sight) || begun && self.calm(sight, answers, now);
             match self.step(at, sight, answers, removals, now) {
                 Step::Send(response) if waiting && kind.gated() => {
@@ -148,7 +148,7 @@ impl Server {
         clusters
             .flat_map(|clusters| clusters.flights.iter().map(|flight| (&clusters.type_url, flight)))
             .all(|(type_url, flight)| {
-                let items = flight.batch.items_of(flight.chunk).iter();
+                let items = flight.batch.items().iter();
                 let mut names = items.filter_map(|item| item.resource.endpoints());
                 now >= flight.sent + bound || names.all(|name| self.has_endpoints(type_url, name, sight))
             })

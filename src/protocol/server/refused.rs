@@ -126,7 +126,7 @@ impl Subscription {
     /// B-22, C-25: the client refused a partial answer. What was in it is unknown at the client, and is not sent again as it is.
     pub(super) fn refuse(&mut self, flight: &Flight) {
         let mut group = Group::default();
-        for item in flight.batch.items_of(flight.chunk) {
+        for item in flight.batch.items() {
             let resource = &item.resource;
             let wanted = self.wanted(resource.name(), resource.aliases()).cloned();
             match wanted {
@@ -141,7 +141,7 @@ impl Subscription {
                 Some(_) | None => group.freed = true,
             }
         }
-        for name in flight.batch.removed_of(flight.chunk) {
+        for name in flight.batch.removed() {
             // C-08: that what was given up is gone was said because it was given up; of what never was only who asks for it need hear.
             let moot = flight.batch.is_missing(name) && !self.names.contains(name);
             if moot || self.wanted(name, &[]).is_none() {
@@ -168,7 +168,7 @@ impl Subscription {
         if self.rare().refusals.is_empty() {
             return;
         }
-        for item in flight.batch.items_of(flight.chunk) {
+        for item in flight.batch.items() {
             let resource = &item.resource;
             let refused = self
                 .rare_mut()
@@ -181,7 +181,7 @@ impl Subscription {
                 self.names.note(&name, Held::Content(resource.clone()));
             }
         }
-        for name in flight.batch.removed_of(flight.chunk) {
+        for name in flight.batch.removed() {
             self.rare_mut().refusals.accept(name, None);
         }
     }
@@ -208,8 +208,17 @@ impl Subscription {
             let wanted = self.wanted(name, aliases);
             wanted.is_some_and(|name| matches!(self.current(name, slot), Current::Known(Known::Present(_))))
         };
-        let mut groups = self.rare().refusals.0.iter();
-        groups.any(|group| self.is_free(group, slot) && group.members().any(comes))
+        self.freed(slot).any(|group| group.members().any(comes))
+    }
+
+    /// Whether something of what was refused would be sent again now, or said to be gone.
+    pub(super) fn frees(&self, slot: Glimpse<'_>) -> bool {
+        self.freed(slot).next().is_some()
+    }
+
+    fn freed<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = &'a Group> {
+        let groups = self.rare().refusals.0.iter();
+        groups.filter(move |group| self.is_free(group, slot))
     }
 
     /// Whether a member has changed, has gone or is not wanted any more.
@@ -262,6 +271,6 @@ impl Subscription {
         let (gone, moot): (Vec<Name>, Vec<Name>) = gone.into_iter().partition(|name| self.held(name).perhaps());
         self.owed.extend(owed.into_iter().chain(moot));
         gone.into_iter().for_each(|name| self.look_at(name));
-        self.seen.note(covered);
+        self.covered.note(covered);
     }
 }

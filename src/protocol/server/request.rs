@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::flight::{Flight, ReceiptKind};
 use super::held_names::Entry;
 use super::nonce::Nonces;
-use super::subscription::{Glance, Subscription};
+use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
 use crate::proto::google::rpc::Status as Detail;
 use crate::xds::{Answers, Extra, Held, Kind, Name, Seen, Target, Version};
@@ -61,10 +61,7 @@ impl Subscription {
         let more = asked_for_all && !self.wildcard;
         // What it held by a wildcard it holds by name from now on.
         let ends = self.wildcard && !asked_for_all;
-        let ended = ends.then(|| {
-            self.recall();
-            self.seen.clone()
-        });
+        let ended = ends.then(|| self.covered.seen().clone());
         self.set_wildcard(asked_for_all);
         if more {
             self.asked_for_more(now);
@@ -91,8 +88,7 @@ impl Subscription {
             let new = self.spellings.set(&name, &texts, asked);
             if !asked {
                 // B-14: what is newly named is sent, even if the client had it before.
-                self.recall_of(&name);
-                let by_wildcard = || ended.as_ref().unwrap_or(&self.seen).held(&name);
+                let by_wildcard = || ended.as_ref().unwrap_or(self.covered.seen()).held(&name);
                 let mut held = self.names.get(&name).map_or_else(by_wildcard, Entry::held);
                 if !held.perhaps() && (remembers || self.is_on_its_way(&name)) {
                     held = Held::Unknown;
@@ -154,9 +150,9 @@ impl Subscription {
 
     fn subscribe(&mut self, text: &str, answers: &impl Answers) {
         if text == Name::WILDCARD {
-            // C-11: whoever subscribes again may have forgotten what it was sent; what is to come is said once.
-            self.recall();
-            self.again = self.wildcard;
+            if self.wildcard {
+                self.covered.repeat();
+            }
             return self.set_wildcard(true);
         }
         let name = self.name(text, answers);
@@ -165,8 +161,6 @@ impl Subscription {
             self.spellings.forget(&name);
         }
         let new = self.spellings.add(&name, text, asked);
-        // The same.
-        self.recall_of(&name);
         if asked {
             if new {
                 self.want(Target::Name(name.clone()), true);
@@ -219,10 +213,10 @@ impl Subscription {
             self.names.set(name, held);
         }
         if !besides.is_empty() {
-            self.seen = Seen {
+            self.covered.arrive(Seen {
                 state: None,
                 extra: Some(answers.remembered(Extra::new(besides))),
-            };
+            });
         }
     }
 
@@ -291,15 +285,14 @@ impl Subscription {
     }
 
     pub(super) fn held(&self, name: &Name) -> Held {
-        self.names.get(name).map_or_else(|| self.seen.held(name), Entry::held)
+        self.names
+            .get(name)
+            .map_or_else(|| self.covered.held(name), Entry::held)
     }
 
     /// Whether any name must be looked at again.
     pub(super) fn glances(&self) -> bool {
-        match &self.dirty {
-            Glance::All => !self.names.is_empty(),
-            Glance::Names(names) => !names.is_empty(),
-        }
+        !self.dirty.is_empty(&self.names)
     }
 }
 

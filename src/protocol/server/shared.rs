@@ -2,18 +2,18 @@
 //!
 //! Owns when a client is like all others. Refuses to know names that were asked for.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::compose::{Allowed, Composed, Step};
-use super::subscription::{Before, Glance, Subscription};
+use super::covered::Ahead;
+use super::subscription::Subscription;
 use crate::xds::{Answers, Batch, Dialect, Seen, State};
 
 impl Subscription {
     /// Whether this client is like all others at the same point, so that one encoded answer serves them all.
     pub(super) fn plain(&self, state: &State) -> bool {
         let asked = self.names.is_empty() && self.globs.is_empty();
-        let alike = asked && self.owed.is_empty() && self.rare().refusals.is_empty() && !self.again;
+        let alike = asked && self.owed.is_empty() && self.rare().refusals.is_empty() && !self.covered.is_owed();
         // C-23: in SotW a variant that is not for everybody says so around its body.
         let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
         let private = chosen
@@ -22,21 +22,28 @@ impl Subscription {
         self.wildcard && alike && !private
     }
 
-    pub(super) fn compose_shared(&mut self, state: &Arc<State>, answers: &impl Answers, allowed: Allowed) -> Composed {
-        if self.glanced().next().is_some() || matches!(self.dirty, Glance::All) {
-            self.dirty = Glance::Names(BTreeSet::new());
-        }
-        let same = self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id());
-        if same && self.seen.extra.is_none() && !self.first {
-            return Composed::Not(Step::Idle);
-        }
-        let difference = answers.difference(&self.seen, state);
+    /// What is ahead of a client that is like all others: the rest of the answer that has begun, or what is new in a state.
+    pub(super) fn compose_shared(
+        &mut self,
+        rest: Option<&Ahead>,
+        state: &Arc<State>,
+        answers: &impl Answers,
+        allowed: Allowed,
+    ) -> Composed {
+        self.dirty.clear();
+        let (to, difference) = match rest {
+            Some(rest) => (&rest.to, rest.difference.clone()),
+            None if self.covered.is_at(state) && self.covered.seen().extra.is_none() && !self.first => {
+                return Composed::Not(Step::Idle);
+            }
+            None => (state, answers.difference(self.covered.seen(), state)),
+        };
         let additions = !difference.changed().is_empty();
         // K-19: in SotW nothing says that such a resource is gone. K-16: nothing is taken away out of ignorance.
         let delta = self.dialect == Dialect::Delta;
         let gone = difference.removed().filter(|_| delta).cloned();
-        let removals = gone.is_some() && state.certain();
-        if allowed.asked_only {
+        let removals = gone.is_some() && to.certain();
+        if allowed.busy && rest.is_none() {
             return Composed::Not(if additions {
                 Step::Blocked
             } else if removals {
@@ -46,30 +53,33 @@ impl Subscription {
             });
         }
         let going = removals && allowed.removals;
-        let chunk = answers.chunk();
-        let batch = match (additions, going) {
-            (true, true) => Some(difference.both(chunk)),
-            (true, false) => Some(difference.additions(chunk)),
-            (false, true) => Some(difference.removals(chunk)),
-            // B-20, C-17: the first answer is owed even if there is nothing, once that is certain.
-            (false, false) if self.first && state.complete() => {
-                Some(Arc::new(Batch::new(Vec::new(), Vec::new(), chunk)))
+        let said = additions || going;
+        // B-20, C-17: the first answer is owed even if there is nothing, once that is certain.
+        let empty = !said && self.first && to.complete();
+        let part = said.then(|| difference.part(self.covered.seen(), to, going, answers.chunk()));
+        match part.and_then(|part| part.left.as_ref()?.open()) {
+            Some((seen, rest)) => {
+                let rest = Ahead {
+                    to: to.clone(),
+                    difference: rest.clone(),
+                    again: false,
+                };
+                self.covered.advance(seen.clone(), rest);
             }
-            (false, false) => None,
-        };
-        let seen = Seen {
-            state: Some(state.clone()),
-            extra: gone.filter(|_| !going),
-        };
-        let before = Before {
-            seen: std::mem::replace(&mut self.seen, seen),
-            ..Before::default()
-        };
-        match batch {
-            Some(batch) => Composed::Batch {
-                batch,
-                before,
-                since: difference.oldest(),
+            None => self.covered.arrive(Seen {
+                state: Some(to.clone()),
+                extra: gone.filter(|_| !going),
+            }),
+        }
+        match part {
+            Some(part) => Composed::Batch {
+                batch: part.batch.clone(),
+                since: part.since,
+                set: None,
+            },
+            None if empty => Composed::Batch {
+                batch: Arc::new(Batch::new(Vec::new(), Vec::new())),
+                since: None,
                 set: None,
             },
             None => Composed::Not(if removals { Step::Removals } else { Step::Idle }),

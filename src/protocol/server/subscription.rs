@@ -2,24 +2,25 @@
 //!
 //! Owns what the client wants, what it holds, and what is on its way. Refuses to know other types and other clients.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::covered::Covered;
 use super::flight::Flight;
+use super::glances::Glances;
 use super::globs::{Extent, Globs, extent};
 use super::held_names::HeldNames;
 use super::rare::Rare;
 use super::sorted::Sorted;
 use super::spellings::Spellings;
 use crate::xds::{
-    Audience, Authorities, Batch, Cut, Dialect, Dirty, Errors, Features, Glimpse, Held, Known, Name, NameRule, Reason,
-    Resource, Seen, Sight, Slot, Target, Traits, TypeUrl, Version, Want,
+    Audience, Authorities, Cut, Dialect, Dirty, Errors, Features, Glimpse, Known, Name, NameRule, Reason, Resource,
+    Sight, Slot, Target, Traits, TypeUrl, Want,
 };
 
 /// One type on one client stream.
 ///
-/// For every name covered by the interest: the client holds exactly what `names` and `seen` say, unless the name is in
+/// For every name covered by the interest: the client was sent exactly what `names` and `covered` say, unless the name is in
 /// `owed` (to be sent whatever they say), refused, in the response in flight, or in `dirty` (not compared yet).
 ///
 /// - A, inputs: `handle_sotw`, `handle_delta`, `handle_dirty`, `force`.
@@ -46,17 +47,13 @@ pub(super) struct Subscription {
     /// How it writes its names.
     pub(super) spellings: Spellings,
     /// What the wildcard has left the client with.
-    pub(super) seen: Seen,
+    pub(super) covered: Covered,
     /// Names that must be answered whatever the client holds (K-12).
     pub(super) owed: Sorted<Name>,
-    /// Whether everything that the wildcard covers must be sent again (C-11).
-    pub(super) again: bool,
     /// Whether the first answer is owed, even if it is empty (B-20, C-17).
     pub(super) first: bool,
     /// Names of which something has changed since the client's holdings were last compared.
-    pub(super) dirty: Glance,
-    /// Chunks that are not sent yet.
-    pub(super) rest: Option<Box<Rest>>,
+    pub(super) dirty: Glances,
     pub(super) flights: Vec<Flight>,
     /// None has the number 0.
     pub(super) last_nonce: u64,
@@ -71,37 +68,6 @@ pub(super) struct Subscription {
     pub(super) rare: Option<Box<Rare>>,
     pub(super) wants: Vec<Want>,
 }
-
-/// Chunks of a batch that are not sent yet.
-#[derive(Debug)]
-pub(super) struct Rest {
-    pub(super) batch: Arc<Batch>,
-    pub(super) next: usize,
-    pub(super) since: Option<Instant>,
-    pub(super) before: Before,
-    /// What the chunks after the next one change of the version of the set that the client holds.
-    pub(super) unsent: Version,
-}
-
-/// What a client held before a batch: of what is in a chunk that is not sent it holds nothing else.
-#[derive(Debug, Default)]
-pub(super) struct Before {
-    pub(super) seen: Seen,
-    /// Of the names that it asked for, those under which it holds something else now.
-    pub(super) names: BTreeMap<Name, Held>,
-    /// What is said because an answer was owed.
-    pub(super) owed: BTreeSet<Name>,
-}
-
-/// Names that must be looked at again.
-#[derive(Debug)]
-pub(super) enum Glance {
-    Names(BTreeSet<Name>),
-    All,
-}
-
-/// Beyond this many names it is cheaper to look at all.
-const GLANCE_MAX: usize = 4096;
 
 /// How a client's type stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,12 +97,10 @@ impl Subscription {
             ambiguous: 0,
             told: None,
             spellings: Spellings::default(),
-            seen: Seen::default(),
+            covered: Covered::default(),
             owed: Sorted::new(),
-            again: false,
             first: false,
-            dirty: Glance::Names(BTreeSet::new()),
-            rest: None,
+            dirty: Glances::default(),
             flights: Vec::new(),
             last_nonce: 0,
             asked: None,
@@ -155,7 +119,7 @@ impl Subscription {
     pub(super) fn handle_dirty(&mut self, dirty: Dirty) {
         match dirty {
             Dirty::All => {
-                self.dirty = Glance::All;
+                self.dirty.add_all();
                 self.globs.stir_all();
             }
             Dirty::Names(names) => names.into_iter().for_each(|name| self.look_at(name)),
@@ -164,7 +128,7 @@ impl Subscription {
 
     /// G-08, G-17: what was to come from the view that was read before is not said any more.
     pub(super) fn handle_moved(&mut self) {
-        self.recall();
+        self.covered.cut_off();
         self.handle_dirty(Dirty::All);
     }
 
@@ -172,11 +136,7 @@ impl Subscription {
         if !self.names.contains(&name) {
             return self.globs.note(name);
         }
-        let Glance::Names(names) = &mut self.dirty else { return };
-        names.insert(name);
-        if names.len() > GLANCE_MAX {
-            self.dirty = Glance::All;
-        }
+        self.dirty.add(name);
     }
 
     /// What is known of a name as far as this client's interest covers it; `None` is unknown.
@@ -244,6 +204,11 @@ impl Subscription {
     /// Whether resources of this type can only be addressed inside the wrapper message.
     pub(super) fn wrapped(&self) -> bool {
         self.dialect == Dialect::Sotw && self.traits().name == NameRule::Wrapper
+    }
+
+    /// Whether the client cannot read it: then nothing is sent to it but what has no name.
+    pub(super) fn reads_nothing(&self) -> bool {
+        self.wrapped() && !self.features.wrapper
     }
 
     /// Whether this one can: not what has no name.
@@ -337,7 +302,7 @@ impl Subscription {
         let rare = self.rare();
         if !rare.refusals.is_empty() || rare.refused.is_some() {
             Status::Error
-        } else if self.rest.is_some() || !self.flights.is_empty() {
+        } else if self.is_under_way() || !self.flights.is_empty() {
             Status::Stale
         } else if self.sent.is_some() {
             Status::Synced

@@ -310,7 +310,7 @@ impl Stage {
         let mut heard = Vec::new();
         while let Some(response) = self.response() {
             let mut bytes = BytesMut::new();
-            let (pieces, _) = response.batch.encoded(response.chunk, response.dialect);
+            let (pieces, _) = response.batch.encoded(response.dialect);
             pieces.iter().for_each(|piece| bytes.put_slice(piece));
             let words = match self.dialect {
                 Dialect::Delta => delta_words(bytes.freeze()),

@@ -1,0 +1,132 @@
+//! What the wildcard has left the client with, and what it is being brought to.
+//!
+//! Owns how far an answer of several responses has come: only what was sent is held. Refuses to know names that were asked for, and
+//! how anything is said.
+
+use std::sync::Arc;
+
+use crate::xds::{Answers, Baselines, Difference, Held, Name, Resource, Seen, State};
+
+/// What is held of what the wildcard covers.
+#[derive(Debug, Default)]
+pub(super) struct Covered {
+    seen: Seen,
+    /// The answer that has begun and is not sent as a whole. Most have none, and so no box.
+    way: Option<Box<Way>>,
+}
+
+/// What is said besides what is new.
+#[derive(Debug)]
+enum Way {
+    /// C-11: everything is to be said, whether it is held or not.
+    Again,
+    /// A part of an answer was sent, and this is still to be said.
+    ///
+    /// It is finished although the state moves on: what changes all the time would keep back what comes after it.
+    Begun(Ahead),
+}
+
+/// What is to be said.
+#[derive(Clone, Debug)]
+pub(super) struct Ahead {
+    /// What the client is brought to.
+    pub(super) to: Arc<State>,
+    pub(super) difference: Arc<Difference>,
+    /// C-11: whether it is said although the client was sent it before.
+    pub(super) again: bool,
+}
+
+impl Covered {
+    /// What was sent.
+    pub(super) const fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    pub(super) fn held(&self, name: &Name) -> Held {
+        self.seen.held(name)
+    }
+
+    /// What is still to be said of the answer that has begun.
+    pub(super) fn rest(&self) -> Option<&Ahead> {
+        match self.way.as_deref()? {
+            Way::Again => None,
+            Way::Begun(rest) => Some(rest),
+        }
+    }
+
+    /// Whether all of it is owed, or still owed of the answer that has begun, whether it is held or not.
+    pub(super) fn is_owed(&self) -> bool {
+        self.way.is_some() && self.rest().is_none_or(|rest| rest.again)
+    }
+
+    /// C-11: whoever subscribes again may have forgotten what it was sent; what is to come is said once.
+    pub(super) fn repeat(&mut self) {
+        self.way = Some(Box::new(Way::Again));
+    }
+
+    /// What the answer that has begun leaves out of what is held: in SotW that is all that is said of it.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = &Name> {
+        let removed = self.rest().and_then(|rest| rest.difference.removed());
+        removed.into_iter().flat_map(|extra| extra.names().keys())
+    }
+
+    /// Whether this state is what the client was brought to.
+    pub(super) fn is_at(&self, state: &State) -> bool {
+        self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id())
+    }
+
+    /// What is to be said to bring the client to this state.
+    pub(super) fn ahead(&self, state: &Arc<State>, answers: &impl Answers) -> Ahead {
+        let again = self.is_owed();
+        Ahead {
+            to: state.clone(),
+            difference: if again {
+                Arc::new(Difference::again(&self.seen, state))
+            } else {
+                answers.difference(&self.seen, state)
+            },
+            again,
+        }
+    }
+
+    /// A part of an answer was sent: what is held now, and the rest.
+    pub(super) fn advance(&mut self, seen: Seen, rest: Ahead) {
+        self.seen = seen;
+        self.way = Some(Box::new(Way::Begun(rest)));
+    }
+
+    /// The whole answer was sent, or there is none: what is held now.
+    pub(super) fn arrive(&mut self, seen: Seen) {
+        self.seen = seen;
+        self.way = None;
+    }
+
+    /// Some of a state was sent besides. What was still to be said of an earlier one is not: it may be older.
+    pub(super) fn bring(&mut self, resources: &[Arc<Resource>], state: &State) {
+        if !resources.is_empty() {
+            self.cut_off();
+            self.seen = self.seen.brought(resources, state);
+        }
+    }
+
+    /// The client was told something of single names besides.
+    pub(super) fn note(&mut self, told: Vec<(Name, Held)>) {
+        if !told.is_empty() {
+            self.cut_off();
+            self.seen.note(told);
+        }
+    }
+
+    /// The answer that has begun is not finished.
+    pub(super) fn cut_off(&mut self) {
+        self.way = self.is_owed().then(|| Box::new(Way::Again));
+    }
+
+    /// Keeps no bodies.
+    pub(super) fn lighten(&mut self, baselines: &Baselines) {
+        self.cut_off();
+        let Seen { state, extra } = &mut self.seen;
+        *state = state.as_ref().map(|state| baselines.state(state));
+        *extra = extra.as_ref().map(|extra| baselines.extra(extra));
+    }
+}

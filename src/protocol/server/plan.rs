@@ -1,0 +1,218 @@
+//! What one response of a partial answer is to say.
+//!
+//! Owns what saying it means for what the client holds, name by name, and that it does not say more than there is room for. Refuses
+//! to know in which order the names come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::compose::Allowed;
+use super::covered::Ahead;
+use super::say::Say;
+use super::subscription::{Current, Subscription};
+use crate::xds::{Dialect, Errors, Extra, Form, Glimpse, Held, Item, Kind, Name, Resource, Room, Seen};
+
+/// What a response will say and what is left for later.
+pub(super) struct Plan {
+    pub(super) room: Room,
+    pub(super) items: BTreeMap<Name, Item>,
+    pub(super) removed: BTreeSet<Name>,
+    /// Those of them that never were.
+    pub(super) missing: BTreeSet<Name>,
+    /// What the client holds afterwards under names that it asked for.
+    pub(super) holds: Vec<(Name, Held)>,
+    /// Owed names that this response answers, or that need no answer.
+    pub(super) answered: BTreeSet<Name>,
+    /// Names that go once other types allow it.
+    pub(super) later: BTreeSet<Name>,
+    /// Names that it may say are gone, once all else is said.
+    pub(super) gone: Vec<Name>,
+    /// What the wildcard covers and is to be said, and how much of what is new is said.
+    pub(super) ahead: Option<(Ahead, usize)>,
+    /// How far it brings the client of what the wildcard covers.
+    pub(super) reach: Option<Reach>,
+    pub(super) errors: Errors,
+    pub(super) since: Option<Instant>,
+    /// Whether removals wait for other types.
+    pub(super) removals_wait: bool,
+}
+
+/// How far a response brings a client.
+pub(super) enum Reach {
+    /// So many of what is ahead are said.
+    Part(Ahead, usize),
+    /// All that is new is said. The rest, if not all that goes had room.
+    Whole(Seen, Option<Ahead>),
+}
+
+impl Plan {
+    pub(super) fn new(chunk: usize) -> Self {
+        Self {
+            room: Room::new(chunk),
+            items: BTreeMap::new(),
+            removed: BTreeSet::new(),
+            missing: BTreeSet::new(),
+            holds: Vec::new(),
+            answered: BTreeSet::new(),
+            later: BTreeSet::new(),
+            gone: Vec::new(),
+            ahead: None,
+            reach: None,
+            errors: Errors::new(),
+            since: None,
+            removals_wait: false,
+        }
+    }
+
+    /// Whether there is room for a resource.
+    pub(super) fn takes(&mut self, resource: &Resource) -> bool {
+        self.items.contains_key(resource.name()) || self.room.takes(resource.weight())
+    }
+
+    pub(super) fn put(&mut self, item: Item) {
+        self.items.insert(item.resource.name().clone(), item);
+    }
+
+    /// Removes as many of these names as there is room for. What is left of all that is held besides, if that are not all.
+    pub(super) fn remove_of(&mut self, names: Vec<Name>, of: Option<&Arc<Extra>>) -> Option<Arc<Extra>> {
+        let fit = names.into_iter().take_while(|name| self.room.takes_name(name));
+        let fit: Vec<Name> = fit.collect();
+        let left = of.filter(|_| self.room.is_full());
+        let left = left.map(|extra| Arc::new(extra.without(fit.iter())));
+        self.removed.extend(fit);
+        left
+    }
+}
+
+impl Subscription {
+    /// What is unknown stays owed, and so does what there is no room for.
+    pub(super) fn plan_owed(&self, name: &Name, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
+        match self.answer(name, slot) {
+            Say::Put(resource) if plan.takes(resource) => {
+                self.plan_content(name, resource, slot, plan);
+                plan.put(self.item(resource, slot, allowed.now));
+            }
+            Say::Put(_) | Say::Wait => return,
+            Say::Gone => return plan.gone.push(name.clone()),
+            Say::Past | Say::Beat(_) | Say::Nothing => {}
+        }
+        plan.answered.insert(name.clone());
+    }
+
+    pub(super) fn plan_glanced(&self, name: &Name, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
+        match self.news(name, slot) {
+            Say::Put(resource) if plan.takes(resource) => {
+                self.plan_content(name, resource, slot, plan);
+                plan.put(self.item(resource, slot, allowed.now));
+            }
+            Say::Beat(resource) => {
+                if self.held(name).content().is_some_and(|content| content.is_hollow()) {
+                    plan.holds.push((name.clone(), Held::Content(resource.clone())));
+                }
+                self.plan_beat(resource, slot, allowed.now, plan);
+            }
+            Say::Past if self.names.has_member(name) => plan.holds.push((name.clone(), Held::Nothing)),
+            Say::Gone if allowed.removals => plan.gone.push(name.clone()),
+            Say::Gone => drop(plan.later.insert(name.clone())),
+            Say::Put(_) | Say::Past | Say::Wait | Say::Nothing => {}
+        }
+    }
+
+    /// Something that the wildcard covers is new, or different, or sent again.
+    pub(super) fn plan_change(
+        &self,
+        resource: &Arc<Resource>,
+        again: bool,
+        slot: Glimpse<'_>,
+        allowed: Allowed,
+        plan: &mut Plan,
+    ) {
+        if again {
+            self.plan_content(resource.name(), resource, slot, plan);
+        } else {
+            // C-20: who asked by an alias holds what the wildcard brings, also when it has refused it before.
+            let asked = resource.aliases().iter().filter(|alias| self.names.contains(alias));
+            let holds = asked.map(|alias| (alias.clone(), Held::Content(resource.clone())));
+            plan.holds.extend(holds);
+            plan.since = oldest(plan.since, Some(resource.received()));
+        }
+        plan.put(self.item(resource, slot, allowed.now));
+    }
+
+    /// Notes what the client holds once it has this content, under every name that it asked for it by (C-20) or has it by.
+    pub(super) fn plan_content(&self, name: &Name, resource: &Arc<Resource>, slot: Glimpse<'_>, plan: &mut Plan) {
+        plan.since = oldest(plan.since, Some(resource.received()));
+        let others = std::iter::once(resource.name()).chain(resource.aliases());
+        let others =
+            others.filter(|other| *other != name && (self.names.contains(other) || self.held(other).perhaps()));
+        for name in std::iter::once(name).chain(others) {
+            if self
+                .held(name)
+                .content()
+                .is_some_and(|held| held.name() != resource.name())
+            {
+                self.plan_former(name, slot, plan);
+            }
+            plan.holds.push((name.clone(), Held::Content(resource.clone())));
+        }
+    }
+
+    /// C-20: who asked by an alias holds the resource under its own name: that goes when the alias means nothing more, or
+    /// something else.
+    fn plan_former(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
+        if let Some(own) = self.held(name).own_name(name)
+            && self.dialect == Dialect::Delta
+            && matches!(self.current(own, slot), Current::Unwanted | Current::Uncovered)
+            && !self
+                .names
+                .iter()
+                .any(|(other, _)| slot.resource(other).is_some_and(|it| it.name() == own))
+        {
+            plan.removed.insert(own.clone());
+        }
+    }
+
+    /// Whether there was room for it.
+    pub(super) fn plan_removal(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) -> bool {
+        if self.dialect == Dialect::Sotw {
+            return true;
+        }
+        if !plan.room.takes_name(name) {
+            return false;
+        }
+        if self.names.get(name).is_some_and(|held| !held.perhaps()) {
+            plan.missing.insert(name.clone());
+        }
+        self.plan_former(name, slot, plan);
+        plan.removed.insert(name.clone());
+        plan.holds.push((name.clone(), Held::Nothing));
+        true
+    }
+
+    /// K-17: a heartbeat goes only to a client that holds that very content; never for virtual hosts (C-21). E-11: that there is
+    /// no time to live any more is said by the resource itself.
+    pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant, plan: &mut Plan) {
+        let beat = slot.expiry(resource).map(|expiry| expiry.beat);
+        if !self.reads_ttl() || self.rare().beats.get(resource.name()).copied() == beat || self.refuses(resource) {
+            return;
+        }
+        let heartbeat = beat.is_some() && self.dialect == Dialect::Delta && !resource.is_bundle();
+        if heartbeat && self.traits().kind == Kind::Vhds {
+            return;
+        }
+        let item = self.item(resource, slot, now);
+        let form = match self.dialect {
+            Dialect::Delta if heartbeat => Form::Heartbeat,
+            Dialect::Delta => Form::Repeated,
+            Dialect::Sotw => item.form,
+        };
+        if !plan.items.contains_key(resource.name()) && plan.takes(resource) {
+            plan.put(Item { form, ..item });
+        }
+    }
+}
+
+fn oldest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.into_iter().chain(b).min()
+}
