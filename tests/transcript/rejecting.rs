@@ -522,3 +522,26 @@ fn rejected_of_what_never_was() {
         ",
     );
 }
+
+/// B-22: what was given up by name before it was rejected, and is wanted by the wildcard, is no other than it was: its neighbours do not
+/// come again.
+#[test]
+fn rejected_after_it_was_wanted_for_another_reason() {
+    delta(
+        "
+        origin put eds a@1 b@1
+        client stalls
+        client subscribe eds a b
+        client reads 1
+        client <- eds [a@1 b@1]
+        client sends eds -a +*
+        client nack
+        client reads
+        client <- eds [a@1], ack
+        nothing for 2s
+        origin put eds b@2
+        client <- eds [b@2], ack
+        nothing
+        ",
+    );
+}

@@ -137,6 +137,8 @@ impl Subscription {
                 }
                 // It was refused in another response as well.
                 Some(_) if self.refuses(resource) => group.add(resource.name(), Some(resource)),
+                // It was given up meanwhile, and is wanted for another reason: nothing else was sent of it.
+                Some(name) if self.is_unsent(&name, resource) => group.add(resource.name(), Some(resource)),
                 // It was sent in another form since, or is not wanted any more.
                 Some(_) | None => group.freed = true,
             }
@@ -160,6 +162,12 @@ impl Subscription {
         if !group.members.is_empty() {
             self.rare_mut().refusals.add(group);
         }
+    }
+
+    /// Whether nothing is known of what the client holds of a resource, and nothing else of it was refused.
+    fn is_unsent(&self, wanted: &Name, resource: &Resource) -> bool {
+        let unknown = matches!(self.held(wanted), Held::Nothing | Held::Unknown);
+        unknown && self.rare().refusals.called(resource.name()).next().is_none()
     }
 
     /// What the client has accepted was not what was bad in what it refused before. What was refused is not known to be held; what is

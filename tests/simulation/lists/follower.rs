@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource};
 
-use crate::body::{Content, Type};
+use crate::body::Type;
 use crate::names::{authority, canonical, covers, is_glob, is_nothing, is_unnamed};
 use crate::reading::Reading;
 use crate::tally::{Broken, Rule, Tally};
@@ -53,6 +53,8 @@ pub(super) struct Track {
 /// What was sent under a name.
 pub(super) struct Sent {
     pub(super) aliases: Vec<String>,
+    /// Whether the client was told that it ends by itself.
+    mortal: bool,
 }
 
 /// All that is known of what is wanted: revisions, 0 for what does not exist.
@@ -192,15 +194,11 @@ impl Track {
                 it.is_some_and(|it| it.ttl.is_some())
             })
         };
-        // K-13: a confirmation of a cluster in a part that was called back comes as a whole, and endpoints follow it.
-        let follows = |entry: &Entry| {
-            let mut truths = reading.zones.iter().map(|zone| &zone.truth);
-            let of = |it: &Arc<Content>| it.ttl.is_some() && it.endpoints.as_deref() == Some(entry.name.as_str());
-            answer.kind == Type::Eds && truths.any(|truth| truth.of(Type::Cds).any(of))
-        };
         let mut entries = answer.entries.iter();
-        let beats =
-            entries.any(|entry| entry.facts.is_none() || entry.ttl.is_some() || mortal(entry) || follows(entry));
+        // E-11: that it does not end by itself any more is said by the resource.
+        let immortal = |entry: &Entry| self.sent.get(&entry.name).is_some_and(|sent| sent.mortal);
+        let beat = |entry: &Entry| entry.facts.is_none() || entry.ttl.is_some() || immortal(entry);
+        let beats = entries.any(|entry| beat(entry) || mortal(entry));
         // C-08: of a name that was dropped, and that its collection might have, it may come late that there is none.
         let globs = || self.names.iter().filter(|name| is_glob(name));
         let moot = |name: &String| !self.sent.contains_key(name) && globs().any(|glob| covers(glob, name));
@@ -219,8 +217,12 @@ impl Track {
             self.sent.remove(name);
         }
         for entry in &answer.entries {
+            if let Some(sent) = self.sent.get_mut(&entry.name) {
+                sent.mortal |= entry.ttl.is_some();
+            }
             let sent = entry.facts.as_ref().map(|_| Sent {
                 aliases: entry.aliases.clone(),
+                mortal: entry.ttl.is_some(),
             });
             self.sent.extend(sent.map(|sent| (entry.name.clone(), sent)));
         }
