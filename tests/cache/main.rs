@@ -5,6 +5,7 @@ mod globs;
 mod leases;
 mod library;
 mod memory;
+mod parts;
 mod pressure;
 mod random;
 mod scopes;

@@ -1,0 +1,74 @@
+//! Large answers, of which many clients are sent the same parts.
+
+use distributary::cache::Library;
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::protocol::{Limits, Opening, Server, Settings as Stream, Timers};
+use distributary::xds::{Classes, Dialect, Sight, Types};
+
+use super::*;
+
+fn client(prefix: u32, library: &Library, now: Instant) -> Server {
+    let settings = Stream {
+        types: Types::default(),
+        limits: Limits::default(),
+        timers: Timers::default(),
+        classes: Classes::default(),
+        anonymous: true,
+        relay_id: "relay".to_owned(),
+    };
+    let opening = Opening {
+        dialect: Dialect::Delta,
+        service: None,
+        nonce_prefix: prefix,
+    };
+    let mut server = Server::new(Arc::new(settings), opening);
+    let first = DeltaDiscoveryRequest {
+        type_url: cds().url().to_owned(),
+        ..Default::default()
+    };
+    assert!(server.handle_delta(&first, library, now).is_ok());
+    server
+}
+
+/// A-11, L-29: every part of a large answer is encoded once for all who are at the same point, and so is what follows when there is
+/// news between two of them.
+#[test]
+fn every_part_is_encoded_once() {
+    let (library, now, view) = (Library::new(1 << 20, 1), start(), view());
+    let publish = |names: std::ops::Range<usize>, body: &str| {
+        let puts = names.map(|n| put(&cds(), &format!("c{n:02}"), body));
+        let changes = Changes {
+            complete: Some(true),
+            answered: Some(true),
+            ..covered(&cds(), puts.collect())
+        };
+        drop(view.publish(&[changes]));
+        Sight::from(view.cut())
+    };
+    let old = publish(0..20, "old");
+    let mut clients: Vec<Server> = (0..5).map(|prefix| client(prefix, &library, now)).collect();
+    let mut made = 0;
+    let mut read = |clients: &mut Vec<Server>, sight: &Sight, count: usize| {
+        for client in clients {
+            for _ in 0..count {
+                let response = client.poll_response(sight, &library, now).expect("a part");
+                assert_eq!(response.batch.items().len(), 1);
+                made += usize::from(response.batch.encoded(response.dialect).1);
+                drop(client.handle_acknowledgement(cds().url().as_bytes(), response.nonce.as_bytes()));
+            }
+        }
+        made
+    };
+    assert_eq!(read(&mut clients, &old, 12), 12);
+    let new = publish(0..3, "new");
+    clients
+        .iter_mut()
+        .for_each(|client| client.handle_dirty(&cds(), Dirty::All));
+    // What has begun is finished, and then what is new comes: the same for all of them again.
+    assert_eq!(read(&mut clients, &new, 11), 23);
+    assert!(
+        clients
+            .iter_mut()
+            .all(|client| client.poll_response(&new, &library, now).is_none())
+    );
+}
