@@ -59,7 +59,7 @@ impl Subscription {
             audience => Arc::make_mut(audience.get_or_insert_default()).says_always(always),
         };
         if changed {
-            self.covered.cut_off();
+            self.cut_off();
             self.handle_dirty(Dirty::All);
         }
     }
@@ -94,7 +94,7 @@ impl Subscription {
 
     /// The client gets another variant of a name, or of the members of a collection, perhaps.
     fn stir(&mut self, name: &Name) {
-        self.covered.cut_off();
+        self.cut_off();
         self.look_at(name.clone());
     }
 
@@ -186,7 +186,7 @@ impl Subscription {
         // K-09: SotW says nothing of a name that the wildcard does not have.
         let told = self.dialect == Dialect::Delta || covered.perhaps();
         if self.audience.is_some() && told && differs {
-            self.covered.note(vec![(name.clone(), held.clone())]);
+            self.note_covered(vec![(name.clone(), held.clone())]);
         }
     }
 }

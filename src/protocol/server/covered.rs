@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::subscription::Subscription;
 use crate::xds::{Answers, Baselines, Difference, Held, Name, Resource, Seen, State};
 
 /// What is held of what the wildcard covers.
@@ -101,32 +102,60 @@ impl Covered {
         self.way = None;
     }
 
-    /// Some of a state was sent besides. What was still to be said of an earlier one is not: it may be older.
+    /// Some of a state was sent besides.
     pub(super) fn bring(&mut self, resources: &[Arc<Resource>], state: &State) {
-        if !resources.is_empty() {
-            self.cut_off();
-            self.seen = self.seen.brought(resources, state);
-        }
+        self.seen = self.seen.brought(resources, state);
     }
 
     /// The client was told something of single names besides.
     pub(super) fn note(&mut self, told: Vec<(Name, Held)>) {
-        if !told.is_empty() {
-            self.cut_off();
-            self.seen.note(told);
-        }
+        self.seen.note(told);
     }
 
-    /// The answer that has begun is not finished.
-    pub(super) fn cut_off(&mut self) {
-        self.way = self.is_owed().then(|| Box::new(Way::Again));
+    /// The answer that has begun is not finished. Gives what is still owed of it.
+    pub(super) fn cut_off(&mut self) -> Vec<Name> {
+        match self.way.take_if(|way| matches!(**way, Way::Begun(_))).map(|way| *way) {
+            Some(Way::Begun(Ahead {
+                difference,
+                again: true,
+                ..
+            })) => difference
+                .changed()
+                .iter()
+                .map(|resource| resource.name().clone())
+                .collect(),
+            Some(Way::Begun(_) | Way::Again) | None => Vec::new(),
+        }
     }
 
     /// Keeps no bodies.
     pub(super) fn lighten(&mut self, baselines: &Baselines) {
-        self.cut_off();
         let Seen { state, extra } = &mut self.seen;
         *state = state.as_ref().map(|state| baselines.state(state));
         *extra = extra.as_ref().map(|extra| baselines.extra(extra));
+    }
+}
+
+impl Subscription {
+    /// The answer that has begun for the wildcard is not finished: what changes now may be newer than what it was still to bring.
+    pub(super) fn cut_off(&mut self) {
+        let owed = self.covered.cut_off();
+        self.owed.extend(owed);
+    }
+
+    /// The client was told something of names that the wildcard covers.
+    pub(super) fn note_covered(&mut self, told: Vec<(Name, Held)>) {
+        if !told.is_empty() {
+            self.cut_off();
+            self.covered.note(told);
+        }
+    }
+
+    /// It was sent some of a state besides.
+    pub(super) fn bring_covered(&mut self, resources: &[Arc<Resource>], state: &State) {
+        if !resources.is_empty() {
+            self.cut_off();
+            self.covered.bring(resources, state);
+        }
     }
 }

@@ -20,14 +20,14 @@ impl Subscription {
         if self.wildcard == wanted {
             return;
         }
-        self.covered.cut_off();
+        self.cut_off();
         self.wildcard = wanted;
         // What the client remembers besides is compared with the wildcard that begins (C-13), and so is what is on its way.
         if wanted {
             let flights = self.flights.iter().filter(|_| self.dialect == Dialect::Delta);
             let items = flights.flat_map(|flight| flight.batch.items());
             let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
-            self.covered.note(names.collect());
+            self.note_covered(names.collect());
         } else {
             self.covered = Covered::default();
         }
@@ -139,13 +139,17 @@ impl Subscription {
             return self.give_up(name);
         }
         // An answer that has begun may still bring what is gone since, or was sent by name in newer form.
-        self.covered.cut_off();
+        self.cut_off();
         // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
         let covered = self.covered.held(name);
         let sure = covered.content().is_some_and(|covered| held.is(covered.version()));
+        // What the wildcard brought of it was passed over as long as it was asked for by name.
+        if !held.perhaps() && covered.perhaps() {
+            self.note_covered(vec![(name.clone(), Held::Nothing)]);
+        }
         // B-28: a full state without it may be all that tells the client that the wildcard does not cover it.
         if self.full_state() && held.content().is_some() && !covered.perhaps() {
-            self.covered.note(vec![(name.clone(), held.clone())]);
+            self.note_covered(vec![(name.clone(), held.clone())]);
         }
         self.note_own(name, &held);
         if self.dialect == Dialect::Delta || owed || !sure {

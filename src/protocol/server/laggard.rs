@@ -26,6 +26,7 @@ impl Subscription {
         if !self.full_state() {
             self.names.lighten(baselines);
         }
+        self.cut_off();
         self.covered.lighten(baselines);
         if let Some(audience) = &mut self.audience {
             Arc::make_mut(audience).lighten();

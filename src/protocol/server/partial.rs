@@ -203,7 +203,11 @@ impl Subscription {
         match reach {
             Some(Reach::Part(ahead, said)) => {
                 let now = ahead.difference.changed().get(..said).unwrap_or_default();
-                let seen = self.covered.seen().brought(now, &ahead.to);
+                let mut seen = self.covered.seen().brought(now, &ahead.to);
+                // K-19: in SotW nothing says that something is gone.
+                let gone = ahead.difference.removed().filter(|_| self.dialect == Dialect::Sotw);
+                let gone = gone.into_iter().flat_map(|extra| extra.names().keys());
+                seen.note(gone.map(|name| (name.clone(), Held::Nothing)).collect());
                 let difference = Arc::new(ahead.difference.after(said));
                 self.covered.advance(seen, Ahead { difference, ..ahead });
             }
@@ -223,10 +227,10 @@ impl Subscription {
             .into_iter()
             .filter(new)
             .partition(|(_, held)| held.content().is_some());
-        self.covered.note(told);
+        self.note_covered(told);
         if let Some(state) = slot.wildcard() {
             let came = came.into_iter().filter_map(|(_, held)| held.content().cloned());
-            self.covered.bring(&came.collect::<Vec<_>>(), state);
+            self.bring_covered(&came.collect::<Vec<_>>(), state);
         }
     }
 

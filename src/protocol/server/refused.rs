@@ -279,6 +279,6 @@ impl Subscription {
         let (gone, moot): (Vec<Name>, Vec<Name>) = gone.into_iter().partition(|name| self.held(name).perhaps());
         self.owed.extend(owed.into_iter().chain(moot));
         gone.into_iter().for_each(|name| self.look_at(name));
-        self.covered.note(covered);
+        self.note_covered(covered);
     }
 }

@@ -128,7 +128,7 @@ impl Subscription {
 
     /// G-08, G-17: what was to come from the view that was read before is not said any more.
     pub(super) fn handle_moved(&mut self) {
-        self.covered.cut_off();
+        self.cut_off();
         self.handle_dirty(Dirty::All);
     }
 
