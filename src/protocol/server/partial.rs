@@ -132,6 +132,10 @@ impl Subscription {
             None => self.plan_unasked(slot, allowed, plan),
         }
         for name in std::mem::take(&mut plan.gone) {
+            // What an answer that has begun still brings goes with the next one.
+            if plan.items.contains_key(&name) && !self.names.contains(&name) {
+                continue;
+            }
             if self.plan_removal(&name, slot, plan) {
                 plan.answered.insert(name);
             } else if !self.owed.contains(&name) {
