@@ -91,7 +91,7 @@ impl World {
                 ));
             };
             for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
-                let silent = mux.wildcard && zone.withholds(*kind, true);
+                let silent = zone.withholds(*kind, true);
                 if silent || !mux.names.is_empty() && zone.withholds(*kind, false) {
                     continue;
                 }
@@ -237,7 +237,10 @@ impl Zone {
         for (kind, target) in wanted {
             let mut views = std::iter::once(self).chain(above);
             let hidden = matches!(target, Target::Name(name) if views.any(|zone| zone.hides(*kind, name.as_str())));
-            if self.withholds(*kind, *target == Target::Wildcard) || hidden || self.cannot_say(*kind) {
+            // A name that the wildcard has brought once is not asked for besides, however silent the server is of that now.
+            let named = *target != Target::Wildcard;
+            let silent = self.withholds(*kind, true) || named && self.withholds(*kind, false);
+            if silent || hidden || self.cannot_say(*kind) {
                 continue;
             }
             let slot = cut.slot(kind.type_url());
