@@ -101,8 +101,9 @@ impl Subscription {
                 said += 1;
                 continue;
             }
-            // C-11: all that is covered is sent again, also what was asked for by name: F-16, with what was said with that.
-            if *again && asked && self.audience.is_some() {
+            // C-11: all that is covered is sent again, also what was asked for by name: as it is now, and F-16, with what was said with
+            // that.
+            if *again && asked {
                 self.plan_owed(resource.name(), slot, allowed, plan);
             } else if plan.takes(resource) {
                 self.plan_change(resource, *again, slot, allowed, plan);

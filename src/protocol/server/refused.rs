@@ -166,7 +166,7 @@ impl Subscription {
 
     /// Whether nothing is known of what the client holds of a resource, and nothing else of it was refused.
     fn is_unsent(&self, wanted: &Name, resource: &Resource) -> bool {
-        let unknown = matches!(self.held(wanted), Held::Nothing | Held::Unknown);
+        let unknown = matches!(self.held(wanted), Held::Unknown);
         unknown && self.rare().refusals.called(resource.name()).next().is_none()
     }
 
