@@ -5,8 +5,7 @@
 
 pub mod bell;
 pub mod library;
-pub mod presented;
-mod pressure;
+pub mod pressure;
 pub mod routes;
 pub mod scopes;
 pub mod seat;
@@ -18,6 +17,7 @@ mod living;
 mod members;
 mod names;
 mod positions;
+mod presented;
 mod remembered;
 mod replaced;
 mod sets;

@@ -11,8 +11,8 @@ use crate::xds::Class;
 pub(super) struct Ids(BTreeMap<(usize, String), BTreeSet<Class>>);
 
 impl Ids {
-    /// The server sees the view of this class under this id. Gives another class that it sees under it, though it should tell the two
-    /// apart: those differ in more than what their clients can read, so no more than two are looked at.
+    /// The server sees the view of this class under this id. Returns another class that it sees under the same id although it must
+    /// tell the two apart. Classes that differ only in what their clients can read are alike, so at most three are looked at.
     pub(super) fn insert(&mut self, server: usize, id: &str, class: &Class) -> Option<Class> {
         let classes = self.0.entry((server, id.to_owned())).or_default();
         let twin = classes.iter().find(|other| !other.is_alike(class)).cloned();

@@ -11,10 +11,8 @@ use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource as Wrapper,
 };
 use distributary::proto::google::protobuf::Any;
-use distributary::protocol::{
-    Client, ClientSettings, Code, End, Limits, Opening, Server, Settings as Stream, Timers, read_delta,
-};
-use distributary::xds::{Classes, Dialect, ServerFeatures, Sight, Types, Unshared};
+use distributary::protocol::{Client, ClientSettings, Code, End, Opening, Server, read_delta};
+use distributary::xds::{Dialect, ServerFeatures, Sight, Unshared};
 
 use prost::Message as _;
 
@@ -127,17 +125,10 @@ struct Session {
 
 impl Session {
     fn new(source: &Source, dialect: Dialect, names_per_stream: usize) -> Self {
-        let settings = Stream {
-            types: Types::default(),
-            limits: Limits {
-                names_per_stream,
-                ..Limits::default()
-            },
-            timers: Timers::default(),
-            classes: Classes::default(),
-            anonymous: true,
-            relay_id: "relay".to_owned(),
-        };
+        let settings = stream(Limits {
+            names_per_stream,
+            ..Limits::default()
+        });
         let opening = Opening {
             dialect,
             service: None,

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::cache::{Seat, Settings, View};
+use distributary::protocol::{Limits, Settings as Stream, Timers};
 use distributary::xds::{
-    Changes, Class, Dirty, Known, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Update, Want,
+    Changes, Class, Classes, Dirty, Known, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Types, Update, Want,
 };
 
 const LINGER: Duration = Duration::from_secs(30);
@@ -41,6 +42,18 @@ fn settings() -> Settings {
         linger: LINGER,
         names_per_view: 1000,
         pinned_bytes_per_view: 0,
+    }
+}
+
+/// What the streams of clients are allowed.
+fn stream(limits: Limits) -> Stream {
+    Stream {
+        types: Types::default(),
+        limits,
+        timers: Timers::default(),
+        classes: Classes::default(),
+        anonymous: true,
+        relay_id: "relay".to_owned(),
     }
 }
 

@@ -2,26 +2,18 @@
 
 use distributary::cache::Library;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::protocol::{Limits, Opening, Server, Settings as Stream, Timers};
-use distributary::xds::{Classes, Dialect, Sight, Types};
+use distributary::protocol::{Opening, Server};
+use distributary::xds::{Dialect, Sight};
 
 use super::*;
 
 fn client(prefix: u32, library: &Library, now: Instant) -> Server {
-    let settings = Stream {
-        types: Types::default(),
-        limits: Limits::default(),
-        timers: Timers::default(),
-        classes: Classes::default(),
-        anonymous: true,
-        relay_id: "relay".to_owned(),
-    };
     let opening = Opening {
         dialect: Dialect::Delta,
         service: None,
         nonce_prefix: prefix,
     };
-    let mut server = Server::new(Arc::new(settings), opening);
+    let mut server = Server::new(Arc::new(stream(Limits::default())), opening);
     let first = DeltaDiscoveryRequest {
         type_url: cds().url().to_owned(),
         ..Default::default()

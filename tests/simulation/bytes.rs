@@ -18,7 +18,7 @@ use distributary::xds::{Classes, Dialect, Name, Sight, Standing, Types, Unshared
 use prost::Message as _;
 
 use super::body::{Content, Type, read};
-use super::classes::{relay_node, scopes};
+use super::classes::{relay_node, scopes, stream_settings};
 use super::now;
 use super::rng::Rng;
 use super::served::{entry, resource};
@@ -277,14 +277,7 @@ impl World {
         // A generator of its own: the seeds of other worlds stay what they are.
         let mut rng = Rng::new(seed ^ 0x0b17_e500);
         let classes = Classes::default();
-        let settings = protocol::Settings {
-            types: Types::default(),
-            classes: classes.clone(),
-            limits: Default::default(),
-            timers: Default::default(),
-            anonymous: false,
-            relay_id: "relay".to_owned(),
-        };
+        let settings = stream_settings(&classes);
         Self {
             now,
             kind: *rng.pick(&[Type::Eds, Type::Cds, Type::Rds]).expect("there are some"),

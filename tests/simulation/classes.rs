@@ -9,9 +9,9 @@ use distributary::cache::{self, Routes, Scopes, View};
 use distributary::downstream::Place;
 use distributary::proto::envoy::config::core::v3::{Locality, Node};
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
-use distributary::protocol::read_node;
+use distributary::protocol::{self, read_node};
 use distributary::xds::node::ENDPOINT_COLLECTIONS;
-use distributary::xds::{self, Classes, Path, Piece, Rule as ClassRule, Selector};
+use distributary::xds::{self, Classes, Path, Piece, Rule as ClassRule, Selector, Types};
 
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
@@ -147,6 +147,18 @@ const fn settings() -> cache::Settings {
 
 pub(crate) fn scopes(rules: &Classes, routes: Routes, limit: usize) -> Scopes {
     Scopes::new(rules.clone(), routes, settings(), limit)
+}
+
+/// What the streams of clients are allowed.
+pub(crate) fn stream_settings(rules: &Classes) -> protocol::Settings {
+    protocol::Settings {
+        types: Types::default(),
+        classes: rules.clone(),
+        limits: Default::default(),
+        timers: Default::default(),
+        anonymous: false,
+        relay_id: "relay".to_owned(),
+    }
 }
 
 impl World {

@@ -19,7 +19,7 @@ use distributary::xds::{
 use prost::Message as _;
 
 use super::body::Type;
-use super::classes::{relay_node, scopes};
+use super::classes::{relay_node, scopes, stream_settings};
 use super::now;
 use super::rng::Rng;
 
@@ -273,14 +273,7 @@ impl World {
         // Few values meet often.
         let values = (0..5).filter_map(|_| rng.pick(&VALUES).copied()).collect();
         let classes = rules(&mut rng);
-        let settings = protocol::Settings {
-            types: Types::default(),
-            classes: classes.clone(),
-            limits: Default::default(),
-            timers: Default::default(),
-            anonymous: false,
-            relay_id: "relay".to_owned(),
-        };
+        let settings = stream_settings(&classes);
         let upstream = ClientSettings {
             types: Types::default(),
             relay_id: "relay".to_owned(),

@@ -272,15 +272,11 @@ impl World {
             Duration::ZERO
         };
         let settings = Settings {
-            types: Default::default(),
-            limits: Default::default(),
             timers: Timers {
                 pace,
                 ..Timers::default()
             },
-            classes: Classes::default(),
-            anonymous: false,
-            relay_id: "relay".to_owned(),
+            ..classes::stream_settings(&Classes::default())
         };
         let slowness = *rng.pick(&[2, 30, 400, 3000]).expect("there are some");
         let profiles = classes::profiles(&mut rng);

@@ -16,24 +16,25 @@ pub(super) struct Covered {
     way: Option<Box<Way>>,
 }
 
-/// What is said besides what is new.
+/// What the client is owed of the wildcard although the state has not changed.
 #[derive(Debug)]
 enum Way {
-    /// C-11: everything is to be said, whether it is held or not.
+    /// C-11: everything, whether the client holds it or not.
     Again,
-    /// A part of an answer was sent, and this is still to be said.
+    /// The rest of an answer of which a part was sent.
     ///
-    /// It is finished although the state moves on: what changes all the time would keep back what comes after it.
+    /// The relay finishes that answer although the state moves on: otherwise names that change all the time would keep back the names
+    /// behind them.
     Begun(Ahead),
 }
 
-/// What is to be said.
+/// What the relay says to bring the client to a state.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     /// What the client is brought to.
     pub(super) to: Arc<State>,
     pub(super) difference: Arc<Difference>,
-    /// C-11: whether it is said although the client was sent it before.
+    /// C-11: whether the relay says it although the client was sent it before.
     pub(super) again: bool,
 }
 
@@ -55,17 +56,17 @@ impl Covered {
         }
     }
 
-    /// Whether all of it is owed, or still owed of the answer that has begun, whether it is held or not.
+    /// C-11: whether the client is owed everything, or the rest of everything, whether it holds it or not.
     pub(super) fn is_owed(&self) -> bool {
         self.way.is_some() && self.rest().is_none_or(|rest| rest.again)
     }
 
-    /// C-11: whoever subscribes again may have forgotten what it was sent; what is to come is said once.
+    /// C-11: a client that subscribes to the wildcard again may have forgotten what it was sent. What was still to come is said once.
     pub(super) fn repeat(&mut self) {
         self.way = Some(Box::new(Way::Again));
     }
 
-    /// What the answer that has begun leaves out of what is held: in SotW that is all that is said of it.
+    /// The names that the client holds and that the answer which has begun leaves out. SotW says nothing else about them (K-19).
     pub(super) fn left_out(&self) -> impl Iterator<Item = &Name> {
         let removed = self.rest().and_then(|rest| rest.difference.removed());
         removed.into_iter().flat_map(|extra| extra.names().keys())
@@ -112,7 +113,7 @@ impl Covered {
         self.seen.note(told);
     }
 
-    /// The answer that has begun is not finished. Gives what is still owed of it.
+    /// Ends the answer that has begun. Returns the names that it still owes.
     pub(super) fn cut_off(&mut self) -> Vec<Name> {
         match self.way.take_if(|way| matches!(**way, Way::Begun(_))).map(|way| *way) {
             Some(Way::Begun(Ahead {
@@ -137,7 +138,7 @@ impl Covered {
 }
 
 impl Subscription {
-    /// The answer that has begun for the wildcard is not finished: what changes now may be newer than what it was still to bring.
+    /// Ends the wildcard's answer that has begun: the client is about to be told something newer than what is left of it.
     pub(super) fn cut_off(&mut self) {
         let owed = self.covered.cut_off();
         self.owed.extend(owed);
@@ -151,7 +152,7 @@ impl Subscription {
         }
     }
 
-    /// It was sent some of a state besides.
+    /// The client was sent resources that the wildcard covers, but not as part of the wildcard's own answer.
     pub(super) fn bring_covered(&mut self, resources: &[Arc<Resource>], state: &State) {
         if !resources.is_empty() {
             self.cut_off();

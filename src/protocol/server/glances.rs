@@ -105,7 +105,7 @@ impl Glances {
         Glance::All
     }
 
-    /// The answer goes on with this.
+    /// The answer was full before these names: the next response begins with them.
     pub(super) fn go_on(&mut self, rest: Glance) {
         self.besides.get_or_insert_default().now = Some(rest);
     }

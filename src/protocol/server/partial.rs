@@ -119,7 +119,7 @@ impl Subscription {
         plan.ahead = Some((ahead, said));
     }
 
-    /// Of what the wildcard brings: what the client has by other names, or is sent for their sake.
+    /// Whether the wildcard's answer leaves a resource out, because the client asked for it by name, or holds it by one of its aliases.
     pub(super) fn passed_over(&self) -> impl Fn(&Arc<Resource>) -> bool {
         let newer = self.names.newer_by_alias();
         move |resource| self.names.contains(resource.name()) || self.holds_by_alias(resource) || newer(resource)
@@ -133,7 +133,7 @@ impl Subscription {
             None => self.plan_unasked(slot, allowed, plan),
         }
         for name in std::mem::take(&mut plan.gone) {
-            // What an answer that has begun still brings goes with the next one.
+            // The wildcard's answer that has begun still brings it; the next one says that it is gone.
             if plan.items.contains_key(&name) && !self.names.contains(&name) {
                 continue;
             }
@@ -184,7 +184,7 @@ impl Subscription {
         }
     }
 
-    /// Looks at these names. Gives those that it did not come to.
+    /// Plans what is new of these names. Returns the names for which there was no room.
     fn plan_names(&self, names: Glance, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) -> Glance {
         let glanced = names.iter(&self.names).filter(|name| !self.owed.contains(name));
         let stops = { glanced }.find(|name| {

@@ -74,7 +74,7 @@ impl Plan {
         self.items.insert(item.resource.name().clone(), item);
     }
 
-    /// Removes as many of these names as there is room for. What is left of all that is held besides, if that are not all.
+    /// Removes as many of these names as there is room for. If that is not all of them: what the client then still holds of `of`.
     pub(super) fn remove_of(&mut self, names: Vec<Name>, of: Option<&Arc<Extra>>) -> Option<Arc<Extra>> {
         let fit = names.into_iter().take_while(|name| self.room.takes_name(name));
         let fit: Vec<Name> = fit.collect();

@@ -22,7 +22,8 @@ impl Subscription {
         self.wildcard && alike && !private
     }
 
-    /// What is ahead of a client that is like all others: the rest of the answer that has begun, or what is new in a state.
+    /// Composes the next response of a client that is like all others: it says the rest of the answer that has begun, or what is new in
+    /// this state.
     pub(super) fn compose_shared(
         &mut self,
         rest: Option<&Ahead>,
