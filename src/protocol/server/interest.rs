@@ -143,12 +143,9 @@ impl Subscription {
         // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
         let covered = self.covered.held(name);
         let sure = covered.content().is_some_and(|covered| held.is(covered.version()));
-        // What the wildcard brought of it was passed over as long as it was asked for by name.
-        if !held.perhaps() && covered.perhaps() {
-            self.note_covered(vec![(name.clone(), Held::Nothing)]);
-        }
+        // What the wildcard brought of it was passed over as long as it was asked for by name, so the client has what it was sent by name.
         // B-28: a full state without it may be all that tells the client that the wildcard does not cover it.
-        if self.full_state() && held.content().is_some() && !covered.perhaps() {
+        if !sure && (covered.perhaps() || self.full_state() && held.content().is_some()) {
             self.note_covered(vec![(name.clone(), held.clone())]);
         }
         self.note_own(name, &held);

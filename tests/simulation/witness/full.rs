@@ -142,7 +142,10 @@ impl Witness {
         let mut held = watch.set(full);
         if chain && sum(&held) != answer.version {
             watch.begin_anew(kind, scene);
-            answer.entries.iter().for_each(|entry| watch.bring(&entry.name));
+            answer
+                .entries
+                .iter()
+                .for_each(|entry| watch.bring_late(&entry.name, scene.lens(kind)));
             held = watch.set(full);
         }
         let doubts = watch.perhaps.len();

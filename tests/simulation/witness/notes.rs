@@ -141,6 +141,14 @@ impl Watch {
         }
     }
 
+    /// The same in a later part of an answer, which may bring what the wildcard has lost since that answer began.
+    pub(super) fn bring_late(&mut self, name: &str, lens: Lens<'_>) {
+        self.bring(name);
+        if self.wildcard && !self.brought.contains_key(name) && !self.asks(name) {
+            self.brought.insert(name.to_owned(), lens.losses(name));
+        }
+    }
+
     /// Another server is read: of what the wildcard had nobody knows what it has now.
     pub(super) fn moved(&mut self, lens: Lens<'_>) {
         let Self { sent, names, .. } = self;
