@@ -319,6 +319,35 @@ fn a_new_stream() {
     }
 }
 
+/// E-04, C-26: what is for everybody may come again because there is something for some beside it: that does not show a server that
+/// does not look at what it is told.
+#[test]
+fn a_new_variant_after_a_reconnect() {
+    for (how, targets, [a, b]) in asked(EDS) {
+        let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+        let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &targets);
+        let called = |text: &str| text.replace('A', &a).replace('B', &b);
+        let texts = ["A=1", "B=2"].map(called);
+        upstream.hears(says(EDS, "1", &texts.each_ref().map(String::as_str)));
+        upstream.sent();
+        upstream.pass(std::time::Duration::from_secs(1));
+        upstream.disconnect();
+        upstream.connect();
+        let request = upstream.sent().join(" ");
+        assert!(request.contains(&format!("{a}@1 {b}@2")), "{how}: {request}");
+
+        let more = ["A=1", "A[prod]=3"].map(called);
+        let answer = DeltaDiscoveryResponse {
+            control_plane: relay(),
+            ..says(EDS, "2", &more.each_ref().map(String::as_str))
+        };
+        upstream.hears(answer);
+        upstream.sent();
+        upstream.pass(std::time::Duration::from_secs(20));
+        assert_eq!(upstream.everything(EDS), called("A=1 A{env=prod}=3 B=2"), "{how}");
+    }
+}
+
 /// E-08, K-16: a name of which a new stream says nothing in time: what there was of it goes as anything that nobody answers for.
 #[test]
 fn a_server_that_does_not_say_them_again() {

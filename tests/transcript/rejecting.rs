@@ -545,3 +545,33 @@ fn rejected_after_it_was_wanted_for_another_reason() {
         ",
     );
 }
+
+/// B-22, B-24: who has accepted that a name is gone holds nothing of it, also if it refused to hear that before: what it refuses later
+/// has not changed by that, and its neighbours do not come again.
+#[test]
+fn a_rejected_removal_that_was_accepted_since() {
+    delta(
+        "
+        origin put eds a@1
+        client sends eds +*
+        client <- eds [a@1], ack
+        client stalls
+        client sends eds +a +b -b
+        client reads 1
+        client <- eds [a@1] -[b]
+        client sends eds +a +b -b
+        client reads 1
+        client <- eds [a@1] -[b]
+        client sends eds +b
+        client reads
+        client <- eds -[b]
+        client sends eds n2 ! => nack
+        client sends eds n4 => ack
+        client sends eds n3 ! => nack
+        nothing for 2s
+        origin put eds a@2
+        client <- eds [a@2] -[b], ack
+        nothing for 2s
+        ",
+    );
+}

@@ -283,13 +283,13 @@ impl Feed {
                 return false;
             }
         }
-        // A time to live is prolonged by sending again what we hold (E-11), and what is asked for by a name of its own is sent
-        // although we hold it: that does not show that the server forgot.
+        // A time to live is prolonged by sending again what we hold (E-11), what is asked for by a name of its own is sent although
+        // we hold it, and so is what is for everybody with variants that are new (C-26): that does not show that the server forgot.
         let mut asked = self.names_of(&entry.name, &entry.aliases).peekable();
         let alone = asked.peek().is_some();
         // all of them, of what has no name.
         let answered: Vec<Name> = asked.filter(|_| entry.name.is_empty()).cloned().collect();
-        let resent = held == Some(true) && entry.ttl.is_none() && !alone;
+        let resent = held == Some(true) && entry.ttl.is_none() && !alone && !message.varies(&entry.name);
         let news = held.is_none() | self.settle.confirm(key, resent);
         if let Some(collection) = collection {
             self.names.known(collection.as_str());

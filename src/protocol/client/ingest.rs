@@ -39,6 +39,8 @@ pub(super) struct Message {
     pub(super) more: Option<bool>,
     /// Whether what it says of a name is all that there is of it: so in SotW, and where a relay says it.
     pub(super) whole: bool,
+    /// Names of which it has variants that are not for everybody.
+    varied: BTreeSet<Name>,
 }
 
 /// What is wrong with a response, in words for a NACK: bounded, however much is wrong.
@@ -130,6 +132,7 @@ impl Message {
             uncertain: false,
             more: None,
             whole: false,
+            varied: BTreeSet::new(),
         }
     }
 
@@ -188,6 +191,8 @@ impl Message {
                 }
             }
         }
+        let varied = self.entries.iter().filter(|entry| entry.variant.is_some());
+        self.varied = varied.map(|entry| entry.name.clone()).collect();
         self.choose(ways);
         let faulty_names = faulty.iter().map(String::as_str);
         let mut names: Vec<&str> = self.entries.iter().map(Entry::key).chain(faulty_names).collect();
@@ -229,6 +234,11 @@ impl Message {
         for entry in entries {
             self.errors.remove(entry.name.as_str());
         }
+    }
+
+    /// Whether it has variants of a name that are not for everybody.
+    pub(super) fn varies(&self, name: &Name) -> bool {
+        self.varied.contains(name)
     }
 
     /// F-07: whether the server says that there is nothing of a name by this text.

@@ -190,7 +190,10 @@ impl Subscription {
             }
         }
         for name in flight.batch.removed() {
-            self.rare_mut().refusals.accept(name, None);
+            let refused = self.rare_mut().refusals.accept(name, None);
+            if refused && matches!(self.held(name), Held::Unknown) && !self.is_on_its_way(name) {
+                self.names.note(name, Held::Nothing);
+            }
         }
     }
 
