@@ -212,6 +212,31 @@ fn a_route_changes_between_two_parts() {
     );
 }
 
+/// C-26, D-03: nor does a cluster go with a later part while its route is still to go.
+#[test]
+fn a_route_goes_after_two_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds a@1 old@1, put rds r@old
+        client subscribe cds *
+        client <- cds [a@1]
+        client <- cds [old@1], ack
+        client subscribe rds r
+        client <- rds [r@old], ack
+        client stalls
+        origin put cds b@1 c@1, drop cds old, drop rds r
+        client reads
+        client <- cds [b@1]
+        client <- cds [c@1]
+        client <- rds -[r]
+        client ack
+        client <- cds -[old], ack
+        client gates 0
+        ",
+    );
+}
+
 /// B-24, C-15, C-22: a collection of which something was sent was answered for, also when a later part is called back.
 #[test]
 fn a_collection_is_emptied_between_two_parts() {

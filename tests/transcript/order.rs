@@ -370,3 +370,23 @@ fn back_before_it_went() {
         ",
     );
 }
+
+/// C-11, D-03: what is gone does not wait for a wildcard that was asked for again and that nobody answers.
+#[test]
+fn what_nobody_answers_holds_nothing_back() {
+    delta(
+        "
+        origin put lds x@1
+        client subscribe lds x
+        client <- lds [x@1], ack
+        origin late lds, silent rds
+        client subscribe rds r
+        client subscribe lds *
+        client subscribe lds *
+        nothing
+        origin drop lds x
+        client <- lds -[x], ack
+        client gates 0
+        ",
+    );
+}

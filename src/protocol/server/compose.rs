@@ -67,7 +67,7 @@ impl Subscription {
         let busy = !self.flights.is_empty();
         let goes_on = self.is_under_way() && self.dialect == Dialect::Delta;
         if busy && !goes_on && (self.dialect == Dialect::Sotw || self.crowded()) {
-            return if self.pending(slot, answers) {
+            return if self.pending(slot, answers, now) {
                 Step::Blocked
             } else {
                 Step::Idle
@@ -171,33 +171,18 @@ impl Subscription {
         state.sum().plus(self.names.sum()).minus(not)
     }
 
-    /// Whether anything could be added or changed at the client, were nothing on its way.
-    pub(super) fn pending(&self, slot: Glimpse<'_>, answers: &impl Answers) -> bool {
-        let rest = self.covered.rest();
-        if self.covered.is_owed() || rest.is_some_and(|rest| !rest.difference.changed().is_empty()) {
-            return true;
+    /// Whether anything could be added or changed at the client, or answered, were nothing on its way: whether composing would.
+    pub(super) fn pending(&self, slot: Glimpse<'_>, answers: &impl Answers, now: Instant) -> bool {
+        if self.full_state() {
+            return !self.up_to_date(slot) && self.look_at_all(slot, answers).is_some_and(|found| found.adds());
         }
-        if self.wildcard
-            && let Some(state) = slot.wildcard()
-            && (state.complete() || !self.full_state())
-            && !self.covered.is_at(state)
-        {
-            // What a full state was sent by name it holds, when the wildcard brings it as well.
-            let full = |resource: &Arc<Resource>| self.full_state() && self.holds_by_name(resource);
-            let passed_over = self.passed_over();
-            let held = |resource: &Arc<Resource>| full(resource) || !self.full_state() && passed_over(resource);
-            let difference = answers.difference(self.covered.seen(), state);
-            if !difference.changed().iter().all(held) {
-                return true;
-            }
-        }
-        let owes = |name: &Name| matches!(self.answer(name, slot), Say::Put(_) | Say::Gone);
-        let empty = self.empty_collections(slot).next().is_some();
+        let allowed = Allowed {
+            removals: false,
+            busy: false,
+            now,
+        };
         // D-01: what was refused and is sent again waits like any addition.
-        empty
-            || self.releases(slot)
-            || self.owed.iter().any(owes)
-            || self.glanced().any(|name| matches!(self.news(name, slot), Say::Put(_)))
+        self.releases(slot) || self.plan(slot, answers, allowed, 0).adds
     }
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.

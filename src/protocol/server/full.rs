@@ -27,72 +27,115 @@ struct Named {
     since: Option<Instant>,
 }
 
+/// What there is to say in a full state.
+pub(super) struct Found<'a> {
+    state: Option<&'a Arc<State>>,
+    difference: Arc<Difference>,
+    named: Named,
+    errors: Errors,
+    /// Whether it is said whatever the client holds.
+    forced: bool,
+    /// What the wildcard lost, if that takes anything from the client.
+    lost: Option<Arc<Extra>>,
+    changed: bool,
+}
+
+impl Found<'_> {
+    /// Whether it adds or changes anything, or answers.
+    pub(super) fn adds(&self) -> bool {
+        self.forced || self.changed || !self.errors.is_empty()
+    }
+
+    /// Whether it takes anything from the client.
+    fn removes(&self) -> bool {
+        self.lost.is_some() || self.named.removed
+    }
+}
+
 impl Subscription {
-    pub(super) fn compose_full(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
+    /// Compares all that the client asks for with what it holds. None as long as it must not be told anything.
+    pub(super) fn look_at_all<'a>(&self, slot: Glimpse<'a>, answers: &impl Answers) -> Option<Found<'a>> {
         let state = slot.wildcard().filter(|_| self.wildcard);
         // B-20, G-20: an empty or short state is sent only once it is certain that there is no more.
         if self.wildcard && !state.is_some_and(|state| state.complete()) {
-            return Composed::Not(Step::Idle);
+            return None;
         }
         // K-16: what an earlier run of the relay knew deletes nothing at a client that came with something else.
         if state.is_some_and(|state| state.stale() && self.brought_other(state)) {
-            return Composed::Not(Step::Idle);
-        }
-        if self.quiet(slot) && !self.first {
-            return Composed::Not(Step::Idle);
+            return None;
         }
         let difference = state.map_or_else(
             || Arc::new(Difference::nothing()),
             |state| answers.difference(self.covered.seen(), state),
         );
-        let Some(named) = self.look_at_names(slot) else {
-            return Composed::Not(Step::Idle);
-        };
-        let forced = self.covered.is_owed() || self.owed.iter().any(|name| slot.resource(name).is_some());
+        let named = self.look_at_names(slot)?;
         // K-05: what the wildcard lost and the client asked for by name stays.
         let stays = |name: &Name| named.listed.contains_key(name);
         let lost = difference.removed().filter(|extra| !extra.names().keys().all(stays));
-        let gone = lost.is_some() || named.removed;
-        let beats = !difference.beats().is_empty() && self.reads_ttl() || named.beat;
-        // What it was sent by name it holds, when the wildcard brings it as well.
-        let changed = named.changed || !difference.changed().iter().all(|resource| self.holds_by_name(resource));
         let mut errors = self.due_errors(slot);
         errors.retain(|name, _| slot.resource(name).is_none());
-        let additions = forced || self.first || beats || changed || !errors.is_empty();
+        Some(Found {
+            state,
+            errors,
+            forced: self.covered.is_owed() || self.owed.iter().any(|name| slot.resource(name).is_some()),
+            lost: lost.cloned(),
+            // What it was sent by name it holds, when the wildcard brings it as well.
+            changed: named.changed || !difference.changed().iter().all(|resource| self.holds_by_name(resource)),
+            difference,
+            named,
+        })
+    }
+
+    pub(super) fn compose_full(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
+        if self.quiet(slot) && !self.first {
+            return Composed::Not(Step::Idle);
+        }
+        let Some(found) = self.look_at_all(slot, answers) else {
+            return Composed::Not(Step::Idle);
+        };
+        let gone = found.removes();
+        let beats = !found.difference.beats().is_empty() && self.reads_ttl() || found.named.beat;
         let settled = self.answered(slot);
-        if !(additions || gone && allowed.removals) {
+        if !(found.adds() || self.first || beats || gone && allowed.removals) {
             if !gone {
-                self.accept(&settled, named.holds, state, None);
+                self.accept(&settled, found.named.holds, found.state, None);
             }
             return Composed::Not(if gone { Step::Removals } else { Step::Idle });
         }
         // A first answer of names of which none exists yet, and some may, says nothing to the client.
-        if state.is_none() && named.unknown && named.listed.is_empty() && !gone {
+        if found.state.is_none() && found.named.unknown && found.named.listed.is_empty() && !gone {
             return Composed::Not(Step::Idle);
         }
+        self.say_all(found, &settled, slot, answers, allowed)
+    }
+
+    fn say_all(
+        &mut self,
+        found: Found<'_>,
+        settled: &BTreeSet<Name>,
+        slot: Glimpse<'_>,
+        answers: &impl Answers,
+        allowed: Allowed,
+    ) -> Composed {
+        let (forced, removed) = (found.forced, found.named.removed);
         // Removals last: until the other types have no use for them, what goes is still listed (D-03).
         // What is hollow cannot be listed any more, and goes with the additions.
-        let kept = lost.filter(|_| !allowed.removals).and_then(Extra::listed);
-        let going = if allowed.removals { &[][..] } else { &named.going };
-        let (batch, set) = self.full_batch(
-            slot,
-            state,
-            kept.clone(),
-            &named.listed,
-            going,
-            errors,
-            answers,
-            allowed.now,
-        );
-        let since = difference.oldest().into_iter().chain(named.since).min();
-        self.note_clusters(self.changed_clusters(&difference, &named, &batch));
+        let kept = found
+            .lost
+            .as_ref()
+            .filter(|_| !allowed.removals)
+            .and_then(Extra::listed);
+        let going = if allowed.removals { &[][..] } else { &found.named.going };
+        let (batch, set) = self.full_batch(&found, kept.clone(), going, slot, answers, allowed.now);
+        let since = found.difference.oldest().into_iter().chain(found.named.since).min();
+        self.note_clusters(self.changed_clusters(&found.difference, &found.named, &batch));
         let holds = if allowed.removals {
-            named.holds
+            found.named.holds
         } else {
-            keep(named.holds, &named.going, kept.as_deref())
+            keep(found.named.holds, &found.named.going, kept.as_deref())
         };
-        self.accept(&settled, holds, state, kept);
-        if !allowed.removals && named.removed {
+        self.accept(settled, holds, found.state, kept);
+        if !allowed.removals && removed {
             self.dirty.add_all();
         }
         // K-08: the very set that was refused is not sent again unless the client asks for it.
@@ -187,18 +230,17 @@ impl Subscription {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one set")]
+    /// The set: what was found, what is kept besides, and what goes later.
     fn full_batch(
         &mut self,
-        slot: Glimpse<'_>,
-        state: Option<&Arc<State>>,
+        found: &Found<'_>,
         kept: Option<Arc<Extra>>,
-        listed: &BTreeMap<Name, Arc<Resource>>,
         going: &[Arc<Resource>],
-        errors: Errors,
+        slot: Glimpse<'_>,
         answers: &impl Answers,
         now: Instant,
     ) -> (Arc<Batch>, Version) {
+        let (state, listed, errors) = (found.state, &found.named.listed, &found.errors);
         // C-23: a variant that is not for everybody says so around its body.
         let chosen = self.features.wrapper && state.is_some_and(|state| state.is_chosen());
         let wrapped = self.wrapped() && !state.is_some_and(|state| state.is_nameless());
@@ -223,7 +265,7 @@ impl Subscription {
         self.note_beats(&items, slot);
         self.note_choices(items.values(), &[], slot);
         // B-31: what is listed has no error.
-        let (errors, _) = self.tell_errors(errors, &items, slot);
+        let (errors, _) = self.tell_errors(errors.clone(), &items, slot);
         let batch = self
             .batch(items.into_values().collect(), Vec::new(), &errors)
             .with_errors(errors);

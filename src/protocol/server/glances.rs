@@ -28,7 +28,7 @@ struct Besides {
 
 /// Names of the table.
 #[derive(Debug)]
-pub(super) enum Glance {
+enum Glance {
     These(BTreeSet<Name>),
     All,
     /// All that are not before this one.
@@ -69,7 +69,7 @@ impl Glances {
 
     /// Whether an answer has begun.
     pub(super) fn is_under_way(&self) -> bool {
-        self.now().is_some()
+        self.besides.as_ref().is_some_and(|besides| besides.now.is_some())
     }
 
     pub(super) fn is_empty(&self, names: &HeldNames) -> bool {
@@ -77,41 +77,41 @@ impl Glances {
     }
 
     pub(super) fn iter<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
-        let now = self.now().into_iter().flat_map(|now| now.iter(names));
-        let all = self
-            .all()
-            .then(|| names.iter().map(|(name, _)| name))
-            .into_iter()
-            .flatten();
-        now.chain(all).chain(&self.later)
+        self.now(names).chain(self.later(names))
     }
 
     /// What the answer that has begun is to look at.
-    pub(super) fn take_now(&mut self) -> Option<Glance> {
-        let now = self.besides.as_mut()?.now.take();
-        self.besides.take_if(|besides| !besides.all);
-        now
+    pub(super) fn now<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
+        let now = self.besides.as_ref().and_then(|besides| besides.now.as_ref());
+        now.into_iter().flat_map(|now| now.iter(names))
     }
 
     /// What an answer that begins is to look at.
-    pub(super) fn take_later(&mut self) -> Glance {
-        if !self.all() {
-            return Glance::These(std::mem::take(&mut self.later));
-        }
-        self.besides.take_if(|besides| besides.now.is_none());
-        if let Some(besides) = &mut self.besides {
-            besides.all = false;
-        }
-        Glance::All
+    pub(super) fn later<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
+        let all = self.all().then(|| names.iter().map(|(name, _)| name));
+        all.into_iter().flatten().chain(&self.later)
     }
 
-    /// The answer was full before these names: the next response begins with them.
-    pub(super) fn go_on(&mut self, rest: Glance) {
-        self.besides.get_or_insert_default().now = Some(rest);
+    /// These were looked at: what the answer that has begun was to look at, and if another `begins`, what came after that. If the
+    /// response is full, the next one begins with the name at which it stopped.
+    pub(super) fn look(&mut self, begins: bool, stopped: Option<&Name>, full: bool) {
+        let now = self.besides.as_mut().and_then(|besides| besides.now.take());
+        let looked = if begins { Some(self.take_later()) } else { now };
+        if full {
+            let rest = looked.zip(stopped).map(|(looked, stopped)| looked.rest(stopped));
+            self.besides.get_or_insert_default().now = Some(rest.unwrap_or_default());
+        }
+        self.besides.take_if(|besides| besides.now.is_none() && !besides.all);
     }
 
-    fn now(&self) -> Option<&Glance> {
-        self.besides.as_ref()?.now.as_ref()
+    fn take_later(&mut self) -> Glance {
+        match &mut self.besides {
+            Some(besides) if besides.all => {
+                besides.all = false;
+                Glance::All
+            }
+            Some(_) | None => Glance::These(std::mem::take(&mut self.later)),
+        }
     }
 
     fn all(&self) -> bool {
@@ -120,7 +120,7 @@ impl Glances {
 }
 
 impl Glance {
-    pub(super) fn iter<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
+    fn iter<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
         let (some, first) = match self {
             Self::These(some) => (Some(some.iter()), None),
             Self::All => (None, Some("")),
@@ -131,7 +131,7 @@ impl Glance {
     }
 
     /// Without those before this one.
-    pub(super) fn rest(self, first: &Name) -> Self {
+    fn rest(self, first: &Name) -> Self {
         match self {
             Self::These(mut names) => Self::These(names.split_off(first)),
             Self::All | Self::From(_) => Self::From(first.clone()),
@@ -159,7 +159,7 @@ mod tests {
             .into_iter()
             .for_each(|text| table.set(name(text), Held::Unknown));
         let mut glances = Glances::default();
-        let texts = |glance: &Glance| glance.iter(&table).map(ToString::to_string).collect::<String>();
+        let texts = |names: &mut dyn Iterator<Item = &Name>| names.map(ToString::to_string).collect::<String>();
         for all in [false, true] {
             assert!(glances.is_empty(&table) && !glances.is_under_way());
             if all {
@@ -167,17 +167,17 @@ mod tests {
             } else {
                 ["b", "a", "c"].into_iter().for_each(|text| glances.add(name(text)));
             }
-            let begun = glances.take_later();
-            assert_eq!(texts(&begun), "abc");
-            assert!(glances.is_empty(&table));
-            glances.go_on(begun.rest(&name("b")));
+            assert_eq!(texts(&mut glances.later(&table)), "abc");
+            glances.look(true, Some(&name("b")), true);
+            assert_eq!(texts(&mut glances.iter(&table)), "bc");
             glances.add(name("a"));
             assert!(glances.is_under_way() && !glances.is_empty(&table));
-            assert_eq!(glances.iter(&table).map(ToString::to_string).collect::<String>(), "bca");
-            let now = glances.take_now();
-            assert_eq!(now.as_ref().map(texts).as_deref(), Some("bc"));
+            assert_eq!(texts(&mut glances.iter(&table)), "bca");
+            glances.look(false, None, false);
             assert!(!glances.is_under_way());
-            assert_eq!(texts(&glances.take_later()), "a");
+            assert_eq!(texts(&mut glances.iter(&table)), "a");
+            glances.look(true, None, false);
+            assert!(glances.besides.is_none());
         }
     }
 }

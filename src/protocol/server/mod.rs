@@ -7,6 +7,7 @@
 
 mod audience;
 mod besides;
+mod carry_out;
 mod compose;
 mod covered;
 mod done;

@@ -59,7 +59,7 @@ impl Server {
             let kind = self.types.get(at)?.type_url.kind();
             if kind.gated() && !(open && self.warm(sight, now)) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
-                if !self.wishes(at, sight, answers) {
+                if !self.wishes(at, sight, answers, now) {
                     *removals_wait |= !self.quiet(at, sight);
                     continue;
                 }
@@ -68,9 +68,7 @@ impl Server {
                     continue;
                 }
             }
-            // D-03: what has begun goes on unless a route has changed since.
-            let begun = self.types.get(at)?.is_under_way();
-            let removals = self.others_quiet(at, sight) || begun && self.calm(sight, answers, now);
+            let removals = self.others_quiet(at, sight);
             match self.step(at, sight, answers, removals, now) {
                 Step::Send(response) if waiting && kind.gated() => {
                     self.additions.pass();
@@ -91,7 +89,7 @@ impl Server {
     /// D-01: removals in the reverse order, clusters and endpoints last.
     fn poll_removals(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         for at in (0..self.types.len()).rev() {
-            if self.types.get(at)?.type_url.kind().gated() && self.wishes(at, sight, answers) {
+            if self.types.get(at)?.type_url.kind().gated() && self.wishes(at, sight, answers, now) {
                 continue;
             }
             if let Step::Send(response) = self.step(at, sight, answers, true, now) {
@@ -110,7 +108,7 @@ impl Server {
         let audience = subscription.audience.clone();
         let slot = sight.glimpse(&type_url).seen_by(audience.as_deref());
         if subscription.paced(pace, slot, now) {
-            return if subscription.pending(slot, answers) {
+            return if subscription.pending(slot, answers, now) {
                 Step::Blocked
             } else {
                 Step::Idle
@@ -174,18 +172,18 @@ impl Server {
         gated.all(|subscription| {
             let slot = subscription.glimpse(sight);
             let held_back = subscription.rare().held_back.is_some_and(|ends| now < ends);
-            subscription.settled() && !held_back && !subscription.pending(slot, answers)
+            subscription.settled() && !held_back && !subscription.pending(slot, answers, now)
         })
     }
 
     /// Whether a type has anything to add or change.
-    fn wishes(&self, at: usize, sight: &Sight, answers: &impl Answers) -> bool {
+    fn wishes(&self, at: usize, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
         let Some(subscription) = self.types.get(at) else {
             return false;
         };
         let slot = subscription.glimpse(sight);
         let certain = slot.wildcard().is_some_and(|state| state.complete());
-        subscription.pending(slot, answers) || subscription.first && certain
+        subscription.pending(slot, answers, now) || subscription.first && certain
     }
 
     fn others_quiet(&self, at: usize, sight: &Sight) -> bool {

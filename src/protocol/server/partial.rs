@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use super::compose::{Allowed, Composed, Step};
+use super::compose::{Allowed, Composed};
 use super::covered::Ahead;
-use super::glances::Glance;
 use super::plan::{Plan, Reach};
 use super::subscription::Subscription;
-use crate::xds::{Answers, Dialect, Glimpse, Held, Item, Kind, Name, Resource, Seen};
+use crate::xds::{Answers, Dialect, Glimpse, Name, Resource, Seen};
 
 impl Subscription {
     pub(super) fn compose_partial(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
@@ -23,38 +22,43 @@ impl Subscription {
             }
             return composed;
         }
-        let mut plan = Plan::new(if self.reads_nothing() {
+        let chunk = if self.reads_nothing() {
             usize::MAX
         } else {
             answers.chunk()
-        });
+        };
+        let plan = self.plan(slot, answers, allowed, chunk);
+        self.carry_out(plan, slot, answers, allowed)
+    }
+
+    /// What a response of about `chunk` bytes is to say now.
+    pub(super) fn plan(&self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed, chunk: usize) -> Plan {
+        let mut plan = Plan::new(chunk);
         plan.errors = self.due_errors(slot);
         let rests = !self.is_under_way();
         // C-11: what is sent again with everything else answers for what is owed besides.
-        let begins = begun.is_none() && !self.covered.is_owed();
-        match begun {
-            Some(ahead) => self.plan_covered(ahead, slot, allowed, &mut plan),
+        let begins = self.covered.rest().is_none() && !self.covered.is_owed();
+        match self.covered.rest() {
+            Some(ahead) => self.plan_covered(ahead.clone(), slot, allowed, &mut plan),
             None if !begins => self.plan_wildcard(slot, answers, allowed, &mut plan),
             None => {}
         }
         self.plan_owed_names(slot, allowed, &mut plan);
-        let now = self.dirty.take_now();
-        let mut rest = self.plan_names(now.unwrap_or_default(), slot, allowed, &mut plan);
+        let now = self.dirty.now(&self.names);
+        plan.stopped = self.plan_names(now, slot, allowed, &mut plan).cloned();
         // Only after what has begun comes what begins: all that there is to say now.
         if rests || !plan.room.is_full() {
             if begins {
                 self.plan_wildcard(slot, answers, allowed, &mut plan);
             }
             if !allowed.busy {
-                let later = self.dirty.take_later();
-                rest = self.plan_names(later, slot, allowed, &mut plan);
+                let later = self.dirty.later(&self.names);
+                plan.begins = true;
+                plan.stopped = self.plan_names(later, slot, allowed, &mut plan).cloned();
             }
         }
         self.plan_gone(slot, allowed, &mut plan);
-        if plan.room.is_full() {
-            self.dirty.go_on(rest);
-        }
-        self.carry_out(plan, slot, answers, allowed)
+        plan
     }
 
     /// C-13: what the client remembers and does not ask for is reported as removed.
@@ -114,6 +118,9 @@ impl Subscription {
             said += 1;
         }
         for resource in difference.beats() {
+            if plan.room.is_full() {
+                break;
+            }
             self.plan_beat(resource, slot, allowed.now, plan);
         }
         plan.ahead = Some((ahead, said));
@@ -138,14 +145,18 @@ impl Subscription {
                 continue;
             }
             if self.plan_removal(&name, slot, plan) {
+                plan.adds |= plan.removed.contains(&name);
                 plan.answered.insert(name);
             } else if !self.owed.contains(&name) {
                 plan.later.insert(name);
             }
         }
-        let empty = self.empty_collections(slot);
-        let empty = empty.take_while(|name| plan.room.takes_name(name));
-        plan.removed.extend(empty.cloned());
+        for name in self.empty_collections(slot) {
+            if plan.room.takes_name(name) {
+                plan.adds = true;
+                plan.removed.insert(name.clone());
+            }
+        }
     }
 
     /// What the wildcard does not cover any more.
@@ -184,125 +195,19 @@ impl Subscription {
         }
     }
 
-    /// Plans what is new of these names. Returns the names for which there was no room.
-    fn plan_names(&self, names: Glance, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) -> Glance {
-        let glanced = names.iter(&self.names).filter(|name| !self.owed.contains(name));
-        let stops = { glanced }.find(|name| {
-            if !plan.room.is_full() {
+    /// Plans what is new of these names. Returns the first for which there was no room.
+    fn plan_names<'a>(
+        &'a self,
+        mut names: impl Iterator<Item = &'a Name>,
+        slot: Glimpse<'_>,
+        allowed: Allowed,
+        plan: &mut Plan,
+    ) -> Option<&'a Name> {
+        names.find(|name| {
+            if !plan.room.is_full() && !self.owed.contains(name) {
                 self.plan_glanced(name, slot, allowed, plan);
             }
             plan.room.is_full()
-        });
-        match stops.cloned() {
-            Some(name) => names.rest(&name),
-            None => Glance::default(),
-        }
-    }
-
-    /// Notes what the client holds once it has the answer.
-    fn note_all(&mut self, holds: Vec<(Name, Held)>, reach: Option<Reach>, slot: Glimpse<'_>) {
-        let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
-        for (name, held) in asked {
-            self.note_held(&name, held);
-        }
-        match reach {
-            Some(Reach::Part(ahead, said)) => {
-                let now = ahead.difference.changed().get(..said).unwrap_or_default();
-                let mut seen = self.covered.seen().brought(now, &ahead.to);
-                // K-19: in SotW nothing says that something is gone.
-                let gone = ahead.difference.removed().filter(|_| self.dialect == Dialect::Sotw);
-                let gone = gone.into_iter().flat_map(|extra| extra.names().keys());
-                seen.note(gone.map(|name| (name.clone(), Held::Nothing)).collect());
-                let difference = Arc::new(ahead.difference.after(said));
-                self.covered.advance(seen, Ahead { difference, ..ahead });
-            }
-            Some(Reach::Whole(seen, Some(rest))) => self.covered.advance(seen, rest),
-            Some(Reach::Whole(seen, None)) => self.covered.arrive(seen),
-            None => {}
-        }
-        if !self.wildcard {
-            return;
-        }
-        // What the wildcard's own answer says is noted with that.
-        let new = |(name, held): &(Name, Held)| match held.content() {
-            Some(content) => !self.covered.held(content.name()).is(content.version()),
-            None => self.covered.held(name).perhaps() || held.perhaps(),
-        };
-        let (came, told): (Vec<_>, Vec<_>) = covered
-            .into_iter()
-            .filter(new)
-            .partition(|(_, held)| held.content().is_some());
-        self.note_covered(told);
-        if let Some(state) = slot.wildcard() {
-            let came = came.into_iter().filter_map(|(_, held)| held.content().cloned());
-            self.bring_covered(&came.collect::<Vec<_>>(), state);
-        }
-    }
-
-    fn carry_out(&mut self, plan: Plan, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
-        let Plan {
-            items,
-            mut removed,
-            missing,
-            mut holds,
-            mut answered,
-            later,
-            reach,
-            errors,
-            since,
-            removals_wait,
-            ..
-        } = plan;
-        removed.retain(|name| !items.contains_key(name));
-        let waits = removals_wait || !later.is_empty();
-        let (errors, wait) = self.tell_errors(errors, &items, slot);
-        let withdrawn = self.withdrawn(&items, removed.iter().cloned(), slot);
-        // What is sent for another reason is not owed any more.
-        let sent = holds.iter().filter(|(_, held)| held.perhaps());
-        answered.extend(sent.map(|(name, _)| name.clone()));
-        self.owed
-            .retain(|name| !answered.contains(name) && !items.get(name).is_some_and(Item::is_whole));
-        for name in later.into_iter().chain(wait.into_keys()) {
-            self.look_at(name);
-        }
-        holds.splice(0..0, self.names.replaced_by(&items));
-        self.note_all(holds, reach, slot);
-        self.globs.settle(items.keys(), &removed);
-        self.note_beats(&items, slot);
-        self.forget_beats(|name| removed.contains(name));
-        let whole = self.wildcard && self.covered.seen().state.as_ref().is_some_and(|state| state.complete());
-        let empty_answer = self.first && whole && self.covered.rest().is_none() && !allowed.busy;
-        if items.is_empty() && removed.is_empty() && errors.is_empty() && !empty_answer {
-            return Composed::Not(if allowed.busy && self.pending(slot, answers) {
-                Step::Blocked
-            } else if waits {
-                Step::Removals
-            } else {
-                Step::Idle
-            });
-        }
-        let unreadable = self.reads_nothing();
-        let items = items.into_values();
-        let items: Vec<Item> = items
-            .filter(|item| !unreadable || !self.wraps(&item.resource))
-            .collect();
-        if unreadable && items.is_empty() && removed.is_empty() && errors.is_empty() {
-            return Composed::Not(Step::Idle);
-        }
-        let batch = self.batch(items, removed.into_iter().collect(), &errors);
-        self.let_spellings_go();
-        let hosts = self.traits().kind == Kind::Vhds;
-        let batch = Arc::new(
-            batch
-                .with_missing(missing, hosts)
-                .with_errors(errors)
-                .with_withdrawn(withdrawn),
-        );
-        self.note_choices(batch.items().iter(), batch.removed(), slot);
-        Composed::Batch {
-            batch,
-            since,
-            set: None,
-        }
+        })
     }
 }

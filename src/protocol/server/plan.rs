@@ -36,6 +36,12 @@ pub(super) struct Plan {
     pub(super) since: Option<Instant>,
     /// Whether removals wait for other types.
     pub(super) removals_wait: bool,
+    /// Whether it adds or changes anything, or answers.
+    pub(super) adds: bool,
+    /// Whether it begins with what has changed since the last answer began.
+    pub(super) begins: bool,
+    /// The first of the names to look at for which there was no room.
+    pub(super) stopped: Option<Name>,
 }
 
 /// How far a response brings a client.
@@ -62,12 +68,21 @@ impl Plan {
             errors: Errors::new(),
             since: None,
             removals_wait: false,
+            adds: false,
+            begins: false,
+            stopped: None,
         }
     }
 
     /// Whether there is room for a resource.
     pub(super) fn takes(&mut self, resource: &Resource) -> bool {
         self.items.contains_key(resource.name()) || self.room.takes(resource.weight())
+    }
+
+    /// It brings this as something new.
+    fn add(&mut self, resource: &Resource) {
+        self.adds = true;
+        self.since = self.since.into_iter().chain([resource.received()]).min();
     }
 
     pub(super) fn put(&mut self, item: Item) {
@@ -135,14 +150,14 @@ impl Subscription {
             let asked = resource.aliases().iter().filter(|alias| self.names.contains(alias));
             let holds = asked.map(|alias| (alias.clone(), Held::Content(resource.clone())));
             plan.holds.extend(holds);
-            plan.since = oldest(plan.since, Some(resource.received()));
+            plan.add(resource);
         }
         plan.put(self.item(resource, slot, allowed.now));
     }
 
     /// Notes what the client holds once it has this content, under every name that it asked for it by (C-20) or has it by.
     pub(super) fn plan_content(&self, name: &Name, resource: &Arc<Resource>, slot: Glimpse<'_>, plan: &mut Plan) {
-        plan.since = oldest(plan.since, Some(resource.received()));
+        plan.add(resource);
         let others = std::iter::once(resource.name()).chain(resource.aliases());
         let others =
             others.filter(|other| *other != name && (self.names.contains(other) || self.held(other).perhaps()));
@@ -211,8 +226,4 @@ impl Subscription {
             plan.put(Item { form, ..item });
         }
     }
-}
-
-fn oldest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    a.into_iter().chain(b).min()
 }

@@ -1,0 +1,131 @@
+//! From a plan to a response: what the client holds and is owed once it has it.
+//!
+//! Owns that exactly what is sent counts as held. Refuses to decide what is said.
+
+use std::sync::Arc;
+
+use super::compose::{Allowed, Composed, Step};
+use super::covered::Ahead;
+use super::plan::{Plan, Reach};
+use super::subscription::Subscription;
+use crate::xds::{Answers, Dialect, Glimpse, Held, Item, Kind, Name};
+
+impl Subscription {
+    /// Notes what the client holds once it has the answer.
+    fn note_all(&mut self, holds: Vec<(Name, Held)>, reach: Option<Reach>, slot: Glimpse<'_>) {
+        let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
+        for (name, held) in asked {
+            self.note_held(&name, held);
+        }
+        match reach {
+            Some(Reach::Part(ahead, said)) => {
+                let now = ahead.difference.changed().get(..said).unwrap_or_default();
+                let mut seen = self.covered.seen().brought(now, &ahead.to);
+                // K-19: in SotW nothing says that something is gone.
+                let gone = ahead.difference.removed().filter(|_| self.dialect == Dialect::Sotw);
+                let gone = gone.into_iter().flat_map(|extra| extra.names().keys());
+                seen.note(gone.map(|name| (name.clone(), Held::Nothing)).collect());
+                let difference = Arc::new(ahead.difference.after(said));
+                self.covered.advance(seen, Ahead { difference, ..ahead });
+            }
+            Some(Reach::Whole(seen, Some(rest))) => self.covered.advance(seen, rest),
+            Some(Reach::Whole(seen, None)) => self.covered.arrive(seen),
+            None => {}
+        }
+        if !self.wildcard {
+            return;
+        }
+        // What the wildcard's own answer says is noted with that.
+        let new = |(name, held): &(Name, Held)| match held.content() {
+            Some(content) => !self.covered.held(content.name()).is(content.version()),
+            None => self.covered.held(name).perhaps() || held.perhaps(),
+        };
+        let (came, told): (Vec<_>, Vec<_>) = covered
+            .into_iter()
+            .filter(new)
+            .partition(|(_, held)| held.content().is_some());
+        self.note_covered(told);
+        if let Some(state) = slot.wildcard() {
+            let came = came.into_iter().filter_map(|(_, held)| held.content().cloned());
+            self.bring_covered(&came.collect::<Vec<_>>(), state);
+        }
+    }
+
+    /// Sends what was planned.
+    pub(super) fn carry_out(
+        &mut self,
+        plan: Plan,
+        slot: Glimpse<'_>,
+        answers: &impl Answers,
+        allowed: Allowed,
+    ) -> Composed {
+        let Plan {
+            items,
+            mut removed,
+            missing,
+            mut holds,
+            mut answered,
+            later,
+            reach,
+            errors,
+            since,
+            removals_wait,
+            room,
+            begins,
+            stopped,
+            ..
+        } = plan;
+        self.dirty.look(begins, stopped.as_ref(), room.is_full());
+        removed.retain(|name| !items.contains_key(name));
+        let waits = removals_wait || !later.is_empty();
+        let (errors, wait) = self.tell_errors(errors, &items, slot);
+        let withdrawn = self.withdrawn(&items, removed.iter().cloned(), slot);
+        // What is sent for another reason is not owed any more.
+        let sent = holds.iter().filter(|(_, held)| held.perhaps());
+        answered.extend(sent.map(|(name, _)| name.clone()));
+        self.owed
+            .retain(|name| !answered.contains(name) && !items.get(name).is_some_and(Item::is_whole));
+        for name in later.into_iter().chain(wait.into_keys()) {
+            self.look_at(name);
+        }
+        holds.splice(0..0, self.names.replaced_by(&items));
+        self.note_all(holds, reach, slot);
+        self.globs.settle(items.keys(), &removed);
+        self.note_beats(&items, slot);
+        self.forget_beats(|name| removed.contains(name));
+        let whole = self.wildcard && self.covered.seen().state.as_ref().is_some_and(|state| state.complete());
+        let empty_answer = self.first && whole && self.covered.rest().is_none() && !allowed.busy;
+        if items.is_empty() && removed.is_empty() && errors.is_empty() && !empty_answer {
+            return Composed::Not(if allowed.busy && self.pending(slot, answers, allowed.now) {
+                Step::Blocked
+            } else if waits {
+                Step::Removals
+            } else {
+                Step::Idle
+            });
+        }
+        let unreadable = self.reads_nothing();
+        let items = items.into_values();
+        let items: Vec<Item> = items
+            .filter(|item| !unreadable || !self.wraps(&item.resource))
+            .collect();
+        if unreadable && items.is_empty() && removed.is_empty() && errors.is_empty() {
+            return Composed::Not(Step::Idle);
+        }
+        let batch = self.batch(items, removed.into_iter().collect(), &errors);
+        self.let_spellings_go();
+        let hosts = self.traits().kind == Kind::Vhds;
+        let batch = Arc::new(
+            batch
+                .with_missing(missing, hosts)
+                .with_errors(errors)
+                .with_withdrawn(withdrawn),
+        );
+        self.note_choices(batch.items().iter(), batch.removed(), slot);
+        Composed::Batch {
+            batch,
+            since,
+            set: None,
+        }
+    }
+}
