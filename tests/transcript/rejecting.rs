@@ -546,6 +546,24 @@ fn rejected_after_it_was_wanted_for_another_reason() {
     );
 }
 
+/// B-22, C-20: what was rejected when it came for an alias is not sent again because the wildcard brings it as well.
+#[test]
+fn rejected_by_an_alias_and_brought_by_the_wildcard() {
+    both(
+        "
+        origin put rds a@1:aka=nick b@1
+        client subscribe rds nick
+        client <- rds sotw [a@1] | delta [a@1:aka=nick], nack
+        client subscribe rds *
+        client <- rds [b@1], ack
+        nothing
+        origin put rds a@2:aka=nick
+        client <- rds sotw [a@2] | delta [a@2:aka=nick], ack
+        nothing
+        ",
+    );
+}
+
 /// B-22, B-24: who has accepted that a name is gone holds nothing of it, also if it refused to hear that before: what it refuses later
 /// has not changed by that, and its neighbours do not come again.
 #[test]

@@ -126,10 +126,14 @@ impl Subscription {
         plan.ahead = Some((ahead, said));
     }
 
-    /// Whether the wildcard's answer leaves a resource out, because the client asked for it by name, or holds it by one of its aliases.
-    pub(super) fn passed_over(&self) -> impl Fn(&Arc<Resource>) -> bool {
+    /// Whether the wildcard's answer leaves a resource out: the client asked for it by name, holds it by one of its aliases, or refused
+    /// it by one of them (B-22).
+    fn passed_over(&self) -> impl Fn(&Arc<Resource>) -> bool {
         let newer = self.names.newer_by_alias();
-        move |resource| self.names.contains(resource.name()) || self.holds_by_alias(resource) || newer(resource)
+        move |resource| {
+            let asked = self.names.contains(resource.name()) || self.holds_by_alias(resource);
+            asked || newer(resource) || self.refuses(resource)
+        }
     }
 
     /// Removals come after what comes, which may take their place.
