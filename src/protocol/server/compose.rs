@@ -46,9 +46,6 @@ pub(super) struct Allowed {
     pub(super) now: Instant,
 }
 
-/// More unsettled responses than this and even what the client asks for waits.
-const FLIGHTS_MAX: usize = 64;
-
 impl Subscription {
     /// The next step. `removals` says whether other types have no use for what goes any more.
     pub(super) fn poll(
@@ -83,8 +80,8 @@ impl Subscription {
             Composed::Not(step) => step,
             Composed::Batch { batch, since, set } => {
                 self.first = false;
-                self.asked = None;
-                let since = since.map(|since| since.max(self.asked_last));
+                self.asked.answered();
+                let since = since.map(|since| since.max(self.asked.last()));
                 Step::Send(self.send(batch, since, set, nonces, now))
             }
         }
@@ -95,20 +92,21 @@ impl Subscription {
         self.covered.rest().is_some() || self.dirty.is_under_way()
     }
 
-    /// K-21: whether so much is unsettled that even what the client asks for waits: many responses, or much more than all that
-    /// it can hold.
+    /// K-21: whether so much is unsettled that even what the client asks for waits.
     fn crowded(&self) -> bool {
         let covered = self.covered.seen().state.as_ref().map_or(0, |state| state.present());
-        let entries: usize = self.flights.iter().map(Flight::len).sum();
-        self.flights.len() >= FLIGHTS_MAX || entries > 2 * (self.names.len() + covered) + FLIGHTS_MAX
+        self.flights.is_crowded(self.names.len() + covered)
     }
 
     /// How many entries are kept for the client.
     pub(super) fn kept(&self) -> usize {
-        let flights = self.flights.iter().map(Flight::len);
-        let extra = self.covered.seen().extra.iter().map(|extra| extra.names().len());
-        let lists = [self.count(), self.owed.len(), self.rare().len()];
-        flights.chain(extra).chain(lists).sum()
+        let extra = self
+            .covered
+            .seen()
+            .extra
+            .as_ref()
+            .map_or(0, |extra| extra.names().len());
+        self.flights.entries() + extra + self.count() + self.owed.len() + self.rare().len()
     }
 
     fn send(
@@ -120,21 +118,13 @@ impl Subscription {
         now: Instant,
     ) -> Response {
         let nonce = nonces.next();
-        self.last_nonce = nonce;
-        self.sent = Some(now);
-        let flight = Flight {
+        self.flights.send(Flight {
             nonce,
             batch: batch.clone(),
             set: set.map(Box::new),
             since,
             sent: now,
-        };
-        if self.flights.is_empty() {
-            self.flights = vec![flight];
-        } else {
-            self.flights.reserve_exact(1);
-            self.flights.push(flight);
-        }
+        });
         Response {
             type_url: self.type_url.clone(),
             dialect: self.dialect,
@@ -195,7 +185,11 @@ impl Subscription {
         let answerable = |name: &Name| !matches!(self.answer(name, slot), Say::Wait);
         let owes = self.owed.iter().any(answerable) || self.empty_collections(slot).next().is_some();
         let hurry = self.first || self.covered.is_owed() || self.is_under_way() || owes;
-        let ends = self.sent.map(|sent| sent + pace).filter(|ends| !hurry && now < *ends);
+        let ends = self
+            .flights
+            .sent()
+            .map(|sent| sent + pace)
+            .filter(|ends| !hurry && now < *ends);
         // Removals and heartbeats are held back as well as changes.
         self.hold_back(ends.filter(|_| !self.quiet(slot)));
         ends.is_some()

@@ -17,8 +17,8 @@ impl Server {
             .iter_mut()
             .find(|one| one.type_url.url().as_bytes() == type_url)?;
         let number = nonces.number(nonce)?;
-        let at = subscription.flights.iter().position(|flight| flight.nonce == number)?;
-        let since = subscription.accept_flight(at);
+        let flight = subscription.flights.settle(number)?;
+        let since = subscription.accept(&flight);
         Some(Receipt {
             type_url: subscription.type_url.clone(),
             kind: ReceiptKind::Ack { since },

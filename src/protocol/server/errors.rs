@@ -8,6 +8,23 @@ use std::sync::Arc;
 use super::subscription::Subscription;
 use crate::xds::{Dialect, Errors, Glimpse, Item, Known, Name, ResourceError};
 
+/// The errors that a client was told of. Most were told of none, and so no box.
+#[derive(Debug, Default)]
+pub(super) struct Told(Option<Box<Errors>>);
+
+impl Told {
+    fn get(&self, name: &Name) -> Option<&Arc<ResourceError>> {
+        self.0.as_ref()?.get(name)
+    }
+
+    /// The client does not ask for a name any more.
+    pub(super) fn forget(&mut self, name: &Name) {
+        if let Some(told) = &mut self.0 {
+            told.remove(name);
+        }
+    }
+}
+
 impl Subscription {
     /// What a client must be told of a name. K-16: in SotW nothing else says that a name does not exist.
     fn error(&self, name: &Name, slot: Glimpse<'_>) -> Option<Arc<ResourceError>> {
@@ -19,7 +36,7 @@ impl Subscription {
 
     /// Whether a client was told of an error that is over.
     pub(super) fn is_absolved(&self, name: &Name, slot: Glimpse<'_>) -> bool {
-        self.was_told(name).is_some() && self.error(name, slot).is_none()
+        self.told.get(name).is_some() && self.error(name, slot).is_none()
     }
 
     /// B-31: the errors that the client was not told of yet, each once per change.
@@ -30,7 +47,7 @@ impl Subscription {
         let names = self.owed.iter().chain(self.glanced()).chain(self.globs.iter());
         let asked = names.filter(|name| self.asks(name));
         let due = asked.filter_map(|name| Some((name, self.error(name, slot)?)));
-        let due = due.filter(|(name, error)| self.was_told(name) != Some(error));
+        let due = due.filter(|(name, error)| self.told.get(name) != Some(error));
         due.map(|(name, error)| (name.clone(), error)).collect()
     }
 
@@ -46,17 +63,13 @@ impl Subscription {
                 .is_some_and(|resource| items.contains_key(resource.name()))
         };
         // E-09: a resource that comes ends what was wrong with it.
-        if let Some(told) = &mut self.told {
+        if let Some(told) = &mut self.told.0 {
             told.retain(|name, _| !listed(name));
         }
         let (wait, go): (Errors, Errors) = due.into_iter().partition(|(name, _)| listed(name));
         if !go.is_empty() {
-            self.told.get_or_insert_default().extend(go.clone());
+            self.told.0.get_or_insert_default().extend(go.clone());
         }
         (go, wait)
-    }
-
-    fn was_told(&self, name: &Name) -> Option<&Arc<ResourceError>> {
-        self.told.as_ref()?.get(name)
     }
 }

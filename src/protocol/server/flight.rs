@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::nonce::Nonce;
-use crate::xds::{Baselines, Batch, Dialect, TypeUrl, Version};
+use crate::xds::{Baselines, Batch, Dialect, Name, TypeUrl, Version};
 
 /// A response as the transport must write it.
 #[derive(Clone, Debug)]
@@ -68,6 +68,12 @@ impl Flight {
     /// How many entries it carries.
     pub(super) fn len(&self) -> usize {
         self.batch.items().len() + self.batch.removed().len()
+    }
+
+    /// Whether it brings something of this name.
+    pub(super) fn carries(&self, name: &Name) -> bool {
+        let items = self.batch.items();
+        items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok()
     }
 
     /// Keeps of what is on its way no more than settling it takes.

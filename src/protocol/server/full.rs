@@ -98,7 +98,7 @@ impl Subscription {
         let settled = self.answered(slot);
         if !(found.adds() || self.first || beats || gone && allowed.removals) {
             if !gone {
-                self.accept(&settled, found.named.holds, found.state, None);
+                self.note_set(&settled, found.named.holds, found.state, None);
             }
             return Composed::Not(if gone { Step::Removals } else { Step::Idle });
         }
@@ -134,7 +134,7 @@ impl Subscription {
         } else {
             keep(found.named.holds, &found.named.going, kept.as_deref())
         };
-        self.accept(settled, holds, found.state, kept);
+        self.note_set(settled, holds, found.state, kept);
         if !allowed.removals && removed {
             self.dirty.add_all();
         }
@@ -183,8 +183,7 @@ impl Subscription {
                         named.changed = true;
                         named.since = named.since.into_iter().chain([resource.received()]).min();
                     }
-                    let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-                    named.beat |= self.reads_ttl() && self.rare().beats.get(resource.name()).copied() != beat;
+                    named.beat |= self.reads_ttl() && !self.knows_beat(resource, slot);
                     named.holds.push((name.clone(), Held::Content(resource.clone())));
                     named.listed.insert(resource.name().clone(), resource.clone());
                 }
@@ -206,7 +205,7 @@ impl Subscription {
                 None => match (held, held.whole()) {
                     (_, Some(content)) => drop(named.listed.insert(content.name().clone(), content.clone())),
                     (Held::Content(_) | Held::Unknown | Held::Version(_), None)
-                        if !(self.waived && slot.past(name)) =>
+                        if !(self.asked.is_waived() && slot.past(name)) =>
                     {
                         return None;
                     }
@@ -298,7 +297,7 @@ impl Subscription {
     }
 
     /// Notes that the client holds what it is being sent.
-    fn accept(
+    fn note_set(
         &mut self,
         settled: &BTreeSet<Name>,
         holds: Vec<(Name, Held)>,

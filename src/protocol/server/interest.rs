@@ -24,8 +24,7 @@ impl Subscription {
         self.wildcard = wanted;
         // What the client remembers besides is compared with the wildcard that begins (C-13), and so is what is on its way.
         if wanted {
-            let flights = self.flights.iter().filter(|_| self.dialect == Dialect::Delta);
-            let items = flights.flat_map(|flight| flight.batch.items());
+            let items = self.flights.items().filter(|_| self.dialect == Dialect::Delta);
             let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
             self.note_covered(names.collect());
         } else {
@@ -90,9 +89,7 @@ impl Subscription {
         if !self.asks(name) {
             return;
         }
-        if let Some(told) = &mut self.told {
-            told.remove(name);
-        }
+        self.told.forget(name);
         self.forget_parameters(name);
         if name.is_collection() {
             self.drop_collection(name);
@@ -157,15 +154,6 @@ impl Subscription {
                 .filter(|own| !self.names.contains(own));
             self.owed.extend(own.into_iter().chain([name]).cloned());
         }
-    }
-
-    /// Whether a name is in a response that the client has not settled: it may take it in after it asked for the name again.
-    pub(super) fn is_on_its_way(&self, name: &Name) -> bool {
-        let mut flights = self.flights.iter();
-        flights.any(|flight| {
-            let items = flight.batch.items();
-            items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok()
-        })
     }
 
     pub(super) fn want(&mut self, target: Target, wanted: bool) {

@@ -31,7 +31,7 @@ impl Subscription {
         if let Some(audience) = &mut self.audience {
             Arc::make_mut(audience).lighten();
         }
-        self.flights.iter_mut().for_each(|flight| flight.lighten(baselines));
+        self.flights.lighten(baselines);
         self.dirty.add_all();
     }
 }

@@ -5,7 +5,9 @@
 //! is to `say` of each name; it is a `flight` until the client has settled it. What is in it counts as held, and nothing else:
 //! what had no room is still to be said.
 
+mod asked;
 mod audience;
+mod beats;
 mod besides;
 mod carry_out;
 mod compose;
@@ -13,6 +15,7 @@ mod covered;
 mod done;
 mod errors;
 mod flight;
+mod flights;
 mod full;
 mod gates;
 mod glances;

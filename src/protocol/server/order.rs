@@ -212,7 +212,7 @@ impl Server {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers = &self.settings.timers;
         let of_types = self.types.iter().flat_map(|subscription| {
-            let answer = subscription.asked.map(|asked| asked + timers.unanswered);
+            let answer = subscription.asked.ends(timers.unanswered);
             answer.into_iter().chain(subscription.rare().held_back)
         });
         let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));

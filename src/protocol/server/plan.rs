@@ -209,7 +209,7 @@ impl Subscription {
     /// no time to live any more is said by the resource itself.
     pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant, plan: &mut Plan) {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-        if !self.reads_ttl() || self.rare().beats.get(resource.name()).copied() == beat || self.refuses(resource) {
+        if !self.reads_ttl() || self.knows_beat(resource, slot) || self.refuses(resource) {
             return;
         }
         let heartbeat = beat.is_some() && self.dialect == Dialect::Delta && !resource.is_bundle();

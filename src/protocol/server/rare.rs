@@ -2,12 +2,12 @@
 //!
 //! Owns where it is kept, so that it costs nothing where it is not. Refuses to know what follows from it.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
+use super::beats::Beats;
 use super::refused::Refusals;
 use super::subscription::Subscription;
-use crate::xds::{Glimpse, Item, Name, Version};
+use crate::xds::{Name, Version};
 
 /// What is seldom there of a type on a stream.
 #[derive(Debug, Default)]
@@ -20,8 +20,7 @@ pub(super) struct Rare {
     pub(super) clusters: Vec<Name>,
     /// What the client refused of partial answers (B-22).
     pub(super) refusals: Refusals,
-    /// The last heartbeat passed on, by canonical name (K-17).
-    pub(super) beats: BTreeMap<Name, u32>,
+    pub(super) beats: Beats,
     /// Until when a change is held back for the sake of `pace`.
     pub(super) held_back: Option<Instant>,
 }
@@ -33,7 +32,7 @@ impl Rare {
             refused: None,
             clusters: Vec::new(),
             refusals: Refusals::new(),
-            beats: BTreeMap::new(),
+            beats: Beats::new(),
             held_back: None,
         }
     }
@@ -57,31 +56,6 @@ impl Subscription {
 
     pub(super) fn rare_mut(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
-    }
-
-    /// Notes that the client was told of the last heartbeats of these resources, or that they have none.
-    pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: Glimpse<'_>) {
-        if !self.reads_ttl() {
-            return;
-        }
-        for (name, item) in items {
-            match slot.expiry(&item.resource) {
-                Some(expiry) => drop(self.rare_mut().beats.insert(name.clone(), expiry.beat)),
-                None => self.forget_beat(name),
-            }
-        }
-    }
-
-    pub(super) fn forget_beat(&mut self, name: &Name) {
-        if let Some(rare) = &mut self.rare {
-            rare.beats.remove(name);
-        }
-    }
-
-    pub(super) fn forget_beats(&mut self, forget: impl Fn(&Name) -> bool) {
-        if let Some(rare) = &mut self.rare {
-            rare.beats.retain(|name, _| !forget(name));
-        }
     }
 
     pub(super) fn note_clusters(&mut self, clusters: Vec<Name>) {

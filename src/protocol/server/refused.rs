@@ -184,14 +184,14 @@ impl Subscription {
                 .accept(resource.name(), Some(resource.version()));
             let wanted = self.wanted(resource.name(), resource.aliases()).cloned();
             if let Some(name) = wanted.filter(|name| refused && matches!(self.held(name), Held::Unknown))
-                && !self.is_on_its_way(resource.name())
+                && !self.flights.carries(resource.name())
             {
                 self.names.note(&name, Held::Content(resource.clone()));
             }
         }
         for name in flight.batch.removed() {
             let refused = self.rare_mut().refusals.accept(name, None);
-            if refused && matches!(self.held(name), Held::Unknown) && !self.is_on_its_way(name) {
+            if refused && matches!(self.held(name), Held::Unknown) && !self.flights.carries(name) {
                 self.names.note(name, Held::Nothing);
             }
         }

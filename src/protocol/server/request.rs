@@ -52,7 +52,7 @@ impl Subscription {
         if listed.is_empty() && !self.named {
             if self.traits().wildcard && !self.wildcard {
                 self.set_wildcard(true);
-                self.asked_for_more(now);
+                self.asked.more(now);
             }
             return;
         }
@@ -64,7 +64,7 @@ impl Subscription {
         let ended = ends.then(|| self.covered.seen().clone());
         self.set_wildcard(asked_for_all);
         if more {
-            self.asked_for_more(now);
+            self.asked.more(now);
         }
         let simple = self.globs.is_empty() && self.spellings.is_empty();
         let same = || {
@@ -90,16 +90,16 @@ impl Subscription {
                 // B-14: what is newly named is sent, even if the client had it before.
                 let by_wildcard = || ended.as_ref().unwrap_or(self.covered.seen()).held(&name);
                 let mut held = self.names.get(&name).map_or_else(by_wildcard, Entry::held);
-                if !held.perhaps() && (remembers || self.is_on_its_way(&name)) {
+                if !held.perhaps() && (remembers || self.flights.carries(&name)) {
                     held = Held::Unknown;
                 }
                 self.add(name, held);
-                self.asked_for_more(now);
+                self.asked.more(now);
             } else if new {
                 // F-09: a new way of writing a name is a new name to the client, and F-07 to some control planes.
                 self.want(Target::Name(name.clone()), true);
                 self.owe(name);
-                self.asked_for_more(now);
+                self.asked.more(now);
             }
         }
     }
@@ -127,12 +127,12 @@ impl Subscription {
         // C-05: only a first request with both lists empty means everything.
         if first && subscribe.is_empty() && unsubscribe.is_empty() && self.traits().wildcard {
             self.set_wildcard(true);
-            self.asked_for_more(now);
+            self.asked.more(now);
         }
         // C-03: subscription changes count whatever the nonce says. C-07, C-10: first what begins, then what ends.
         for text in subscribe {
             self.subscribe(text, answers);
-            self.asked_for_more(now);
+            self.asked.more(now);
         }
         for text in unsubscribe {
             if text == Name::WILDCARD {
@@ -220,12 +220,6 @@ impl Subscription {
         }
     }
 
-    fn asked_for_more(&mut self, now: Instant) {
-        self.asked.get_or_insert(now);
-        self.asked_last = now;
-        self.waived = false;
-    }
-
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
     fn settle(&mut self, nonce: &str, error: Option<&Detail>, nonces: Nonces) -> ReceiptKind {
         if nonce.is_empty() {
@@ -234,17 +228,16 @@ impl Subscription {
         let Some(number) = nonces.number(nonce.as_bytes()) else {
             return ReceiptKind::Stale;
         };
-        let Some(at) = self.flights.iter().position(|flight| flight.nonce == number) else {
+        let Some(flight) = self.flights.settle(number) else {
             // B-08: neither ACK nor NACK, and no answer of its own.
-            let again = self.last_nonce == number && error.is_none();
+            let again = self.flights.is_last(number) && error.is_none();
             return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
         };
         match error {
             None => ReceiptKind::Ack {
-                since: self.accept_flight(at),
+                since: self.accept(&flight),
             },
             Some(detail) => {
-                let flight = self.take_flight(at);
                 self.park(flight);
                 ReceiptKind::Nack {
                     message: detail.message.clone(),
@@ -254,22 +247,12 @@ impl Subscription {
     }
 
     /// The client has accepted a response. Gives the age of the oldest change in it.
-    pub(super) fn accept_flight(&mut self, at: usize) -> Option<Instant> {
-        let flight = self.take_flight(at);
-        self.absolve(&flight);
+    pub(super) fn accept(&mut self, flight: &Flight) -> Option<Instant> {
+        self.absolve(flight);
         if let Some(rare) = self.rare.as_mut().filter(|_| flight.set.is_some()) {
             rare.refused = None;
         }
         flight.since
-    }
-
-    fn take_flight(&mut self, at: usize) -> Flight {
-        let flight = self.flights.remove(at);
-        if self.flights.is_empty() {
-            // Most types of most streams rest most of the time, and keep no room for the next one.
-            self.flights = Vec::new();
-        }
-        flight
     }
 
     /// B-22, C-25: what was in a rejected response is unknown at the client, and is not sent again as it is.

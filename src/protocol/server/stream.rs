@@ -179,17 +179,15 @@ impl Server {
         }
         for subscription in &mut self.types {
             subscription.let_on(now);
-            if subscription.asked.is_none_or(|asked| now < asked + bound) {
+            if !subscription.asked.waive(bound, now) {
                 continue;
             }
-            subscription.asked = None;
             let type_url = &subscription.type_url;
             // G-18: a client that got nothing may find another server; one that holds something keeps it.
             let hopeless = subscription.hopeless(sight).filter(|_| self.sent == 0);
             if let Some(name) = hopeless {
                 return Some(End::unanswered(type_url, bound, sight.reason(name)));
             }
-            subscription.waived = true;
         }
         None
     }

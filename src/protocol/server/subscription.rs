@@ -5,8 +5,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::asked::Asked;
 use super::covered::Covered;
-use super::flight::Flight;
+use super::errors::Told;
+use super::flights::Flights;
 use super::glances::Glances;
 use super::globs::{Extent, Globs, extent};
 use super::held_names::HeldNames;
@@ -14,8 +16,8 @@ use super::rare::Rare;
 use super::sorted::Sorted;
 use super::spellings::Spellings;
 use crate::xds::{
-    Audience, Authorities, Cut, Dialect, Dirty, Errors, Features, Glimpse, Known, Name, NameRule, Reason, Resource,
-    Sight, Slot, Target, Traits, TypeUrl, Want,
+    Audience, Authorities, Cut, Dialect, Dirty, Features, Glimpse, Known, Name, NameRule, Reason, Resource, Sight,
+    Slot, Target, Traits, TypeUrl, Want,
 };
 
 /// One type on one client stream.
@@ -43,7 +45,7 @@ pub(super) struct Subscription {
     /// How often it was sent one of several variants that it matches.
     pub(super) ambiguous: u32,
     /// The errors that it was told of (B-31).
-    pub(super) told: Option<Box<Errors>>,
+    pub(super) told: Told,
     /// How it writes its names.
     pub(super) spellings: Spellings,
     /// What the wildcard has left the client with.
@@ -54,16 +56,8 @@ pub(super) struct Subscription {
     pub(super) first: bool,
     /// Names of which something has changed since the client's holdings were last compared.
     pub(super) dirty: Glances,
-    pub(super) flights: Vec<Flight>,
-    /// None has the number 0.
-    pub(super) last_nonce: u64,
-    /// Since when a request may be without an answer.
-    pub(super) asked: Option<Instant>,
-    /// When the client last asked for more.
-    pub(super) asked_last: Instant,
-    pub(super) sent: Option<Instant>,
-    /// Whether what is unknown counts as absent once a healthy server has answered past it.
-    pub(super) waived: bool,
+    pub(super) flights: Flights,
+    pub(super) asked: Asked,
     /// Most have none, and so no box.
     pub(super) rare: Option<Box<Rare>>,
     pub(super) wants: Vec<Want>,
@@ -95,18 +89,14 @@ impl Subscription {
             globs: Globs::default(),
             audience: None,
             ambiguous: 0,
-            told: None,
+            told: Told::default(),
             spellings: Spellings::default(),
             covered: Covered::default(),
             owed: Sorted::new(),
             first: false,
             dirty: Glances::default(),
-            flights: Vec::new(),
-            last_nonce: 0,
-            asked: None,
-            asked_last: now,
-            sent: None,
-            waived: false,
+            flights: Flights::default(),
+            asked: Asked::new(now),
             rare: None,
             wants: Vec::new(),
         }
@@ -304,7 +294,7 @@ impl Subscription {
             Status::Error
         } else if self.is_under_way() || !self.flights.is_empty() {
             Status::Stale
-        } else if self.sent.is_some() {
+        } else if self.flights.sent().is_some() {
             Status::Synced
         } else {
             Status::NotSent

@@ -1,0 +1,59 @@
+//! The heartbeats that a client was told of (K-17).
+//!
+//! Owns the last one of each resource. Refuses to know when one is due.
+
+use std::collections::BTreeMap;
+
+use super::subscription::Subscription;
+use crate::xds::{Glimpse, Item, Name, Resource};
+
+/// The last heartbeat passed on, by canonical name.
+#[derive(Debug, Default)]
+pub(super) struct Beats(BTreeMap<Name, u32>);
+
+impl Beats {
+    pub(super) const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Subscription {
+    /// Whether the client was told of the last heartbeat of a resource, or that it has none.
+    pub(super) fn knows_beat(&self, resource: &Resource, slot: Glimpse<'_>) -> bool {
+        let beat = slot.expiry(resource).map(|expiry| expiry.beat);
+        self.rare().beats.0.get(resource.name()).copied() == beat
+    }
+
+    /// Notes that the client was told of the last heartbeats of these resources, or that they have none.
+    pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: Glimpse<'_>) {
+        if !self.reads_ttl() {
+            return;
+        }
+        for (name, item) in items {
+            match slot.expiry(&item.resource) {
+                Some(expiry) => drop(self.rare_mut().beats.0.insert(name.clone(), expiry.beat)),
+                None => self.forget_beat(name),
+            }
+        }
+    }
+
+    pub(super) fn forget_beat(&mut self, name: &Name) {
+        if let Some(rare) = &mut self.rare {
+            rare.beats.0.remove(name);
+        }
+    }
+
+    pub(super) fn forget_beats(&mut self, forget: impl Fn(&Name) -> bool) {
+        if let Some(rare) = &mut self.rare {
+            rare.beats.0.retain(|name, _| !forget(name));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The responses of one type that are on their way.
+//!
+//! Owns which of them the client has not settled, and when the last one was sent. Refuses to know what settling one means.
+
+use std::time::Instant;
+
+use super::flight::Flight;
+use crate::xds::{Baselines, Item, Name};
+
+/// Responses that were sent and not yet settled, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    open: Vec<Flight>,
+    /// The number of the last one that was sent. None has the number 0.
+    last: u64,
+    sent: Option<Instant>,
+}
+
+/// More unsettled responses than this and even what the client asks for waits.
+const OPEN_MAX: usize = 64;
+
+impl Flights {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Flight> {
+        self.open.iter()
+    }
+
+    /// What is on its way, removals apart.
+    pub(super) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.open.iter().flat_map(|flight| flight.batch.items())
+    }
+
+    /// How many entries they carry.
+    pub(super) fn entries(&self) -> usize {
+        self.open.iter().map(Flight::len).sum()
+    }
+
+    /// K-21: whether so much is unsettled that even what the client asks for waits: many responses, or much more than all that it can
+    /// hold.
+    pub(super) fn is_crowded(&self, holds: usize) -> bool {
+        self.open.len() >= OPEN_MAX || self.entries() > 2 * holds + OPEN_MAX
+    }
+
+    /// Whether this number is that of the last response.
+    pub(super) const fn is_last(&self, number: u64) -> bool {
+        self.last == number
+    }
+
+    /// When the last response was sent.
+    pub(super) const fn sent(&self) -> Option<Instant> {
+        self.sent
+    }
+
+    pub(super) fn send(&mut self, flight: Flight) {
+        self.last = flight.nonce;
+        self.sent = Some(flight.sent);
+        // Nearly always it is the only one.
+        self.open.reserve_exact(1);
+        self.open.push(flight);
+    }
+
+    /// Takes out the response with this number, if it is on its way.
+    pub(super) fn settle(&mut self, number: u64) -> Option<Flight> {
+        let at = self.open.iter().position(|flight| flight.nonce == number)?;
+        let flight = self.open.remove(at);
+        if self.open.is_empty() {
+            // Most types of most streams rest most of the time, and keep no room for the next one.
+            self.open = Vec::new();
+        }
+        Some(flight)
+    }
+
+    /// Whether the client may yet take in something of this name.
+    pub(super) fn carries(&self, name: &Name) -> bool {
+        self.open.iter().any(|flight| flight.carries(name))
+    }
+
+    /// Keeps no more than settling them takes.
+    pub(super) fn lighten(&mut self, baselines: &Baselines) {
+        self.open.iter_mut().for_each(|flight| flight.lighten(baselines));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::xds::Batch;
+
+    /// B-05, K-21: each is settled once, in any order; too many make what comes next wait.
+    #[test]
+    fn settled_once() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let sent = Instant::now();
+        let mut flights = Flights::default();
+        assert!(flights.is_empty() && flights.is_last(0) && flights.sent().is_none());
+        for nonce in 1..=OPEN_MAX as u64 {
+            assert!(!flights.is_crowded(OPEN_MAX));
+            let batch = Arc::new(Batch::new(Vec::new(), vec![Name::from("gone")]));
+            flights.send(Flight {
+                nonce,
+                batch,
+                set: None,
+                since: None,
+                sent,
+            });
+        }
+        assert!(flights.is_crowded(OPEN_MAX) && flights.is_last(OPEN_MAX as u64));
+        assert_eq!((flights.entries(), flights.sent()), (OPEN_MAX, Some(sent)));
+        assert!(flights.settle(0).is_none() && flights.settle(2).is_some() && flights.settle(2).is_none());
+        assert!(!flights.is_crowded(OPEN_MAX) && !flights.carries(&Name::from("gone")));
+        for nonce in 1..=OPEN_MAX as u64 {
+            assert_eq!(flights.settle(nonce).is_some(), nonce != 2);
+        }
+        assert!(flights.is_empty() && flights.is_last(OPEN_MAX as u64));
+    }
+}
