@@ -546,6 +546,26 @@ fn rejected_after_it_was_wanted_for_another_reason() {
     );
 }
 
+/// B-22, C-07: who names what its wildcard had brought, and gives the wildcard up in the same request, has given up nothing of what it
+/// rejected.
+#[test]
+fn rejected_by_a_wildcard_and_named() {
+    sotw(
+        "
+        origin put sds a@1 b@1
+        client sends sds [a *]
+        client <- sds [a@1 b@1]
+        client sends sds [a *] v1 n1 ! => nack
+        client sends sds [a b] v1 n1
+        client <- sds [b@1], ack
+        nothing
+        origin put sds a@2
+        client <- sds [a@2], ack
+        nothing
+        ",
+    );
+}
+
 /// B-22, C-20: what was rejected when it came for an alias is not sent again because the wildcard brings it as well.
 #[test]
 fn rejected_by_an_alias_and_brought_by_the_wildcard() {

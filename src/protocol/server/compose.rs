@@ -164,7 +164,7 @@ impl Subscription {
     /// Whether anything could be added or changed at the client, or answered, were nothing on its way: whether composing would.
     pub(super) fn pending(&self, slot: Glimpse<'_>, answers: &impl Answers, now: Instant) -> bool {
         if self.full_state() {
-            return !self.up_to_date(slot) && self.look_at_all(slot, answers).is_some_and(|found| found.adds());
+            return !self.up_to_date(slot) && self.look_at_all(slot, answers).adds();
         }
         let allowed = Allowed {
             removals: false,

@@ -22,6 +22,8 @@ struct Named {
     changed: bool,
     removed: bool,
     unknown: bool,
+    /// G-20: whether something that the client may hold is unknown.
+    unsure: bool,
     /// Whether a heartbeat is to be passed on.
     beat: bool,
     since: Option<Instant>,
@@ -38,6 +40,8 @@ pub(super) struct Found<'a> {
     /// What the wildcard lost, if that takes anything from the client.
     lost: Option<Arc<Extra>>,
     changed: bool,
+    /// Whether none of it can be said yet, because nobody knows all of it.
+    waits: bool,
 }
 
 impl Found<'_> {
@@ -53,46 +57,44 @@ impl Found<'_> {
 }
 
 impl Subscription {
-    /// Compares all that the client asks for with what it holds. None as long as it must not be told anything.
-    pub(super) fn look_at_all<'a>(&self, slot: Glimpse<'a>, answers: &impl Answers) -> Option<Found<'a>> {
+    /// Compares all that the client asks for with what it holds.
+    pub(super) fn look_at_all<'a>(&self, slot: Glimpse<'a>, answers: &impl Answers) -> Found<'a> {
         let state = slot.wildcard().filter(|_| self.wildcard);
         // B-20, G-20: an empty or short state is sent only once it is certain that there is no more.
-        if self.wildcard && !state.is_some_and(|state| state.complete()) {
-            return None;
-        }
         // K-16: what an earlier run of the relay knew deletes nothing at a client that came with something else.
-        if state.is_some_and(|state| state.stale() && self.brought_other(state)) {
-            return None;
-        }
+        let state = state.filter(|state| state.complete() && !(state.stale() && self.brought_other(state)));
         let difference = state.map_or_else(
             || Arc::new(Difference::nothing()),
             |state| answers.difference(self.covered.seen(), state),
         );
-        let named = self.look_at_names(slot)?;
+        let named = self.look_at_names(slot);
         // K-05: what the wildcard lost and the client asked for by name stays.
         let stays = |name: &Name| named.listed.contains_key(name);
         let lost = difference.removed().filter(|extra| !extra.names().keys().all(stays));
         let mut errors = self.due_errors(slot);
         errors.retain(|name, _| slot.resource(name).is_none());
-        Some(Found {
+        Found {
             state,
             errors,
-            forced: self.covered.is_owed() || self.owed.iter().any(|name| slot.resource(name).is_some()),
+            forced: state.is_some() && self.covered.is_owed()
+                || self.owed.iter().any(|name| slot.resource(name).is_some()),
             lost: lost.cloned(),
             // What it was sent by name it holds, when the wildcard brings it as well.
             changed: named.changed || !difference.changed().iter().all(|resource| self.holds_by_name(resource)),
+            waits: self.wildcard && state.is_none() || named.unsure,
             difference,
             named,
-        })
+        }
     }
 
     pub(super) fn compose_full(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
         if self.quiet(slot) && !self.first {
             return Composed::Not(Step::Idle);
         }
-        let Some(found) = self.look_at_all(slot, answers) else {
+        let found = self.look_at_all(slot, answers);
+        if found.waits {
             return Composed::Not(Step::Idle);
-        };
+        }
         let gone = found.removes();
         let beats = !found.difference.beats().is_empty() && self.reads_ttl() || found.named.beat;
         let settled = self.answered(slot);
@@ -165,9 +167,9 @@ impl Subscription {
         brought.is_some_and(|brought| **brought != *state.sum().to_string())
     }
 
-    /// What is known of the names asked for; `None` while something that the client may hold is unknown, because a full
+    /// What is known of the names asked for. While something that the client may hold is unknown, nothing can be said, because a full
     /// state must not leave it out (G-20).
-    fn look_at_names(&self, slot: Glimpse<'_>) -> Option<Named> {
+    fn look_at_names(&self, slot: Glimpse<'_>) -> Named {
         let mut named = Named {
             unknown: self.globs.owes(),
             ..Named::default()
@@ -207,7 +209,7 @@ impl Subscription {
                     (Held::Content(_) | Held::Unknown | Held::Version(_), None)
                         if !(self.asked.is_waived() && slot.past(name)) =>
                     {
-                        return None;
+                        named.unsure = true;
                     }
                     (Held::Content(_) | Held::Unknown | Held::Version(_), None) => {
                         named.unknown = true;
@@ -218,7 +220,7 @@ impl Subscription {
                 },
             }
         }
-        Some(named)
+        named
     }
 
     /// C-20: whether what was sent by another of its names is listed under its own, and does not answer to that name any more.

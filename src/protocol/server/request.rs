@@ -58,14 +58,16 @@ impl Subscription {
         }
         // B-11: one named request ends that meaning for the rest of the stream. B-12: `*` is a wildcard for any type.
         self.named = true;
-        let more = asked_for_all && !self.wildcard;
-        // What it held by a wildcard it holds by name from now on.
-        let ends = self.wildcard && !asked_for_all;
-        let ended = ends.then(|| self.covered.seen().clone());
-        self.set_wildcard(asked_for_all);
-        if more {
+        // C-07: first what begins, then what ends: what it held by a wildcard it holds by name from now on.
+        if asked_for_all && !self.wildcard {
+            self.set_wildcard(true);
             self.asked.more(now);
         }
+        self.apply_single_names(&names, remembers, answers, now);
+        self.set_wildcard(asked_for_all);
+    }
+
+    fn apply_single_names(&mut self, names: &BTreeSet<&str>, remembers: bool, answers: &impl Answers, now: Instant) {
         let simple = self.globs.is_empty() && self.spellings.is_empty();
         let same = || {
             names
@@ -88,8 +90,7 @@ impl Subscription {
             let new = self.spellings.set(&name, &texts, asked);
             if !asked {
                 // B-14: what is newly named is sent, even if the client had it before.
-                let by_wildcard = || ended.as_ref().unwrap_or(self.covered.seen()).held(&name);
-                let mut held = self.names.get(&name).map_or_else(by_wildcard, Entry::held);
+                let mut held = self.held(&name);
                 if !held.perhaps() && (remembers || self.flights.carries(&name)) {
                     held = Held::Unknown;
                 }
