@@ -269,7 +269,7 @@ impl Subscription {
                 Current::Known(Known::Absent(_)) | Current::Uncovered => {
                     gone.extend(self.names.contains(name).then(|| name.clone()));
                     // C-20: who asked by an alias holds the resource under its own name.
-                    if !self.names.contains(own) {
+                    if !self.names.contains(own) && !self.covered.held(own).perhaps() {
                         covered.push((own.clone(), Held::Unknown));
                     }
                 }
