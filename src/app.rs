@@ -1,6 +1,7 @@
 //! The wiring: from a checked configuration to running parts. It owns what is connected to what, and nothing else.
 
 mod census;
+mod descriptors;
 mod introduced;
 mod overview;
 mod plan;
@@ -22,13 +23,13 @@ use crate::admin::{self, Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::clock;
 use crate::config::{self, Address, Config, ListenerTls, Source};
-use crate::downstream::{self, Handshakes, Places, Shared};
+use crate::downstream::{self, Handshakes, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
 use crate::tls::{self, BadFile};
 use crate::upstream::{self, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
-use crate::wire::Listener;
+use crate::wire::{Budget, Listener};
 
 /// Why the relay does not run.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 /// Runs the relay until it is told to stop.
 pub async fn run(config: Config) -> Result<(), AppError> {
+    descriptors::raise();
     let mut signals = StopSignals::listen().map_err(AppError::Signals)?;
     let metrics = Metrics::new(config.types.keys().map(String::as_str));
     let health = Arc::new(Health::new());
@@ -88,12 +90,12 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let admin = Admin::start(&config.admin, shown)?;
     tracing::info!(address = %admin.address(), "admin address");
 
-    let library = Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk));
     let schemas = Schemas::with_files(&config.descriptors)?;
     let shared = Arc::new(Shared {
         scopes: scopes.clone(),
-        library: library.clone(),
+        library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk)),
         settings: plan::downstream(&config, &mark),
+        budget: Arc::new(Budget::new(plan::reading_bytes(&config))),
         metrics: metrics.clone(),
         health: health.clone(),
         identifier: format!("distributary/{}", config.node.id),
@@ -110,7 +112,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         () = signals.next() => {}
         () = feed(&config, &mark, &shared, warm.as_ref(), &overview) => {}
         () = clock::keep() => {}
-        () = look_after(&scopes, &library, &metrics, &overview) => {}
+        () = look_after(&shared, &overview) => {}
         () = keep(warm.as_deref()) => {}
     }
     tracing::info!(within = ?config.timers.drain, "draining");
@@ -135,9 +137,12 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 /// Binds all listeners before the first client is served.
 fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), AppError> {
     let mut bound = Vec::new();
-    let places = Places::new(plan::unbounded(config.limits.handshakes));
+    let handshakes_max = plan::unbounded(config.limits.handshakes);
     for config::Listener { address, tls } in &config.listeners {
-        let tls = tls.as_ref().map(|tls| secure(address, tls, &places)).transpose()?;
+        let tls = tls
+            .as_ref()
+            .map(|tls| secure(address, tls, handshakes_max))
+            .transpose()?;
         let listener = match address {
             Address::Socket(socket) => Listener::tcp(*socket),
             Address::Unix(path) => Listener::unix(path),
@@ -158,7 +163,7 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
     Ok(())
 }
 
-fn secure(address: &Address, tls: &ListenerTls, places: &Places) -> Result<Handshakes, AppError> {
+fn secure(address: &Address, tls: &ListenerTls, handshakes_max: usize) -> Result<Handshakes, AppError> {
     let offer = tls::listener(tls).map_err(|source| AppError::Tls {
         address: address.clone(),
         source,
@@ -166,7 +171,7 @@ fn secure(address: &Address, tls: &ListenerTls, places: &Places) -> Result<Hands
     if let Some(warning) = offer.warning {
         tracing::warn!(%address, "{warning}");
     }
-    Ok(Handshakes::new(offer.config, places.clone()))
+    Ok(Handshakes::new(offer.config, handshakes_max))
 }
 
 /// Gives every new view its writer.
@@ -282,14 +287,17 @@ fn fill<L: Talk + 'static>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<
 }
 
 /// Looks after the views, and shows what they hold.
-async fn look_after(scopes: &Scopes, library: &Library, metrics: &Metrics, overview: &Overview) {
+async fn look_after(shared: &Shared, overview: &Overview) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        scopes.sweep(clock::now());
-        library.purge();
-        show(&scopes.all(), metrics);
+        shared.scopes.sweep(clock::now());
+        shared.library.purge();
+        show(&shared.scopes.all(), &shared.metrics);
+        shared
+            .metrics
+            .show_reading(shared.budget.bytes(), shared.budget.take_refused());
         overview.say();
     }
 }

@@ -35,6 +35,11 @@ pub(super) fn dictionary(config: &Config, schemas: Schemas) -> Dictionary {
     }
 }
 
+/// The most bytes of requests on their way in, of all clients together: of so many of the largest.
+pub(super) const fn reading_bytes(config: &Config) -> usize {
+    unbounded(config.limits.request).saturating_mul(4)
+}
+
 /// The most bytes of all files of one source: they are one state, as one message is.
 pub(super) const fn file_bytes(config: &Config) -> usize {
     unbounded(config.limits.upstream_message)

@@ -34,7 +34,7 @@ pub struct Limits {
     pub upstream_message: usize,
     /// Requests that one stream sends in a second.
     pub requests_per_second: usize,
-    /// TLS handshakes with clients at the same time; the others wait.
+    /// TLS handshakes of a listener that are worked on at the same time; the others wait.
     pub handshakes: usize,
     /// Views, since clients choose the values that `classes` separates by.
     pub views: usize,
@@ -55,7 +55,7 @@ impl Default for Limits {
             request: 16 * MIB,
             upstream_message: 64 * MIB,
             requests_per_second: 1000,
-            handshakes: 256,
+            handshakes: 64,
             views: 256,
             names_per_view: 1_000_000,
             pinned_bytes_per_view: 256 * MIB,

@@ -133,11 +133,12 @@ impl Connection {
     async fn speak_http1(self, begun: Bytes) {
         let bound = self.calls.shared.settings.timers.write_stall;
         let calls = self.calls.clone();
+        let share = calls.shared.budget.share();
         let asked = Arc::new(AtomicBool::new(false));
         let was_asked = asked.clone();
         let service = service_fn(move |request| {
             asked.store(true, Ordering::Relaxed);
-            calls.call_http1(request)
+            calls.call_http1(request, &share)
         });
         let (cork, io) = Cork::new(self.socket, begun, Arc::default());
         let connection = http1::Builder::new()

@@ -41,6 +41,23 @@ struct Times {
 
 /// So many requests are read before other streams have their turn.
 const REQUESTS_IN_A_TURN: usize = 32;
+/// What may still be read in a connection's turn: a large request is much work, and other connections have theirs.
+pub(super) struct Room(usize);
+
+impl Room {
+    /// Of one turn.
+    pub(super) const fn of_a_turn() -> Self {
+        Self(REQUEST_BYTES_IN_A_TURN)
+    }
+
+    /// Whether there is none.
+    pub(super) const fn is_none(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// So many bytes of requests are read, the last one of them whole, before other connections have their turn.
+const REQUEST_BYTES_IN_A_TURN: usize = 256 * 1024;
 
 impl Driver {
     /// Begins with the client's `timeout`; how old the stream becomes is `settings`' figure, give or take a fifth.
@@ -77,9 +94,9 @@ impl Driver {
     }
 
     /// Reads what the client sends. Ready when the stream is over: dropping what belongs to it then resets what is left of it.
-    pub(super) fn hear(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    pub(super) fn hear(&mut self, room: &mut Room, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         self.session.begin(now);
-        self.read(cx, now)
+        self.read(room, cx, now)
     }
 
     /// Whether there is more to do about what was read.
@@ -132,20 +149,25 @@ impl Driver {
         Poll::Pending
     }
 
-    fn read(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    fn read(&mut self, room: &mut Room, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         for _ in 0..REQUESTS_IN_A_TURN {
+            if room.is_none() {
+                break;
+            }
             if self.session.is_ending() {
                 self.requests.stop();
             }
             match self.requests.poll(cx, now) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Next::Message(message)) => {
+                    room.0 = room.0.saturating_sub(message.len());
                     self.session.handle_message(&message);
                     if self.session.is_fetch() {
                         self.requests.stop();
                         self.give_up_later(now);
                     }
                 }
+                Poll::Ready(Next::Later) => room.0 = 0,
                 Poll::Ready(Next::Closed) if self.session.is_fetch() => {
                     self.session.end(Status::invalid_argument("the call has no request"));
                 }

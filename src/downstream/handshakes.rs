@@ -1,11 +1,13 @@
 //! The beginning of a TLS connection.
 //!
-//! Owns how many begin at the same time, how long each may take, and the words for why one failed. Refuses to know what is
+//! Owns how many are worked on at the same time, how long each may take, and the words for why one failed. Refuses to know what is
 //! spoken when it is over, and whose certificate it was.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use rustls::{Error, ServerConfig};
@@ -18,19 +20,16 @@ use crate::wire::{Sealed, Socket, sealed};
 #[derive(Debug)]
 pub struct Handshakes {
     config: Arc<ServerConfig>,
-    places: Places,
+    /// For the answer to a hello, which is most of the work, and not for the time in which the client answers in turn.
+    places: Semaphore,
 }
-
-/// How many handshakes are under way at the same time; one bound for all listeners.
-#[derive(Clone, Debug)]
-pub struct Places(Arc<Semaphore>);
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error("the client did not begin within {0:?}")]
     Silent(Duration),
-    #[error("no place within {0:?}: as many handshakes are under way as limits.handshakes allows")]
+    #[error("no place within {0:?}: too many clients begin at the same time (limits.handshakes)")]
     Crowded(Duration),
     #[error("the client did not finish within {0:?}")]
     Slow(Duration),
@@ -40,31 +39,33 @@ pub(super) enum Fault {
     Plaintext,
 }
 
-impl Places {
-    /// So many.
-    #[must_use]
-    pub fn new(handshakes_max: usize) -> Self {
-        Self(Arc::new(Semaphore::new(handshakes_max.min(Semaphore::MAX_PERMITS))))
-    }
-}
-
 impl Handshakes {
-    /// Handshakes in which the relay shows and asks what `config` says.
+    /// Handshakes in which the relay shows and asks what `config` says; so many hellos at most are answered at the same time.
     #[must_use]
-    pub const fn new(config: Arc<ServerConfig>, places: Places) -> Self {
-        Self { config, places }
+    pub fn new(config: Arc<ServerConfig>, handshakes_max: usize) -> Self {
+        Self {
+            config,
+            places: Semaphore::new(handshakes_max.min(Semaphore::MAX_PERMITS)),
+        }
     }
 
-    /// The connection, once both sides agree, and whether it goes on where another one ended. A client takes a place when its
-    /// hello is there, in order, so that those that say nothing keep nobody out.
+    /// The connection, once both sides agree, and whether it goes on where another one ended. Hellos are answered in the order in
+    /// which they came, so few at a time that those who are in have their turns between them; a client that does not go on after
+    /// that keeps nobody out.
     pub(super) async fn shake(&self, mut socket: Socket, bound: Duration) -> Result<(Socket, bool), Fault> {
         let mut over = pin!(clock::sleep(bound));
         let hello = within(over.as_mut(), sealed::hello(&mut socket)).await;
         let hello = hello.ok_or(Fault::Silent(bound))?.map_err(Fault::Failed)?;
-        let place = within(over.as_mut(), self.places.0.acquire()).await;
+        let place = within(over.as_mut(), self.places.acquire()).await;
         let place = place.ok_or(Fault::Crowded(bound))?;
-        let shaken = within(over.as_mut(), Sealed::accept(socket, hello, self.config.clone())).await;
+        let mut shaking = pin!(Sealed::accept(socket, hello, self.config.clone()));
+        // The first turn is the work; in those that follow the client has something to say.
+        let answered = poll_fn(|cx| Poll::Ready(shaking.as_mut().poll(cx))).await;
         drop(place);
+        let shaken = match answered {
+            Poll::Ready(shaken) => Some(shaken),
+            Poll::Pending => within(over.as_mut(), shaking).await,
+        };
         let sealed = shaken.ok_or(Fault::Slow(bound))?.map_err(Fault::Failed)?;
         let resumed = sealed.resumed();
         Ok((Socket::Secure(Box::new(sealed)), resumed))

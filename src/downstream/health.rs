@@ -1,31 +1,87 @@
 //! gRPC health checks on the address of the data.
 //!
-//! Owns the names that can be asked for. Refuses to know what makes the relay ready.
+//! Owns the names that can be asked for, and that a call waits for nobody but its own client. Refuses to know what makes the relay
+//! ready.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::stream;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use tokio::sync::watch;
 use tonic::{Request, Response};
 use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_server::Health as Service;
+use tonic_health::pb::health_server::{Health as Service, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use tower::ServiceExt as _;
 
+use super::asked::Asked;
+use super::body::Body;
+use super::service::{Answer, refusal};
 use super::services;
+use crate::clock;
 use crate::telemetry::{Health, Status};
+
+/// The calls of the health service.
+#[derive(Clone, Debug)]
+pub(super) struct HealthCalls(HealthServer<Checks>);
+
+/// The most that a request may have: it names one service.
+const REQUEST_BYTES_MAX: usize = 4096;
+/// How long a client may take to send it.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl HealthCalls {
+    pub(super) fn new(health: Arc<Health>, transport_v2: bool) -> Self {
+        Self(HealthServer::new(Checks::new(health, transport_v2)))
+    }
+
+    /// One call, in the log like the calls on the admin address. While its request is on the way it has what came of that, and nothing
+    /// that others need.
+    pub(super) async fn answer(self, request: http::Request<Asked>) -> Answer {
+        let (path, begun) = (request.uri().path().to_owned(), clock::now());
+        let response = match whole(request).await {
+            Ok(request) => {
+                let answered = self.0.oneshot(request).await;
+                answered.unwrap_or_else(|never| match never {}).map(Body::Small)
+            }
+            Err(status) => refusal(&status),
+        };
+        let took = clock::now().saturating_duration_since(begun);
+        tracing::debug!(path, status = response.status().as_u16(), ?took, "small call");
+        Ok(response)
+    }
+}
+
+/// The request with all of its body.
+async fn whole(request: http::Request<Asked>) -> Result<http::Request<Full<Bytes>>, tonic::Status> {
+    let (head, body) = request.into_parts();
+    let body = clock::timeout(REQUEST_TIMEOUT, Limited::new(body, REQUEST_BYTES_MAX).collect()).await;
+    match body {
+        Some(Ok(body)) => Ok(http::Request::from_parts(head, Full::new(body.to_bytes()))),
+        Some(Err(error)) if error.is::<LengthLimitError>() => Err(tonic::Status::resource_exhausted(format!(
+            "a request to the health service has at most {REQUEST_BYTES_MAX} bytes"
+        ))),
+        Some(Err(error)) => Err(tonic::Status::cancelled(format!("the request ends early: {error}"))),
+        None => Err(tonic::Status::deadline_exceeded(format!(
+            "the request did not come within {REQUEST_TIMEOUT:?}"
+        ))),
+    }
+}
 
 /// The health service.
 #[derive(Clone, Debug)]
-pub(super) struct Checks {
+struct Checks {
     health: Arc<Health>,
     names: Arc<BTreeSet<&'static str>>,
 }
 
 impl Checks {
-    pub(super) fn new(health: Arc<Health>, transport_v2: bool) -> Self {
+    fn new(health: Arc<Health>, transport_v2: bool) -> Self {
         let whole = std::iter::once("");
         let names = whole.chain(services::names(transport_v2)).collect();
         Self {

@@ -16,11 +16,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::agenda::{Agenda, Ear, Turn};
 use super::answer::Answer;
-use super::driver::Driver;
+use super::driver::{Driver, Room};
 use super::keepalive::Keepalive;
 use super::service::{Called, Calls};
 use crate::clock;
-use crate::wire::{Afloat, Cork, Corked, Gathered, Rope};
+use crate::wire::{Afloat, Cork, Corked, Rope, Share};
 
 /// A connection on which HTTP/2 has begun.
 pub(super) struct Http2<S> {
@@ -36,8 +36,8 @@ pub(super) struct Http2<S> {
 
 /// What the calls of a connection share.
 pub(super) struct Links {
-    /// What they hold of unfinished requests.
-    pub(super) gathered: Arc<Gathered>,
+    /// What they hold of requests on their way in.
+    pub(super) share: Arc<Share>,
     /// What they have given to the transport.
     pub(super) afloat: Arc<Afloat>,
 }
@@ -67,8 +67,6 @@ const TRANSPORT: u32 = 0;
 /// So often parts are polled in a turn, and the transport among them: then other connections have theirs.
 const PARTS_IN_A_TURN: usize = 128;
 const TRANSPORT_IN_A_TURN: usize = 4;
-/// A connection may hold unfinished requests of so many times the largest one.
-const UNFINISHED_REQUESTS_MAX: usize = 4;
 /// What a stream may send before its requests are read, and all streams of a connection together at the least and at the
 /// most: one that is read slowly leaves room for the others.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
@@ -102,7 +100,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         let agenda = Arc::new(Agenda::default());
         let ear = agenda.part(TRANSPORT);
         ear.wake();
-        let bytes_max = settings.limits.request.saturating_mul(UNFINISHED_REQUESTS_MAX);
         Ok(Self {
             stuck_at: None,
             keepalive: Keepalive::new(settings.timers.keepalive, transport.ping_pong(), clock::now()),
@@ -110,7 +107,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             ear,
             inner: Inner {
                 links: Links {
-                    gathered: Arc::new(Gathered::new(bytes_max)),
+                    share: calls.shared.budget.share(),
                     afloat: cork.afloat(),
                 },
                 calls,
@@ -176,6 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         now: Instant,
     ) -> Poll<Result<(), h2::Error>> {
         let mut again = TRANSPORT_IN_A_TURN;
+        let mut room = Room::of_a_turn();
         for _ in 0..PARTS_IN_A_TURN {
             let Some(number) = turn.next() else {
                 break;
@@ -191,7 +189,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                     return Poll::Ready(ended);
                 }
             } else {
-                self.poll_call(number, now);
+                self.poll_call(number, &mut room, now);
+                if room.is_none() {
+                    break;
+                }
             }
         }
         Poll::Pending
@@ -248,12 +249,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         })
     }
 
-    fn poll_call(&mut self, number: u32, now: Instant) {
+    fn poll_call(&mut self, number: u32, room: &mut Room, now: Instant) {
         let at = (number as usize - 1) / 2;
         // It may have ended before it came to what woke it.
         let Some(place) = self.open.get_mut(at) else { return };
         let Some(call) = place else { return };
-        if call.poll(number.is_multiple_of(2), now).is_pending() {
+        if call.poll(number.is_multiple_of(2), room, now).is_pending() {
             return;
         }
         *place = None;
@@ -267,10 +268,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 }
 
 impl Call {
-    fn poll(&mut self, requests: bool, now: Instant) -> Poll<()> {
+    fn poll(&mut self, requests: bool, room: &mut Room, now: Instant) -> Poll<()> {
         match &mut self.kind {
             Kind::Stream(driver, _, ear) if requests => {
-                let over = driver.hear(&mut Context::from_waker(ear.begin()), now);
+                let over = driver.hear(room, &mut Context::from_waker(ear.begin()), now);
                 if driver.has_news() {
                     self.ear.wake();
                 }

@@ -1,7 +1,7 @@
 //! What is written about clients.
 //!
-//! Owns one line for each rejection, each stream that ends with an error, each connection that does not begin and each node that
-//! reports its health, and that a storm of them does not drown the log. Refuses to act on them (K-07).
+//! Owns one line for each rejection, each stream that ends with an error, each connection that does not begin or cannot be accepted
+//! and each node that reports its health, and that a storm of them does not drown the log. Refuses to act on them (K-07).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ pub(super) struct Log {
     nacks: Lines,
     ends: Lines,
     handshakes: Lines,
+    accepts: Lines,
     reports: Lines,
     /// Hashes of the ids of the nodes that have reported their health.
     reported: Mutex<BTreeSet<u64>>,
@@ -78,6 +79,13 @@ impl Log {
         }
     }
 
+    /// The system has no connection to give: one line a second, because every attempt fails for the same reason.
+    pub(super) fn not_accepted(&self, error: &std::io::Error, now: Instant) {
+        if let Some(suppressed) = self.accepts.admit_of(1, now) {
+            tracing::warn!(%error, suppressed, "cannot accept a connection");
+        }
+    }
+
     /// The relay ends a stream.
     pub(super) fn end(&self, node: Option<&Node>, status: &Status, now: Instant) {
         let node = node.map_or("", |node| &*node.id);
@@ -93,6 +101,10 @@ impl Log {
 impl Lines {
     /// Whether there may be a line now; then how many there were not since the last one.
     fn admit(&self, now: Instant) -> Option<u64> {
+        self.admit_of(LINES_MAX, now)
+    }
+
+    fn admit_of(&self, lines_max: u32, now: Instant) -> Option<u64> {
         let mut second = self.0.lock();
         let over = second
             .begun
@@ -101,7 +113,7 @@ impl Lines {
             second.begun = Some(now);
             second.lines = 0;
         }
-        if second.lines >= LINES_MAX {
+        if second.lines >= lines_max {
             second.suppressed += 1;
             return None;
         }

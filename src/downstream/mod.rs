@@ -28,7 +28,7 @@ mod session;
 mod settings;
 mod stall;
 
-pub use handshakes::{Handshakes, Places};
+pub use handshakes::Handshakes;
 pub use place::{Place, Rung};
 pub use serve::{Shared, serve};
 pub use settings::{Limits, Settings, Timers};

@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::asked::poll_chunk;
 use super::pace::Pace;
-use crate::wire::Deframer;
+use crate::wire::{Deframer, Read};
 
 /// What a client sends on one stream.
 pub(super) struct Requests {
@@ -27,6 +27,8 @@ pub(super) struct Requests {
 pub(super) enum Next {
     /// A request.
     Message(Bytes),
+    /// There is work on a large one, and it goes on as soon as others have had their turns.
+    Later,
     /// There will be no more: the client has closed its half.
     Closed,
     /// There will be no more, because of a fault.
@@ -56,8 +58,11 @@ impl Requests {
 
     /// Pending for ever after the end.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
-        let next = ready!(self.poll_open(cx, now));
-        if !matches!(next, Next::Message(_)) {
+        let next = match self.poll_open(cx, now) {
+            Poll::Ready(next) => next,
+            Poll::Pending => Next::Fault(ready!(self.poll_given_up(cx))),
+        };
+        if !matches!(next, Next::Message(_) | Next::Later) {
             self.stop();
         }
         Poll::Ready(next)
@@ -67,6 +72,14 @@ impl Requests {
     pub(super) fn stop(&mut self) {
         self.open = None;
         self.resumes = None;
+    }
+
+    /// Ready when the beginning of a message must be given up.
+    fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Status> {
+        match &mut self.open {
+            Some((_, deframer)) => deframer.poll_given_up(cx),
+            None => Poll::Pending,
+        }
     }
 
     fn poll_open(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
@@ -79,12 +92,18 @@ impl Requests {
             return Poll::Pending;
         }
         loop {
-            match deframer.message() {
-                Ok(Some(message)) => {
+            match deframer.read() {
+                Ok(Read::Message(message)) => {
                     self.pace.count(now);
                     return Poll::Ready(Next::Message(message));
                 }
-                Ok(None) => {}
+                Ok(Read::Busy) => {
+                    return Poll::Ready(match deframer.poll_given_up(cx) {
+                        Poll::Ready(status) => Next::Fault(status),
+                        Poll::Pending => Next::Later,
+                    });
+                }
+                Ok(Read::Nothing) => {}
                 Err(status) => return Poll::Ready(Next::Fault(status)),
             }
             match ready!(poll_chunk(body, cx)) {

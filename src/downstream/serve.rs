@@ -14,7 +14,7 @@ use crate::clock;
 use crate::json::Schemas;
 use crate::shutdown::Drain;
 use crate::telemetry::{Health, Metrics};
-use crate::wire::Listener;
+use crate::wire::{Budget, Listener};
 
 /// What all client streams of the relay share.
 pub struct Shared {
@@ -24,6 +24,8 @@ pub struct Shared {
     pub library: Arc<Library>,
     /// What the operator decided.
     pub settings: Settings,
+    /// What is held of requests on their way in.
+    pub budget: Arc<Budget>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// What health checks are told.
@@ -57,7 +59,7 @@ pub async fn serve(listener: Listener, tls: Option<Handshakes>, shared: Arc<Shar
                 drain: drain.clone(),
             }),
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                calls.not_accepted(&error);
                 clock::sleep(ACCEPT_PAUSE).await;
             }
         }

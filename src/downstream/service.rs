@@ -13,9 +13,7 @@ use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tonic::Status;
-use tonic_health::pb::health_server::{HealthServer, SERVICE_NAME};
-use tower::limit::ConcurrencyLimit;
-use tower::{ServiceBuilder, ServiceExt as _};
+use tonic_health::pb::health_server::SERVICE_NAME;
 
 use super::Shared;
 use super::accounts::Accounts;
@@ -23,7 +21,7 @@ use super::asked::Asked;
 use super::body::{Body, trailers};
 use super::driver::Driver;
 use super::handshakes::Fault;
-use super::health::Checks;
+use super::health::HealthCalls;
 use super::http2::Links;
 use super::log::Log;
 use super::pace::Pace;
@@ -34,17 +32,17 @@ use super::session::Session;
 use crate::clock;
 use crate::shutdown::Drain;
 use crate::wire::frame::ACCEPTED;
-use crate::wire::{Deframer, Encoding, Peer, Progress, timeout};
+use crate::wire::{Deframer, Encoding, Peer, Progress, Share, timeout};
 
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
     pub(super) shared: Arc<Shared>,
     polls: Arc<Polls>,
     log: Arc<Log>,
-    health: ConcurrencyLimit<HealthServer<Checks>>,
+    health: HealthCalls,
 }
 
-type Answer = Result<Response<Body>, Infallible>;
+pub(super) type Answer = Result<Response<Body>, Infallible>;
 pub(super) type Answering = Either<Ready<Answer>, BoxFuture<'static, Answer>>;
 
 /// What becomes of a request on an HTTP/2 connection.
@@ -55,20 +53,15 @@ pub(super) enum Called {
     Stream(Response<()>, Box<Driver>),
 }
 
-/// Calls of the small services that are answered at the same time.
-const SMALL_CALLS_MAX: usize = 256;
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
 impl Calls {
     pub(super) fn new(shared: Arc<Shared>, drain: Drain) -> Self {
-        let checks = Checks::new(shared.health.clone(), shared.settings.transport_v2);
         Self {
             polls: Arc::new(Polls::new(shared.clone(), drain)),
+            health: HealthCalls::new(shared.health.clone(), shared.settings.transport_v2),
             shared,
             log: Arc::default(),
-            health: ServiceBuilder::new()
-                .concurrency_limit(SMALL_CALLS_MAX)
-                .service(HealthServer::new(checks)),
         }
     }
 
@@ -78,17 +71,25 @@ impl Calls {
         self.log.handshake(peer, fault, clock::now());
     }
 
+    /// The system had no connection to give.
+    pub(super) fn not_accepted(&self, error: &std::io::Error) {
+        self.shared.metrics.not_accepted.inc();
+        self.log.not_accepted(error, clock::now());
+    }
+
     /// One request on an HTTP/2 connection.
     pub(super) fn call(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Called {
         if Polls::path(request.uri().path()) {
             let request = request.map(Asked::Http2);
-            return Called::Answer(Either::Right(self.polls.clone().answer(request).boxed()));
+            return Called::Answer(Either::Right(
+                self.polls.clone().answer(request, links.share.clone()).boxed(),
+            ));
         }
         let response = match refuse(request.method(), request.headers()) {
             Some(response) => response,
             None if services::split(request.uri().path()).is_some_and(|(service, _)| service == SERVICE_NAME) => {
                 let request = request.map(Asked::Http2);
-                return Called::Answer(Either::Right(small(self.health.clone(), request).boxed()));
+                return Called::Answer(Either::Right(self.health.clone().answer(request).boxed()));
             }
             None => {
                 let path = request.uri().path().to_owned();
@@ -109,9 +110,10 @@ impl Calls {
     }
 
     /// One request on a connection of HTTP/1.1: clients that poll speak it, and gRPC does not.
-    pub(super) fn call_http1(&self, request: Request<Incoming>) -> Answering {
+    pub(super) fn call_http1(&self, request: Request<Incoming>, share: &Arc<Share>) -> Answering {
         if Polls::path(request.uri().path()) {
-            return Either::Right(self.polls.clone().answer(request.map(Asked::Http1)).boxed());
+            let request = request.map(Asked::Http1);
+            return Either::Right(self.polls.clone().answer(request, share.clone()).boxed());
         }
         let message = "gRPC speaks HTTP/2 with prior knowledge, not HTTP/1.1; with it there are POST /v3/discovery:clusters \
                        and the like\n";
@@ -132,7 +134,7 @@ impl Calls {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Status::deadline_exceeded("grpc-timeout is zero"));
         }
-        let deframer = Deframer::new(encoding, settings.limits.request, links.gathered.clone());
+        let deframer = Deframer::new(encoding, settings.limits.request, links.share.clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
         let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), method.dialect);
@@ -140,16 +142,6 @@ impl Calls {
         let progress = Arc::new(Progress::new(links.afloat.clone()));
         Ok(Driver::new(session, requests, progress, settings, timeout, now))
     }
-}
-
-/// A call of a small service, in the log like the calls on the admin address.
-async fn small(service: ConcurrencyLimit<HealthServer<Checks>>, request: Request<Asked>) -> Answer {
-    let (path, begun) = (request.uri().path().to_owned(), clock::now());
-    let answered = service.oneshot(request).await;
-    let response = answered.unwrap_or_else(|never| match never {});
-    let took = clock::now().saturating_duration_since(begun);
-    tracing::debug!(path, status = response.status().as_u16(), ?took, "small call");
-    Ok(response.map(Body::Small))
 }
 
 /// What is no gRPC call at all is answered in the words of HTTP.
@@ -180,7 +172,7 @@ pub(super) fn text(status: StatusCode, message: impl Into<bytes::Bytes>) -> Resp
 }
 
 /// A call that ends before it begins.
-fn refusal(status: &Status) -> Response<Body> {
+pub(super) fn refusal(status: &Status) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     *response.headers_mut() = trailers(status);
     response.headers_mut().insert(CONTENT_TYPE, GRPC);

@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use tracing_subscriber::filter::{EnvFilter, LevelFilter, ParseError};
+use tracing_subscriber::filter::{EnvFilter, ParseError};
 use tracing_subscriber::util::TryInitError;
 
 /// How a line looks.
@@ -44,14 +44,16 @@ pub enum LogError {
     Taken(#[from] TryInitError),
 }
 
+/// The transport warns of each connection on which a client floods it, and writes every frame in `debug`: whoever wants that names it.
+const USUAL: &str = "h2=error";
+
 /// Starts the log of this process; `filter` is a level or a list of `target=level`.
 pub fn log_to_stderr(filter: Option<&str>, format: Format) -> Result<(), LogError> {
     use tracing_subscriber::util::SubscriberInitExt as _;
 
-    let text = filter.unwrap_or_default();
+    let text = filter.filter(|filter| !filter.is_empty()).unwrap_or("info");
     let filter = EnvFilter::builder()
-        .with_default_directive(LevelFilter::INFO.into())
-        .parse(text)
+        .parse([USUAL, text].join(","))
         .map_err(|source| LogError::Filter {
             filter: text.to_owned(),
             source,

@@ -45,6 +45,8 @@ pub struct Metrics {
     pub unanswered: Counter,
     /// Streams and polls of clients whose class has no credentials, because of what they say of themselves.
     pub refused_classes: Counter,
+    /// Times that the system had no connection to give.
+    pub not_accepted: Counter,
     /// Types of views that serve what a snapshot said, on which the server has not spoken yet.
     pub stale_serving: Gauge,
     /// Snapshots.
@@ -132,6 +134,7 @@ impl Metrics {
             health_reports: families.health_reports.clone(),
             unanswered: families.unanswered.clone(),
             refused_classes: families.refused_classes.clone(),
+            not_accepted: families.not_accepted.clone(),
             stale_serving: families.stale_serving.clone(),
             snapshots: SnapshotMetrics {
                 written: families.snapshots("written"),
@@ -185,6 +188,14 @@ impl Metrics {
     /// Counts a peer that was refused; `limit` is the key of the limit that it exceeded.
     pub fn refused(&self, limit: &'static str) {
         self.families.refused(limit).inc();
+    }
+
+    /// Shows how much is held of requests on their way in, and counts those for which there was no room.
+    pub fn show_reading(&self, bytes: usize, refused: u64) {
+        self.families
+            .reading_bytes
+            .set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.families.refused("request").inc_by(refused);
     }
 
     /// Counts a TLS handshake with a client; `result` is one of few words.

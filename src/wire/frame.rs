@@ -1,17 +1,17 @@
 //! gRPC messages out of the bytes of a request stream.
 //!
-//! Owns the length prefix, compression, and the bound on a message's size, which holds before a message is gathered.
+//! Owns the length prefix, compression, and the bound on a message's size, which holds before a message is gathered or inflated.
 //! Refuses to know what a message says.
 
-use std::io::Read;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
-use flate2::bufread::GzDecoder;
 use http::HeaderMap;
 use tonic::Status;
 
-use super::gathered::{Charge, Gathered};
+use super::budget::{Charge, Share, Short};
+use super::inflating::Inflating;
 use super::response::PREFIX_LEN;
 
 /// Reads messages one by one. Holds at most one incomplete message and what came with its beginning.
@@ -23,7 +23,8 @@ pub struct Deframer {
     chunk: Bytes,
     /// The beginning of a message whose end has not come yet, with its prefix.
     partial: BytesMut,
-    /// The beginning, as it is accounted for.
+    inflating: Option<Box<Inflating>>,
+    /// What all of this takes.
     charge: Charge,
 }
 
@@ -41,6 +42,16 @@ pub const ACCEPTED: &str = "identity,gzip";
 
 /// The most that is set aside for a message before its bytes have come.
 const RESERVE_BYTES_MAX: usize = 8 * 1024;
+/// What there is to be read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    /// A message.
+    Message(Bytes),
+    /// Nothing more, until more has come.
+    Nothing,
+    /// A message on which there is more work to do: it takes as many turns as it is large.
+    Busy,
+}
 
 impl Encoding {
     /// Reads `grpc-encoding`.
@@ -62,17 +73,18 @@ impl Encoding {
 impl Deframer {
     /// Nothing has been read; a message has at most `bytes_max` bytes, also after decompression.
     #[must_use]
-    pub fn new(encoding: Encoding, bytes_max: usize, gathered: Arc<Gathered>) -> Self {
+    pub fn new(encoding: Encoding, bytes_max: usize, share: Arc<Share>) -> Self {
         Self {
             encoding,
             bytes_max,
             chunk: Bytes::new(),
             partial: BytesMut::new(),
-            charge: Charge::new(gathered),
+            inflating: None,
+            charge: Charge::new(share),
         }
     }
 
-    /// Takes what came. Call [`Self::message`] until there is none before giving more.
+    /// Takes what came. Call [`Self::read`] until there is nothing before giving more.
     pub fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "messages are left unread");
         self.chunk = chunk;
@@ -81,13 +93,16 @@ impl Deframer {
     /// The next complete message.
     ///
     /// # Errors
-    /// When the message is too large, or is not what gRPC defines; nothing can be read after that.
-    pub fn message(&mut self) -> Result<Option<Bytes>, Status> {
+    /// When the message is too large, is not what gRPC defines, or takes more than may be held; nothing can be read after that.
+    pub fn read(&mut self) -> Result<Read, Status> {
+        if self.inflating.is_some() {
+            return self.inflate();
+        }
         if self.chunk.is_empty() && self.partial.is_empty() {
-            return Ok(None);
+            return Ok(Read::Nothing);
         }
         let Some((flag, length)) = self.prefix()? else {
-            return Ok(None);
+            return Ok(Read::Nothing);
         };
         let whole = PREFIX_LEN + length;
         let message = if self.partial.is_empty() && self.chunk.len() >= whole {
@@ -95,20 +110,24 @@ impl Deframer {
             message.advance(PREFIX_LEN);
             message
         } else {
-            self.gather(whole);
+            self.gather(whole)?;
             if self.partial.len() < whole {
-                self.account()?;
-                return Ok(None);
+                return Ok(Read::Nothing);
             }
             // The memory goes with the message; the next one begins with none.
             let mut message = std::mem::take(&mut self.partial).freeze();
-            self.account()?;
             message.advance(PREFIX_LEN);
             message
         };
         match (flag, self.encoding) {
-            (0, Encoding::Identity | Encoding::Gzip) => Ok(Some(message)),
-            (1, Encoding::Gzip) => self.inflate(&message).map(Some),
+            (0, Encoding::Identity | Encoding::Gzip) => {
+                self.hold(0)?;
+                Ok(Read::Message(message))
+            }
+            (1, Encoding::Gzip) => {
+                self.inflating = Some(Box::new(Inflating::new(message)));
+                self.inflate()
+            }
             (1, Encoding::Identity) => Err(Status::internal(
                 "a message is marked as compressed, but the stream has no grpc-encoding",
             )),
@@ -133,9 +152,9 @@ impl Deframer {
     /// The prefix of the message that is being read, once it is there.
     fn prefix(&mut self) -> Result<Option<(u8, usize)>, Status> {
         if !self.partial.is_empty() {
-            self.gather(PREFIX_LEN);
+            self.gather(PREFIX_LEN)?;
         } else if self.chunk.len() < PREFIX_LEN {
-            self.gather(PREFIX_LEN);
+            self.gather(PREFIX_LEN)?;
             return Ok(None);
         }
         let mut bytes: &[u8] = if self.partial.is_empty() {
@@ -154,35 +173,51 @@ impl Deframer {
     }
 
     /// Moves bytes from the chunk until there are `whole` bytes of the message.
-    fn gather(&mut self, whole: usize) {
+    fn gather(&mut self, whole: usize) -> Result<(), Status> {
         let missing = whole.saturating_sub(self.partial.len());
         let take = missing.min(self.chunk.len());
-        if self.partial.is_empty() && take > 0 {
-            self.partial.reserve(whole.min(RESERVE_BYTES_MAX));
+        let len = self.partial.len() + take;
+        if len > self.partial.capacity() {
+            // Twice as much as before, but never more than the message takes.
+            let room = len.max(2 * self.partial.capacity()).max(RESERVE_BYTES_MAX);
+            let room = room.min(whole).max(len);
+            self.hold(room.saturating_sub(PREFIX_LEN))?;
+            let mut larger = BytesMut::with_capacity(room);
+            larger.extend_from_slice(&self.partial);
+            self.partial = larger;
         }
         self.partial.extend_from_slice(&self.chunk.split_to(take));
+        Ok(())
     }
 
-    fn account(&mut self) -> Result<(), Status> {
-        self.charge.set(self.partial.len()).map_err(|all| {
-            Status::resource_exhausted(format!(
-                "the streams of this connection hold {all} bytes of unfinished requests, more than `limits.request` of {} \
-                 bytes allows",
-                self.bytes_max
-            ))
-        })
+    /// Ready, with how the stream must end, when what is held of a message must be given up because others need it.
+    pub fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Status> {
+        self.charge.poll_given_up(cx).map(short)
     }
 
-    fn inflate(&self, message: &[u8]) -> Result<Bytes, Status> {
-        let mut inflated = Vec::new();
-        GzDecoder::new(message)
-            .take((self.bytes_max as u64).saturating_add(1))
-            .read_to_end(&mut inflated)
+    /// So many bytes are held now.
+    fn hold(&mut self, bytes: usize) -> Result<(), Status> {
+        self.charge.set(bytes).map_err(short)
+    }
+
+    /// Inflates some more of a message.
+    fn inflate(&mut self) -> Result<Read, Status> {
+        let Some(mut inflating) = self.inflating.take() else {
+            return Ok(Read::Nothing);
+        };
+        self.hold(inflating.holds_next())?;
+        let over = inflating
+            .step()
             .map_err(|error| Status::internal(format!("a message cannot be decompressed: {error}")))?;
-        if inflated.len() > self.bytes_max {
+        if inflating.len() > self.bytes_max {
             return Err(self.too_large(format_args!("a message that is larger when decompressed")));
         }
-        Ok(Bytes::from(inflated))
+        if over {
+            self.hold(0)?;
+            return Ok(Read::Message(inflating.whole()));
+        }
+        self.inflating = Some(inflating);
+        Ok(Read::Busy)
     }
 
     fn too_large(&self, what: std::fmt::Arguments<'_>) -> Status {
@@ -193,15 +228,28 @@ impl Deframer {
     }
 }
 
+/// What the client is told: what is its own doing, and what is not to be had for now.
+fn short(short: Short) -> Status {
+    match short {
+        Short::Own(..) => Status::resource_exhausted(short.to_string()),
+        Short::Shared => Status::unavailable(short.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::wire::message;
+    use crate::wire::inflating::PIECE_BYTES;
+    use crate::wire::{Budget, message};
+
+    fn share() -> Arc<Share> {
+        Arc::new(Budget::new(4000)).share()
+    }
 
     fn deframer() -> Deframer {
-        Deframer::new(Encoding::Gzip, 1000, Arc::new(Gathered::new(4000)))
+        Deframer::new(Encoding::Gzip, 1000, share())
     }
 
     fn gzip(bytes: &[u8]) -> Bytes {
@@ -215,10 +263,13 @@ mod tests {
     fn read(deframer: &mut Deframer, chunk: &[u8]) -> Result<Vec<Bytes>, Status> {
         deframer.push(Bytes::copy_from_slice(chunk));
         let mut messages = Vec::new();
-        while let Some(message) = deframer.message()? {
-            messages.push(message);
+        loop {
+            match deframer.read()? {
+                Read::Message(message) => messages.push(message),
+                Read::Busy => {}
+                Read::Nothing => return Ok(messages),
+            }
         }
-        Ok(messages)
     }
 
     #[test]
@@ -264,9 +315,37 @@ mod tests {
         assert_eq!(status.code(), tonic::Code::Internal);
     }
 
+    /// What is inflated takes turns, and counts as it grows.
+    #[test]
+    fn a_large_message_takes_several_turns() {
+        let budget = Arc::new(Budget::new(4 << 20));
+        let mut deframer = Deframer::new(Encoding::Gzip, 1 << 20, budget.share());
+        deframer.push(gzip(&vec![7; 1 << 20]));
+        let mut turns = 0;
+        let message = loop {
+            match deframer.read().unwrap() {
+                Read::Busy => turns += 1,
+                Read::Message(message) => break message,
+                Read::Nothing => panic!("nothing after {turns} turns"),
+            }
+            let held = budget.bytes();
+            assert!(turns < 2 || held >= turns * PIECE_BYTES, "{held} in turn {turns}");
+        };
+        assert_eq!((message.len(), turns, budget.bytes()), (1 << 20, 4, 0));
+
+        // Another connection has it all: there is no more than the share.
+        let mut other = Charge::new(budget.share());
+        other.set(3 << 20).unwrap();
+        let mut deframer = Deframer::new(Encoding::Gzip, 4 << 20, budget.share());
+        let status = read(&mut deframer, &gzip(&vec![7; 3 << 20])).unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Unavailable);
+        drop((deframer, other));
+        assert_eq!(budget.bytes(), 0);
+    }
+
     #[test]
     fn flags_mean_what_they_say() {
-        let mut plain = Deframer::new(Encoding::Identity, 1000, Arc::new(Gathered::new(4000)));
+        let mut plain = Deframer::new(Encoding::Identity, 1000, share());
         assert_eq!(read(&mut plain, &gzip(b"x")).unwrap_err().code(), tonic::Code::Internal);
         assert_eq!(
             read(&mut deframer(), &[2, 0, 0, 0, 0]).unwrap_err().code(),

@@ -3,11 +3,12 @@
 //! Owns framing, encoding of responses around shared bytes, and the gathering of small writes. Refuses to know sessions.
 
 pub mod afloat;
+pub mod budget;
 pub mod cork;
 pub mod deadline;
 pub mod frame;
-pub mod gathered;
-mod gathering;
+pub mod gathering;
+mod inflating;
 pub mod listen;
 pub mod response;
 pub mod rope;
@@ -16,12 +17,12 @@ pub mod sealed;
 mod signal;
 
 pub use afloat::Afloat;
+pub use budget::{Budget, Charge, Share, Short};
 pub use cork::{Cork, Corked, Flow};
 pub use deadline::timeout;
-pub use frame::{Deframer, Encoding};
-pub use gathered::Gathered;
+pub use frame::{Deframer, Encoding, Read};
 pub use listen::{Listener, Peer, Socket};
 pub use response::{Answer, encode, message};
 pub use rope::{Progress, Rope};
-pub use scan::{Scan, acknowledgement};
+pub use scan::{Scan, acknowledgement, around};
 pub use sealed::Sealed;

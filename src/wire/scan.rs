@@ -3,7 +3,7 @@
 //! Owns a walk over the wire format that allocates nothing, so that 16 MiB of empty names never become 200 MiB of strings.
 //! Refuses to judge content.
 
-use bytes::Buf;
+use bytes::Bytes;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 use crate::xds::Dialect;
@@ -97,32 +97,57 @@ pub fn acknowledgement(mut request: &[u8]) -> Option<(&[u8], &[u8])> {
     (!nonce.is_empty()).then_some((type_url, nonce))
 }
 
+/// A field of this number that is longer than `bytes_max`: what comes before it, what comes after it, and what is in it.
+#[must_use]
+pub fn around(request: &Bytes, number: u32, bytes_max: usize) -> Option<[Bytes; 3]> {
+    let (mut rest, mut found) = (&**request, None);
+    let at = |rest: &[u8]| request.len() - rest.len();
+    while !rest.is_empty() && found.is_none() {
+        let start = at(rest);
+        let (key, wire_type) = decode_key(&mut rest).ok()?;
+        let content = skip(wire_type, &mut rest).ok()?;
+        if key == number && content.len() > bytes_max {
+            found = Some([
+                request.slice(..start),
+                request.slice(at(rest)..),
+                request.slice_ref(content),
+            ]);
+        }
+    }
+    found
+}
+
 /// Shows every length-delimited field.
 fn walk(mut bytes: &[u8], mut see: impl FnMut(u32, &[u8]) -> Result<(), Malformed>) -> Result<(), Malformed> {
     while !bytes.is_empty() {
         let (number, wire_type) = decode_key(&mut bytes).map_err(|_| Malformed)?;
-        let skip = match wire_type {
-            WireType::Varint => {
-                decode_varint(&mut bytes).map_err(|_| Malformed)?;
-                0
-            }
-            WireType::SixtyFourBit => 8,
-            WireType::ThirtyTwoBit => 4,
-            WireType::LengthDelimited => {
-                let length = decode_varint(&mut bytes).map_err(|_| Malformed)?;
-                let length = usize::try_from(length).map_err(|_| Malformed)?;
-                see(number, bytes.get(..length).ok_or(Malformed)?)?;
-                length
-            }
-            // Groups were given up long before these messages were written.
-            WireType::StartGroup | WireType::EndGroup => return Err(Malformed),
-        };
-        if skip > bytes.len() {
-            return Err(Malformed);
+        let content = skip(wire_type, &mut bytes)?;
+        if wire_type == WireType::LengthDelimited {
+            see(number, content)?;
         }
-        bytes.advance(skip);
     }
     Ok(())
+}
+
+/// Goes on behind the field whose key was read. Gives what is in it, if it has a length.
+fn skip<'a>(wire_type: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
+    let length = match wire_type {
+        WireType::Varint => {
+            decode_varint(bytes).map_err(|_| Malformed)?;
+            0
+        }
+        WireType::SixtyFourBit => 8,
+        WireType::ThirtyTwoBit => 4,
+        WireType::LengthDelimited => {
+            let length = decode_varint(bytes).map_err(|_| Malformed)?;
+            usize::try_from(length).map_err(|_| Malformed)?
+        }
+        // Groups were given up long before these messages were written.
+        WireType::StartGroup | WireType::EndGroup => return Err(Malformed),
+    };
+    let (content, rest) = bytes.split_at_checked(length).ok_or(Malformed)?;
+    *bytes = rest;
+    Ok(content)
 }
 
 #[cfg(test)]
@@ -214,6 +239,36 @@ mod tests {
             assert_eq!(acknowledgement(&other.encode_to_vec()), None);
         }
         assert_eq!(acknowledgement(&[TYPE_URL, 0, NONCE, 0]), None, "no nonce");
+    }
+
+    #[test]
+    fn what_stands_around_a_long_field() {
+        let error = rpc::Status {
+            code: 3,
+            message: "bad".repeat(100),
+            details: Vec::new(),
+        };
+        let request = DeltaDiscoveryRequest {
+            type_url: "t".to_owned(),
+            response_nonce: "n".to_owned(),
+            error_detail: Some(error.clone()),
+            resource_locators_subscribe: vec![locator()],
+            ..Default::default()
+        };
+        let encoded = Bytes::from(request.encode_to_vec());
+        assert_eq!(around(&encoded, 7, 1000), None);
+        assert_eq!(around(&encoded, 3, 0), None);
+        let [before, after, content] = around(&encoded, 7, 100).unwrap();
+        assert_eq!(rpc::Status::decode(content), Ok(error));
+        let mut rest = DeltaDiscoveryRequest::decode(before).unwrap();
+        rest.merge(after).unwrap();
+        assert_eq!(
+            rest,
+            DeltaDiscoveryRequest {
+                error_detail: None,
+                ..request
+            }
+        );
     }
 
     #[test]

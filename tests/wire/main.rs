@@ -15,6 +15,7 @@ mod cork;
 mod laggards;
 mod lifetimes;
 mod memory;
+mod neighbours;
 mod rest;
 mod services;
 mod support;

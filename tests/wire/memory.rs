@@ -4,11 +4,14 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use bytes::Bytes;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::google::rpc::Status;
 use distributary::wire::message;
 use prost::Message as _;
 use tokio::io::AsyncWriteExt as _;
 
+use crate::neighbours::packed;
 use crate::support::client::Client;
 use crate::support::messages::node;
 use crate::support::{ADS, Address, EDS, PATIENCE, raw, until};
@@ -134,6 +137,64 @@ async fn requests(address: SocketAddr, round: usize) {
     unfinished.send_bytes(vec![0, 0, 0xff, 0, 0]);
     unfinished.send_bytes(vec![0; 10 << 20]);
     assert!(call.is_silent().await && unfinished.is_silent().await);
+}
+
+/// The most that there ever was of all of its memory.
+fn most(relay: &Process) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", relay.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+}
+
+/// Requests on their way in may take a sixth of it by the default limits; the rest is for those that are read just now, for what
+/// connections hold before it is read, and for what the allocator has not given back yet.
+const READING: usize = 6 * (64 << 20);
+
+/// 100 messages without their last byte, of all clients together 1.6 GiB, and rejections of 15 MiB that are a thousand times smaller on
+/// the wire.
+#[tokio::test]
+async fn what_is_read_has_a_bound() {
+    let relay = Process::start();
+    until(|| relay.is_empty(), || "somebody is there".to_owned()).await;
+    let base = most(&relay);
+    let address = Address::Tcp(relay.clients);
+    let rejection = DiscoveryRequest {
+        node: Some(node()),
+        type_url: EDS.to_owned(),
+        error_detail: Some(Status {
+            code: 3,
+            message: "no ".repeat(5 << 20),
+            details: Vec::new(),
+        }),
+        ..Default::default()
+    };
+    let packed = Bytes::from(packed(&rejection.encode_to_vec()));
+    let unfinished = Bytes::from([&[0, 0, 0xff, 0, 0][..], &vec![0; 0xff_0000 - 1]].concat());
+    let path = format!("/{ADS}/StreamAggregatedResources");
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let client = Client::connect(&address).await;
+        let mut calls = Vec::new();
+        for _ in 0..5 {
+            let mut call = client.call_with(&path, &[("grpc-encoding", "gzip")]).await;
+            call.send_bytes(packed.clone());
+            calls.push(call);
+            let mut call = client.call(&path).await;
+            call.send_bytes(unfinished.clone());
+            calls.push(call);
+        }
+        clients.push((client, calls));
+    }
+    // Whoever asks for little is read all the same.
+    let client = Client::connect(&address).await;
+    let mut call = client.call(&path).await;
+    call.send_bytes(vec![0, 0, 0, 0, 5, 1]);
+    call.send_bytes(vec![1, 2, 3, 4]);
+    assert_eq!(call.end().await.code, 3);
+    drop((call, client, clients));
+    until(|| relay.is_empty(), || "somebody stays".to_owned()).await;
+    let grown = most(&relay) - base;
+    assert!(grown < READING, "{} MiB at the most", grown >> 20);
 }
 
 /// So many bytes more may be there after the floods than before any: what is kept for ever, threads, pools and the allocator's

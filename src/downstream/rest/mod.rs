@@ -9,6 +9,7 @@ mod refusal;
 mod reply;
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,6 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use head::Method;
 use poll::{Poll, Polled};
@@ -28,30 +28,21 @@ use super::body::Body;
 use crate::clock;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::shutdown::Drain;
+use crate::wire::{Charge, Share};
 
 /// Answers all polls of one listener.
 pub(super) struct Polls {
     shared: Arc<Shared>,
     drain: Drain,
-    /// So many large requests are held at the same time.
-    large: Semaphore,
 }
 
-/// A request that is larger than this takes one of [`LARGE_MAX`] places: what small ones take together is bounded by what
-/// connections take anyway.
-const SMALL_BYTES_MAX: usize = 64 * 1024;
-const LARGE_MAX: usize = 4;
-/// How long a client may take to send its request, and wait for a place if it is large.
+/// How long a client may take to send its request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 impl Polls {
     pub(super) fn new(shared: Arc<Shared>, drain: Drain) -> Self {
-        Self {
-            shared,
-            drain,
-            large: Semaphore::new(LARGE_MAX),
-        }
+        Self { shared, drain }
     }
 
     /// Whether a path is one of those that are polled.
@@ -60,9 +51,13 @@ impl Polls {
     }
 
     /// One poll.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Asked>) -> Result<Response<Body>, Infallible> {
+    pub(super) async fn answer(
+        self: Arc<Self>,
+        request: Request<Asked>,
+        share: Arc<Share>,
+    ) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path().to_owned();
-        let response = self.poll(request).await.unwrap_or_else(|refusal| {
+        let response = self.poll(request, share).await.unwrap_or_else(|refusal| {
             tracing::debug!(
                 path,
                 status = refusal.status.as_u16(),
@@ -74,11 +69,11 @@ impl Polls {
         Ok(response)
     }
 
-    async fn poll(&self, request: Request<Asked>) -> Result<Response<Body>, Refusal> {
+    async fn poll(&self, request: Request<Asked>, share: Arc<Share>) -> Result<Response<Body>, Refusal> {
         let settings = &self.shared.settings;
         let method = Method::of(&request, settings)?;
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
-        let asked = clock::timeout(BODY_TIMEOUT, self.read(request)).await;
+        let asked = clock::timeout(BODY_TIMEOUT, self.read(request, share)).await;
         let asked = asked.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
         let metrics = self.shared.metrics.of(&method.type_url);
         metrics.requests.inc();
@@ -100,13 +95,14 @@ impl Polls {
         }
     }
 
-    async fn read(&self, request: Request<Asked>) -> Result<DiscoveryRequest, Refusal> {
+    async fn read(&self, request: Request<Asked>, share: Arc<Share>) -> Result<DiscoveryRequest, Refusal> {
         let limits = &self.shared.settings.limits;
         let (head, body) = request.into_parts();
         if announced(&head.headers).is_some_and(|length| length > limits.request) {
             return Err(Refusal::large(limits.request));
         }
-        let (body, _place) = self.gather(body).await?;
+        let mut charge = Charge::new(share);
+        let body = gather(body, &mut charge, limits.request).await?;
         if body.is_empty() {
             return Err(Refusal::bad("the body is empty; send a DiscoveryRequest as JSON"));
         }
@@ -122,23 +118,28 @@ impl Polls {
         }
         Ok(asked)
     }
+}
 
-    /// The whole body, and the place that a large one takes until it is read.
-    async fn gather(&self, mut body: Asked) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Refusal> {
-        let max = self.shared.settings.limits.request;
-        let (mut gathered, mut place) = (BytesMut::new(), None);
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Refusal::bad(format!("the body ends early: {error}")))?;
-            let Ok(data) = frame.into_data() else { continue };
-            if gathered.len() + data.len() > max {
-                return Err(Refusal::large(max));
-            }
-            if gathered.len() + data.len() > SMALL_BYTES_MAX && place.is_none() {
-                place = self.large.acquire().await.ok();
-            }
-            gathered.extend_from_slice(&data);
+/// The whole body, of which every byte is charged for.
+async fn gather(mut body: Asked, charge: &mut Charge, max: usize) -> Result<Bytes, Refusal> {
+    let mut gathered = BytesMut::new();
+    loop {
+        let frame = body.frame();
+        let given_up = poll_fn(|cx| charge.poll_given_up(cx));
+        let frame = tokio::select! {
+            frame = frame => frame,
+            short = given_up => return Err(Refusal::short(short)),
+        };
+        let Some(frame) = frame else {
+            return Ok(gathered.freeze());
+        };
+        let frame = frame.map_err(|error| Refusal::bad(format!("the body ends early: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if gathered.len() + data.len() > max {
+            return Err(Refusal::large(max));
         }
-        Ok((gathered.freeze(), place))
+        charge.set(gathered.len() + data.len()).map_err(Refusal::short)?;
+        gathered.extend_from_slice(&data);
     }
 }
 

@@ -11,6 +11,7 @@ use http::{HeaderValue, Response, StatusCode};
 use super::JSON;
 use crate::downstream::body::Body;
 use crate::protocol::{Code, End};
+use crate::wire::Short;
 
 /// A status, and why.
 #[derive(Debug)]
@@ -74,6 +75,14 @@ impl Refusal {
 
     pub(super) fn unavailable(why: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, why)
+    }
+
+    /// There is no room for more of the body.
+    pub(super) fn short(short: Short) -> Self {
+        match short {
+            Short::Own(..) => Self::over(short.to_string()),
+            Short::Shared => Self::unavailable(short.to_string()),
+        }
     }
 
     /// What would end a stream.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use distributary::config::{Identity, ListenerTls};
-use distributary::downstream::{Handshakes, Places};
+use distributary::downstream::Handshakes;
 use distributary::tls;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::version::{TLS12, TLS13};
@@ -92,7 +92,7 @@ impl Authority {
         };
         let offer = tls::listener(&tls).unwrap();
         assert_eq!(offer.warning, None);
-        plan.tls = Some(Handshakes::new(offer.config, Places::new(handshakes)));
+        plan.tls = Some(Handshakes::new(offer.config, handshakes));
     }
 
     /// A relay with TLS for everybody.

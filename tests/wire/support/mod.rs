@@ -15,7 +15,7 @@ use distributary::downstream::{Handshakes, Limits, Settings, Shared, Timers, ser
 use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
-use distributary::wire::Listener;
+use distributary::wire::{Budget, Listener};
 use distributary::xds::{Changes, Classes, Name, Node, Resource, ResourceParts, TypeUrl, Types, Update};
 
 use client::Client;
@@ -100,7 +100,9 @@ impl Relay {
         };
         let health = Arc::new(Health::new());
         health.advance(Status::Ready);
+        let budget = Arc::new(Budget::new(4 * planned.settings.limits.request));
         let shared = Arc::new(Shared {
+            budget,
             scopes: Arc::new(Scopes::new(
                 planned.classes,
                 cache::Routes::default(),

@@ -1,0 +1,329 @@
+//! What the process holds of requests on their way in: those whose ends have not come yet, and those that were compressed.
+//!
+//! Owns one sum over all connections, its bound, and that who holds the most gives way when another one needs something. Refuses to know what is read: one message is bounded elsewhere, but clients may begin thousands of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+/// The sum, and its bound.
+#[derive(Debug)]
+pub struct Budget {
+    bytes_max: usize,
+    numbers: AtomicU64,
+    refused: AtomicU64,
+    held: Mutex<Held>,
+}
+
+/// What one connection holds: as much as it likes while nobody who holds less needs it.
+#[derive(Debug)]
+pub struct Share {
+    budget: Arc<Budget>,
+    number: u64,
+}
+
+/// One part of a share; it leaves the sum when it is dropped.
+#[derive(Debug)]
+pub struct Charge {
+    share: Arc<Share>,
+    /// While it holds something.
+    number: u64,
+    bytes: usize,
+}
+
+/// Why nothing more is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Short {
+    /// It would be more than all may hold, although nobody else holds anything.
+    #[error(
+        "the requests of this connection that are on their way would take {0} bytes; the relay holds at most {1}, four times \
+         `limits.request`"
+    )]
+    Own(usize, usize),
+    /// Others hold something too, and this connection has its share.
+    #[error(
+        "the relay holds as much of requests that are on their way as it may, four times `limits.request`, and others hold less of it \
+         than this connection; try again later"
+    )]
+    Shared,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    bytes: usize,
+    holders: BTreeMap<u64, Holder>,
+    /// The holders, by how much they hold.
+    order: BTreeSet<(usize, u64)>,
+}
+
+/// A connection that holds something.
+#[derive(Debug, Default)]
+struct Holder {
+    bytes: usize,
+    parts: BTreeMap<u64, Part>,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    bytes: usize,
+    /// Of whoever waits for the rest of the request, and gives up what there is when it is woken and finds the part gone.
+    waiting: Option<Waker>,
+}
+
+impl Budget {
+    /// Nothing is held yet; all connections together hold at most `bytes_max`.
+    #[must_use]
+    pub const fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            numbers: AtomicU64::new(1),
+            refused: AtomicU64::new(0),
+            held: Mutex::new(Held {
+                bytes: 0,
+                holders: BTreeMap::new(),
+                order: BTreeSet::new(),
+            }),
+        }
+    }
+
+    /// Bytes held now.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.held.lock().bytes
+    }
+
+    /// How often something was not to be had, or had to be given up, since the last call.
+    #[must_use]
+    pub fn take_refused(&self) -> u64 {
+        self.refused.swap(0, Ordering::Relaxed)
+    }
+
+    /// The share of one more connection.
+    #[must_use]
+    pub fn share(self: &Arc<Self>) -> Arc<Share> {
+        Arc::new(Share {
+            budget: self.clone(),
+            number: self.number(),
+        })
+    }
+
+    fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn count(&self, short: Short) -> Short {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        short
+    }
+}
+
+impl Charge {
+    /// Nothing yet.
+    #[must_use]
+    pub const fn new(share: Arc<Share>) -> Self {
+        Self {
+            share,
+            number: 0,
+            bytes: 0,
+        }
+    }
+
+    /// The share that it is a part of.
+    #[must_use]
+    pub const fn share(&self) -> &Arc<Share> {
+        &self.share
+    }
+
+    /// So much is held now. To hold less always succeeds.
+    ///
+    /// # Errors
+    /// It is not to be had, or what was held had to be given up. Whoever is told so holds nothing any more.
+    pub fn set(&mut self, bytes: usize) -> Result<(), Short> {
+        if bytes == self.bytes {
+            return Ok(());
+        }
+        let budget = &self.share.budget;
+        if self.bytes == 0 {
+            self.number = budget.number();
+        }
+        let mut held = budget.held.lock();
+        let before = held.part(self.share.number, self.number);
+        let outcome = if before == (self.bytes > 0).then_some(self.bytes) {
+            held.grow(self.share.number, self.number, bytes, budget.bytes_max)
+        } else {
+            Err(Short::Shared)
+        };
+        if outcome.is_err() {
+            held.put(self.share.number, self.number, 0);
+        }
+        drop(held);
+        self.bytes = if outcome.is_ok() { bytes } else { 0 };
+        outcome.map_err(|short| budget.count(short))
+    }
+
+    /// Ready when what is held must be given up, because others need it.
+    pub fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Short> {
+        if self.bytes == 0 {
+            return Poll::Pending;
+        }
+        let mut held = self.share.budget.held.lock();
+        let holder = held.holders.get_mut(&self.share.number);
+        let Some(part) = holder.and_then(|holder| holder.parts.get_mut(&self.number)) else {
+            drop(held);
+            self.bytes = 0;
+            return Poll::Ready(self.share.budget.count(Short::Shared));
+        };
+        match &mut part.waiting {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.share.budget.held.lock().put(self.share.number, self.number, 0);
+        }
+    }
+}
+
+impl Held {
+    fn part(&self, holder: u64, number: u64) -> Option<usize> {
+        let holder = self.holders.get(&holder)?;
+        holder.parts.get(&number).map(|part| part.bytes)
+    }
+
+    /// The part has so many bytes now, if that is possible.
+    fn grow(&mut self, holder: u64, number: u64, bytes: usize, bytes_max: usize) -> Result<(), Short> {
+        let before = self.part(holder, number).unwrap_or_default();
+        let more = bytes.saturating_sub(before);
+        let own = self.holders.get(&holder).map_or(0, |holder| holder.bytes);
+        if more > 0 && self.bytes.saturating_add(more) > bytes_max {
+            let all = own.saturating_add(more);
+            while self.bytes.saturating_add(more) > bytes_max {
+                if !self.take_from_larger(all) {
+                    let alone = self.bytes == own;
+                    return Err(if alone {
+                        Short::Own(all, bytes_max)
+                    } else {
+                        Short::Shared
+                    });
+                }
+            }
+        }
+        self.put(holder, number, bytes);
+        Ok(())
+    }
+
+    /// Takes away the largest part that waits, of the connection that holds the most, if that is more than `than`.
+    fn take_from_larger(&mut self, than: usize) -> bool {
+        let over = self.order.iter().rev().take_while(|(bytes, _)| *bytes > than);
+        let found = over.map(|(_, number)| number).find_map(|number| {
+            let parts = self.holders.get(number)?.parts.iter();
+            let waiting = parts.filter(|(_, part)| part.waiting.is_some());
+            let largest = waiting.max_by_key(|(_, part)| part.bytes)?;
+            Some((*number, *largest.0))
+        });
+        let Some((holder, part)) = found else {
+            return false;
+        };
+        let taken = self.put(holder, part, 0);
+        if let Some(waker) = taken.and_then(|part| part.waiting) {
+            // The waker of a task does no more than put it in a queue, so the lock may be held.
+            waker.wake();
+        }
+        true
+    }
+
+    /// Writes down that the part has so many bytes. Gives it back when it has none.
+    fn put(&mut self, number: u64, part: u64, bytes: usize) -> Option<Part> {
+        let holder = self.holders.entry(number).or_default();
+        let known = holder.parts.entry(part).or_default();
+        let before = std::mem::replace(&mut known.bytes, bytes);
+        let gone = (bytes == 0).then(|| holder.parts.remove(&part)).flatten();
+        self.order.remove(&(holder.bytes, number));
+        holder.bytes = holder.bytes - before + bytes;
+        self.bytes = self.bytes - before + bytes;
+        if holder.bytes > 0 {
+            self.order.insert((holder.bytes, number));
+        } else {
+            self.holders.remove(&number);
+        }
+        gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(share: &Arc<Share>, bytes: usize) -> Charge {
+        let mut charge = Charge::new(share.clone());
+        charge.set(bytes).unwrap();
+        assert!(waits(&mut charge));
+        charge
+    }
+
+    fn waits(charge: &mut Charge) -> bool {
+        charge.poll_given_up(&Context::from_waker(Waker::noop())).is_pending()
+    }
+
+    #[test]
+    fn a_connection_has_everything_while_nobody_else_needs_it() {
+        let budget = Arc::new(Budget::new(4000));
+        let share = budget.share();
+        let mut streams: Vec<_> = (0..4).map(|_| held(&share, 900)).collect();
+        let mut fifth = Charge::new(share);
+        assert_eq!(fifth.set(900), Err(Short::Own(4500, 4000)));
+        assert_eq!(streams[0].set(100), Ok(()), "to hold less is always allowed");
+        assert_eq!(fifth.set(900), Ok(()));
+        drop(fifth);
+        assert_eq!(budget.bytes(), 2800);
+        drop(streams);
+        assert_eq!(
+            (budget.bytes(), budget.take_refused(), budget.take_refused()),
+            (0, 1, 0)
+        );
+        let held = budget.held.lock();
+        assert!(held.holders.is_empty() && held.order.is_empty());
+    }
+
+    #[test]
+    fn who_has_more_than_its_share_gives_way() {
+        let budget = Arc::new(Budget::new(4000));
+        let (greedy, modest) = (budget.share(), budget.share());
+        let mut large = held(&greedy, 3000);
+        let mut small = held(&greedy, 900);
+        let mut other = held(&modest, 1000);
+        assert!(!waits(&mut large), "the largest part is taken");
+        assert!(waits(&mut small) && waits(&mut other));
+        assert_eq!((budget.bytes(), budget.take_refused()), (1900, 1));
+        assert_eq!(large.set(100), Ok(()), "it may begin again");
+        // Who would hold the most takes nothing from anybody.
+        assert_eq!(large.set(2500), Err(Short::Shared));
+        assert_eq!(other.set(3000), Ok(()));
+        assert_eq!(other.set(3200), Err(Short::Shared));
+        assert_eq!(budget.bytes(), 900);
+    }
+
+    /// Those who hold as much as the others take nothing from them, and neither is anything taken that is not waited for.
+    #[test]
+    fn the_bound_holds() {
+        let budget = Arc::new(Budget::new(4000));
+        let others: Vec<_> = (0..4).map(|_| held(&budget.share(), 1000)).collect();
+        let mut late = Charge::new(budget.share());
+        assert_eq!(late.set(1000), Err(Short::Shared));
+        drop(others);
+        let mut passing = Charge::new(budget.share());
+        passing.set(4000).unwrap();
+        assert_eq!(late.set(10), Err(Short::Shared));
+        assert!(waits(&mut passing));
+        assert_eq!(late.set(10), Ok(()));
+        assert_eq!(budget.bytes(), 10);
+    }
+}

@@ -1,0 +1,107 @@
+//! The limits of the system, and what of floods comes to the log.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+
+use super::{PATIENCE, Relay, program};
+
+const SERVE: [&str; 7] = [
+    "serve",
+    "--upstream",
+    "127.0.0.1:1",
+    "--listen",
+    "127.0.0.1:0",
+    "--admin",
+    "127.0.0.1:0",
+];
+
+/// A relay that is started with these limits, in the words of the shell.
+fn under(limits: &str) -> Relay {
+    let relay = program(&SERVE);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")])
+        .arg(relay.get_program())
+        .args(relay.get_args())
+        .stderr(std::process::Stdio::piped());
+    Relay::start(shell)
+}
+
+fn address(relay: &Relay) -> SocketAddr {
+    let line = relay.line("listening for clients");
+    let at = line.find("127.0.0.1:").unwrap();
+    let end = |c: char| !c.is_ascii_digit() && c != '.' && c != ':';
+    line[at..].split(end).next().unwrap().parse().unwrap()
+}
+
+/// What the system gives at most is what the relay takes.
+#[test]
+fn as_many_descriptors_as_the_system_gives() {
+    let relay = under("ulimit -S -n 256");
+    let line = relay.line("limit of open files");
+    assert!(line.contains("before=256"), "{line}");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", relay.child.id())).unwrap();
+    let open = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let [soft, hard] = [3, 4].map(|at| open.split_whitespace().nth(at).unwrap());
+    assert_eq!(soft, hard);
+    assert!(line.contains(&format!("descriptors={hard}")), "{line}");
+}
+
+/// At the limit every attempt to accept a connection fails for the same reason, which is said once a second.
+#[test]
+fn connections_that_cannot_be_accepted_are_few_lines() {
+    let relay = under("ulimit -n 64");
+    let address = address(&relay);
+    let sockets: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let suppressed = || {
+        let line = relay.line("cannot accept a connection");
+        let (_, count) = line.split_once("suppressed=").expect("how many lines there were not");
+        count.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+    };
+    suppressed();
+    assert!(suppressed() > 0);
+    drop(sockets);
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, a, b, c] = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A client that resets what it opens is sent away; the transport has no line for each of them.
+#[test]
+fn rapid_resets_are_no_lines() {
+    let mut relay = Relay::start(program(&SERVE));
+    let address = address(&relay);
+    // :method POST, :scheme http, :path /, without names that are indexed.
+    let block: Vec<u8> = [(":method", "POST"), (":scheme", "http"), (":path", "/")]
+        .iter()
+        .flat_map(|(name, value)| {
+            let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+            [vec![0], text(name), text(value)].concat()
+        })
+        .collect();
+    let reset = |n: u32| {
+        [
+            frame(1, 4, 2 * n + 1, &block),
+            frame(3, 0, 2 * n + 1, &8_u32.to_be_bytes()),
+        ]
+        .concat()
+    };
+    let resets: Vec<u8> = (0..200).flat_map(reset).collect();
+    for _ in 0..10 {
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let preface = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &*frame(4, 0, 0, &[])].concat();
+        socket.write_all(&[preface, resets.clone()].concat()).unwrap();
+        let mut said = Vec::new();
+        // A reset is an end like another.
+        drop(socket.read_to_end(&mut said));
+    }
+    relay.signal("-TERM");
+    let lines: Vec<String> = relay.lines.iter().collect();
+    assert_eq!(relay.child.wait().unwrap().code(), Some(0));
+    let wrong: Vec<&String> = lines.iter().filter(|line| line.contains("reached limit")).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}

@@ -1,0 +1,199 @@
+//! What one client takes of what all need: the others have theirs.
+
+use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use distributary::proto::google::rpc::Status;
+use distributary::wire::message;
+use distributary::xds::Dialect;
+use prost::Message as _;
+use tokio::io::AsyncWriteExt as _;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+
+use crate::support::client::{Call, Client};
+use crate::support::messages::{Subscriber, node};
+use crate::support::polls::{Poller, request};
+use crate::support::{ADS, CDS, EDS, Relay, raw, until};
+
+const CHECK: &str = "/grpc.health.v1.Health/Check";
+
+async fn check(client: &Client) -> i32 {
+    let mut call = client.unary(CHECK, &HealthCheckRequest::default()).await;
+    call.next::<HealthCheckResponse>().await.unwrap().status
+}
+
+/// Health checks whose requests never come keep no other from being answered, and end by themselves.
+#[tokio::test]
+async fn health_checks_without_a_request() {
+    const CALLS: u32 = 300;
+    let relay = Relay::start();
+    let client = relay.connect().await;
+    let (mut frames, mut write) = raw::connect(relay.port()).await;
+    frames.next_of(raw::WINDOW_UPDATE).await;
+    let calls: Vec<u8> = (0..CALLS).flat_map(|n| raw::call(2 * n + 1, CHECK, &[])).collect();
+    write.write_all(&calls).await.unwrap();
+    // One that is whole is the sign that those before it have begun.
+    let request = message(&HealthCheckRequest::default().encode_to_vec());
+    let whole = [
+        raw::call(2 * CALLS + 1, CHECK, &[]),
+        raw::frame(raw::DATA, 1, 2 * CALLS + 1, &request),
+    ];
+    write.write_all(&whole.concat()).await.unwrap();
+    assert_eq!(frames.next_of(raw::HEADERS).await.stream, 2 * CALLS + 1);
+    assert_eq!(check(&client).await, 1);
+    assert_eq!(check(&relay.connect().await).await, 1);
+
+    tokio::time::pause();
+    let mut ended = 0;
+    while ended < CALLS {
+        let frame = frames.next_of(raw::HEADERS).await;
+        ended += u32::from(frame.stream < 2 * CALLS);
+    }
+    tokio::time::resume();
+    assert_eq!(check(&client).await, 1);
+}
+
+/// A request to the health service names one service, and has no more bytes than that takes.
+#[tokio::test]
+async fn a_large_health_check() {
+    let relay = Relay::start();
+    let request = HealthCheckRequest {
+        service: "x".repeat(5000),
+    };
+    let mut call = relay.connect().await.unary(CHECK, &request).await;
+    let ended = call.end().await;
+    assert!(ended.code == 8 && ended.message.contains("4096"), "{ended:?}");
+}
+
+/// Polls whose bodies never end keep no other from being read, whatever its size.
+#[tokio::test]
+async fn polls_without_an_end() {
+    const CLUSTERS: &str = "/v3/discovery:clusters";
+    let relay = Relay::start();
+    let mut slow = Vec::new();
+    for _ in 0..12 {
+        let mut poller = Poller::connect(relay.port()).await;
+        let head = format!(
+            "POST {CLUSTERS} HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n"
+        );
+        assert!(poller.write(&[head.as_bytes(), &[b' '; 70_000]].concat()).await);
+        slow.push(poller);
+    }
+    until(
+        || relay.shared.budget.bytes() == 12 * 70_000,
+        || relay.shared.budget.bytes().to_string(),
+    )
+    .await;
+    crate::rest::put(&relay, CDS, &["a"], 1);
+    let body = request("", &["a"]) + &" ".repeat(100_000);
+    let answer = Poller::connect(relay.port()).await.poll(CLUSTERS, &body).await;
+    assert_eq!(answer.says().1, ["a"]);
+    drop(slow);
+    until(
+        || relay.shared.budget.bytes() == 0,
+        || relay.shared.budget.bytes().to_string(),
+    )
+    .await;
+}
+
+fn stream(relay: &Relay) -> impl Future<Output = Call> {
+    let address = relay.address.clone();
+    async move {
+        let path = format!("/{ADS}/StreamAggregatedResources");
+        Client::connect(&address).await.call(&path).await
+    }
+}
+
+/// The first bytes of a message of a mebibyte.
+fn beginning(bytes: usize) -> Vec<u8> {
+    [&[0, 0, 0x10, 0, 0][..], &vec![0; bytes]].concat()
+}
+
+/// All unfinished requests have one bound. Who asks for less than others hold is read, and of those who hold the most one ends.
+#[tokio::test]
+async fn requests_without_an_end() {
+    let relay = Relay::with(|plan| plan.settings.limits.request = 1 << 20);
+    let bound = 4 << 20;
+    let held = || relay.shared.budget.bytes();
+    let mut greedy = Vec::new();
+    for _ in 0..8 {
+        let mut call = stream(&relay).await;
+        call.send_bytes(beginning(1_000_000));
+        greedy.push(call);
+    }
+    until(|| held() > bound - (1 << 20), || held().to_string()).await;
+
+    relay.put(CDS, &["a"], "first");
+    let mut modest = Subscriber::new(stream(&relay).await, Dialect::Sotw, CDS);
+    let wanted = DiscoveryRequest {
+        node: Some(node()),
+        type_url: CDS.to_owned(),
+        version_info: "x".repeat(400_000),
+        ..Default::default()
+    };
+    modest.call.send(&wanted);
+    assert_eq!(modest.take().await.bodies, ["first"]);
+    assert!(held() <= bound, "{}", held());
+    let mut ended = 0;
+    for call in &mut greedy {
+        if let Ok(end) = tokio::time::timeout(std::time::Duration::from_millis(100), call.next_bytes()).await {
+            let end = end.unwrap_err();
+            assert!(end.code == 14 && end.message.contains("limits.request"), "{end:?}");
+            ended += 1;
+        }
+    }
+    // At least four of the eight had no room, or gave way.
+    assert!((4..8).contains(&ended), "{ended} have ended");
+    assert!(relay.shared.budget.take_refused() >= ended);
+    relay.put(CDS, &["a"], "second");
+    assert_eq!(modest.take().await.bodies, ["second"]);
+    drop(greedy);
+    until(|| held() == 0, || held().to_string()).await;
+}
+
+/// Inflated bytes count like others; of a rejection in many words the first ones are kept, and the rejection counts.
+#[tokio::test]
+async fn compressed_rejections() {
+    let relay = Relay::start();
+    relay.put(EDS, &["a"], "first");
+    let path = format!("/{ADS}/StreamAggregatedResources");
+    let client = relay.connect().await;
+    let call = client.call_with(&path, &[("grpc-encoding", "gzip")]).await;
+    let mut rejects = Subscriber::new(call, Dialect::Sotw, EDS);
+    rejects.subscribe(&["a"]);
+    assert_eq!(rejects.next().await.unwrap().bodies, ["first"]);
+    let rejection = DiscoveryRequest {
+        type_url: EDS.to_owned(),
+        resource_names: vec!["a".to_owned()],
+        response_nonce: rejects.nonce.clone(),
+        error_detail: Some(Status {
+            code: 3,
+            message: "no ".repeat(5 << 20),
+            details: Vec::new(),
+        }),
+        ..Default::default()
+    };
+    let packed = packed(&rejection.encode_to_vec());
+    assert!(packed.len() < 50_000, "{}", packed.len());
+    rejects.call.send_bytes(packed);
+    let nacks = || {
+        relay
+            .shared
+            .metrics
+            .of(&distributary::xds::TypeUrl::new(EDS))
+            .nacks
+            .get()
+    };
+    until(|| nacks() == 1, || "no rejection".to_owned()).await;
+    relay.put(EDS, &["a"], "second");
+    assert_eq!(rejects.take().await.bodies, ["second"]);
+    assert_eq!(relay.shared.budget.bytes(), 0);
+}
+
+/// A compressed message.
+pub(crate) fn packed(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    let mut framed = message(&encoder.finish().unwrap()).to_vec();
+    framed[0] = 1;
+    framed
+}
