@@ -266,6 +266,51 @@ fn members_and_names() {
     );
 }
 
+/// C-08, G-20: a name that was given up under a wildcard, and that a collection covers before that is answered for: what is known of
+/// the collection answers.
+#[test]
+fn given_up_and_then_a_member() {
+    delta(
+        "
+        origin put rds a@1
+        client subscribe rds *
+        client <- rds [a@1], ack
+        origin silent rds
+        client stalls
+        client subscribe rds xdstp://a/RDS/d/x
+        client unsubscribe rds xdstp://a/RDS/d/x
+        client subscribe rds xdstp://a/RDS/d/*
+        client reads
+        nothing for 5s
+        origin speaks
+        client <- rds -[xdstp://a/RDS/d/* xdstp://a/RDS/d/x], ack
+        ",
+    );
+}
+
+/// C-08, K-16: the same where the client was sent it: the collection's silence does not take it away.
+#[test]
+fn given_up_and_then_a_member_of_which_nothing_is_known() {
+    delta(
+        "
+        origin put rds a@1 xdstp://a/RDS/d/x@1:aside
+        client subscribe rds *
+        client <- rds [a@1], ack
+        client subscribe rds xdstp://a/RDS/d/x
+        client <- rds [xdstp://a/RDS/d/x@1], ack
+        other open rds
+        client stalls
+        client unsubscribe rds xdstp://a/RDS/d/x
+        client subscribe rds xdstp://a/RDS/d/*
+        client moves other
+        client reads
+        nothing for 20s
+        other complete rds
+        client <- rds -[a xdstp://a/RDS/d/* xdstp://a/RDS/d/x], ack
+        ",
+    );
+}
+
 /// C-13, C-22, K-16: what a client remembers of a collection goes only once that is known as a whole.
 #[test]
 fn collections_and_reconnecting() {

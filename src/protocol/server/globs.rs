@@ -135,7 +135,18 @@ impl Subscription {
         let within = self.names.within(&collection);
         let spelled = within.filter(|name| self.spellings.contains(name));
         self.owed.extend(spelled.cloned());
+        self.admit_owed(&collection);
         self.want(Target::Name(collection), true);
+    }
+
+    /// C-08: what was given up under the wildcard and is not answered for yet belongs to the collection that covers it by now.
+    fn admit_owed(&mut self, collection: &Name) {
+        let owed = self.owed.iter().filter(|name| collection.covers(name));
+        let owed: Vec<Name> = owed.filter(|name| !self.names.contains(name)).cloned().collect();
+        for name in owed {
+            self.names.set(name.clone(), self.covered.held(&name));
+            self.names.mark(&name, true);
+        }
     }
 
     /// C-11: whoever subscribes again may have forgotten what it was sent.
