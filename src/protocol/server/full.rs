@@ -97,10 +97,9 @@ impl Subscription {
         }
         let gone = found.removes();
         let beats = !found.difference.beats().is_empty() && self.reads_ttl() || found.named.beat;
-        let settled = self.answered(slot);
         if !(found.adds() || self.first || beats || gone && allowed.removals) {
             if !gone {
-                self.note_set(&settled, found.named.holds, found.state, None);
+                self.note_set(&self.answered(false, slot), found.named.holds, found.state, None);
             }
             return Composed::Not(if gone { Step::Removals } else { Step::Idle });
         }
@@ -108,17 +107,10 @@ impl Subscription {
         if found.state.is_none() && found.named.unknown && found.named.listed.is_empty() && !gone {
             return Composed::Not(Step::Idle);
         }
-        self.say_all(found, &settled, slot, answers, allowed)
+        self.say_all(found, slot, answers, allowed)
     }
 
-    fn say_all(
-        &mut self,
-        found: Found<'_>,
-        settled: &BTreeSet<Name>,
-        slot: Glimpse<'_>,
-        answers: &impl Answers,
-        allowed: Allowed,
-    ) -> Composed {
+    fn say_all(&mut self, found: Found<'_>, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
         let (forced, removed) = (found.forced, found.named.removed);
         // Removals last: until the other types have no use for them, what goes is still listed (D-03).
         // What is hollow cannot be listed any more, and goes with the additions.
@@ -136,7 +128,7 @@ impl Subscription {
         } else {
             keep(found.named.holds, &found.named.going, kept.as_deref())
         };
-        self.note_set(settled, holds, found.state, kept);
+        self.note_set(&self.answered(true, slot), holds, found.state, kept);
         if !allowed.removals && removed {
             self.dirty.add_all();
         }
@@ -151,12 +143,13 @@ impl Subscription {
         }
     }
 
-    /// B-14: what is owed, but for that of which nothing can be said yet.
-    fn answered(&self, slot: Glimpse<'_>) -> BTreeSet<Name> {
+    /// B-14: what is owed, but for that of which nothing can be said yet. If something is said, what the client holds is listed, whatever
+    /// is known of it.
+    fn answered(&self, says: bool, slot: Glimpse<'_>) -> BTreeSet<Name> {
         let answered = |name: &&Name| match slot.known(name).filter(|_| self.names.contains(name)) {
             Some(Known::Absent(reason)) => !self.unsayable(name, *reason),
             Some(Known::Present(_)) => true,
-            None => !self.names.contains(name),
+            None => !self.names.contains(name) || says && self.held(name).whole().is_some(),
         };
         self.owed.iter().filter(answered).cloned().collect()
     }
