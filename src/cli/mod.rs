@@ -3,6 +3,7 @@
 
 mod bootstrap;
 mod get;
+mod health;
 mod serve;
 mod validate;
 
@@ -26,6 +27,7 @@ enum Command {
     Validate(validate::Validate),
     Bootstrap(bootstrap::Bootstrap),
     Get(get::Get),
+    Health(health::Health),
 }
 
 /// Runs the program with `args`, whose first element is the program's own name.
@@ -42,6 +44,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Bootstrap(bootstrap) => bootstrap.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Get(get) => get.run(&mut std::io::stdout(), &mut std::io::stderr()),
+        Command::Health(health) => health.run(&mut std::io::stdout()),
         Command::Validate(validate) => validate.run(&mut std::io::stdout(), &mut std::io::stderr()),
     };
     match outcome {

@@ -34,7 +34,11 @@ pub enum Address {
 }
 
 impl Address {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads `ip:port`, `[v6]:port` or `unix:/path`.
+    ///
+    /// # Errors
+    /// It is none of these; the error says what to write.
+    pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("unix:") {
             Some("") => Err("`unix:` lacks a path; write unix:/run/distributary.sock".to_owned()),
             Some(path) => Ok(Self::Unix(path.into())),

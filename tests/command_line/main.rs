@@ -9,6 +9,7 @@
 
 mod bootstrap;
 mod get;
+mod health;
 mod limits;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "the tests of the upstream half use all of it")]
