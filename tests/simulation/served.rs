@@ -27,6 +27,8 @@ pub(crate) struct Served {
     pub(crate) names: BTreeSet<String>,
     /// What was sent: key and revision.
     pub(crate) sent: BTreeMap<String, u64>,
+    /// Variants of names that were unsubscribed: who subscribes to such a name again is told if they are gone.
+    left: BTreeSet<String>,
     pub(crate) missing: BTreeSet<String>,
     /// All names that it was ever sent: of these it says that they do not exist, however silent the server is otherwise.
     pub(crate) known: BTreeSet<String>,
@@ -104,10 +106,15 @@ impl Served {
             } else {
                 self.names.insert(name.clone());
                 self.missing.remove(name);
-                self.sent.retain(|sent, _| {
-                    let (sent, _) = variants::parts(sent);
-                    sent != name && !covers(name, sent)
-                });
+                let named = |key: &str| {
+                    let (sent, _) = variants::parts(key);
+                    sent == name || covers(name, sent)
+                };
+                let mut again: BTreeSet<String> = self.left.extract_if(.., |key| named(key)).collect();
+                again.extend(self.sent.extract_if(.., |key, _| named(key)).map(|(key, _)| key));
+                again.retain(|key| variants::parts(key).1.is_some());
+                // No revision has this number, so what is still there is sent again.
+                self.sent.extend(again.into_iter().map(|key| (key, 0)));
             }
         }
         for name in unsubscribe {
@@ -118,7 +125,9 @@ impl Served {
             }
             let (wildcard, names) = (self.wildcard, &self.names);
             let has = |sent: &str| names.contains(sent) || names.iter().any(|glob| covers(glob, sent));
-            self.sent.retain(|sent, _| wildcard || has(variants::parts(sent).0));
+            let gone = |key: &str| !wildcard && !has(variants::parts(key).0);
+            let gone = self.sent.extract_if(.., |key, _| gone(key)).map(|(key, _)| key);
+            self.left.extend(gone.filter(|key| variants::parts(key).1.is_some()));
         }
         if first && believes {
             for (name, version) in &request.initial_resource_versions {
