@@ -613,3 +613,49 @@ fn a_rejected_removal_that_was_accepted_since() {
         ",
     );
 }
+
+/// B-22, C-08: what was given up by name and is wanted by a wildcard of which nothing is known yet is no other than it was: its neighbours
+/// do not come again.
+#[test]
+fn rejected_of_what_was_given_up_beside_a_wildcard() {
+    delta(
+        "
+        origin put eds a@1 b@1, late eds
+        client sends eds +*
+        client stalls
+        client sends eds +a +b
+        client reads 1
+        client <- eds [a@1 b@1]
+        client sends eds -a
+        client sends eds n1 ! => nack
+        client reads
+        nothing for 2s
+        origin punctual eds
+        client <- eds [a@1], ack
+        nothing for 2s
+        origin put eds b@2
+        client <- eds [b@2], ack
+        nothing for 2s
+        ",
+    );
+}
+
+/// B-15, B-22, C-11: a wildcard that begins anew brings all that it covers, also what is refused only now of what it had brought before.
+#[test]
+fn rejected_of_what_the_wildcard_had_brought_before() {
+    delta(
+        "
+        origin put eds a@1 b@1
+        client stalls
+        client sends eds +* +b
+        client reads 1
+        client <- eds [a@1 b@1]
+        client sends eds -*
+        client sends eds +*
+        client sends eds n1 ! => nack
+        client reads
+        client <- eds [a@1], ack
+        nothing for 2s
+        ",
+    );
+}

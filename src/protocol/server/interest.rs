@@ -142,9 +142,12 @@ impl Subscription {
         let sure = covered.content().is_some_and(|covered| held.is(covered.version()));
         // What the wildcard brought of it was passed over as long as it was asked for by name, so the client has what it was sent by name.
         // B-28: a full state without it may be all that tells the client that the wildcard does not cover it. K-16: what the wildcard
-        // cannot cover a collection may, before that is answered for.
-        let besides = self.full_state() && held.content().is_some()
-            || self.dialect == Dialect::Delta && name.is_new_style() && held.perhaps();
+        // cannot cover a collection may, before that is answered for. B-22: in delta it holds what it was sent until it is told more.
+        let besides = match self.dialect {
+            Dialect::Sotw => self.full_state() && held.content().is_some(),
+            Dialect::Delta if name.is_new_style() => held.perhaps(),
+            Dialect::Delta => held.content().is_some_and(|content| content.name() == name),
+        };
         if !sure && (covered.perhaps() || besides) {
             self.note_covered(vec![(name.clone(), held.clone())]);
         }

@@ -131,8 +131,9 @@ impl Subscription {
     fn passed_over(&self) -> impl Fn(&Arc<Resource>) -> bool {
         let newer = self.names.newer_by_alias();
         move |resource| {
+            let by_alias = || resource.aliases().iter().any(|alias| self.names.contains(alias));
             let asked = self.names.contains(resource.name()) || self.holds_by_alias(resource);
-            asked || newer(resource) || self.refuses(resource)
+            asked || newer(resource) || by_alias() && self.refuses(resource)
         }
     }
 
