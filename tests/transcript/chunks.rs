@@ -237,7 +237,7 @@ fn a_route_goes_after_two_parts() {
     );
 }
 
-/// B-24, C-15, C-22: a collection of which something was sent was answered for, also when a later part is called back.
+/// B-24, C-15, C-22: a collection of which something was sent was answered for, also when that goes before the next part.
 #[test]
 fn a_collection_is_emptied_between_two_parts() {
     delta(
@@ -265,10 +265,9 @@ fn a_collection_is_emptied_between_two_parts() {
     );
 }
 
-/// B-14, D-03: who asks for a cluster that is gone hears of it, also when the part that takes it away is called back, and it is there
-/// again as it was.
+/// B-14, D-03: who asks for a cluster that goes, and that is there again before the next part, is sent it.
 #[test]
-fn an_answer_is_called_back_between_two_parts() {
+fn a_cluster_comes_again_between_two_parts() {
     delta(
         "
         relay chunk 1
@@ -314,7 +313,7 @@ fn a_collection_is_emptied_while_its_member_is_on_its_way() {
     );
 }
 
-/// B-22, C-22: that a member of a collection is gone is no answer for it, and owes none when it is called back.
+/// B-22, C-22: that a member of a collection is gone is no answer for it, and owes none.
 #[test]
 fn an_empty_collection_between_two_parts() {
     delta(
@@ -339,8 +338,7 @@ fn an_empty_collection_between_two_parts() {
     );
 }
 
-/// C-08, C-15, C-22: who gives a name up that is in a collection of its hears what is left of it, also when the part that says so is
-/// called back.
+/// C-08, C-15, C-22: who gives a name up that is in a collection of its hears what is left of it, also when a route changes in between.
 #[test]
 fn a_name_given_up_between_two_parts() {
     delta(

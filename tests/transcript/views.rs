@@ -176,7 +176,7 @@ fn an_alias_in_one_view_alone() {
     );
 }
 
-/// C-09, C-20: what was to come and is called back has replaced nothing.
+/// C-09, C-20: what was to come and does not come has replaced nothing.
 #[test]
 fn an_alias_in_one_view_alone_and_the_other_is_left() {
     delta(
