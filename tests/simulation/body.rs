@@ -18,6 +18,8 @@ use super::variants;
 pub(crate) enum Type {
     Cds,
     Eds,
+    /// Endpoints one by one, in collections to which an assignment refers (LEDS). Their bodies have no names.
+    Leds,
     Lds,
     Rds,
     Sds,
@@ -26,12 +28,24 @@ pub(crate) enum Type {
 }
 
 impl Type {
+    /// Those that are in every world.
     pub(crate) const ALL: [Self; 6] = [Self::Cds, Self::Eds, Self::Lds, Self::Rds, Self::Sds, Self::Odd];
+    /// All that there are.
+    pub(crate) const EVERY: [Self; 7] = [
+        Self::Cds,
+        Self::Eds,
+        Self::Leds,
+        Self::Lds,
+        Self::Rds,
+        Self::Sds,
+        Self::Odd,
+    ];
 
     pub(crate) const fn url(self) -> &'static str {
         match self {
             Self::Cds => "type.googleapis.com/envoy.config.cluster.v3.Cluster",
             Self::Eds => "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+            Self::Leds => "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint",
             Self::Lds => "type.googleapis.com/envoy.config.listener.v3.Listener",
             Self::Rds => "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
             Self::Sds => "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
@@ -45,12 +59,12 @@ impl Type {
     }
 
     pub(crate) fn of(url: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.url() == url)
+        Self::EVERY.into_iter().find(|kind| kind.url() == url)
     }
 
     pub(crate) fn type_url(self) -> &'static TypeUrl {
         static ALL: LazyLock<BTreeMap<Type, TypeUrl>> = LazyLock::new(|| {
-            Type::ALL
+            Type::EVERY
                 .into_iter()
                 .map(|kind| (kind, TypeUrl::new(kind.url())))
                 .collect()
@@ -61,6 +75,11 @@ impl Type {
     /// Whether a SotW answer lists all there is, and an empty first request means everything (B-10, B-16).
     pub(crate) const fn full_state(self) -> bool {
         matches!(self, Self::Cds | Self::Lds)
+    }
+
+    /// Whether a body has a name; else it stands around it alone.
+    pub(crate) const fn named(self) -> bool {
+        !matches!(self, Self::Leds)
     }
 
     /// Whether it sends traffic to clusters (D-04).
@@ -166,7 +185,7 @@ impl Content {
             return cluster.encode_to_vec().into();
         }
         let plain = Plain {
-            name: self.name.clone(),
+            name: if kind.named() { self.name.clone() } else { String::new() },
             refers: self.refers.clone(),
             whom: self.whom.unwrap_or_default().to_owned(),
             bad: self.bad,

@@ -121,6 +121,10 @@ impl Profile {
         }
     }
 
+    pub(crate) const fn reads_collections(&self) -> bool {
+        self.collections
+    }
+
     /// Whether a control plane takes this node for one of its clients, by all that the node says.
     fn is(&self, node: &xds::Node) -> bool {
         let tenant = node.metadata.get(TENANT).map_or("", String::as_str);
@@ -168,6 +172,12 @@ impl World {
         let read = read_node(node);
         let zone = self.profiles.iter().position(|profile| profile.is(&read));
         zone.ok_or_else(|| Broken::new(Rule::K04, format!("no control plane knows {node:?}")))
+    }
+
+    /// The clients that a control plane takes a node for, if for any.
+    pub(crate) fn taken_for(&self, node: &Node) -> Option<&Profile> {
+        let read = read_node(node);
+        self.profiles.iter().find(|profile| profile.is(&read))
     }
 
     /// A place for a stream at the view of its client's class; none if there are too many views.

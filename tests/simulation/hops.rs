@@ -122,6 +122,7 @@ impl World {
         }
         if let Some(node) = node.as_ref().filter(|_| self.lists.is_some()) {
             self.check_marks(at, node)?;
+            self.check_side(at.zone, Some(node))?;
         }
         self.check_versions(at, &request)?;
         if self.zones[at.zone].upper.is_some() {
@@ -138,7 +139,10 @@ impl World {
             if let Some(ending) = link.session.shuns(&request).filter(|_| !self.calm) {
                 replies.push(Reply::Refuse(ending));
             }
-            if Type::ALL.iter().any(|kind| link.session.withholds(*kind, &here.truth)) {
+            if Type::EVERY
+                .iter()
+                .any(|kind| link.session.withholds(*kind, &here.truth))
+            {
                 self.tally.hit(Rule::E18);
             }
             let replies = self.cut_short(at.zone, replies);
@@ -155,6 +159,9 @@ impl World {
         }
         if self.zones[zone].source.is_some() && !beat {
             self.rewrite(zone);
+        }
+        if beat && !self.calm {
+            self.renew_files(zone);
         }
         for leg in 0..self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len()) {
             let here = &mut self.zones[zone];

@@ -24,7 +24,10 @@
 //! and clients that say something of themselves, nothing, or what no variant is for, and change their mind about it; 2, where there are lists,
 //! times to live at every server, those of polled ones as well; 4, without lists: control planes that end delta streams without an
 //! answer, each in its way, always or now and then (E-23); 8, there too: a relay that stands still at times (K-27, `frozen`); 32, without lists: control
-//! planes that end each stream on which a certain type is asked for, until all heals (E-15).
+//! planes that end each stream on which a certain type is asked for, until all heals (E-15); 16, where there are lists: two classes of
+//! clients, which see servers of their own for names of old style, and the same ones for what is under an authority (F-13); 32, there
+//! too: times to live at every server, most of which are files; 64, there too: lists of endpoints (LEDS), to which assignments refer,
+//! and where there are two classes, only those of who reads such lists (K-04).
 //!
 //! The witness judges every response there as well, those to hostile clients included, by what the stream reads. Beside it a
 //! follower knows whose word may be heard; in a lull in which nothing but the outages goes on, and
@@ -103,6 +106,8 @@ const KEPT_LISTS: &[u64] = &[
     30_501_582, 20_603_027, 10_601_585, 20_601_011, 20_600_043, 20_603_729, 10_701_003, 20_701_701, 20_701_402,
     10_700_311, 20_700_898, 10_900_365, 903_156,
 ];
+/// The same of worlds of newer kinds.
+const KEPT_NEWER: &[u64] = &[180_000_123, 190_000_023];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
@@ -111,6 +116,10 @@ const LISTS: u64 = 1_000_000_000;
 const KINDS: &[u64] = &[0, 1, 4, 8, 32];
 /// The same of those with lists of servers.
 const KINDS_LISTS: &[u64] = &[0, 1, 2, 3];
+/// The same of those that are newer, after all others.
+const KINDS_NEWER: &[u64] = &[16, 17, 18, 19, 32, 33, 48, 49, 64, 65, 66, 80, 81];
+/// So many seeds of worlds with lists are tried for each one of these.
+const SHARE_NEWER: u64 = 20;
 /// So many seeds of worlds without such lists are tried for each one with them.
 const SHARE: u64 = 4;
 /// The least turmoil of one seed, in steps.
@@ -122,8 +131,8 @@ const LINES: usize = 40;
 /// One seed from its beginning to its end.
 fn live(world: &mut World) -> Result<(), Broken> {
     world.begin();
-    let steps = world.rng.range(STEPS, STEPS * 3) as u64;
-    world.run(steps)?;
+    let steps = world.rng.range(STEPS, STEPS * 3) * world.width();
+    world.run(steps as u64)?;
     world.lull()?;
     world.restore()?;
     world.calm_down()?;
@@ -136,7 +145,7 @@ fn live(world: &mut World) -> Result<(), Broken> {
 fn run(seed: u64, base: Instant, lines: usize) -> (World, Option<String>) {
     let mut world = World::new(seed, base, lines);
     if seed >= LISTS {
-        world = world.with_lists();
+        world = world.with_lists(seed);
     }
     let broken = match catch_unwind(AssertUnwindSafe(|| live(&mut world))) {
         Ok(Ok(())) => None,
@@ -189,7 +198,10 @@ fn worlds() {
     let next = AtomicUsize::new(0);
     let sum = Mutex::new(Tally::default());
     let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
-    let kept = KEPT.iter().copied().chain(KEPT_LISTS.iter().map(|seed| LISTS + seed));
+    let kept = KEPT
+        .iter()
+        .copied()
+        .chain(KEPT_LISTS.iter().chain(KEPT_NEWER).map(|seed| LISTS + seed));
     let kept = kept.chain(KEPT_SUSPECTS.iter().map(|seed| 32 * BESIDES + seed));
     let besides = |seed: u64, kinds: &[u64]| {
         let some = kinds.get((seed % BESIDES) as usize % kinds.len());
@@ -197,7 +209,8 @@ fn worlds() {
     };
     let plain = (from..from + seeds).map(|seed| besides(seed, KINDS));
     let lists = (LISTS..LISTS + listed).map(|seed| besides(seed, KINDS_LISTS));
-    let all: Vec<u64> = kept.chain(plain).chain(lists).collect();
+    let newer = (LISTS..LISTS + listed / SHARE_NEWER).map(|seed| besides(seed, KINDS_NEWER));
+    let all: Vec<u64> = kept.chain(plain).chain(lists).chain(newer).collect();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {

@@ -15,6 +15,7 @@ pub(crate) fn name(kind: Type, at: usize) -> String {
         Type::Cds | Type::Eds => cluster(at),
         Type::Lds => format!("l{}", at % 3),
         Type::Rds => format!("r{}", at % 4),
+        Type::Leds => format!("c{}/e{}", at % 3, at % 4),
         Type::Sds => format!("s{}", at % 4),
         Type::Odd => format!("o{}", at % 4),
     }
@@ -32,6 +33,11 @@ pub(crate) fn anywhere(authorities: &[&str], kind: Type, at: usize, rng: &mut Rn
         Some(authority) => under(authority, kind, at),
         None => name(kind, at),
     }
+}
+
+/// The collection of the endpoints of an assignment.
+pub(crate) fn endpoints(authority: &str, at: usize) -> String {
+    format!("xdstp://{authority}/{}/c{}/*", Type::Leds.message(), at % 3)
 }
 
 /// Everything in one directory (F-10).

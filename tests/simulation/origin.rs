@@ -258,7 +258,7 @@ impl Session {
     /// Says what there is to say.
     pub(crate) fn push(&mut self, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
         let mut replies = Vec::new();
-        for kind in Type::ALL {
+        for kind in Type::EVERY {
             let told = match self.habits.dialect {
                 Dialect::Sotw => self.say_all(kind, truth, rng),
                 Dialect::Delta => self.say_news(kind, truth, rng),
@@ -282,7 +282,7 @@ impl Session {
 
     /// Confirms what has a time to live, and sometimes does not.
     pub(crate) fn beat(&mut self, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
-        for kind in Type::ALL {
+        for kind in Type::EVERY {
             let Some(served) = self.types.get_mut(&kind) else {
                 continue;
             };

@@ -93,6 +93,8 @@ impl World {
             stream: id,
             woken: self.woken.clone(),
         };
+        let lists = self.lists.as_ref();
+        let class = lists.map_or(0, |lists| lists.class(&asks.profile));
         let stream = Stream {
             client,
             zone: asks.zone,
@@ -100,7 +102,7 @@ impl World {
             dialect: asks.dialect,
             server: Server::new(self.settings.clone(), opening),
             place: None,
-            follower: Follower::new(asks.dialect, asks.persona == Persona::Hostile),
+            follower: Follower::new(asks.dialect, asks.persona == Persona::Hostile, class),
             room: asks.window,
             waker: Waker::from(Arc::new(ringer)),
             timer: None,

@@ -147,7 +147,7 @@ fn any(kind: Type, content: &Content) -> Any {
 
 /// An entry of a SotW response; what a body cannot say stands in the wrapper.
 pub(crate) fn entry(kind: Type, content: &Content, mark: &str) -> Any {
-    if content.aliases.is_empty() && content.ttl.is_none() && content.whom.is_none() {
+    if kind.named() && content.aliases.is_empty() && content.ttl.is_none() && content.whom.is_none() {
         return any(kind, content);
     }
     Any {

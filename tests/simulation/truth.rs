@@ -47,6 +47,8 @@ pub(crate) struct Truth {
     past: BTreeMap<Key, Vec<Arc<Content>>>,
     revision: u64,
     ttls: bool,
+    /// Whether endpoints are in lists of their own (LEDS).
+    listed: bool,
     aliases: bool,
     /// Whether there are variants of names.
     varies: bool,
@@ -65,6 +67,7 @@ impl Truth {
             past: BTreeMap::new(),
             revision: first,
             ttls: rng.chance(20),
+            listed: false,
             aliases: rng.chance(50),
             varies: false,
             authorities: &[],
@@ -79,6 +82,7 @@ impl Truth {
             past: BTreeMap::new(),
             revision: first,
             ttls: rng.chance(20),
+            listed: false,
             aliases: rng.chance(40),
             varies: false,
             authorities,
@@ -92,6 +96,35 @@ impl Truth {
             }
         }
         truth
+    }
+
+    /// The same with endpoints in lists of their own, to which assignments refer.
+    pub(crate) fn listing(mut self, rng: &mut Rng) -> Self {
+        self.listed = true;
+        let old: Vec<String> = self.of(Type::Eds).map(|content| content.name.clone()).collect();
+        let anew = old.into_iter().map(|name| Step::Put(Type::Eds, name));
+        let steps: Vec<Step> = anew.chain(self.list(30, rng)).collect();
+        for step in steps {
+            self.apply(&step, rng);
+        }
+        self
+    }
+
+    /// Endpoints come, change and go, and so do the lists to which assignments refer.
+    fn list(&self, most: usize, rng: &mut Rng) -> Vec<Step> {
+        let one = |rng: &mut Rng| {
+            let kind = if rng.chance(25) { Type::Eds } else { Type::Leds };
+            let name = match rng.pick(self.authorities) {
+                Some(authority) if kind == Type::Leds => under(authority, kind, rng.below(12)),
+                _ => anywhere(self.authorities, kind, rng.below(CLUSTERS), rng),
+            };
+            match rng.below(10) {
+                0..=5 => Step::Put(kind, name),
+                6 | 7 => Step::Touch(kind, name),
+                _ => Step::Drop(kind, name),
+            }
+        };
+        (0..rng.range(1, most)).map(|_| one(rng)).collect()
     }
 
     /// The same with times to live.
@@ -229,9 +262,10 @@ impl Truth {
     pub(crate) fn plan(&self, rng: &mut Rng) -> Vec<(Duration, Step)> {
         let route = name(Type::Rds, rng.below(4));
         let some = cluster(rng.below(CLUSTERS));
-        let steps = match self.varies && rng.chance(40) {
-            true => self.vary(4, rng),
-            false => self.change(route, some, rng),
+        let steps = match (self.varies && rng.chance(40), self.listed && rng.chance(40)) {
+            (_, true) => self.list(6, rng),
+            (true, false) => self.vary(4, rng),
+            (false, false) => self.change(route, some, rng),
         };
         paced(steps, rng)
     }
@@ -375,7 +409,15 @@ impl Truth {
         let refers = match kind {
             Type::Lds => vec![names::name(Type::Rds, rng.below(4))],
             Type::Rds => rng.pick(&clusters).cloned().into_iter().collect(),
-            Type::Cds | Type::Eds | Type::Sds | Type::Odd => Vec::new(),
+            Type::Eds if self.listed && rng.chance(80) => {
+                let at = rng.below(3);
+                let authority = rng.pick(self.authorities);
+                authority
+                    .map(|authority| names::endpoints(authority, at))
+                    .into_iter()
+                    .collect()
+            }
+            Type::Cds | Type::Eds | Type::Leds | Type::Sds | Type::Odd => Vec::new(),
         };
         let endpoints = (kind == Type::Cds && rng.chance(80)).then(|| {
             let own = rng.chance(80);

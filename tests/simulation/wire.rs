@@ -153,7 +153,7 @@ fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry,
         return Err(format!("{name} for {whom:?} is for {:?}", facts.whom));
     }
     // F-09: it may be called as the client called it.
-    let other = |facts: &&Facts| facts.name != name && facts.name != canonical(&name);
+    let other = |facts: &&Facts| kind.named() && facts.name != name && facts.name != canonical(&name);
     if let Some(facts) = facts.as_ref().filter(other) {
         return Err(format!("{:?} is in an entry called {name:?}", facts.name));
     }

@@ -192,6 +192,12 @@ pub(crate) struct Besides {
     pub(crate) shunned: bool,
     /// The relay stands still at times (K-27).
     pub(crate) frozen: bool,
+    /// Where there are lists: several classes of clients.
+    pub(crate) classes: bool,
+    /// Where there are lists: files in which there are times to live.
+    pub(crate) files: bool,
+    /// Where there are lists: endpoints in lists of their own (LEDS).
+    pub(crate) endpoints: bool,
 }
 
 /// The digits of a seed before so many say what its world has besides.
@@ -205,10 +211,13 @@ impl Besides {
         let all = seed / BESIDES % 100;
         Self {
             variants: all & 1 > 0,
-            ttls: all & 2 > 0,
+            ttls: all & 2 > 0 || all & 32 > 0 && seed >= super::LISTS,
             refusals: all & 4 > 0,
-            shunned: all & 32 > 0,
+            shunned: all & 32 > 0 && seed < super::LISTS,
             frozen: all & 8 > 0,
+            classes: all & 16 > 0,
+            files: all & 32 > 0 && seed >= super::LISTS,
+            endpoints: all & 64 > 0,
         }
     }
 }
@@ -423,7 +432,7 @@ impl World {
         if let Some(broken) = self.own.broken.take() {
             return Err(broken);
         }
-        self.see_views();
+        self.see_views()?;
         let woken = std::mem::take(&mut *self.woken.0.lock().expect("one thread"));
         for stream in woken {
             let delay = self.rng.millis(0, 3);

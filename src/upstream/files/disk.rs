@@ -39,6 +39,15 @@ impl Stamp {
         Ok(Self::from(&metadata))
     }
 
+    /// That of a file that is not on a disk, by how often it was written.
+    #[must_use]
+    pub fn of_writing(nth: i64) -> Self {
+        Self {
+            changed: (nth, 0),
+            ..Self::default()
+        }
+    }
+
     fn from(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),

@@ -228,7 +228,7 @@ impl Client {
         let mut todo = Vec::new();
         let streams: Vec<u64> = self.lines.keys().copied().collect();
         for stream in streams {
-            let mut kinds = Type::ALL;
+            let mut kinds = Type::EVERY;
             if rng.chance(20) {
                 // L-12: some ask for endpoints before clusters.
                 kinds.swap(0, 1);

@@ -25,9 +25,10 @@ impl Client {
         match kind {
             Type::Cds if grpc => names.extend(self.referred(Type::Rds)),
             Type::Eds => names.extend(self.endpoints().map(str::to_owned)),
+            Type::Leds if self.dialect == Dialect::Delta => names.extend(self.referred(Type::Eds)),
             Type::Rds => names.extend(self.referred(Type::Lds)),
             Type::Lds if grpc && names.is_empty() => drop(names.insert("l0".to_owned())),
-            Type::Cds | Type::Lds | Type::Sds | Type::Odd => {}
+            Type::Cds | Type::Leds | Type::Lds | Type::Sds | Type::Odd => {}
         }
         let wildcard = match self.persona {
             Persona::Grpc => false,

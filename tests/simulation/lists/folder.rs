@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use distributary::json::{Schemas, Unknown};
 use distributary::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use distributary::upstream::{Asked, Content as Stated, Dictionary, Listed, Shelf, Stamp};
-use distributary::xds::{Cut, Known, Reason, Resource, Standing, Target, Types};
+use distributary::xds::{Cut, Known, Name, Reason, Resource, Slot, Standing, State, Target, Types};
 use prost::Message as _;
 
 use super::Mood;
+use super::account::{Counted, Line, Model, Said, Written};
 use crate::body::Type;
 use crate::feed::Zone;
 use crate::names::{covers, is_glob};
@@ -25,9 +26,6 @@ use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
 use crate::variants;
 use crate::world::{Event, World};
-
-/// Revisions, and other names.
-type Said = BTreeMap<Key, (u64, Vec<String>)>;
 
 /// The files, and what the relay has read of them.
 pub(crate) struct Folder {
@@ -42,21 +40,12 @@ pub(crate) struct Folder {
     /// What the view was brought to.
     content: Arc<Stated>,
     model: Model,
-}
-
-/// One file as it is now.
-struct Written {
-    bytes: Vec<u8>,
-    /// What it says, if it is good.
-    says: Option<Said>,
-}
-
-/// What counts, by the simplest of accounts.
-#[derive(Default)]
-struct Model {
-    good: BTreeMap<PathBuf, Said>,
-    merged: Said,
-    whole: bool,
+    /// Whether what it says may have a time to live.
+    mortal: bool,
+    /// How often any file was written.
+    writings: i64,
+    /// When it is looked at because something ends then.
+    alarm: Option<Duration>,
 }
 
 static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(|| Dictionary {
@@ -70,6 +59,8 @@ fn shelf(single: bool) -> Shelf {
     Shelf::new(Path::new(path), usize::MAX >> 1, DICTIONARY.clone())
 }
 
+/// What tells the chance of files with times to live from all other chance.
+const FILES_THAT_END: u64 = 0x5eed_0000_0011;
 const FOLDER: &str = "/xds";
 const FILE: &str = "/xds.pb";
 const FILES: [&str; 3] = ["/xds/a.pb", "/xds/b.pb", "/xds/c.pb"];
@@ -86,6 +77,17 @@ impl Folder {
             asked: Asked::default(),
             content: Arc::default(),
             model: Model::default(),
+            mortal: false,
+            writings: 0,
+            alarm: None,
+        }
+    }
+
+    /// The same, where what they say may end by itself.
+    pub(super) fn mortal(rng: &mut Rng) -> Self {
+        Self {
+            mortal: true,
+            ..Self::new(rng)
         }
     }
 
@@ -99,6 +101,7 @@ impl Folder {
     pub(super) fn forget(&mut self) {
         self.shelf = shelf(self.single);
         self.model = Model::default();
+        self.alarm = None;
     }
 
     fn paths(&self) -> &'static [&'static str] {
@@ -118,27 +121,34 @@ impl Folder {
             if !calm && rng.chance(20) {
                 continue;
             }
-            let salt = self.salt;
+            let (salt, mortal) = (self.salt, self.mortal);
+            self.writings += 1;
+            let nth = self.writings;
             let here = |key: &Key| {
                 let sum: usize = key.1.bytes().map(usize::from).sum();
-                (sum + salt + key.0 as usize) % paths.len() == at
+                (sum + salt + place(key.0)) % paths.len() == at
             };
-            let says: Said = Type::ALL
+            let says: Said = Type::EVERY
                 .iter()
                 .flat_map(|kind| {
                     truth.of(*kind).map(|content| {
-                        let said = (content.revision, content.aliases.clone());
-                        ((*kind, content.key()), said)
+                        let line = Line {
+                            revision: content.revision,
+                            aliases: content.aliases.clone(),
+                            ttl: content.ttl.filter(|_| mortal),
+                        };
+                        ((*kind, content.key()), line)
                     })
                 })
                 .filter(|(key, _)| here(key))
                 .collect();
-            let good = bytes(truth, &says);
-            let bad = |bytes| Written { bytes, says: None };
+            let good = bytes(truth, &says, mortal);
+            let bad = |bytes| Written { bytes, says: None, nth };
             let written = match mood {
                 _ if fine => Written {
                     bytes: good,
                     says: Some(says),
+                    nth,
                 },
                 Mood::Refuses | Mood::Fine => {
                     self.disk.remove(&file);
@@ -160,18 +170,22 @@ impl Folder {
             (false, true) => Some("no such file".to_owned()),
             (false, false) => Some("not readable, or empty".to_owned()),
         };
-        self.model.look(fault.is_none().then_some(&self.disk));
-        // By its stamp every file may be another one.
-        let stamp = || Err("not known".to_owned());
-        let listed = self.disk.keys().map(|path| -> Listed {
+        self.model.look(fault.is_none().then_some(&self.disk), now);
+        // Where nothing ends every file may be another one, by its stamp.
+        let mortal = self.mortal;
+        let stamp = |written: &Written| match mortal {
+            true => Ok(Stamp::of_writing(written.nth)),
+            false => Err("not known".to_owned()),
+        };
+        let listed = self.disk.iter().map(|(path, written)| -> Listed {
             let name = path.file_name().filter(|_| !self.single).map(OsString::from);
-            (name.unwrap_or_default(), stamp())
+            (name.unwrap_or_default(), stamp(written))
         });
         let listed = fault.map_or_else(|| Ok(listed.collect()), Err);
         let disk = &self.disk;
         let read = |path: &Path, _: usize| {
             let written = disk.get(path).ok_or("no such file")?;
-            Ok((Stamp::default(), written.bytes.clone()))
+            Ok((stamp(written).unwrap_or_default(), written.bytes.clone()))
         };
         self.shelf.handle_look(listed, read, now);
     }
@@ -185,16 +199,13 @@ impl Folder {
             match target {
                 Target::Wildcard => {
                     let state = slot.and_then(|slot| slot.wildcard.as_ref());
-                    let has: BTreeMap<String, u64> = state
+                    let has: Told = state
                         .into_iter()
-                        .flat_map(|state| everything(state))
-                        .map(|resource| called(*kind, resource, zone))
+                        .flat_map(|state| everything(state).map(|resource| called(*kind, resource, state, zone)))
                         .collect();
                     let covered = model.merged.iter();
                     let covered = covered.filter(|((of, name), _)| of == kind && !name.starts_with("xdstp:"));
-                    let says: BTreeMap<String, u64> = covered
-                        .map(|((_, key), (revision, _))| (key.clone(), *revision))
-                        .collect();
+                    let says: Told = covered.map(|((_, key), counted)| told(key, counted)).collect();
                     let complete = state.is_some_and(|state| state.complete());
                     if has != says || complete != model.whole {
                         return wrong(format!(
@@ -204,15 +215,16 @@ impl Folder {
                     }
                 }
                 Target::Name(name) if is_glob(name.as_str()) => {
-                    let members = slot.into_iter().flat_map(|slot| everything(&slot.named));
-                    let has: BTreeMap<String, u64> = members
-                        .filter(|member| covers(name.as_str(), member.name().as_str()))
-                        .map(|member| called(*kind, member, zone))
+                    let named = slot.into_iter().map(|slot| &slot.named);
+                    let members = named.flat_map(|state| everything(state).map(move |member| (member, state)));
+                    let has: Told = members
+                        .filter(|(member, _)| covers(name.as_str(), member.name().as_str()))
+                        .map(|(member, state)| called(*kind, member, state, zone))
                         .collect();
                     let all = model.merged.iter().filter(|((of, _), _)| of == kind);
-                    let says: BTreeMap<String, u64> = all
+                    let says: Told = all
                         .filter(|((_, key), _)| covers(name.as_str(), variants::parts(key).0))
-                        .map(|((_, key), (revision, _))| (key.clone(), *revision))
+                        .map(|((_, key), counted)| told(key, counted))
                         .collect();
                     let whole = slot.is_some_and(|slot| slot.named.whole(name));
                     if has != says || whole != model.whole {
@@ -222,86 +234,77 @@ impl Folder {
                         ));
                     }
                 }
-                Target::Name(name) => {
-                    let says = model.find(*kind, name.as_str());
-                    let known = slot.and_then(|slot| slot.named.known(name));
-                    let fits = match (known, says) {
-                        (Some(Known::Present(resource)), Some(says)) => zone.book.revision(resource) == says,
-                        (Some(Known::Absent(Reason::Said)), None) => model.whole,
-                        (None, None) => !model.whole,
-                        (_, _) => false,
-                    };
-                    if !fits {
-                        return wrong(format!("{known:?}, and the files say {says:?}"));
-                    }
-                    let of_it = slot.into_iter().flat_map(|slot| slot.named.variants_of(name));
-                    let has: BTreeMap<String, u64> = of_it.map(|(it, _)| called(*kind, it, zone)).collect();
-                    let all = model.merged.iter().filter(|((of, _), _)| of == kind);
-                    let says: BTreeMap<String, u64> = all
-                        .filter(|((_, key), _)| key != name.as_str() && variants::parts(key).0 == name.as_str())
-                        .map(|((_, key), (revision, _))| (key.clone(), *revision))
-                        .collect();
-                    if has != says {
-                        return wrong(format!("{has:?}, and the files say {says:?}"));
-                    }
-                }
+                Target::Name(name) => self.check_name(*kind, name, slot, zone).or_else(wrong)?,
             }
         }
         Ok(())
     }
-}
 
-impl Model {
-    fn find(&self, kind: Type, name: &str) -> Option<u64> {
-        let own = self.merged.get(&(kind, name.to_owned()));
-        let mut all = self.merged.iter().filter(|((of, _), _)| *of == kind);
-        let mut alias = || all.find(|(_, (_, aliases))| aliases.iter().any(|alias| alias == name));
-        own.or_else(|| alias().map(|(_, said)| said))
-            .map(|(revision, _)| *revision)
-    }
-
-    /// I-05: what is bad replaces nothing; a file that is gone from a directory takes along what it said.
-    fn look(&mut self, disk: Option<&BTreeMap<PathBuf, Written>>) {
-        let Some(disk) = disk else { return };
-        self.good.retain(|path, _| disk.contains_key(path));
-        for (path, written) in disk {
-            if let Some(says) = &written.says {
-                self.good.insert(path.clone(), says.clone());
+    /// What is known of one name, and of its variants.
+    fn check_name(&self, kind: Type, name: &Name, slot: Option<&Slot>, zone: &Zone) -> Result<(), String> {
+        let model = &self.model;
+        let says = model.find(kind, name.as_str());
+        let known = slot.and_then(|slot| slot.named.known(name));
+        let over = model.is_over(kind, name.as_str());
+        let fits = match (known, says) {
+            (Some(Known::Present(resource)), Some(says)) => {
+                let until = slot.and_then(|slot| slot.named.like(resource)?.1);
+                (zone.book.revision(resource), until.map(|until| until.at)) == (says.revision, says.until)
             }
+            (Some(Known::Absent(Reason::Expired)), None) => model.whole && over,
+            (Some(Known::Absent(Reason::Said)), None) => model.whole && !over,
+            (None, None) => !model.whole,
+            (_, _) => false,
+        };
+        if !fits {
+            return Err(format!("{known:?}, and the files say {says:?}"));
         }
-        let all_good = disk.values().all(|written| written.says.is_some());
-        let mut merged = Said::new();
-        let mut known = true;
-        for (key, revision) in self.good.values().flatten() {
-            let others = self.good.values().filter_map(|says| says.get(key));
-            // E-12: for what is there twice nothing changes.
-            if others.clone().all(|other| other == revision) {
-                merged.insert(key.clone(), revision.clone());
-            } else if let Some(before) = self.merged.get(key) {
-                merged.insert(key.clone(), before.clone());
-            } else {
-                known = false;
-            }
+        let named = slot.into_iter().map(|slot| &slot.named);
+        let of_it = named.flat_map(|state| state.variants_of(name).map(move |(it, _)| (it, state)));
+        let has: Told = of_it.map(|(it, state)| called(kind, it, state, zone)).collect();
+        let all = model.merged.iter().filter(|((of, _), _)| *of == kind);
+        let says: Told = all
+            .filter(|((_, key), _)| key != name.as_str() && variants::parts(key).0 == name.as_str())
+            .map(|((_, key), counted)| told(key, counted))
+            .collect();
+        match has == says {
+            true => Ok(()),
+            false => Err(format!("{has:?}, and the files say {says:?}")),
         }
-        self.merged = merged;
-        self.whole |= all_good && known;
     }
 }
 
-/// What a resource that is read is called, and which it is.
-fn called(kind: Type, resource: &Resource, zone: &Zone) -> (String, u64) {
+/// A number for each type.
+fn place(kind: Type) -> usize {
+    let at = Type::ALL.iter().position(|other| *other == kind);
+    at.unwrap_or(Type::ALL.len())
+}
+
+/// Of each key which revision it is, and until when it lives.
+type Told = BTreeMap<String, (u64, Option<Instant>)>;
+
+fn told(key: &str, counted: &Counted) -> (String, (u64, Option<Instant>)) {
+    (key.to_owned(), (counted.revision, counted.until))
+}
+
+/// What a resource that is read is called, which it is, and until when it lives (K-17).
+fn called(kind: Type, resource: &Resource, state: &State, zone: &Zone) -> (String, (u64, Option<Instant>)) {
     let key = variants::key(resource.name().as_str(), variants::whom(kind, resource));
-    (key, zone.book.revision(resource))
+    let until = state.like(resource).and_then(|(_, until)| until);
+    (key, (zone.book.revision(resource), until.map(|until| until.at)))
 }
 
-fn bytes(truth: &Truth, says: &Said) -> Vec<u8> {
+fn bytes(truth: &Truth, says: &Said, mortal: bool) -> Vec<u8> {
     let contents = says
         .keys()
         .filter_map(|(kind, name)| Some((*kind, truth.get(*kind, name)?)));
     DiscoveryResponse {
         version_info: "any".to_owned(),
         resources: contents
-            .map(|(kind, content)| entry(kind, &content.immortal(), ""))
+            .map(|(kind, content)| match mortal {
+                true => entry(kind, content, ""),
+                false => entry(kind, &content.immortal(), ""),
+            })
             .collect(),
         ..DiscoveryResponse::default()
     }
@@ -337,7 +340,45 @@ impl World {
         folder.look(now);
         let line = format!("upstream {server}: looked, {:?}", folder.shelf.faults());
         self.log(|| line);
+        self.set_alarm(server);
         self.read_files(server)
+    }
+
+    /// E-11: what ends is looked at then.
+    fn set_alarm(&mut self, server: usize) {
+        let folder = self.zones[server].source.as_ref();
+        let Some(super::Source::Folder(folder)) = folder else {
+            return;
+        };
+        let (now, alarm) = (self.now, folder.alarm);
+        let Some(due) = folder.shelf.ends().map(|ends| self.time(ends).max(now)) else {
+            return;
+        };
+        if alarm.is_none_or(|alarm| due < alarm || alarm <= now) {
+            self.at(due, Event::Look(server));
+            if let Some(folder) = self.zones[server].source.as_mut().and_then(super::Source::folder) {
+                folder.alarm = Some(due);
+            }
+        }
+    }
+
+    /// Most servers are files, in which there are times to live.
+    pub(super) fn with_files(&mut self, seed: u64) {
+        let mut rng = Rng::new(seed ^ FILES_THAT_END);
+        for zone in &mut self.zones {
+            if matches!(zone.source, Some(super::Source::Folder(_))) || rng.chance(60) {
+                zone.source = Some(super::Source::Folder(Box::new(Folder::mortal(&mut rng))));
+                zone.wire = None;
+            }
+        }
+    }
+
+    /// What ends by itself is written again from time to time.
+    pub(crate) fn renew_files(&mut self, server: usize) {
+        let folder = self.zones[server].source.as_mut().and_then(super::Source::folder);
+        if folder.is_some_and(|folder| folder.mortal) && self.rng.chance(60) {
+            self.rewrite(server);
+        }
     }
 
     /// The writer's turn, as that of its shell.

@@ -26,6 +26,8 @@ pub(crate) struct Follower {
     pub(crate) hostile: bool,
     /// What its client says of itself (TP2).
     pub(crate) own: Option<&'static str>,
+    /// The class of its client, where there are several.
+    pub(crate) class: usize,
 }
 
 /// One type.
@@ -232,7 +234,7 @@ impl Track {
 }
 
 impl Follower {
-    pub(crate) const fn new(dialect: Dialect, hostile: bool) -> Self {
+    pub(crate) const fn new(dialect: Dialect, hostile: bool, class: usize) -> Self {
         Self {
             dialect,
             tracks: BTreeMap::new(),
@@ -241,6 +243,7 @@ impl Follower {
             said_all: None,
             hostile,
             own: None,
+            class,
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Owns the lists, the servers' moods, and the writers of views as they come and go. Refuses to know what a session makes of it.
 
+mod account;
+mod classes;
 mod folder;
 mod follower;
 mod moves;
@@ -23,9 +25,8 @@ use std::time::Duration;
 use distributary::cache::{Route, Routes};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::Request;
-use distributary::xds::Classes;
 
-use super::classes::{self, ANYBODY, relay_node};
+use super::classes as rules;
 use super::client::Client;
 use super::feed::Zone;
 use super::names::{AUTHORITIES, SERVED};
@@ -34,12 +35,14 @@ use super::rng::Rng;
 use super::tally::{Broken, Rule};
 use super::truth::Truth;
 use super::upstream::{At, Hop, Wire};
-use super::world::{Event, World};
+use super::world::{Besides, Event, World};
+use classes::Sides;
 
 /// The lists of a world. Servers are its zones.
 pub(crate) struct Lists {
     pub(crate) routes: Routes,
     moods: Vec<Mood>,
+    sides: Sides,
 }
 
 /// How a server behaves towards new streams.
@@ -122,46 +125,56 @@ fn route(servers: usize, reachability_only: bool, rng: &mut Rng) -> Route {
     }
 }
 
+/// Servers of which the first is this zone, as some clients see them.
+fn side(besides: Besides, from: usize, servers: usize, rng: &mut Rng) -> Vec<Zone> {
+    let first = |zone: usize| REVISIONS * (zone as u64 + 1);
+    let varied = |truth: Truth, rng: &mut Rng| {
+        let truth = if besides.variants { truth.varied(rng) } else { truth };
+        if besides.ttls { truth.mortal(rng) } else { truth }
+    };
+    let original = varied(Truth::under(AUTHORITIES, first(from), rng), rng);
+    let server = |at: usize| {
+        let mut zone = Zone::new(at, rng);
+        zone.truth = match at {
+            _ if at == from => original.clone(),
+            _ if rng.chance(75) => original.replica(first(at)),
+            _ => varied(Truth::under(AUTHORITIES, first(at), rng), rng),
+        };
+        zone.source = Source::some(besides.ttls, rng);
+        let habits = Habits::of_server(at, rng);
+        zone.wire = zone.source.is_none().then(|| Wire::new(habits, Node::default()));
+        zone
+    };
+    (from..from + servers).map(server).collect()
+}
+
 impl World {
     /// The same world with servers in lists instead of a control plane for each class of clients.
-    pub(crate) fn with_lists(mut self) -> Self {
+    pub(crate) fn with_lists(mut self, seed: u64) -> Self {
         let rng = &mut self.rng;
         let servers = rng.range(2, 4);
-        let first = |server: usize| REVISIONS * (server as u64 + 1);
-        let besides = self.besides;
-        let varied = |truth: Truth, rng: &mut Rng| {
-            let truth = if besides.variants { truth.varied(rng) } else { truth };
-            if besides.ttls { truth.mortal(rng) } else { truth }
-        };
-        let original = varied(Truth::under(AUTHORITIES, first(0), rng), rng);
-        self.zones = (0..servers)
-            .map(|server| {
-                let mut zone = Zone::new(server, rng);
-                zone.truth = match server {
-                    0 => original.clone(),
-                    _ if rng.chance(75) => original.replica(first(server)),
-                    _ => varied(Truth::under(AUTHORITIES, first(server), rng), rng),
-                };
-                zone.source = Source::some(besides.ttls, rng);
-                let habits = Habits::of_server(server, rng);
-                zone.wire = zone.source.is_none().then(|| Wire::new(habits, Node::default()));
-                zone
-            })
-            .collect();
+        self.zones = side(self.besides, 0, servers, rng);
         let top = route(servers, false, rng);
         let authorities: BTreeMap<Arc<str>, Route> = SERVED
             .iter()
             .map(|authority| (Arc::from(*authority), route(servers, rng.chance(50), rng)))
             .collect();
         let routes = Routes::new(top, authorities);
-        self.rules = Classes::default();
+        let sides = self.with_sides(seed);
+        if self.besides.files {
+            self.with_files(seed);
+        }
+        if self.besides.endpoints {
+            self.with_endpoints(&sides, seed);
+        }
         self.views = 0;
         self.with_uppers();
-        self.profiles = vec![ANYBODY; self.zones.len()];
-        self.scopes = classes::scopes(&self.rules, routes.clone(), self.views);
+        self.profiles = (0..self.zones.len()).map(|zone| sides.profile(zone)).collect();
+        self.scopes = rules::scopes(&self.rules, routes.clone(), self.views);
         self.lists = Some(Box::new(Lists {
             routes,
-            moods: vec![Mood::Fine; servers],
+            moods: vec![Mood::Fine; sides.count()],
+            sides,
         }));
         self
     }
@@ -229,6 +242,7 @@ impl World {
 
     fn copy(&mut self) {
         let (to, from) = (self.rng.below(self.zones.len()), self.rng.below(self.zones.len()));
+        let from = self.beside(to, from);
         self.log(|| format!("origin {to}: takes over what {from} has"));
         let other = self.zones[self.origin(from)].truth.clone();
         let to = self.origin(to);
@@ -323,16 +337,13 @@ impl World {
     }
 
     /// New views get their writers, old ones lose them, and who is called comes.
-    pub(crate) fn see_views(&mut self) {
+    pub(crate) fn see_views(&mut self) -> Result<(), Broken> {
         if self.lists.is_none() {
-            return;
+            return Ok(());
         }
         self.see_ends();
         for view in self.scopes.take_created() {
-            let server = view.server();
-            let node = self.scopes.presented(view.class()).over(&relay_node());
-            self.log(|| format!("upstream {server}: a view begins"));
-            self.zones[server].attach(view, node);
+            self.begin_view(view)?;
         }
         for server in 0..self.zones.len() {
             let view = self.zones[server].view.clone();
@@ -344,6 +355,7 @@ impl World {
                 self.after(delay, Event::Upstream(server));
             }
         }
+        Ok(())
     }
 
     /// Everybody behaves, but servers that cannot be reached stay so.

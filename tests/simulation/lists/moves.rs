@@ -29,7 +29,7 @@ impl World {
     /// What the session says, having settled where it reads.
     pub(crate) fn follow(&mut self, id: u64, stream: &mut Stream, loose: bool) -> Result<(), Broken> {
         let wrong = |broken: Broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what));
-        self.see_views();
+        self.see_views()?;
         self.check_moves(id, stream).map_err(wrong)?;
         self.check_seats(stream).map_err(wrong)?;
         let Some(place) = &stream.place else { return Ok(()) };
@@ -110,7 +110,8 @@ impl World {
             let Some(server) = place.server(authority) else {
                 continue;
             };
-            let servers = lists.servers(authority);
+            let class = stream.follower.class;
+            let (server, servers) = (lists.zone(class, authority, server), lists.servers_of(class, authority));
             let at = |server: usize| servers.iter().position(|other| *other == server);
             let before = stream.follower.reads.insert(authority.map(str::to_owned), server);
             let before = before.or(servers.first().copied());
@@ -121,7 +122,7 @@ impl World {
             if from != to {
                 let route = lists.routes.route(authority);
                 let knob = route.is_some_and(|route| route.reachability_only);
-                moves.push((authority, servers.to_vec(), from, to, knob));
+                moves.push((authority, servers, from, to, knob));
             }
         }
         // What was to come from the view that was read before is not said any more.

@@ -204,7 +204,7 @@ impl World {
         if std::mem::take(&mut polled.superseded) {
             for way in &mut polled.ways {
                 let asks = |kind: &&Type| way.poller.asks(kind.type_url());
-                way.clean = Type::ALL.iter().filter(asks).copied().collect();
+                way.clean = Type::EVERY.iter().filter(asks).copied().collect();
             }
         }
         for want in wants {
@@ -317,6 +317,7 @@ impl World {
             id: 0,
         };
         self.check_versions(at, &Request::Sotw(request.clone()))?;
+        self.check_side(server, request.node.as_ref())?;
         let wanted = &self.zones[server].wanted;
         let target = |name: &String| (kind, Target::Name(canonical(name).as_str().into()));
         let odd = request

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use distributary::xds::{Dialect, Name, Reason, Standing};
 
-use super::Mood;
 use super::follower::Seen;
+use super::{Lists, Mood};
 use crate::body::{Content, Type};
 use crate::client::{Mux, Persona};
 use crate::names::{authority, canonical, covers, is_glob};
@@ -41,7 +41,7 @@ impl World {
         let Some(lists) = &self.lists else { return Ok(()) };
         for (authority, server) in &stream.follower.reads {
             let authority = authority.as_deref();
-            let servers = lists.servers(authority);
+            let servers = lists.servers_of(stream.follower.class, authority);
             let up = |server: &usize| self.zones[*server].view.cut().standing() == Standing::Up;
             let above: Vec<usize> = servers.iter().copied().take_while(|other| other != server).collect();
             if let Some(better) = above.iter().find(|server| up(server)) {
@@ -93,6 +93,12 @@ impl World {
             // K-16: nor has who did not answer in time.
             let silent = |name: &String| reading.seen(*kind, name, track) == Seen::Absent(Reason::TimedOut);
             let open = |name: &String| unsure.contains(name) || mux.names.contains(name) && silent(name);
+            let lens = reading.lens(*kind);
+            let ends = |name: &str| {
+                [None, client.own]
+                    .into_iter()
+                    .any(|whom| lens.expiry(name, whom).is_some())
+            };
             let may_be = |name: &String| match track.sent.get(name) {
                 Some(sent) => sent.aliases.iter().any(open),
                 None => plain().any(open),
@@ -113,6 +119,8 @@ impl World {
                 let held = holds.get(&name).or_else(alias).map(|holding| holding.revision);
                 let seen = reading.seen(*kind, &name, track);
                 let wrong = match &seen {
+                    // What ends by itself may have come back this very moment: the session has not said so yet.
+                    Seen::Present(_) if held.is_none() && ends(&name) => false,
                     Seen::Present(revision) => held != Some(*revision),
                     // C-20: it may be what it asks for by another name, of which nobody has said anything.
                     Seen::Uncovered if may_be(&name) => false,
@@ -143,7 +151,8 @@ impl World {
             let mut home: BTreeMap<Option<String>, usize> = BTreeMap::new();
             for (authority, server) in &follower.reads {
                 let lists = self.lists.as_ref();
-                let first = lists.and_then(|lists| lists.servers(authority.as_deref()).first().copied());
+                let servers = |lists: &Lists| lists.servers_of(follower.class, authority.as_deref());
+                let first = lists.and_then(|lists| servers(lists).first().copied());
                 let up = first.is_some_and(|first| self.zones[first].view.cut().standing() == Standing::Up);
                 if first == Some(*server) {
                     home.insert(authority.clone(), *server);
@@ -243,10 +252,7 @@ impl World {
     /// G-01: when all has healed nobody but the first servers is asked for anything.
     pub(crate) fn check_firsts(&mut self) -> Result<(), Broken> {
         let Some(lists) = &self.lists else { return Ok(()) };
-        let authorities = crate::names::SERVED.iter().map(|name| Some(*name)).chain([None]);
-        let firsts: Vec<usize> = authorities
-            .filter_map(|name| lists.servers(name).first().copied())
-            .collect();
+        let firsts = lists.firsts();
         let all_fine = lists.moods.iter().all(|mood| *mood == Mood::Fine);
         let up = |server: &usize| {
             let zone = &self.zones[*server];
@@ -255,8 +261,9 @@ impl World {
         if !all_fine || !firsts.iter().all(up) {
             return Ok(());
         }
-        let others = self.scopes.all().into_iter().map(|view| view.server());
-        let others: Vec<usize> = others.filter(|server| !firsts.contains(server)).collect();
+        let views = self.scopes.all().into_iter();
+        let others: Vec<usize> = views.map(|view| self.zone_of(&view)).collect::<Result<_, _>>()?;
+        let others: Vec<usize> = others.into_iter().filter(|server| !firsts.contains(server)).collect();
         self.tally.hit(Rule::G01);
         match others.as_slice() {
             [] => Ok(()),

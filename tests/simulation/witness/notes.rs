@@ -105,6 +105,7 @@ impl Watch {
         let all = lens.all().into_iter().map(|resource| resource.name().as_str());
         let all = all.map(|name| (name.to_owned(), lens.losses(name)));
         self.coming = all.collect();
+        self.forget_lost();
         self.brought.retain(|name, _| self.coming.contains_key(name));
         for (name, losses) in &self.coming {
             if !self.sent.contains_key(name) {
@@ -114,6 +115,22 @@ impl Watch {
             if before.is_some_and(|before| before < *losses) || before.is_none() && !self.own.contains(name) {
                 self.perhaps.insert(name.clone());
             }
+        }
+    }
+
+    /// SotW: what the wildcard had brought and has no more. Nothing says that it goes, and so it may come again as it was.
+    fn forget_lost(&mut self) {
+        let Self {
+            sent,
+            names,
+            brought,
+            coming,
+            listed,
+            ..
+        } = self;
+        let lost = |name: &String| brought.contains_key(name) && !coming.contains_key(name) && !names.contains(name);
+        for (_, sent) in sent.iter_mut().filter(|(name, _)| *listed && lost(name)) {
+            sent.place = None;
         }
     }
 

@@ -18,7 +18,7 @@ impl Witness {
         match answer.kind {
             Type::Rds => self.check_routes(answer, scene, tally),
             Type::Cds => self.check_clusters(answer, scene, tally),
-            Type::Eds | Type::Lds | Type::Sds | Type::Odd => Ok(()),
+            Type::Eds | Type::Leds | Type::Lds | Type::Sds | Type::Odd => Ok(()),
         }
     }
 

@@ -1,0 +1,137 @@
+//! What counts of files, by the simplest of accounts (I-05, E-11): what each said when it was good last, and how long that lives.
+//!
+//! Owns the files of an imaginary disk, and what they come to together. Refuses to know who writes and who reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::body::Type;
+use crate::truth::Key;
+
+/// What a file says.
+pub(super) type Said = BTreeMap<Key, Line>;
+
+/// What a file says of one resource: revision, other names, and how long it lives from when it is read.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) revision: u64,
+    pub(super) aliases: Vec<String>,
+    pub(super) ttl: Option<Duration>,
+}
+
+/// One file as it is now.
+pub(super) struct Written {
+    pub(super) bytes: Vec<u8>,
+    /// What it says, if it is good.
+    pub(super) says: Option<Said>,
+    /// Which writing of any file this was.
+    pub(super) nth: i64,
+}
+
+/// The same as a [`Line`], once it was read.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) revision: u64,
+    aliases: Vec<String>,
+    pub(super) until: Option<Instant>,
+}
+
+/// What counts.
+#[derive(Default)]
+pub(super) struct Model {
+    /// Which writing of each file was looked at last.
+    seen: BTreeMap<PathBuf, i64>,
+    good: BTreeMap<PathBuf, BTreeMap<Key, Counted>>,
+    pub(super) merged: BTreeMap<Key, Counted>,
+    /// What stands in a good file, and whose time is over.
+    over: BTreeSet<Key>,
+    pub(super) whole: bool,
+}
+
+impl Counted {
+    /// How long it still lives, as this moment is.
+    fn lives(&self, now: Instant) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.revision == other.revision && self.aliases == other.aliases
+    }
+}
+
+impl Model {
+    pub(super) fn find(&self, kind: Type, name: &str) -> Option<&Counted> {
+        let own = self.merged.get(&(kind, name.to_owned()));
+        let mut all = self.merged.iter().filter(|((of, _), _)| *of == kind);
+        let mut alias = || all.find(|(_, counted)| counted.aliases.iter().any(|alias| alias == name));
+        own.or_else(|| alias().map(|(_, counted)| counted))
+    }
+
+    /// Whether what there was of a name has reached its end.
+    pub(super) fn is_over(&self, kind: Type, name: &str) -> bool {
+        self.over.contains(&(kind, name.to_owned()))
+    }
+
+    /// I-05: what is bad replaces nothing; a file that is gone from a directory takes along what it said.
+    pub(super) fn look(&mut self, disk: Option<&BTreeMap<PathBuf, Written>>, now: Instant) {
+        if let Some(disk) = disk {
+            self.take(disk, now);
+        }
+        self.merge(
+            disk.is_some_and(|disk| disk.values().all(|written| written.says.is_some())),
+            now,
+        );
+    }
+
+    fn take(&mut self, disk: &BTreeMap<PathBuf, Written>, now: Instant) {
+        self.good.retain(|path, _| disk.contains_key(path));
+        self.seen.retain(|path, _| disk.contains_key(path));
+        for (path, written) in disk {
+            // E-11: what was written again was received again, and nothing else was.
+            let again = self.seen.insert(path.clone(), written.nth) != Some(written.nth);
+            let Some(says) = written.says.as_ref().filter(|_| again) else {
+                continue;
+            };
+            let counted = says.iter().map(|(key, line)| {
+                let counted = Counted {
+                    revision: line.revision,
+                    aliases: line.aliases.clone(),
+                    until: line.ttl.map(|ttl| now + ttl),
+                };
+                (key.clone(), counted)
+            });
+            self.good.insert(path.clone(), counted.collect());
+        }
+    }
+
+    fn merge(&mut self, all_good: bool, now: Instant) {
+        let mut merged = BTreeMap::new();
+        let mut known = true;
+        self.over.clear();
+        for (key, counted) in self.good.values().flatten() {
+            if !counted.lives(now) {
+                self.over.insert(key.clone());
+                continue;
+            }
+            let said = self.good.values().filter_map(|said| said.get(key));
+            let mut alive = said.filter(|other| other.lives(now));
+            // E-12: for what is there twice nothing changes.
+            if alive.clone().all(|other| other.is_like(counted)) {
+                let forever = alive.clone().any(|other| other.until.is_none());
+                let until = alive.clone().filter_map(|other| other.until).max();
+                let counted = Counted {
+                    until: until.filter(|_| !forever),
+                    ..counted.clone()
+                };
+                merged.insert(key.clone(), counted);
+            } else if let Some(before) = self.merged.get(key) {
+                merged.extend(before.lives(now).then(|| (key.clone(), before.clone())));
+            } else {
+                known &= alive.next().is_none();
+            }
+        }
+        self.merged = merged;
+        self.whole |= all_good && known;
+    }
+}
