@@ -110,9 +110,11 @@ impl Served {
                     let (sent, _) = variants::parts(key);
                     sent == name || covers(name, sent)
                 };
-                let mut again: BTreeSet<String> = self.left.extract_if(.., |key| named(key)).collect();
-                again.extend(self.sent.extract_if(.., |key, _| named(key)).map(|(key, _)| key));
-                again.retain(|key| variants::parts(key).1.is_some());
+                let before = self.left.iter().chain(self.sent.keys());
+                let varied = |key: &&String| variants::parts(key).1.is_some() && named(key);
+                let again: Vec<String> = before.filter(varied).cloned().collect();
+                self.left.retain(|key| !named(key));
+                self.sent.retain(|key, _| !named(key));
                 // No revision has this number, so what is still there is sent again.
                 self.sent.extend(again.into_iter().map(|key| (key, 0)));
             }
@@ -125,9 +127,10 @@ impl Served {
             }
             let (wildcard, names) = (self.wildcard, &self.names);
             let has = |sent: &str| names.contains(sent) || names.iter().any(|glob| covers(glob, sent));
-            let gone = |key: &str| !wildcard && !has(variants::parts(key).0);
-            let gone = self.sent.extract_if(.., |key, _| gone(key)).map(|(key, _)| key);
-            self.left.extend(gone.filter(|key| variants::parts(key).1.is_some()));
+            let stays = |key: &String| wildcard || has(variants::parts(key).0);
+            let varied = |key: &&String| !stays(key) && variants::parts(key).1.is_some();
+            self.left.extend(self.sent.keys().filter(varied).cloned());
+            self.sent.retain(|key, _| stays(key));
         }
         if first && believes {
             for (name, version) in &request.initial_resource_versions {
