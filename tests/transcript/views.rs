@@ -218,3 +218,25 @@ fn streams_of_one_node() {
         ",
     );
 }
+
+/// C-20, G-17: when what a client has by an alias is no more what the alias means, it is sent what its wildcard has of it.
+#[test]
+fn an_alias_that_only_one_view_knows() {
+    delta(
+        "
+        origin put rds a@1
+        other put rds a@2:aka=nick
+        client subscribe rds *
+        client <- rds [a@1], ack
+        client subscribe rds nick
+        client <- rds -[nick], ack
+        wait 1s
+        second moves other
+        client moves other
+        client <- rds [a@2:aka=nick], ack
+        client moves origin
+        client <- rds [a@1] -[nick], ack
+        nothing
+        ",
+    );
+}

@@ -33,7 +33,7 @@ impl Subscription {
 
     /// What a response of about `chunk` bytes is to say now.
     pub(super) fn plan(&self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed, chunk: usize) -> Plan {
-        let mut plan = Plan::new(chunk);
+        let mut plan = Plan::new(chunk, allowed.now);
         plan.errors = self.due_errors(slot);
         let rests = !self.is_under_way();
         // C-11: what is sent again with everything else answers for what is owed besides.

@@ -11,10 +11,11 @@ use super::compose::Allowed;
 use super::covered::Ahead;
 use super::say::Say;
 use super::subscription::{Current, Subscription};
-use crate::xds::{Dialect, Errors, Extra, Form, Glimpse, Held, Item, Kind, Name, Resource, Room, Seen};
+use crate::xds::{Dialect, Errors, Extra, Form, Glimpse, Held, Item, Kind, Known, Name, Resource, Room, Seen};
 
 /// What a response will say and what is left for later.
 pub(super) struct Plan {
+    now: Instant,
     pub(super) room: Room,
     pub(super) items: BTreeMap<Name, Item>,
     pub(super) removed: BTreeSet<Name>,
@@ -53,8 +54,9 @@ pub(super) enum Reach {
 }
 
 impl Plan {
-    pub(super) fn new(chunk: usize) -> Self {
+    pub(super) fn new(chunk: usize, now: Instant) -> Self {
         Self {
+            now,
             room: Room::new(chunk),
             items: BTreeMap::new(),
             removed: BTreeSet::new(),
@@ -173,18 +175,24 @@ impl Subscription {
         }
     }
 
-    /// C-20: who asked by an alias holds the resource under its own name: that goes when the alias means nothing more, or
-    /// something else.
+    /// C-20: who asked by an alias holds the resource under its own name. When the alias means nothing more, or something else, that goes,
+    /// or what the wildcard has of it comes, which was passed over as long as the alias meant it.
     fn plan_former(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
-        if let Some(own) = self.held(name).own_name(name)
-            && self.dialect == Dialect::Delta
-            && matches!(self.current(own, slot), Current::Unwanted | Current::Uncovered)
-            && !self
-                .names
-                .iter()
-                .any(|(other, _)| slot.resource(other).is_some_and(|it| it.name() == own))
-        {
-            plan.removed.insert(own.clone());
+        let held = self.held(name);
+        let Some(own) = held.own_name(name).filter(|_| self.dialect == Dialect::Delta) else {
+            return;
+        };
+        let mut asked = self.names.iter().filter_map(|(other, _)| slot.resource(other));
+        if self.names.contains(own) || asked.any(|it| it.name() == own) {
+            return;
+        }
+        match self.current(own, slot) {
+            Current::Unwanted | Current::Uncovered => drop(plan.removed.insert(own.clone())),
+            Current::Known(Known::Present(new)) if !held.is(new.version()) && !self.refuses(new) => {
+                plan.add(new);
+                plan.put(self.item(new, slot, plan.now));
+            }
+            Current::Known(_) | Current::Unknown => {}
         }
     }
 
