@@ -41,6 +41,9 @@ struct Times {
 
 /// So many requests are read before other streams have their turn.
 const REQUESTS_IN_A_TURN: usize = 32;
+/// So many bytes of requests are read, the last one of them whole, before other connections have their turn.
+const REQUEST_BYTES_IN_A_TURN: usize = 256 * 1024;
+
 /// What may still be read in a connection's turn: a large request is much work, and other connections have theirs.
 pub(super) struct Room(usize);
 
@@ -55,9 +58,6 @@ impl Room {
         self.0 == 0
     }
 }
-
-/// So many bytes of requests are read, the last one of them whole, before other connections have their turn.
-const REQUEST_BYTES_IN_A_TURN: usize = 256 * 1024;
 
 impl Driver {
     /// Begins with the client's `timeout`; how old the stream becomes is `settings`' figure, give or take a fifth.

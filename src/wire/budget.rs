@@ -1,6 +1,7 @@
 //! What the process holds of requests on their way in: those whose ends have not come yet, and those that were compressed.
 //!
-//! Owns one sum over all connections, its bound, and that who holds the most gives way when another one needs something. Refuses to know what is read: one message is bounded elsewhere, but clients may begin thousands of them.
+//! Owns one sum over all connections, its bound, and that who holds the most gives way when another one needs something. Refuses to know
+//! what is read: one message is bounded elsewhere, but clients may begin thousands of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +30,13 @@ pub struct Share {
 #[derive(Debug)]
 pub struct Charge {
     share: Arc<Share>,
-    /// While it holds something.
+    /// Most streams hold nothing most of the time, and so there is a box.
+    entry: Option<Box<Entry>>,
+}
+
+/// What is written down of a part, by its number.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
     number: u64,
     bytes: usize,
 }
@@ -124,11 +131,7 @@ impl Charge {
     /// Nothing yet.
     #[must_use]
     pub const fn new(share: Arc<Share>) -> Self {
-        Self {
-            share,
-            number: 0,
-            bytes: 0,
-        }
+        Self { share, entry: None }
     }
 
     /// The share that it is a part of.
@@ -142,38 +145,38 @@ impl Charge {
     /// # Errors
     /// It is not to be had, or what was held had to be given up. Whoever is told so holds nothing any more.
     pub fn set(&mut self, bytes: usize) -> Result<(), Short> {
-        if bytes == self.bytes {
+        let before = self.entry.as_deref().copied();
+        if bytes == before.map_or(0, |entry| entry.bytes) {
             return Ok(());
         }
         let budget = &self.share.budget;
-        if self.bytes == 0 {
-            self.number = budget.number();
-        }
+        let number = before.map_or_else(|| budget.number(), |entry| entry.number);
         let mut held = budget.held.lock();
-        let before = held.part(self.share.number, self.number);
-        let outcome = if before == (self.bytes > 0).then_some(self.bytes) {
-            held.grow(self.share.number, self.number, bytes, budget.bytes_max)
+        let outcome = if held.part(self.share.number, number) == before.map(|entry| entry.bytes) {
+            held.grow(self.share.number, number, bytes, budget.bytes_max)
         } else {
             Err(Short::Shared)
         };
         if outcome.is_err() {
-            held.put(self.share.number, self.number, 0);
+            held.put(self.share.number, number, 0);
         }
         drop(held);
-        self.bytes = if outcome.is_ok() { bytes } else { 0 };
-        outcome.map_err(|short| budget.count(short))
+        let outcome = outcome.map_err(|short| budget.count(short));
+        let holds = outcome.is_ok() && bytes > 0;
+        self.entry = holds.then(|| Box::new(Entry { number, bytes }));
+        outcome
     }
 
     /// Ready when what is held must be given up, because others need it.
     pub fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Short> {
-        if self.bytes == 0 {
+        let Some(entry) = self.entry.as_deref() else {
             return Poll::Pending;
-        }
+        };
         let mut held = self.share.budget.held.lock();
         let holder = held.holders.get_mut(&self.share.number);
-        let Some(part) = holder.and_then(|holder| holder.parts.get_mut(&self.number)) else {
+        let Some(part) = holder.and_then(|holder| holder.parts.get_mut(&entry.number)) else {
             drop(held);
-            self.bytes = 0;
+            self.entry = None;
             return Poll::Ready(self.share.budget.count(Short::Shared));
         };
         match &mut part.waiting {
@@ -186,8 +189,8 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.share.budget.held.lock().put(self.share.number, self.number, 0);
+        if let Some(entry) = &self.entry {
+            self.share.budget.held.lock().put(self.share.number, entry.number, 0);
         }
     }
 }

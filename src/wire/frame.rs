@@ -18,7 +18,8 @@ use super::response::PREFIX_LEN;
 #[derive(Debug)]
 pub struct Deframer {
     encoding: Encoding,
-    bytes_max: usize,
+    /// A prefix can say no more.
+    bytes_max: u32,
     /// What came last and was not read yet.
     chunk: Bytes,
     /// The beginning of a message whose end has not come yet, with its prefix.
@@ -42,6 +43,7 @@ pub const ACCEPTED: &str = "identity,gzip";
 
 /// The most that is set aside for a message before its bytes have come.
 const RESERVE_BYTES_MAX: usize = 8 * 1024;
+
 /// What there is to be read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
@@ -76,7 +78,7 @@ impl Deframer {
     pub fn new(encoding: Encoding, bytes_max: usize, share: Arc<Share>) -> Self {
         Self {
             encoding,
-            bytes_max,
+            bytes_max: u32::try_from(bytes_max).unwrap_or(u32::MAX),
             chunk: Bytes::new(),
             partial: BytesMut::new(),
             inflating: None,
@@ -166,7 +168,7 @@ impl Deframer {
             return Ok(None);
         };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if length > self.bytes_max {
+        if length > self.bytes_max as usize {
             return Err(self.too_large(format_args!("a message of {length} bytes")));
         }
         Ok(Some((flag, length)))
@@ -209,7 +211,7 @@ impl Deframer {
         let over = inflating
             .step()
             .map_err(|error| Status::internal(format!("a message cannot be decompressed: {error}")))?;
-        if inflating.len() > self.bytes_max {
+        if inflating.len() > self.bytes_max as usize {
             return Err(self.too_large(format_args!("a message that is larger when decompressed")));
         }
         if over {
