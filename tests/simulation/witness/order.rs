@@ -36,15 +36,15 @@ impl Witness {
         if self.dialect == Dialect::Sotw && open(clusters) {
             return Ok(());
         }
-        let routes = &self.watches[&answer.kind].sent;
-        // What the client holds and is only confirmed may come at any time (K-17).
+        let routes = &self.watches[&answer.kind];
+        // What the client holds and is only confirmed may come at any time (K-17), also what it brought with it (C-13).
         let held = |entry: &&Entry| {
-            let revision = entry.facts.as_ref().map(|facts| facts.revision);
-            routes
-                .get(&entry.name)
-                .filter(|sent| sent.sure)
-                .map(|sent| sent.revision)
-                == revision
+            let Some(facts) = &entry.facts else { return true };
+            let sent = routes.sent.get(&entry.name).filter(|sent| sent.sure);
+            let version = scene.reading.version(facts.revision);
+            let brought = routes.remembered.get(&entry.name);
+            sent.is_some_and(|sent| sent.revision == facts.revision)
+                || version.is_some_and(|version| brought == Some(&version.to_string()))
         };
         for entry in answer.entries.iter().filter(|entry| !held(entry)) {
             for cluster in entry.facts.iter().flat_map(|facts| facts.refers.iter()) {
