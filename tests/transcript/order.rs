@@ -390,3 +390,26 @@ fn what_nobody_answers_holds_nothing_back() {
         ",
     );
 }
+
+/// D-01, K-17: a heartbeat that is due as well does not hide the cluster that a route waits for.
+#[test]
+fn a_heartbeat_beside_a_new_cluster() {
+    delta(
+        "
+        origin put cds a@1:ttl=1000s
+        client can xds.config.supports-resource-ttl
+        client subscribe cds *
+        client <- cds [a@1:ttl=1000s]
+        client subscribe rds r
+        client <- rds -[r], ack rds
+        client subscribe cds c
+        client <- cds -[c]
+        wait 1s
+        origin put cds a@1:ttl=1000s, put cds c@1, put rds r@c
+        nothing for 500ms
+        client ack
+        client <- cds [a@-:ttl=999.5s c@1], ack
+        client <- rds [r@c], ack
+        ",
+    );
+}

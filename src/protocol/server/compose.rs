@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::flight::{Flight, Response};
 use super::nonce::Nonces;
+use super::plan::Plan;
 use super::say::Say;
 use super::subscription::Subscription;
 use crate::xds::{Answers, Batch, Dialect, Errors, Form, Glimpse, Item, Kind, Name, Resource, Version};
@@ -172,7 +173,11 @@ impl Subscription {
             now,
         };
         // D-01: what was refused and is sent again waits like any addition.
-        self.releases(slot) || self.plan(slot, answers, allowed, 0).adds
+        self.releases(slot) || {
+            let mut question = Plan::question(now);
+            self.plan(slot, answers, allowed, &mut question);
+            question.adds
+        }
     }
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.

@@ -27,38 +27,37 @@ impl Subscription {
         } else {
             answers.chunk()
         };
-        let plan = self.plan(slot, answers, allowed, chunk);
+        let mut plan = Plan::new(chunk, allowed.now);
+        self.plan(slot, answers, allowed, &mut plan);
         self.carry_out(plan, slot, answers, allowed)
     }
 
-    /// What a response of about `chunk` bytes is to say now.
-    pub(super) fn plan(&self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed, chunk: usize) -> Plan {
-        let mut plan = Plan::new(chunk, allowed.now);
+    /// Plans what a response is to say now.
+    pub(super) fn plan(&self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed, plan: &mut Plan) {
         plan.errors = self.due_errors(slot);
         let rests = !self.is_under_way();
         // C-11: what is sent again with everything else answers for what is owed besides.
         let begins = self.covered.rest().is_none() && !self.covered.is_owed();
         match self.covered.rest() {
-            Some(ahead) => self.plan_covered(ahead.clone(), slot, allowed, &mut plan),
-            None if !begins => self.plan_wildcard(slot, answers, allowed, &mut plan),
+            Some(ahead) => self.plan_covered(ahead.clone(), slot, allowed, plan),
+            None if !begins => self.plan_wildcard(slot, answers, allowed, plan),
             None => {}
         }
-        self.plan_owed_names(slot, allowed, &mut plan);
+        self.plan_owed_names(slot, allowed, plan);
         let now = self.dirty.now(&self.names);
-        plan.stopped = self.plan_names(now, slot, allowed, &mut plan).cloned();
+        plan.stopped = self.plan_names(now, slot, allowed, plan).cloned();
         // Only after what has begun comes what begins: all that there is to say now.
         if rests || !plan.room.is_full() {
             if begins {
-                self.plan_wildcard(slot, answers, allowed, &mut plan);
+                self.plan_wildcard(slot, answers, allowed, plan);
             }
             if !allowed.busy {
                 let later = self.dirty.later(&self.names);
                 plan.begins = true;
-                plan.stopped = self.plan_names(later, slot, allowed, &mut plan).cloned();
+                plan.stopped = self.plan_names(later, slot, allowed, plan).cloned();
             }
         }
-        self.plan_gone(slot, allowed, &mut plan);
-        plan
+        self.plan_gone(slot, allowed, plan);
     }
 
     /// C-13: what the client remembers and does not ask for is reported as removed.

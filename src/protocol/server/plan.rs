@@ -16,6 +16,8 @@ use crate::xds::{Dialect, Errors, Extra, Form, Glimpse, Held, Item, Kind, Known,
 /// What a response will say and what is left for later.
 pub(super) struct Plan {
     now: Instant,
+    /// Whether heartbeats are said as well.
+    beats: bool,
     pub(super) room: Room,
     pub(super) items: BTreeMap<Name, Item>,
     pub(super) removed: BTreeSet<Name>,
@@ -57,6 +59,7 @@ impl Plan {
     pub(super) fn new(chunk: usize, now: Instant) -> Self {
         Self {
             now,
+            beats: true,
             room: Room::new(chunk),
             items: BTreeMap::new(),
             removed: BTreeSet::new(),
@@ -73,6 +76,14 @@ impl Plan {
             adds: false,
             begins: false,
             stopped: None,
+        }
+    }
+
+    /// With room for one change, and none for heartbeats: whether it adds anything is all that is asked.
+    pub(super) fn question(now: Instant) -> Self {
+        Self {
+            beats: false,
+            ..Self::new(0, now)
         }
     }
 
@@ -217,7 +228,7 @@ impl Subscription {
     /// no time to live any more is said by the resource itself.
     pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant, plan: &mut Plan) {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-        if !self.reads_ttl() || self.knows_beat(resource, slot) || self.refuses(resource) {
+        if !plan.beats || !self.reads_ttl() || self.knows_beat(resource, slot) || self.refuses(resource) {
             return;
         }
         let heartbeat = beat.is_some() && self.dialect == Dialect::Delta && !resource.is_bundle();
