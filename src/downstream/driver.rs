@@ -45,16 +45,16 @@ const REQUESTS_IN_A_TURN: usize = 32;
 const REQUEST_BYTES_IN_A_TURN: usize = 256 * 1024;
 
 /// What may still be read in a connection's turn: a large request is much work, and other connections have theirs.
-pub(super) struct Room(usize);
+pub(super) struct Allowance(usize);
 
-impl Room {
-    /// Of one turn.
+impl Allowance {
+    /// What one turn has.
     pub(super) const fn of_a_turn() -> Self {
         Self(REQUEST_BYTES_IN_A_TURN)
     }
 
-    /// Whether there is none.
-    pub(super) const fn is_none(&self) -> bool {
+    /// Whether nothing more may be read.
+    pub(super) const fn is_spent(&self) -> bool {
         self.0 == 0
     }
 }
@@ -94,9 +94,9 @@ impl Driver {
     }
 
     /// Reads what the client sends. Ready when the stream is over: dropping what belongs to it then resets what is left of it.
-    pub(super) fn hear(&mut self, room: &mut Room, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    pub(super) fn hear(&mut self, allowance: &mut Allowance, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         self.session.begin(now);
-        self.read(room, cx, now)
+        self.read(allowance, cx, now)
     }
 
     /// Whether there is more to do about what was read.
@@ -149,9 +149,9 @@ impl Driver {
         Poll::Pending
     }
 
-    fn read(&mut self, room: &mut Room, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    fn read(&mut self, allowance: &mut Allowance, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         for _ in 0..REQUESTS_IN_A_TURN {
-            if room.is_none() {
+            if allowance.is_spent() {
                 break;
             }
             if self.session.is_ending() {
@@ -160,14 +160,14 @@ impl Driver {
             match self.requests.poll(cx, now) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Next::Message(message)) => {
-                    room.0 = room.0.saturating_sub(message.len());
+                    allowance.0 = allowance.0.saturating_sub(message.len());
                     self.session.handle_message(&message);
                     if self.session.is_fetch() {
                         self.requests.stop();
                         self.give_up_later(now);
                     }
                 }
-                Poll::Ready(Next::Later) => room.0 = 0,
+                Poll::Ready(Next::Later) => allowance.0 = 0,
                 Poll::Ready(Next::Closed) if self.session.is_fetch() => {
                     self.session.end(Status::invalid_argument("the call has no request"));
                 }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::agenda::{Agenda, Ear, Turn};
 use super::answer::Answer;
-use super::driver::{Driver, Room};
+use super::driver::{Allowance, Driver};
 use super::keepalive::Keepalive;
 use super::service::{Called, Calls};
 use crate::clock;
@@ -68,7 +68,7 @@ const TRANSPORT: u32 = 0;
 const PARTS_IN_A_TURN: usize = 128;
 const TRANSPORT_IN_A_TURN: usize = 4;
 /// What a stream may send before its requests are read, and all streams of a connection together at the least and at the
-/// most: one that is read slowly leaves room for the others.
+/// most: one that is read slowly leaves allowance for the others.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES_MIN: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES_MAX: u32 = 16 * 1024 * 1024;
@@ -173,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         now: Instant,
     ) -> Poll<Result<(), h2::Error>> {
         let mut again = TRANSPORT_IN_A_TURN;
-        let mut room = Room::of_a_turn();
+        let mut allowance = Allowance::of_a_turn();
         for _ in 0..PARTS_IN_A_TURN {
             let Some(number) = turn.next() else {
                 break;
@@ -189,8 +189,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                     return Poll::Ready(ended);
                 }
             } else {
-                self.poll_call(number, &mut room, now);
-                if room.is_none() {
+                self.poll_call(number, &mut allowance, now);
+                if allowance.is_spent() {
                     break;
                 }
             }
@@ -249,12 +249,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         })
     }
 
-    fn poll_call(&mut self, number: u32, room: &mut Room, now: Instant) {
+    fn poll_call(&mut self, number: u32, allowance: &mut Allowance, now: Instant) {
         let at = (number as usize - 1) / 2;
         // It may have ended before it came to what woke it.
         let Some(place) = self.open.get_mut(at) else { return };
         let Some(call) = place else { return };
-        if call.poll(number.is_multiple_of(2), room, now).is_pending() {
+        if call.poll(number.is_multiple_of(2), allowance, now).is_pending() {
             return;
         }
         *place = None;
@@ -268,10 +268,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 }
 
 impl Call {
-    fn poll(&mut self, requests: bool, room: &mut Room, now: Instant) -> Poll<()> {
+    fn poll(&mut self, requests: bool, allowance: &mut Allowance, now: Instant) -> Poll<()> {
         match &mut self.kind {
             Kind::Stream(driver, _, ear) if requests => {
-                let over = driver.hear(room, &mut Context::from_waker(ear.begin()), now);
+                let over = driver.hear(allowance, &mut Context::from_waker(ear.begin()), now);
                 if driver.has_news() {
                     self.ear.wake();
                 }

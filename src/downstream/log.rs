@@ -79,7 +79,7 @@ impl Log {
         }
     }
 
-    /// The system has no connection to give: one line a second, because every attempt fails for the same reason.
+    /// The system does not let the relay accept a connection: one line a second, because every attempt fails for the same reason.
     pub(super) fn not_accepted(&self, error: &std::io::Error, now: Instant) {
         if let Some(suppressed) = self.accepts.admit_of(1, now) {
             tracing::warn!(%error, suppressed, "cannot accept a connection");

@@ -71,7 +71,7 @@ impl Calls {
         self.log.handshake(peer, fault, clock::now());
     }
 
-    /// The system had no connection to give.
+    /// The system did not let the relay accept a connection.
     pub(super) fn not_accepted(&self, error: &std::io::Error) {
         self.shared.metrics.not_accepted.inc();
         self.log.not_accepted(error, clock::now());

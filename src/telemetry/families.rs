@@ -94,7 +94,7 @@ impl Families {
             gates_expired: register(own, "gates_expired", "Listeners and routes sent without the clusters or endpoints they waited for", Counter::default()),
             unanswered: register(own, "unanswered", "Client requests that a control plane left unanswered", Counter::default()),
             refused_classes: register(own, "refused_classes", "Clients whose node has a value that cannot be part of a path in `credentials`", Counter::default()),
-            not_accepted: register(own, "accept_failures", "Times that the system had no connection to give, because of a limit of its own", Counter::default()),
+            not_accepted: register(own, "accept_failures", "Connections that the system did not let the relay accept, for want of descriptors for example", Counter::default()),
             reading_bytes: register(own, "reading_bytes", "Bytes held of requests that are on their way in", Gauge::default()),
             stale_serving: register(own, "stale_serving", "Types of views that serve what a snapshot said, on which the server has not spoken yet", Gauge::default()),
             snapshots: register(own, "snapshots", "Snapshots written and loaded, and those that failed", Family::default()),

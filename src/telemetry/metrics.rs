@@ -45,7 +45,7 @@ pub struct Metrics {
     pub unanswered: Counter,
     /// Streams and polls of clients whose class has no credentials, because of what they say of themselves.
     pub refused_classes: Counter,
-    /// Times that the system had no connection to give.
+    /// Connections that the system did not let the relay accept.
     pub not_accepted: Counter,
     /// Types of views that serve what a snapshot said, on which the server has not spoken yet.
     pub stale_serving: Gauge,

@@ -162,8 +162,11 @@ impl Charge {
         }
         drop(held);
         let outcome = outcome.map_err(|short| budget.count(short));
-        let holds = outcome.is_ok() && bytes > 0;
-        self.entry = holds.then(|| Box::new(Entry { number, bytes }));
+        match &mut self.entry {
+            entry if outcome.is_err() || bytes == 0 => *entry = None,
+            Some(entry) => entry.bytes = bytes,
+            none => *none = Some(Box::new(Entry { number, bytes })),
+        }
         outcome
     }
 

@@ -4,17 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use super::{PATIENCE, Relay, program};
-
-const SERVE: [&str; 7] = [
-    "serve",
-    "--upstream",
-    "127.0.0.1:1",
-    "--listen",
-    "127.0.0.1:0",
-    "--admin",
-    "127.0.0.1:0",
-];
+use super::{PATIENCE, Relay, SERVE, program};
 
 /// A relay that is started with these limits, in the words of the shell.
 fn under(limits: &str) -> Relay {

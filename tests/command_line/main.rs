@@ -21,6 +21,16 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
+/// A relay that needs no peer, on ports of its own.
+const SERVE: [&str; 7] = [
+    "serve",
+    "--upstream",
+    "127.0.0.1:1",
+    "--listen",
+    "127.0.0.1:0",
+    "--admin",
+    "127.0.0.1:0",
+];
 /// Longer than anything here takes, shorter than anybody's patience.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -206,17 +216,7 @@ fn a_bad_start_is_one() {
 
 #[test]
 fn sigterm_ends_it_cleanly() {
-    let args = [
-        "serve",
-        "--upstream",
-        "127.0.0.1:1",
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-        "--log-format",
-        "json",
-    ];
+    let args = [&SERVE[..], &["--log-format", "json"]].concat();
     let mut relay = Relay::start(program(&args));
     let line = relay.line("admin address");
     let fields: serde_json::Value = serde_json::from_str(&line).unwrap();

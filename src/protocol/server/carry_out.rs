@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::compose::{Allowed, Composed, Step};
+use super::compose::{Composed, Step};
 use super::covered::Ahead;
 use super::plan::{Plan, Reach};
 use super::subscription::Subscription;
@@ -51,15 +51,10 @@ impl Subscription {
         }
     }
 
-    /// Sends what was planned.
-    pub(super) fn carry_out(
-        &mut self,
-        plan: Plan,
-        slot: Glimpse<'_>,
-        answers: &impl Answers,
-        allowed: Allowed,
-    ) -> Composed {
+    /// Turns a plan into a response.
+    pub(super) fn carry_out(&mut self, plan: Plan, slot: Glimpse<'_>, answers: &impl Answers) -> Composed {
         let Plan {
+            allowed,
             items,
             mut removed,
             missing,

@@ -167,15 +167,10 @@ impl Subscription {
         if self.full_state() {
             return !self.up_to_date(slot) && self.look_at_all(slot, answers).adds();
         }
-        let allowed = Allowed {
-            removals: false,
-            busy: false,
-            now,
-        };
         // D-01: what was refused and is sent again waits like any addition.
         self.releases(slot) || {
             let mut question = Plan::question(now);
-            self.plan(slot, answers, allowed, &mut question);
+            self.plan(slot, answers, &mut question);
             question.adds
         }
     }

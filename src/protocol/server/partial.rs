@@ -27,46 +27,46 @@ impl Subscription {
         } else {
             answers.chunk()
         };
-        let mut plan = Plan::new(chunk, allowed.now);
-        self.plan(slot, answers, allowed, &mut plan);
-        self.carry_out(plan, slot, answers, allowed)
+        let mut plan = Plan::new(chunk, allowed);
+        plan.errors = self.due_errors(slot);
+        self.plan(slot, answers, &mut plan);
+        self.carry_out(plan, slot, answers)
     }
 
     /// Plans what a response is to say now.
-    pub(super) fn plan(&self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed, plan: &mut Plan) {
-        plan.errors = self.due_errors(slot);
+    pub(super) fn plan(&self, slot: Glimpse<'_>, answers: &impl Answers, plan: &mut Plan) {
         let rests = !self.is_under_way();
         // C-11: what is sent again with everything else answers for what is owed besides.
         let begins = self.covered.rest().is_none() && !self.covered.is_owed();
         match self.covered.rest() {
-            Some(ahead) => self.plan_covered(ahead.clone(), slot, allowed, plan),
-            None if !begins => self.plan_wildcard(slot, answers, allowed, plan),
+            Some(ahead) => self.plan_covered(ahead.clone(), slot, plan),
+            None if !begins => self.plan_wildcard(slot, answers, plan),
             None => {}
         }
-        self.plan_owed_names(slot, allowed, plan);
+        self.plan_owed_names(slot, plan);
         let now = self.dirty.now(&self.names);
-        plan.stopped = self.plan_names(now, slot, allowed, plan).cloned();
+        plan.stopped = self.plan_names(now, slot, plan).cloned();
         // Only after what has begun comes what begins: all that there is to say now.
         if rests || !plan.room.is_full() {
             if begins {
-                self.plan_wildcard(slot, answers, allowed, plan);
+                self.plan_wildcard(slot, answers, plan);
             }
-            if !allowed.busy {
+            if !plan.allowed.busy {
                 let later = self.dirty.later(&self.names);
                 plan.begins = true;
-                plan.stopped = self.plan_names(later, slot, allowed, plan).cloned();
+                plan.stopped = self.plan_names(later, slot, plan).cloned();
             }
         }
-        self.plan_gone(slot, allowed, plan);
+        self.plan_gone(slot, plan);
     }
 
     /// C-13: what the client remembers and does not ask for is reported as removed.
-    fn plan_unasked(&self, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
+    fn plan_unasked(&self, slot: Glimpse<'_>, plan: &mut Plan) {
         let extra = self.covered.seen().extra.as_ref();
         let Some(extra) = extra.filter(|_| self.dialect == Dialect::Delta && !self.wildcard) else {
             return;
         };
-        let (goes, rest, waits) = self.unasked(extra, slot, allowed);
+        let (goes, rest, waits) = self.unasked(extra, slot, plan.allowed);
         plan.removals_wait |= waits;
         let left = plan.remove_of(goes, Some(extra));
         let seen = Seen {
@@ -76,7 +76,7 @@ impl Subscription {
         plan.reach = Some(Reach::Whole(seen, None));
     }
 
-    fn plan_wildcard(&self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed, plan: &mut Plan) {
+    fn plan_wildcard(&self, slot: Glimpse<'_>, answers: &impl Answers, plan: &mut Plan) {
         let Some(state) = slot.wildcard().filter(|_| self.wildcard) else {
             return;
         };
@@ -84,8 +84,8 @@ impl Subscription {
             return;
         }
         let ahead = self.covered.ahead(state, answers);
-        if !allowed.busy || ahead.again {
-            return self.plan_covered(ahead, slot, allowed, plan);
+        if !plan.allowed.busy || ahead.again {
+            return self.plan_covered(ahead, slot, plan);
         }
         let gone = ahead
             .difference
@@ -94,7 +94,7 @@ impl Subscription {
         plan.removals_wait |= gone.is_some_and(|extra| !self.goes(extra, slot).0.is_empty());
     }
 
-    fn plan_covered(&self, ahead: Ahead, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
+    fn plan_covered(&self, ahead: Ahead, slot: Glimpse<'_>, plan: &mut Plan) {
         let Ahead { difference, again, .. } = &ahead;
         let passed_over = self.passed_over();
         let mut said = 0;
@@ -107,9 +107,9 @@ impl Subscription {
             // C-11: all that is covered is sent again, also what was asked for by name: as it is now, and F-16, with what was said with
             // that.
             if *again && asked {
-                self.plan_owed(resource.name(), slot, allowed, plan);
+                self.plan_owed(resource.name(), slot, plan);
             } else if plan.takes(resource) {
-                self.plan_change(resource, *again, slot, allowed, plan);
+                self.plan_change(resource, *again, slot, plan);
             }
             if plan.room.is_full() {
                 break;
@@ -120,7 +120,7 @@ impl Subscription {
             if plan.room.is_full() {
                 break;
             }
-            self.plan_beat(resource, slot, allowed.now, plan);
+            self.plan_beat(resource, slot, plan);
         }
         plan.ahead = Some((ahead, said));
     }
@@ -137,11 +137,11 @@ impl Subscription {
     }
 
     /// Removals come after what comes, which may take their place.
-    fn plan_gone(&self, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
+    fn plan_gone(&self, slot: Glimpse<'_>, plan: &mut Plan) {
         match plan.ahead.take() {
             Some((ahead, said)) if plan.room.is_full() => plan.reach = Some(Reach::Part(ahead, said)),
-            Some((ahead, _)) => self.plan_uncovered(&ahead, slot, allowed, plan),
-            None => self.plan_unasked(slot, allowed, plan),
+            Some((ahead, _)) => self.plan_uncovered(&ahead, slot, plan),
+            None => self.plan_unasked(slot, plan),
         }
         for name in std::mem::take(&mut plan.gone) {
             // The wildcard's answer that has begun still brings it; the next one says that it is gone.
@@ -164,7 +164,7 @@ impl Subscription {
     }
 
     /// What the wildcard does not cover any more.
-    fn plan_uncovered(&self, ahead: &Ahead, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
+    fn plan_uncovered(&self, ahead: &Ahead, slot: Glimpse<'_>, plan: &mut Plan) {
         let Ahead { to, difference, .. } = ahead;
         let gone = difference.removed().filter(|_| self.dialect == Dialect::Delta);
         let (goes, waits) = match gone {
@@ -176,7 +176,7 @@ impl Subscription {
             state: Some(to.clone()),
             extra,
         };
-        if !allowed.removals {
+        if !plan.allowed.removals {
             plan.removals_wait |= !goes.is_empty();
             plan.reach = Some(Reach::Whole(seen(gone.cloned()), None));
             return;
@@ -190,12 +190,12 @@ impl Subscription {
         plan.reach = Some(Reach::Whole(seen(left.or(waits)), rest));
     }
 
-    fn plan_owed_names(&self, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
+    fn plan_owed_names(&self, slot: Glimpse<'_>, plan: &mut Plan) {
         for name in self.owed.iter() {
             if plan.room.is_full() {
                 return;
             }
-            self.plan_owed(name, slot, allowed, plan);
+            self.plan_owed(name, slot, plan);
         }
     }
 
@@ -204,12 +204,11 @@ impl Subscription {
         &'a self,
         mut names: impl Iterator<Item = &'a Name>,
         slot: Glimpse<'_>,
-        allowed: Allowed,
         plan: &mut Plan,
     ) -> Option<&'a Name> {
         names.find(|name| {
             if !plan.room.is_full() && !self.owed.contains(name) {
-                self.plan_glanced(name, slot, allowed, plan);
+                self.plan_glanced(name, slot, plan);
             }
             plan.room.is_full()
         })

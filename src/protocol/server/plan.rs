@@ -15,7 +15,7 @@ use crate::xds::{Dialect, Errors, Extra, Form, Glimpse, Held, Item, Kind, Known,
 
 /// What a response will say and what is left for later.
 pub(super) struct Plan {
-    now: Instant,
+    pub(super) allowed: Allowed,
     /// Whether heartbeats are said as well.
     beats: bool,
     pub(super) room: Room,
@@ -56,9 +56,9 @@ pub(super) enum Reach {
 }
 
 impl Plan {
-    pub(super) fn new(chunk: usize, now: Instant) -> Self {
+    pub(super) fn new(chunk: usize, allowed: Allowed) -> Self {
         Self {
-            now,
+            allowed,
             beats: true,
             room: Room::new(chunk),
             items: BTreeMap::new(),
@@ -81,9 +81,14 @@ impl Plan {
 
     /// With room for one change, and none for heartbeats: whether it adds anything is all that is asked.
     pub(super) fn question(now: Instant) -> Self {
+        let allowed = Allowed {
+            removals: false,
+            busy: false,
+            now,
+        };
         Self {
             beats: false,
-            ..Self::new(0, now)
+            ..Self::new(0, allowed)
         }
     }
 
@@ -115,11 +120,11 @@ impl Plan {
 
 impl Subscription {
     /// What is unknown stays owed, and so does what there is no room for.
-    pub(super) fn plan_owed(&self, name: &Name, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
+    pub(super) fn plan_owed(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
         match self.answer(name, slot) {
             Say::Put(resource) if plan.takes(resource) => {
                 self.plan_content(name, resource, slot, plan);
-                plan.put(self.item(resource, slot, allowed.now));
+                plan.put(self.item(resource, slot, plan.allowed.now));
             }
             Say::Put(_) | Say::Wait => return,
             Say::Gone => return plan.gone.push(name.clone()),
@@ -128,34 +133,27 @@ impl Subscription {
         plan.answered.insert(name.clone());
     }
 
-    pub(super) fn plan_glanced(&self, name: &Name, slot: Glimpse<'_>, allowed: Allowed, plan: &mut Plan) {
+    pub(super) fn plan_glanced(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
         match self.news(name, slot) {
             Say::Put(resource) if plan.takes(resource) => {
                 self.plan_content(name, resource, slot, plan);
-                plan.put(self.item(resource, slot, allowed.now));
+                plan.put(self.item(resource, slot, plan.allowed.now));
             }
             Say::Beat(resource) => {
                 if self.held(name).content().is_some_and(|content| content.is_hollow()) {
                     plan.holds.push((name.clone(), Held::Content(resource.clone())));
                 }
-                self.plan_beat(resource, slot, allowed.now, plan);
+                self.plan_beat(resource, slot, plan);
             }
             Say::Past if self.names.has_member(name) => plan.holds.push((name.clone(), Held::Nothing)),
-            Say::Gone if allowed.removals => plan.gone.push(name.clone()),
+            Say::Gone if plan.allowed.removals => plan.gone.push(name.clone()),
             Say::Gone => drop(plan.later.insert(name.clone())),
             Say::Put(_) | Say::Past | Say::Wait | Say::Nothing => {}
         }
     }
 
     /// Something that the wildcard covers is new, or different, or sent again.
-    pub(super) fn plan_change(
-        &self,
-        resource: &Arc<Resource>,
-        again: bool,
-        slot: Glimpse<'_>,
-        allowed: Allowed,
-        plan: &mut Plan,
-    ) {
+    pub(super) fn plan_change(&self, resource: &Arc<Resource>, again: bool, slot: Glimpse<'_>, plan: &mut Plan) {
         if again {
             self.plan_content(resource.name(), resource, slot, plan);
         } else {
@@ -165,7 +163,7 @@ impl Subscription {
             plan.holds.extend(holds);
             plan.add(resource);
         }
-        plan.put(self.item(resource, slot, allowed.now));
+        plan.put(self.item(resource, slot, plan.allowed.now));
     }
 
     /// Notes what the client holds once it has this content, under every name that it asked for it by (C-20) or has it by.
@@ -201,7 +199,7 @@ impl Subscription {
             Current::Unwanted | Current::Uncovered => drop(plan.removed.insert(own.clone())),
             Current::Known(Known::Present(new)) if !held.is(new.version()) && !self.refuses(new) => {
                 plan.add(new);
-                plan.put(self.item(new, slot, plan.now));
+                plan.put(self.item(new, slot, plan.allowed.now));
             }
             Current::Known(_) | Current::Unknown => {}
         }
@@ -226,7 +224,7 @@ impl Subscription {
 
     /// K-17: a heartbeat goes only to a client that holds that very content; never for virtual hosts (C-21). E-11: that there is
     /// no time to live any more is said by the resource itself.
-    pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant, plan: &mut Plan) {
+    pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, plan: &mut Plan) {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
         if !plan.beats || !self.reads_ttl() || self.knows_beat(resource, slot) || self.refuses(resource) {
             return;
@@ -235,7 +233,7 @@ impl Subscription {
         if heartbeat && self.traits().kind == Kind::Vhds {
             return;
         }
-        let item = self.item(resource, slot, now);
+        let item = self.item(resource, slot, plan.allowed.now);
         let form = match self.dialect {
             Dialect::Delta if heartbeat => Form::Heartbeat,
             Dialect::Delta => Form::Repeated,
