@@ -13,7 +13,7 @@ use distributary::xds::Dialect;
 use prost::Message;
 
 use super::body::{Content, Type, read};
-use super::names::canonical;
+use super::names::{canonical, covers};
 use super::rng::Rng;
 use super::served::{Served, entry, resource, spoil, spoil_delta};
 use super::truth::Truth;
@@ -373,8 +373,10 @@ impl Session {
         let target = served.target(kind, truth);
         let fresh = |content: &&Arc<Content>| served.sent.get(&content.key()) != Some(&content.revision);
         let news: Vec<Arc<Content>> = target.iter().filter(fresh).cloned().collect();
-        // What is there by another name is not gone.
-        let is = |content: &Content, key: &String| content.key() == *key || content.aliases.contains(key);
+        // What is there by another name is not gone, and neither is a collection of which a member is there.
+        let is = |content: &Content, key: &String| {
+            content.key() == *key || content.aliases.contains(key) || covers(key, &content.name)
+        };
         let gone = |name: &&String| !target.iter().any(|content| is(content, name));
         let mut removed: Vec<String> = served.sent.keys().filter(gone).cloned().collect();
         served.sent.retain(|name, _| !removed.contains(name));

@@ -177,9 +177,9 @@ fn rejected_and_one_has_moved_on() {
         client sends eds +B
         client <- eds [B@2]
         client sends eds n1 ! => nack
-        client <- eds [A@1]
+        nothing for 2s
         client sends eds n2 => ack
-        client sends eds n3 => ack
+        client <- eds [A@1], ack
         client status eds Synced
         nothing for 2s
         ",
@@ -655,6 +655,44 @@ fn rejected_of_what_the_wildcard_had_brought_before() {
         client sends eds n1 ! => nack
         client reads
         client <- eds [a@1], ack
+        nothing for 2s
+        ",
+    );
+}
+
+/// B-15, K-08: who gives up what it has refused and asks for it again is sent it, also when it has come back only since.
+#[test]
+fn a_rejected_full_state_is_given_up() {
+    sotw(
+        "
+        origin put lds a@1
+        client sends lds [a]
+        client <- lds [a@1], nack
+        client sends lds []
+        origin drop lds a
+        client sends lds [a]
+        nothing for 2s
+        origin put lds a@1
+        client <- lds [a@1], ack
+        nothing for 2s
+        ",
+    );
+}
+
+/// B-22, B-24: what is freed because something of it has changed waits for what is on its way.
+#[test]
+fn freed_while_another_response_is_on_its_way() {
+    delta(
+        "
+        origin put eds a@1 b@1 c@1
+        client sends eds +a +b
+        client <- eds [a@1 b@1], nack
+        client sends eds +c
+        client <- eds [c@1]
+        origin put eds a@2
+        nothing for 2s
+        client sends eds n2 => ack
+        client <- eds [a@2 b@1], ack
         nothing for 2s
         ",
     );

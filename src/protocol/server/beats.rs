@@ -23,13 +23,17 @@ impl Beats {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
+
+    pub(super) fn add(&mut self, name: Name, beat: u32) {
+        self.0.insert(name, beat);
+    }
 }
 
 impl Subscription {
     /// Whether the client was told of the last heartbeat of a resource, or that it has none.
     pub(super) fn knows_beat(&self, resource: &Resource, slot: Glimpse<'_>) -> bool {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-        self.rare().beats.0.get(resource.name()).copied() == beat
+        self.rare.beats().0.get(resource.name()).copied() == beat
     }
 
     /// Notes that the client was told of the last heartbeats of these resources, or that they have none.
@@ -39,21 +43,21 @@ impl Subscription {
         }
         for (name, item) in items {
             match slot.expiry(&item.resource) {
-                Some(expiry) => drop(self.rare_mut().beats.0.insert(name.clone(), expiry.beat)),
+                Some(expiry) => self.rare.add_beat(name.clone(), expiry.beat),
                 None => self.forget_beat(name),
             }
         }
     }
 
     pub(super) fn forget_beat(&mut self, name: &Name) {
-        if let Some(rare) = &mut self.rare {
-            rare.beats.0.remove(name);
+        if let Some(beats) = self.rare.beats_mut() {
+            beats.0.remove(name);
         }
     }
 
     pub(super) fn forget_beats(&mut self, forget: impl Fn(&Name) -> bool) {
-        if let Some(rare) = &mut self.rare {
-            rare.beats.0.retain(|name, _| !forget(name));
+        if let Some(beats) = self.rare.beats_mut() {
+            beats.0.retain(|name, _| !forget(name));
         }
     }
 }

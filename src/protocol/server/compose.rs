@@ -107,7 +107,7 @@ impl Subscription {
             .extra
             .as_ref()
             .map_or(0, |extra| extra.names().len());
-        self.flights.entries() + extra + self.count() + self.owed.len() + self.rare().len()
+        self.flights.entries() + extra + self.count() + self.owed.len() + self.rare.len()
     }
 
     fn send(
@@ -177,7 +177,7 @@ impl Subscription {
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
     pub(super) fn paced(&mut self, pace: Duration, slot: Glimpse<'_>, now: Instant) -> bool {
-        self.hold_back(None);
+        self.rare.hold_back(None);
         if pace.is_zero() {
             return false;
         }
@@ -191,15 +191,14 @@ impl Subscription {
             .map(|sent| sent + pace)
             .filter(|ends| !hurry && now < *ends);
         // Removals and heartbeats are held back as well as changes.
-        self.hold_back(ends.filter(|_| !self.quiet(slot)));
+        self.rare.hold_back(ends.filter(|_| !self.quiet(slot)));
         ends.is_some()
     }
 
     /// The EDS names of the clusters that a response adds or changes (K-13).
     pub(super) fn take_clusters(&mut self, response: &Response) -> Vec<Name> {
         if self.full_state() {
-            let rare = self.rare.as_mut();
-            return rare.map_or_else(Vec::new, |rare| std::mem::take(&mut rare.clusters));
+            return self.rare.take_clusters();
         }
         let items = response.batch.items().iter();
         // What only confirms what the client holds changes nothing.

@@ -43,7 +43,7 @@ impl Subscription {
     /// Whether there is nothing to say until something changes or the client asks.
     fn sated(&self, slot: Glimpse<'_>) -> bool {
         // What was refused may be said after all once something else is acknowledged.
-        let waits = self.first || self.rare().waits() || self.globs.restless();
+        let waits = self.first || self.rare.waits() || self.globs.restless();
         !waits && !self.is_under_way() && self.up_to_date(slot) && !self.frees(slot)
     }
 }

@@ -122,7 +122,8 @@ impl Subscription {
         let going = if allowed.removals { &[][..] } else { &found.named.going };
         let (batch, set) = self.full_batch(&found, kept.clone(), going, slot, answers, allowed.now);
         let since = found.difference.oldest().into_iter().chain(found.named.since).min();
-        self.note_clusters(self.changed_clusters(&found.difference, &found.named, &batch));
+        let clusters = self.changed_clusters(&found.difference, &found.named, &batch);
+        self.rare.note_clusters(clusters);
         let holds = if allowed.removals {
             found.named.holds
         } else {
@@ -133,7 +134,7 @@ impl Subscription {
             self.dirty.add_all();
         }
         // K-08: the very set that was refused is not sent again unless the client asks for it.
-        if self.rare().refused.as_deref() == Some(&set) && !forced && !self.first {
+        if self.rare.refused_set() == Some(&set) && !forced && !self.first {
             return Composed::Not(Step::Idle);
         }
         Composed::Batch {
@@ -156,8 +157,8 @@ impl Subscription {
 
     /// Whether the client began with a state that is not this one, and was sent nothing since.
     fn brought_other(&self, state: &State) -> bool {
-        let brought = self.rare().brought.as_ref().filter(|_| self.first);
-        brought.is_some_and(|brought| **brought != *state.sum().to_string())
+        let brought = self.rare.brought().filter(|_| self.first);
+        brought.is_some_and(|brought| *brought != *state.sum().to_string())
     }
 
     /// What is known of the names asked for. While something that the client may hold is unknown, nothing can be said, because a full
@@ -274,7 +275,7 @@ impl Subscription {
 
     /// K-13: after a refusal the client may have none of what the refused set changed, so all count as changed.
     fn changed_clusters(&self, difference: &Difference, named: &Named, batch: &Batch) -> Vec<Name> {
-        let all = if self.rare().refused.is_some() {
+        let all = if self.rare.refused_set().is_some() {
             batch.items()
         } else {
             &[]

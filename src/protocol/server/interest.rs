@@ -132,6 +132,10 @@ impl Subscription {
         self.forget_beat(name);
         self.dirty.remove(name);
         self.want(Target::Name(name.clone()), false);
+        // K-08: a refused set of which a part is given up is not the set that the client would be sent again.
+        if held.perhaps() {
+            self.rare.forget_refused_set();
+        }
         if !self.wildcard {
             return self.give_up(name);
         }

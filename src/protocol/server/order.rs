@@ -171,7 +171,7 @@ impl Server {
             .filter(|subscription| subscription.type_url.kind().gated());
         gated.all(|subscription| {
             let slot = subscription.glimpse(sight);
-            let held_back = subscription.rare().held_back.is_some_and(|ends| now < ends);
+            let held_back = subscription.rare.held_back().is_some_and(|ends| now < ends);
             subscription.settled() && !held_back && !subscription.pending(slot, answers, now)
         })
     }
@@ -213,7 +213,7 @@ impl Server {
         let timers = &self.settings.timers;
         let of_types = self.types.iter().flat_map(|subscription| {
             let answer = subscription.asked.ends(timers.unanswered);
-            answer.into_iter().chain(subscription.rare().held_back)
+            answer.into_iter().chain(subscription.rare.held_back())
         });
         let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
         of_types.chain(gates.into_iter().flatten()).min()

@@ -6,26 +6,23 @@ use std::time::Instant;
 
 use super::beats::Beats;
 use super::refused::Refusals;
-use super::subscription::Subscription;
 use crate::xds::{Name, Version};
 
-/// What is seldom there of a type on a stream.
+/// What is seldom there of a type on a stream. Most have none, and so no box.
 #[derive(Debug, Default)]
-pub(super) struct Rare {
-    /// Of a full state: the version that the client came with, if it came with any.
-    pub(super) brought: Option<Box<str>>,
-    /// Of a full state: the version of the set that the client refused (K-08).
-    pub(super) refused: Option<Box<Version>>,
-    /// Of a full state: the EDS names of the clusters that it adds or changes.
-    pub(super) clusters: Vec<Name>,
-    /// What the client refused of partial answers (B-22).
-    pub(super) refusals: Refusals,
-    pub(super) beats: Beats,
-    /// Until when a change is held back for the sake of `pace`.
-    pub(super) held_back: Option<Instant>,
+pub(super) struct Rare(Option<Box<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    brought: Option<Box<str>>,
+    refused: Option<Box<Version>>,
+    clusters: Vec<Name>,
+    refusals: Refusals,
+    beats: Beats,
+    held_back: Option<Instant>,
 }
 
-impl Rare {
+impl Kept {
     const fn new() -> Self {
         Self {
             brought: None,
@@ -36,44 +33,107 @@ impl Rare {
             held_back: None,
         }
     }
+}
+
+impl Rare {
+    fn kept(&self) -> &Kept {
+        static NONE: Kept = Kept::new();
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+
+    fn kept_mut(&mut self) -> &mut Kept {
+        self.0.get_or_insert_default()
+    }
 
     /// How many entries are kept.
     pub(super) fn len(&self) -> usize {
-        self.refusals.len() + self.beats.len() + self.clusters.len()
+        let kept = self.kept();
+        kept.refusals.len() + kept.beats.len() + kept.clusters.len()
     }
 
     /// Whether there may be something to say although nothing else shows it.
-    pub(super) const fn waits(&self) -> bool {
-        self.held_back.is_some() || self.refused.is_some()
-    }
-}
-
-impl Subscription {
-    pub(super) fn rare(&self) -> &Rare {
-        static NONE: Rare = Rare::new();
-        self.rare.as_deref().unwrap_or(&NONE)
+    pub(super) fn waits(&self) -> bool {
+        self.kept().held_back.is_some() || self.refused_set().is_some()
     }
 
-    pub(super) fn rare_mut(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
+    /// Whether something of what the client was sent last is refused.
+    pub(super) fn has_refused(&self) -> bool {
+        !self.refusals().is_empty() || self.refused_set().is_some()
     }
 
-    pub(super) fn note_clusters(&mut self, clusters: Vec<Name>) {
-        if self.rare.is_some() || !clusters.is_empty() {
-            self.rare_mut().clusters = clusters;
+    /// Of a full state: the version that the client came with, if it came with any.
+    pub(super) fn brought(&self) -> Option<&str> {
+        self.kept().brought.as_deref()
+    }
+
+    pub(super) fn note_brought(&mut self, version: &str) {
+        self.kept_mut().brought = Some(version.into());
+    }
+
+    /// Of a full state: the version of the set that the client refused (K-08).
+    pub(super) fn refused_set(&self) -> Option<&Version> {
+        self.kept().refused.as_deref()
+    }
+
+    pub(super) fn refuse_set(&mut self, set: Box<Version>) {
+        self.kept_mut().refused = Some(set);
+    }
+
+    pub(super) fn forget_refused_set(&mut self) {
+        if let Some(kept) = &mut self.0 {
+            kept.refused = None;
         }
     }
 
+    /// Of a full state: the EDS names of the clusters that it adds or changes.
+    pub(super) fn note_clusters(&mut self, clusters: Vec<Name>) {
+        if self.0.is_some() || !clusters.is_empty() {
+            self.kept_mut().clusters = clusters;
+        }
+    }
+
+    pub(super) fn take_clusters(&mut self) -> Vec<Name> {
+        let kept = self.0.as_mut();
+        kept.map_or_else(Vec::new, |kept| std::mem::take(&mut kept.clusters))
+    }
+
+    /// What the client refused of partial answers (B-22).
+    pub(super) fn refusals(&self) -> &Refusals {
+        &self.kept().refusals
+    }
+
+    pub(super) fn refusals_mut(&mut self) -> &mut Refusals {
+        &mut self.kept_mut().refusals
+    }
+
+    pub(super) fn beats(&self) -> &Beats {
+        &self.kept().beats
+    }
+
+    /// `None` if there are none.
+    pub(super) fn beats_mut(&mut self) -> Option<&mut Beats> {
+        self.0.as_mut().map(|kept| &mut kept.beats)
+    }
+
+    pub(super) fn add_beat(&mut self, name: Name, beat: u32) {
+        self.kept_mut().beats.add(name, beat);
+    }
+
+    /// Until when a change is held back for the sake of `pace`.
+    pub(super) fn held_back(&self) -> Option<Instant> {
+        self.kept().held_back
+    }
+
     pub(super) fn hold_back(&mut self, ends: Option<Instant>) {
-        if self.rare.is_some() || ends.is_some() {
-            self.rare_mut().held_back = ends;
+        if self.0.is_some() || ends.is_some() {
+            self.kept_mut().held_back = ends;
         }
     }
 
     /// What was held back until now is not any more.
     pub(super) fn let_on(&mut self, now: Instant) {
-        if let Some(rare) = &mut self.rare {
-            rare.held_back.take_if(|at| *at <= now);
+        if let Some(kept) = &mut self.0 {
+            kept.held_back.take_if(|at| *at <= now);
         }
     }
 }
@@ -82,6 +142,20 @@ impl Subscription {
 mod tests {
     use super::*;
     use crate::protocol::server::flight::Flight;
+    use crate::protocol::server::subscription::Subscription;
+
+    #[test]
+    fn nothing_is_kept_of_nothing() {
+        let mut rare = Rare::default();
+        rare.hold_back(None);
+        rare.note_clusters(Vec::new());
+        rare.forget_refused_set();
+        assert!(rare.0.is_none() && !rare.waits() && !rare.has_refused() && rare.len() == 0);
+        rare.refuse_set(Box::new(Version::EMPTY));
+        assert!(rare.waits() && rare.has_refused());
+        rare.forget_refused_set();
+        assert!(!rare.waits() && !rare.has_refused());
+    }
 
     /// A stream keeps one for each of its types side by side: 64 bytes more of a type are the next larger class of the allocator,
     /// for every client. What is on its way is in such a class as well.

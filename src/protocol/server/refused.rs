@@ -120,7 +120,7 @@ impl Group {
 impl Subscription {
     /// Whether this very content is among what the client has refused.
     pub(super) fn refuses(&self, resource: &Resource) -> bool {
-        self.rare().refusals.has(resource.name(), Some(resource.version()))
+        self.rare.refusals().has(resource.name(), Some(resource.version()))
     }
 
     /// B-22, C-25: the client refused a partial answer. What was in it is unknown at the client, and is not sent again as it is.
@@ -149,7 +149,7 @@ impl Subscription {
             if moot || self.wanted(name, &[]).is_none() {
                 continue;
             }
-            if self.held(name).perhaps() && !self.rare().refusals.has(name, None) {
+            if self.held(name).perhaps() && !self.rare.refusals().has(name, None) {
                 group.freed = true;
                 continue;
             }
@@ -160,27 +160,27 @@ impl Subscription {
             group.add(name, None);
         }
         if !group.members.is_empty() {
-            self.rare_mut().refusals.add(group);
+            self.rare.refusals_mut().add(group);
         }
     }
 
     /// Whether nothing is known of what the client holds of a resource, and nothing else of it was refused.
     fn is_unsent(&self, wanted: &Name, resource: &Resource) -> bool {
         let unknown = matches!(self.held(wanted), Held::Unknown);
-        unknown && self.rare().refusals.called(resource.name()).next().is_none()
+        unknown && self.rare.refusals().called(resource.name()).next().is_none()
     }
 
     /// What the client has accepted was not what was bad in what it refused before. What was refused is not known to be held; what is
     /// accepted is, unless it is on its way once more.
     pub(super) fn absolve(&mut self, flight: &Flight) {
-        if self.rare().refusals.is_empty() {
+        if self.rare.refusals().is_empty() {
             return;
         }
         for item in flight.batch.items() {
             let resource = &item.resource;
             let refused = self
-                .rare_mut()
-                .refusals
+                .rare
+                .refusals_mut()
                 .accept(resource.name(), Some(resource.version()));
             let wanted = self.wanted(resource.name(), resource.aliases()).cloned();
             if let Some(name) = wanted.filter(|name| refused && matches!(self.held(name), Held::Unknown))
@@ -190,7 +190,7 @@ impl Subscription {
             }
         }
         for name in flight.batch.removed() {
-            let refused = self.rare_mut().refusals.accept(name, None);
+            let refused = self.rare.refusals_mut().accept(name, None);
             if refused && matches!(self.held(name), Held::Unknown) && !self.flights.carries(name) {
                 self.names.note(name, Held::Nothing);
             }
@@ -199,18 +199,18 @@ impl Subscription {
 
     /// A name is not asked for any more. C-20: what was refused of it counts as long as it is asked for by another of its names.
     pub(super) fn give_up(&mut self, name: &Name) {
-        let called = self.rare().refusals.called(name);
+        let called = self.rare.refusals().called(name);
         let unwanted = called.filter(|(own, aliases)| self.wanted(own, aliases).is_none());
         let unwanted: Vec<Name> = unwanted.map(|(own, _)| own.clone()).collect();
-        unwanted.iter().for_each(|own| self.rare_mut().refusals.give_up(own));
+        unwanted.iter().for_each(|own| self.rare.refusals_mut().give_up(own));
     }
 
     /// Much is not asked for any more: the same for all that was refused.
     pub(super) fn give_up_unwanted(&mut self) {
-        let members = self.rare().refusals.0.iter().flat_map(Group::members);
+        let members = self.rare.refusals().0.iter().flat_map(Group::members);
         let unwanted = members.filter(|(own, aliases)| self.wanted(own, aliases).is_none());
         let unwanted: Vec<Name> = unwanted.map(|(own, _)| own.clone()).collect();
-        unwanted.iter().for_each(|own| self.rare_mut().refusals.give_up(own));
+        unwanted.iter().for_each(|own| self.rare.refusals_mut().give_up(own));
     }
 
     /// Whether something of what was refused would be sent again now.
@@ -228,7 +228,7 @@ impl Subscription {
     }
 
     fn freed<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = &'a Group> {
-        let groups = self.rare().refusals.0.iter();
+        let groups = self.rare.refusals().0.iter();
         groups.filter(move |group| self.is_free(group, slot))
     }
 
@@ -249,10 +249,10 @@ impl Subscription {
 
     /// B-22: when a member of a refused response changes, goes or is given up, all of its members that are still wanted are owed again.
     pub(super) fn release(&mut self, slot: Glimpse<'_>) {
-        for at in (0..self.rare().refusals.0.len()).rev() {
-            let group = self.rare().refusals.0.get(at);
+        for at in (0..self.rare.refusals().0.len()).rev() {
+            let group = self.rare.refusals().0.get(at);
             if group.is_some_and(|group| self.is_free(group, slot)) {
-                let group = self.rare_mut().refusals.0.swap_remove(at);
+                let group = self.rare.refusals_mut().0.swap_remove(at);
                 self.owe_group(&group, slot);
             }
         }

@@ -32,7 +32,7 @@ impl Subscription {
         // B-09, B-23: the names of every request count, in arrival order, whatever its nonce says.
         let remembers = first && !request.version_info.is_empty();
         if remembers && self.first {
-            self.rare_mut().brought = Some(request.version_info.as_str().into());
+            self.rare.note_brought(&request.version_info);
         }
         let located = self.handle_locators(&request.resource_locators, answers);
         let listed: Vec<&str> = request
@@ -250,16 +250,16 @@ impl Subscription {
     /// The client has accepted a response. Gives the age of the oldest change in it.
     pub(super) fn accept(&mut self, flight: &Flight) -> Option<Instant> {
         self.absolve(flight);
-        if let Some(rare) = self.rare.as_mut().filter(|_| flight.set.is_some()) {
-            rare.refused = None;
+        if flight.set.is_some() {
+            self.rare.forget_refused_set();
         }
         flight.since
     }
 
     /// B-22, C-25: what was in a rejected response is unknown at the client, and is not sent again as it is.
     fn park(&mut self, flight: Flight) {
-        if flight.set.is_some() {
-            self.rare_mut().refused = flight.set;
+        if let Some(set) = flight.set {
+            self.rare.refuse_set(set);
             let held = self.names.iter().filter(|(_, held)| held.perhaps());
             let unsure: Vec<Name> = held.map(|(name, _)| name.clone()).collect();
             unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));

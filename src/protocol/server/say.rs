@@ -51,7 +51,7 @@ impl Subscription {
             Current::Known(Known::Absent(Reason::TimedOut)) => Say::Nothing,
             Current::Unknown | Current::Unwanted | Current::Uncovered => Say::Nothing,
             Current::Known(Known::Absent(_)) if !held.perhaps() || self.dialect == Dialect::Sotw => Say::Past,
-            Current::Known(Known::Absent(_)) if self.rare().refusals.has(name, None) => Say::Nothing,
+            Current::Known(Known::Absent(_)) if self.rare.refusals().has(name, None) => Say::Nothing,
             Current::Known(Known::Absent(_)) => Say::Gone,
         }
     }

@@ -178,7 +178,7 @@ impl Server {
             gate.handle_timeout(self.settings.timers.order_gate, now);
         }
         for subscription in &mut self.types {
-            subscription.let_on(now);
+            subscription.rare.let_on(now);
             if !subscription.asked.waive(bound, now) {
                 continue;
             }

@@ -58,8 +58,7 @@ pub(super) struct Subscription {
     pub(super) dirty: Glances,
     pub(super) flights: Flights,
     pub(super) asked: Asked,
-    /// Most have none, and so no box.
-    pub(super) rare: Option<Box<Rare>>,
+    pub(super) rare: Rare,
     pub(super) wants: Vec<Want>,
 }
 
@@ -97,7 +96,7 @@ impl Subscription {
             dirty: Glances::default(),
             flights: Flights::default(),
             asked: Asked::new(now),
-            rare: None,
+            rare: Rare::default(),
             wants: Vec::new(),
         }
     }
@@ -289,8 +288,7 @@ impl Subscription {
     }
 
     pub(super) fn status(&self) -> Status {
-        let rare = self.rare();
-        if !rare.refusals.is_empty() || rare.refused.is_some() {
+        if self.rare.has_refused() {
             Status::Error
         } else if self.is_under_way() || !self.flights.is_empty() {
             Status::Stale
