@@ -420,3 +420,21 @@ fn a_member_remembered_by_another_text() {
         ",
     );
 }
+
+/// B-15, C-22: a collection that was given up and is asked for again holds what is on its way, so that what has gone since is said to be gone.
+#[test]
+fn a_collection_that_is_given_up_and_asked_for_again() {
+    delta(
+        "
+        origin put eds xdstp://a/EDS/x@1 xdstp://a/EDS/y@1
+        client sends eds +xdstp://a/EDS/*
+        client <- eds [xdstp://a/EDS/x@1 xdstp://a/EDS/y@1]
+        client sends eds -xdstp://a/EDS/*
+        origin drop eds xdstp://a/EDS/x
+        client sends eds +xdstp://a/EDS/*
+        client sends eds n1 => ack
+        client <- eds [xdstp://a/EDS/y@1] -[xdstp://a/EDS/x], ack
+        nothing for 2s
+        ",
+    );
+}

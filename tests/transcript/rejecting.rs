@@ -697,3 +697,25 @@ fn freed_while_another_response_is_on_its_way() {
         ",
     );
 }
+
+/// B-22: a member that was accepted in another form is not sent once more when its neighbours come.
+#[test]
+fn freed_by_what_was_accepted_since() {
+    delta(
+        "
+        origin put eds a@1 b@1 c@1
+        client sends eds +a +b
+        client <- eds [a@1 b@1], nack
+        client sends eds +c
+        client <- eds [c@1]
+        origin put eds a@2
+        client sends eds +a
+        client <- eds [a@2]
+        client sends eds n3 => ack
+        nothing for 2s
+        client sends eds n2 => ack
+        client <- eds [b@1], ack
+        nothing for 2s
+        ",
+    );
+}

@@ -160,3 +160,34 @@ impl Subscription {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xds::TypeUrl;
+
+    /// C-11: what is to be said again is owed until it has begun, and what is left of it when it is cut off.
+    #[test]
+    fn an_answer_that_has_begun() {
+        let state = Arc::new(State::new(TypeUrl::new("t")));
+        let ahead = |again| Ahead {
+            to: state.clone(),
+            difference: Arc::new(Difference::nothing()),
+            again,
+        };
+        let mut covered = Covered::default();
+        assert!(covered.rest().is_none() && !covered.is_owed() && !covered.is_at(&state));
+        covered.repeat();
+        assert!(covered.is_owed() && covered.rest().is_none() && covered.cut_off().is_empty() && covered.is_owed());
+        covered.advance(Seen::default(), ahead(true));
+        assert!(covered.is_owed() && covered.rest().is_some());
+        covered.advance(Seen::default(), ahead(false));
+        assert!(!covered.is_owed() && covered.cut_off().is_empty() && covered.rest().is_none());
+        let seen = Seen {
+            state: Some(state.clone()),
+            extra: None,
+        };
+        covered.arrive(seen);
+        assert!(covered.is_at(&state) && covered.left_out().next().is_none());
+    }
+}

@@ -56,3 +56,24 @@ impl Gate {
         self.expired
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D-04: every wait has a bound, and a timer is needed once.
+    #[test]
+    fn a_gate_opens_by_itself() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = Instant::now();
+        let (bound, mut gate) = (Duration::from_secs(5), Gate::default());
+        assert!(gate.poll_timeout(bound).is_none() && !gate.wait(bound, now));
+        let ends = gate.poll_timeout(bound).unwrap();
+        assert!(ends == now + bound && !gate.wait(bound, now + bound / 2) && gate.wait(bound, ends));
+        gate.handle_timeout(bound, ends);
+        assert!(gate.is_ripe(bound, ends) && gate.poll_timeout(bound).is_none());
+        gate.pass();
+        gate.clear();
+        assert!(!gate.waits() && gate.expired() == 1);
+    }
+}

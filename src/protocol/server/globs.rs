@@ -136,6 +136,7 @@ impl Subscription {
         let spelled = within.filter(|name| self.spellings.contains(name));
         self.owed.extend(spelled.cloned());
         self.admit_owed(&collection);
+        self.admit_flying(&collection);
         self.want(Target::Name(collection), true);
     }
 
@@ -146,6 +147,19 @@ impl Subscription {
         for name in owed {
             self.names.set(name.clone(), self.covered.held(&name));
             self.names.mark(&name, true);
+        }
+    }
+
+    /// B-15: what is on its way and was given up is taken in when it comes, because it is covered again.
+    fn admit_flying(&mut self, collection: &Name) {
+        let items = self.flights.items().filter(|_| self.dialect == Dialect::Delta);
+        let names = items.map(|item| item.resource.name());
+        let flying = names.filter(|name| collection.covers(name) && !self.names.contains(name));
+        let flying: Vec<Name> = flying.cloned().collect();
+        for name in flying {
+            self.names.set(name.clone(), Held::Unknown);
+            self.names.mark(&name, true);
+            self.look_at(name);
         }
     }
 
@@ -306,5 +320,45 @@ pub(super) fn extent(collection: &Name, slot: Glimpse<'_>) -> Extent {
         Some(Known::Absent(_)) => Extent::Empty,
         Some(Known::Present(_)) => Extent::Some,
         None => Extent::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K-21: what comes into a collection is noted by name as long as that is little, and costs nobody else anything.
+    #[test]
+    fn what_comes_in() {
+        let all = Name::from("xdstp://a/t/*");
+        let member = |number: usize| Name::from(format!("xdstp://a/t/{number}"));
+        let mut globs = Globs::default();
+        globs.note(member(0));
+        assert!(globs.is_empty() && globs.0.is_none());
+        globs.lists_mut().asked.insert(all);
+        assert!(globs.covers(&member(1)) && !globs.covers(&Name::from("xdstp://b/t/1")));
+        globs.note(Name::from("xdstp://b/t/1"));
+        assert!(!globs.restless());
+        (0..ARRIVALS_MAX).for_each(|number| globs.note(member(number)));
+        assert_eq!(
+            (globs.lists().arrivals.len(), globs.lists().stirred.len()),
+            (ARRIVALS_MAX, 0)
+        );
+        globs.note(member(ARRIVALS_MAX));
+        assert_eq!((globs.lists().arrivals.len(), globs.lists().stirred.len()), (0, 1));
+    }
+
+    /// C-22: a member answers for its collection, and so does that there is none.
+    #[test]
+    fn what_answers() {
+        let names = ["xdstp://a/t/*", "xdstp://b/t/*", "xdstp://c/t/*"].map(Name::from);
+        let mut globs = Globs::default();
+        globs.lists_mut().owed.extend(names.clone());
+        globs.settle(
+            [Name::from("xdstp://a/t/x")].iter(),
+            &BTreeSet::from([names[1].clone()]),
+        );
+        assert_eq!(globs.lists().owed, BTreeSet::from([names[2].clone()]));
+        assert!(globs.owes());
     }
 }

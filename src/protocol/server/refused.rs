@@ -66,13 +66,17 @@ impl Refusals {
         self.0.push(group);
     }
 
-    /// The client has accepted this under this canonical name: it was not what was bad. Whether it was refused before.
+    /// The client has accepted this under this canonical name: it was not what was bad. Whether it was refused before. If something else
+    /// was, that has changed since, which frees the others.
     fn accept(&mut self, name: &Name, version: Option<Version>) -> bool {
-        let Some(at) = self.0.iter().position(|group| group.has(name, version)) else {
+        let found = self.0.iter().position(|group| group.members.contains_key(name));
+        let Some((at, group)) = found.and_then(|at| Some((at, self.0.get_mut(at)?))) else {
             return false;
         };
+        let same = group.has(name, version);
+        group.freed |= !same;
         self.remove(at, name);
-        true
+        same
     }
 
     /// Something that was refused is not wanted any more: that frees the others.
@@ -283,5 +287,39 @@ impl Subscription {
         self.owed.extend(owed.into_iter().chain(moot));
         gone.into_iter().for_each(|name| self.look_at(name));
         self.note_covered(covered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn removals(names: &[&str]) -> Group {
+        let mut group = Group::default();
+        names.iter().for_each(|name| group.add(&Name::from(*name), None));
+        group
+    }
+
+    /// B-22: no name is in two groups. What is accepted frees nobody; what is given up does.
+    #[test]
+    fn groups() {
+        let [a, b, c] = ["a", "b", "c"].map(Name::from);
+        let mut refusals = Refusals::new();
+        refusals.add(Group::default());
+        assert!(refusals.is_empty());
+        refusals.add(removals(&["a"]));
+        refusals.add(removals(&["b", "c"]));
+        assert_eq!((refusals.0.len(), refusals.len()), (2, 3));
+        refusals.add(removals(&["a", "b"]));
+        assert_eq!((refusals.0.len(), refusals.len()), (1, 3), "they share members");
+        assert!(refusals.has(&a, None) && !refusals.has(&a, Some(Version::EMPTY)));
+        assert!(refusals.accept(&a, None) && !refusals.accept(&a, None));
+        assert!(refusals.0.iter().all(|group| !group.freed));
+        assert!(!refusals.accept(&b, Some(Version::EMPTY)));
+        assert!(refusals.0.iter().all(|group| group.freed), "b is another now");
+        refusals.give_up(&b);
+        assert_eq!(refusals.called(&c).count(), 1);
+        refusals.give_up(&c);
+        assert!(refusals.is_empty());
     }
 }

@@ -133,3 +133,36 @@ impl Spellings {
         taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F-09: the last text goes with the name, and a name that is written in its own way alone costs nothing.
+    #[test]
+    fn texts_come_and_go() {
+        let name = Name::from("xdstp://a/t/x");
+        let mut spellings = Spellings::default();
+        assert!(spellings.add(&name, name.as_str(), false) && spellings.is_empty());
+        assert!(spellings.add(&name, "xdstp://a/t/%78", true) && !spellings.add(&name, "xdstp://a/t/%78", true));
+        assert_eq!((spellings.len(), spellings.contains(&name)), (2, true));
+        assert!(spellings.all(&name, |text| text.as_str().starts_with("xdstp")));
+        assert!(spellings.remove(&name, "xdstp://a/t/%78"));
+        assert!(spellings.is_empty() && spellings.0.is_none());
+        assert!(!spellings.remove(&name, name.as_str()));
+        assert!(spellings.set(&name, &["xdstp://a/t/%78"], true) && !spellings.set(&name, &["xdstp://a/t/%78"], true));
+        assert!(!spellings.remove(&name, "xdstp://a/t/%78"), "it was the last");
+        spellings.retain(|_| false);
+        assert!(spellings.0.is_none());
+    }
+
+    /// K-21: each text costs a copy.
+    #[test]
+    fn few_texts() {
+        let name = Name::from("xdstp://a/t/x?b=1&a=2");
+        let mut spellings = Spellings::default();
+        let new = (0..2 * WAYS_MAX).filter(|number| spellings.add(&name, &format!("{number}"), false));
+        assert_eq!(new.count(), WAYS_MAX);
+        assert_eq!(spellings.len(), WAYS_MAX);
+    }
+}

@@ -308,10 +308,12 @@ impl Watch {
             .filter(|_| self.sent.get(name).is_some_and(|sent| sent.sure))
     }
 
-    /// Whether the client may hold the variant of a name that is for somebody.
+    /// Whether the client may hold the variant of a name that is for somebody. F-09: what goes, goes by all texts by which it asks.
     pub(crate) fn may_be_for(&self, name: &str, whom: &'static str) -> bool {
         let sent = self.sent.get(name);
-        sent.is_some_and(|sent| sent.whom == Some(whom) || !sent.sure) || self.memory.contains(name)
+        let own = canonical(name);
+        let remembers = || self.memory.iter().any(|text| canonical(text) == own);
+        sent.is_some_and(|sent| sent.whom == Some(whom) || !sent.sure) || remembers()
     }
 
     /// Whether the client may hold anything of a collection.

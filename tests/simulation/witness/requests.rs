@@ -257,9 +257,13 @@ impl Watch {
     fn drop_name(&mut self, name: &str, now: Instant) {
         self.dropped.insert(name.to_owned());
         self.asked.remove(name);
-        self.licence.remove(name);
+        let licensed = self.licence.remove(name);
         let own = canonical(name);
         let otherwise = self.names.iter().any(|other| canonical(other) == own);
+        // F-09: its other spellings may still be answered.
+        if otherwise && licensed {
+            self.licence.insert(own.clone());
+        }
         // C-08: whether it is wanted for another reason is not for the client to know.
         if !otherwise && (self.wildcard || self.asks(&own)) {
             self.ask(name.to_owned(), Rule::C08, now);
