@@ -365,3 +365,28 @@ fn a_name_given_up_between_two_parts() {
         ",
     );
 }
+
+/// C-11, C-26: what was to come once more, and is asked for by name, comes though the wildcard ends before the next part.
+#[test]
+fn the_wildcard_asked_for_again_ends_between_two_parts() {
+    delta(
+        "
+        relay chunk 1
+        origin put rds a@1 b@1 c@1
+        client subscribe rds * c
+        client <- rds [c@1]
+        client <- rds [a@1]
+        client <- rds [b@1]
+        client ack
+        client stalls
+        client subscribe rds *
+        client reads 1
+        client <- rds [a@1]
+        client unsubscribe rds *
+        client reads
+        client <- rds [c@1]
+        client ack
+        nothing
+        ",
+    );
+}

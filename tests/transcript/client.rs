@@ -288,6 +288,12 @@ impl Client {
         begun
     }
 
+    /// The version of a type that it was told last.
+    pub(crate) fn version(&self, type_url: &TypeUrl) -> &str {
+        let last = self.topics.get(type_url).and_then(|topic| topic.history.last());
+        &last.expect("a response").1
+    }
+
     /// What is wanted of a type on its behalf.
     pub(crate) fn wanted(&self, type_url: &TypeUrl) -> Vec<String> {
         let targets = self.wants.iter().filter(|(of, _)| of == type_url);
@@ -326,11 +332,10 @@ impl Client {
         self.awake = true;
     }
 
-    /// Everything of every type may have changed: the client reads another view.
-    pub(crate) fn ring_all(&mut self) {
-        let Some(server) = &mut self.server else { return };
-        for type_url in self.topics.keys() {
-            server.handle_dirty(type_url, Dirty::All);
+    /// It reads another view from now on.
+    pub(crate) fn moves(&mut self) {
+        if let Some(server) = &mut self.server {
+            server.handle_moved();
         }
         self.awake = true;
     }

@@ -438,3 +438,18 @@ fn a_collection_that_is_given_up_and_asked_for_again() {
         ",
     );
 }
+
+/// C-11, C-22: a collection of which nothing is left is answered for again to who asks for it again.
+#[test]
+fn an_empty_collection_asked_for_again() {
+    delta(
+        "
+        origin put eds a@1
+        client subscribe eds xdstp://a/EDS/none/*
+        client <- eds -[xdstp://a/EDS/none/*], ack
+        client subscribe eds xdstp://a/EDS/none/*
+        client <- eds -[xdstp://a/EDS/none/*], ack
+        nothing
+        ",
+    );
+}

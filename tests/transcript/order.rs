@@ -1,6 +1,6 @@
 //! Order between types: clusters and endpoints before what points to them, removals last.
 
-use crate::story::{both, delta};
+use crate::story::{both, delta, sotw};
 
 /// D-01, D-02: what can go at once goes in one order, whatever the order of the requests.
 #[test]
@@ -410,6 +410,24 @@ fn a_heartbeat_beside_a_new_cluster() {
         client ack
         client <- cds [a@-:ttl=999.5s c@1], ack
         client <- rds [r@c], ack
+        ",
+    );
+}
+
+/// D-01, G-20: a full state of clusters that waits for what is unknown keeps back the routes that may lead to what is in it.
+#[test]
+fn a_route_waits_for_a_full_state_that_waits() {
+    sotw(
+        "
+        origin behind cds, put cds b@1, put rds r@b
+        client sends cds [* x] vold => first
+        nothing
+        client subscribe rds r
+        nothing
+        origin punctual cds
+        client <- cds [b@1], ack
+        client <- rds [r@b], ack
+        client gates 0
         ",
     );
 }

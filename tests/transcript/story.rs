@@ -10,6 +10,7 @@
 //! client sends cds [a *] v1 n2 => ack      # a SotW request as it is: names, version and nonce of the nth response of the
 //! client sends cds +a -b n2 !              # type; a delta request; `!` adds an error; `=>` checks how it was understood
 //! client status cds Error                  # how the relay sees the client
+//! client shares cds second                 # the last version that it was told is the one that another client was told
 //! client ends Unavailable no upstream      # the stream ends with this code, and these words in its message
 //! client wants cds a b                      # what the relay wants of the view on its behalf
 //! client gates 1 | is node-id               # how many gates opened by themselves; who the relay takes it for
@@ -213,6 +214,10 @@ impl Story {
                 let kind = client.last_receipt.as_ref().map(|receipt| word(&receipt.kind));
                 assert!(receipt.is_none() || kind == receipt, "understood as {kind:?}");
             }
+            ("shares", [topic, other]) => {
+                let version = |name: &str| self.clients[name].version(&type_url(topic)).to_owned();
+                assert_eq!(version(name), version(other), "K-09: {name} and {other} hold the same");
+            }
             ("speaks", [topic]) => client.service = Some(type_url(topic)),
             ("can", features) => {
                 let node = client.node.get_or_insert_default();
@@ -232,7 +237,7 @@ impl Story {
             }
             ("moves", [view]) => {
                 client.view = (*view).to_owned();
-                client.ring_all();
+                client.moves();
                 let wants = client.wants.clone();
                 let origin = self.origins.get_mut(*view).expect("an origin");
                 wants

@@ -240,3 +240,53 @@ fn an_alias_that_only_one_view_knows() {
         ",
     );
 }
+
+/// G-08, G-17, C-26: what was to come from the view that is left does not come any more.
+#[test]
+fn moved_between_two_parts() {
+    both(
+        "
+        relay chunk 1
+        origin put rds a@1 b@1 c@1
+        other put rds a@1 b@2 c@1
+        second moves other
+        second subscribe rds *
+        second <- rds [a@1], ack
+        second <- rds [b@2], ack
+        second <- rds [c@1], ack
+        client stalls
+        client subscribe rds *
+        client reads 1
+        client <- rds [a@1], ack
+        client moves other
+        client reads
+        client <- rds [b@2], ack
+        client <- rds [c@1], ack
+        nothing
+        ",
+    );
+}
+
+/// C-20, C-25: until a response is settled the client may know a thing by what it was called before, and hears when that means nothing.
+#[test]
+fn what_it_was_called_before() {
+    for settle in ["ack", "nack"] {
+        delta(&format!(
+            "
+            origin put rds o@1:aka=z
+            other behind rds, put rds o@2
+            second moves other
+            second subscribe rds *
+            second <- rds [o@2], ack
+            client subscribe rds * z
+            client <- rds [o@1:aka=z], ack
+            client moves other
+            client <- rds [o@2], {settle}
+            nothing
+            other punctual rds
+            client <- rds -[z], ack
+            nothing
+            ",
+        ));
+    }
+}

@@ -395,3 +395,76 @@ fn an_alias_that_no_wildcard_covers() {
         ",
     );
 }
+
+/// B-14, B-20: whoever asks for everything, or for a collection, that lists all there is gets one answer, whatever it holds already.
+#[test]
+fn a_full_state_is_owed_once_to_who_asks_for_everything() {
+    sotw(
+        "
+        origin put lds a@1
+        client subscribe lds a
+        client <- lds [a@1], ack
+        client subscribe lds *
+        client <- lds [a@1], ack
+        nothing
+        ",
+    );
+    sotw(
+        "
+        origin put lds xdstp://a/LDS/d/x@1
+        client subscribe lds xdstp://a/LDS/d/x
+        client <- lds [xdstp://a/LDS/d/x@1], ack
+        client subscribe lds xdstp://a/LDS/d/*
+        client <- lds [xdstp://a/LDS/d/x@1], ack
+        nothing
+        ",
+    );
+    sotw(
+        "
+        origin put lds xdstp://a/LDS/d/x@1
+        client subscribe lds xdstp://a/LDS/d/x
+        client <- lds [xdstp://a/LDS/d/x@1], ack
+        client subscribe lds xdstp://a/LDS/none/*
+        client <- lds [xdstp://a/LDS/d/x@1], ack
+        nothing
+        ",
+    );
+}
+
+/// K-09: in SotW the version is that of the set that the client holds, however it asked for it.
+#[test]
+fn one_set_has_one_version() {
+    sotw(
+        "
+        origin put rds a@1 b@1 c@1:aside
+        client subscribe rds * a c
+        client <- rds [a@1 b@1 c@1], ack
+        second subscribe rds a b c
+        second <- rds [a@1 b@1 c@1], ack
+        client shares rds second
+        ",
+    );
+    sotw(
+        "
+        relay chunk 1
+        origin put rds a@1 b@1 c@1
+        other put rds a@2 c@1
+        client subscribe rds *
+        client <- rds [a@1], ack
+        client <- rds [b@1], ack
+        client <- rds [c@1], ack
+        client stalls
+        origin put rds a@2 c@2, drop rds b
+        client reads 1
+        client <- rds [a@2]
+        second moves other
+        second subscribe rds *
+        second <- rds [a@2], ack
+        second <- rds [c@1], ack
+        client shares rds second
+        client ack
+        client reads
+        client <- rds [c@2], ack
+        ",
+    );
+}

@@ -183,7 +183,9 @@ impl Subscription {
         }
         // What is still unknown cannot be answered, and hurries nothing.
         let answerable = |name: &Name| !matches!(self.answer(name, slot), Say::Wait);
-        let owes = self.owed.iter().any(answerable) || self.empty_collections(slot).next().is_some();
+        let collection =
+            self.empty_collections(slot).next().is_some() || self.full_state() && self.owes_known_collection(slot);
+        let owes = self.owed.iter().any(answerable) || collection;
         let hurry = self.first || self.covered.is_owed() || self.is_under_way() || owes;
         let ends = self
             .flights

@@ -70,10 +70,11 @@ impl Flight {
         self.batch.items().len() + self.batch.removed().len()
     }
 
-    /// Whether it brings something of this name.
+    /// Whether it brings something that has this name, or answers to it (C-20).
     pub(super) fn carries(&self, name: &Name) -> bool {
         let items = self.batch.items();
-        items.binary_search_by(|item| item.resource.name().cmp(name)).is_ok()
+        let own = items.binary_search_by(|item| item.resource.name().cmp(name));
+        own.is_ok() || items.iter().any(|item| item.resource.aliases().contains(name))
     }
 
     /// Keeps of what is on its way no more than settling it takes.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::compose::{Allowed, Composed, Step};
+use super::globs::Extent;
 use super::subscription::{Current, Subscription};
 use crate::xds::{
     Answers, Batch, Difference, Errors, Extra, Glimpse, Held, Item, Known, Name, Reason, Resource, Seen, State, Version,
@@ -77,7 +78,8 @@ impl Subscription {
             state,
             errors,
             forced: state.is_some() && self.covered.is_owed()
-                || self.owed.iter().any(|name| slot.resource(name).is_some()),
+                || self.owed.iter().any(|name| slot.resource(name).is_some())
+                || self.owes_known_collection(slot),
             lost: lost.cloned(),
             // What it was sent by name it holds, when the wildcard brings it as well.
             changed: named.changed || !difference.changed().iter().all(|resource| self.holds_by_name(resource)),
@@ -93,7 +95,8 @@ impl Subscription {
         }
         let found = self.look_at_all(slot, answers);
         if found.waits {
-            return Composed::Not(Step::Idle);
+            // D-01: a route may lead to what waits.
+            return Composed::Not(if found.adds() { Step::Blocked } else { Step::Idle });
         }
         let gone = found.removes();
         let beats = !found.difference.beats().is_empty() && self.reads_ttl() || found.named.beat;
@@ -130,6 +133,7 @@ impl Subscription {
             keep(found.named.holds, &found.named.going, kept.as_deref())
         };
         self.note_set(&self.answered(true, slot), holds, found.state, kept);
+        self.globs.settle_all();
         if !allowed.removals && removed {
             self.dirty.add_all();
         }
@@ -165,7 +169,7 @@ impl Subscription {
     /// state must not leave it out (G-20).
     fn look_at_names(&self, slot: Glimpse<'_>) -> Named {
         let mut named = Named {
-            unknown: self.globs.owes(),
+            unknown: self.globs.owes() && self.owed_collections(slot).any(|(_, known)| known == Extent::Unknown),
             ..Named::default()
         };
         for (name, entry) in self.names.iter() {

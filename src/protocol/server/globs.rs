@@ -104,6 +104,13 @@ impl Globs {
         }
     }
 
+    /// A full state is said: it answers for all.
+    pub(super) fn settle_all(&mut self) {
+        if let Some(lists) = &mut self.0 {
+            lists.owed.clear();
+        }
+    }
+
     fn lists(&self) -> &Lists {
         static NONE: Lists = Lists::new();
         self.0.as_deref().unwrap_or(&NONE)
@@ -228,8 +235,11 @@ impl Subscription {
                 return false;
             }
         }
+        // B-14: one that lists all there is lists what the client holds once more for who asks for the collection.
+        let full = self.full_state();
         let answered = |collection: &Name| match extent(collection, slot) {
             Extent::Unknown => false,
+            Extent::Empty | Extent::Some if full => false,
             Extent::Empty => self.dialect == Dialect::Sotw,
             // What is in it may go before anything of it was sent.
             Extent::Some => self.may_hold_of(collection),
@@ -251,6 +261,17 @@ impl Subscription {
             self.look_at(name.clone());
         }
         self.names.len() <= room
+    }
+
+    /// The collections that must be answered for, and what is known of each.
+    pub(super) fn owed_collections<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = (&'a Name, Extent)> {
+        let owed = self.globs.lists().owed.iter();
+        owed.map(move |collection| (collection, extent(collection, slot)))
+    }
+
+    /// B-14: whether something is known of a collection that must be answered for, be it that it is empty.
+    pub(super) fn owes_known_collection(&self, slot: Glimpse<'_>) -> bool {
+        self.owed_collections(slot).any(|(_, known)| known != Extent::Unknown)
     }
 
     /// C-22: the collections that must be answered for and are empty.
