@@ -108,7 +108,15 @@ const KEPT_LISTS: &[u64] = &[
     1_103_259,
 ];
 /// The same of worlds of newer kinds.
-const KEPT_NEWER: &[u64] = &[180_000_123, 190_000_023, 171_001_461, 641_003_064];
+const KEPT_NEWER: &[u64] = &[
+    180_000_123,
+    190_000_023,
+    171_001_461,
+    641_003_064,
+    170_000_550,
+    180_000_096,
+    800_000_030,
+];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.

@@ -281,6 +281,11 @@ impl Follower {
                 track.wildcard |= more.iter().any(|name| name == "*");
                 track.wildcard &= !less.iter().any(|name| name == "*");
                 track.names.retain(|name| !less.contains(name));
+                // B-15: with a collection goes what the client remembers of it.
+                let given_up = |name: &String| less.iter().any(|glob| covers(glob, name));
+                let names = &track.names;
+                let asks = |name: &String| names.contains(name) || names.iter().any(|glob| covers(glob, name));
+                track.remembered.retain(|name| !given_up(name) || asks(name));
             }
         }
         // C-09: without a wildcard the client forgets what it does not name.

@@ -48,8 +48,10 @@ impl Witness {
                 false => watch.seen(name, lens),
             };
             let owed = match seen() {
-                // Of a collection each member is looked at by itself.
-                Seen::Present(_) if watch.globs.contains(name) => false,
+                // Of a collection each member is looked at by itself. A full state answers for it, also if all of that is held.
+                Seen::Present(_) if watch.globs.contains(name) => {
+                    self.full_state(kind) && (!watch.wildcard || lens.is_complete())
+                }
                 Seen::Present(resource) => asked.enough.as_deref() != Some(&resource.version().to_string()),
                 // What answered to an alias may be held under its own name.
                 Seen::Absent(Reason::TimedOut) if is_alias(name) && watch.holds_any() => false,
