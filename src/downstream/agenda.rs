@@ -4,9 +4,10 @@
 //! that were woken and no others. Owns that no wake is lost. Refuses to know what a part does.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 use parking_lot::Mutex;
 
@@ -86,6 +87,14 @@ impl Agenda {
         }
     }
 
+    /// Wakes the task once the runtime has looked what has come on sockets, which it does not do while tasks wake themselves.
+    fn come_back(&self) {
+        if let Some(task) = &*self.task.lock() {
+            let mut context = Context::from_waker(task);
+            let _ = pin!(tokio::task::yield_now()).poll(&mut context);
+        }
+    }
+
     /// The waker of a task does no more than put it in a queue, so the lock may be held.
     fn wake(&self) {
         if let Some(task) = &*self.task.lock() {
@@ -140,7 +149,7 @@ impl Drop for Turn<'_> {
         let woken = &self.agenda.woken;
         woken.fetch_or(self.taken, Ordering::AcqRel);
         if woken.fetch_and(!WITHIN, Ordering::AcqRel) & !WITHIN != 0 {
-            self.agenda.wake();
+            self.agenda.come_back();
         }
     }
 }

@@ -44,6 +44,9 @@ const REQUESTS_IN_A_TURN: usize = 32;
 /// So many bytes of requests are read, the last one of them whole, before other connections have their turn.
 const REQUEST_BYTES_IN_A_TURN: usize = 256 * 1024;
 
+/// A name is as much work as so many bytes.
+const NAME_BYTES: usize = 128;
+
 /// What may still be read in a connection's turn: a large request is much work, and other connections have theirs.
 pub(super) struct Allowance(usize);
 
@@ -51,6 +54,11 @@ impl Allowance {
     /// What one turn has.
     pub(super) const fn of_a_turn() -> Self {
         Self(REQUEST_BYTES_IN_A_TURN)
+    }
+
+    /// So much was read.
+    fn count(&mut self, bytes: usize, names: usize) {
+        self.0 = self.0.saturating_sub(bytes.max(names * NAME_BYTES));
     }
 
     /// Whether nothing more may be read.
@@ -154,14 +162,20 @@ impl Driver {
             if allowance.is_spent() {
                 break;
             }
+            if let Some(names) = self.session.handle_rest() {
+                // Other streams of the connection have their turns as well.
+                allowance.count(0, names);
+                break;
+            }
             if self.session.is_ending() {
                 self.requests.stop();
             }
             match self.requests.poll(cx, now) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Next::Message(message)) => {
-                    allowance.0 = allowance.0.saturating_sub(message.len());
-                    self.session.handle_message(&message);
+                    let Some(share) = self.requests.share() else { continue };
+                    let names = self.session.handle_message(&message, share);
+                    allowance.count(message.len(), names);
                     if self.session.is_fetch() {
                         self.requests.stop();
                         self.give_up_later(now);

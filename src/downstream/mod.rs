@@ -11,6 +11,7 @@ mod asked;
 mod body;
 mod connection;
 mod driver;
+mod ends;
 mod handshakes;
 mod health;
 mod http2;
@@ -26,6 +27,7 @@ mod service;
 mod services;
 mod session;
 mod settings;
+mod sliced;
 mod stall;
 
 pub use handshakes::Handshakes;

@@ -2,6 +2,7 @@
 //!
 //! Owns the request body and how fast it is read. Refuses to decode and to know answers: reading never waits for writing (E-21).
 
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use tonic::Status;
 
 use super::asked::poll_chunk;
 use super::pace::Pace;
-use crate::wire::{Deframer, Read};
+use crate::wire::{Deframer, Read, Share};
 
 /// What a client sends on one stream.
 pub(super) struct Requests {
@@ -44,6 +45,11 @@ impl Requests {
             pace,
             resumes: None,
         }
+    }
+
+    /// What its connection holds of requests on their way in; none after the end.
+    pub(super) fn share(&self) -> Option<&Arc<Share>> {
+        self.open.as_ref().map(|(_, deframer)| deframer.share())
     }
 
     /// When it must be polled again although nothing came.

@@ -13,14 +13,15 @@ use tonic::{Code, Status};
 
 use super::Shared;
 use super::accounts::Accounts;
+use super::ends::{no_place, status};
 use super::place::Place;
-use super::said::{bounded, decode};
+use super::said::bounded;
 use super::services::{Method, Transport};
 use super::settings::Settings;
-use crate::cache::NoPlace;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::protocol::{self, End, Opening, Response, Server};
-use crate::wire::{Answer, Rope, acknowledgement, encode};
+use super::sliced::{Request, Sliced};
+use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use crate::protocol::{self, End, Opening, Response, SLICE, Server};
+use crate::wire::{Answer, Rope, Share, acknowledgement, encode};
 use crate::xds::{Dialect, Known, Name, Sight};
 
 /// One client stream.
@@ -31,6 +32,8 @@ pub(super) struct Session {
     server: Server,
     /// From the first request on.
     place: Option<Place>,
+    /// What is left of a request: nothing is said before all of it counts.
+    rest: Option<Box<Sliced>>,
     /// What a unary request asked for by name.
     fetched: Vec<Name>,
     /// The stream ends as soon as the client has got something and nothing more is to be said (K-26).
@@ -67,6 +70,7 @@ impl Session {
             method,
             server,
             place: None,
+            rest: None,
             fetched: Vec::new(),
             closing: false,
             end: None,
@@ -89,18 +93,29 @@ impl Session {
 
     /// Whether anything has happened of which it is not known yet what there is to say about it.
     pub(super) const fn is_stirred(&self) -> bool {
-        self.stirred
+        self.stirred && (self.rest.is_none() || self.end.is_some())
     }
 
-    /// One request.
-    pub(super) fn handle_message(&mut self, message: &Bytes) {
+    /// One request, or its first slice, from whoever has this share of what is on its way in. Gives how many names were taken.
+    pub(super) fn handle_message(&mut self, message: &Bytes, share: &Arc<Share>) -> usize {
         if self.end.is_some() || self.handle_acknowledgement(message) {
-            return;
+            return 0;
         }
         self.stirred = true;
-        if let Err(end) = self.try_handle(message, self.now) {
+        let taken = self.try_handle(message, share);
+        taken.unwrap_or_else(|end| {
+            self.end = Some(end);
+            0
+        })
+    }
+
+    /// The next slice of a request, if there is one of which anything is left. Gives how many names were taken.
+    pub(super) fn handle_rest(&mut self) -> Option<usize> {
+        let rest = self.rest.take().filter(|_| self.end.is_none())?;
+        if let Err(end) = self.take_slice(*rest) {
             self.end = Some(end);
         }
+        Some(SLICE)
     }
 
     /// What nearly every request is. Whether it is one, which is all that it says.
@@ -147,7 +162,7 @@ impl Session {
         let sight = self.sight();
         if let Some(end) = self.server.handle_timeout(&sight, now) {
             self.shared.metrics.unanswered.inc();
-            let status = self.status(end);
+            let status = status(&self.shared, end);
             self.end.get_or_insert(status);
         }
     }
@@ -204,7 +219,7 @@ impl Session {
 
     /// What to say next, when the transport can take it.
     pub(super) fn poll_output(&mut self) -> Poll<Output> {
-        if !self.stirred {
+        if !self.is_stirred() {
             return Poll::Pending;
         }
         let output = self.output(self.now);
@@ -236,7 +251,7 @@ impl Session {
             return Poll::Ready(Output::Response(self.encode(&response)));
         }
         if let Some(end) = self.server.poll_end() {
-            return Poll::Ready(Output::End(self.status(end)));
+            return Poll::Ready(Output::End(status(&self.shared, end)));
         }
         if let Some(end) = self.absent(&sight) {
             return Poll::Ready(Output::End(end));
@@ -260,40 +275,39 @@ impl Session {
         });
     }
 
-    fn try_handle(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
+    /// Gives how many names it has taken.
+    fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
         let entries = bounded(message, self.method.dialect, &self.shared)?;
+        let mut request = Request::read(message, self.method.dialect, entries)?;
+        if let Request::Sotw(request) = &mut request
+            && self.method.fetch
+        {
+            self.note_fetch(request);
+        }
+        let (library, size) = (&*self.shared.library, (message.len(), entries));
+        let begun = Sliced::begin(request, size, share, &mut self.server, library, self.now);
+        let begun = begun.map_err(|end| status(&self.shared, end))?;
+        self.take_slice(begun)?;
+        Ok(entries.min(SLICE))
+    }
+
+    /// One slice of a request, or all that is left of it, where that may not be kept.
+    fn take_slice(&mut self, mut request: Sliced) -> Result<(), Status> {
         let shared = self.shared.clone();
-        let library = &*shared.library;
-        let (receipt, nonce) = match self.method.dialect {
-            Dialect::Sotw => {
-                let empty = DiscoveryRequest {
-                    resource_names: Vec::with_capacity(entries),
-                    ..Default::default()
-                };
-                let mut request = decode(message, empty)?;
-                if self.method.fetch {
-                    self.note_fetch(&mut request);
-                }
-                let receipt = self
-                    .server
-                    .handle_sotw(&request, library, now)
-                    .map_err(|end| self.status(end))?;
-                (receipt, request.response_nonce)
+        let over = |end| status(&shared, end);
+        while request
+            .go_on(&mut self.server, &shared.library, self.now)
+            .map_err(over)?
+        {
+            self.enter()?;
+            self.say_wants()?;
+            if request.is_kept() {
+                self.rest = Some(Box::new(request));
+                return Ok(());
             }
-            Dialect::Delta => {
-                let empty = DeltaDiscoveryRequest {
-                    resource_names_subscribe: Vec::with_capacity(entries),
-                    ..Default::default()
-                };
-                let request = decode(message, empty)?;
-                let receipt = self
-                    .server
-                    .handle_delta(&request, library, now)
-                    .map_err(|end| self.status(end))?;
-                (receipt, request.response_nonce)
-            }
-        };
-        self.accounts.receipt(&receipt, self.server.node(), &nonce, now);
+        }
+        let (receipt, nonce) = request.finish(&self.server).map_err(|end| status(&self.shared, end))?;
+        self.accounts.receipt(&receipt, self.server.node(), &nonce, self.now);
         self.enter()?;
         self.say_wants()
     }
@@ -324,7 +338,7 @@ impl Session {
             return Ok(());
         }
         let patience = self.shared.settings.protocol.timers.unanswered;
-        let place = Place::enter(&self.shared.scopes, node, patience).map_err(|error| self.no_place(error))?;
+        let place = Place::enter(&self.shared.scopes, node, patience).map_err(|error| no_place(&self.shared, error))?;
         self.place = Some(place);
         Ok(())
     }
@@ -335,7 +349,7 @@ impl Session {
         while let Some(want) = self.server.poll_want() {
             said = true;
             if let Err(error) = place.want(&self.shared.scopes, &want) {
-                return Err(self.no_place(error));
+                return Err(no_place(&self.shared, error));
             }
         }
         if said {
@@ -358,26 +372,6 @@ impl Session {
         self.place
             .as_ref()
             .map_or_else(Sight::default, |place| place.sight(&self.shared.scopes))
-    }
-
-    fn no_place(&self, error: NoPlace) -> Status {
-        match error {
-            NoPlace::Full(full) => {
-                self.shared.metrics.refused(full.limit);
-                Status::resource_exhausted(full.to_string())
-            }
-            NoPlace::Unfit(unfit) => {
-                self.shared.metrics.refused_classes.inc();
-                Status::permission_denied(unfit.to_string())
-            }
-        }
-    }
-
-    fn status(&self, end: End) -> Status {
-        if let Some(limit) = end.limit {
-            self.shared.metrics.refused(limit);
-        }
-        Status::new(Code::from_i32(end.code.number().cast_signed()), end.message)
     }
 
     fn encode(&mut self, response: &Response) -> Rope {

@@ -29,6 +29,6 @@ pub use fallback::{Fallback, Look, Step};
 pub use gate::{Gate, Ticket};
 pub use node::read_node;
 pub use poll::{Answer, Found, Poll};
-pub use server::{Nonce, Opening, Receipt, ReceiptKind, Response, Server, Status};
+pub use server::{Changing, Listing, Nonce, Opening, Progress, Receipt, ReceiptKind, Response, SLICE, Server, Status};
 pub use settings::{Limits, Settings, Timers};
 pub use suspects::Suspects;

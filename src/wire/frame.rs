@@ -86,6 +86,12 @@ impl Deframer {
         }
     }
 
+    /// What its connection holds of requests.
+    #[must_use]
+    pub const fn share(&self) -> &Arc<Share> {
+        self.charge.share()
+    }
+
     /// Takes what came. Call [`Self::read`] until there is nothing before giving more.
     pub fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "messages are left unread");

@@ -12,6 +12,7 @@ mod scopes;
 mod sets;
 mod threads;
 mod view;
+mod work;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

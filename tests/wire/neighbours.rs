@@ -94,6 +94,40 @@ async fn polls_without_an_end() {
     .await;
 }
 
+/// A request of many names is taken in slices, and others have their turns in between. What it means does not depend on that.
+#[tokio::test]
+async fn requests_of_many_names() {
+    const NAMES: usize = 20_000;
+    let names: Vec<String> = (0..NAMES).map(|n| format!("{}-{n}", n * 7919 % NAMES)).collect();
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
+        let relay = Relay::start();
+        relay.put(EDS, &["first", names[0].as_str(), names[NAMES - 1].as_str()], "body");
+        let wanted = || relay.view().summary().wanted;
+        let method = match dialect {
+            Dialect::Sotw => "StreamAggregatedResources",
+            Dialect::Delta => "DeltaAggregatedResources",
+        };
+        let call = relay.connect().await.call(&format!("/{ADS}/{method}")).await;
+        let mut greedy = Subscriber::new(call, dialect, EDS);
+        let mut modest = Subscriber::new(stream(&relay).await, Dialect::Sotw, EDS);
+        let all: Vec<&str> = names.iter().map(String::as_str).collect();
+        greedy.subscribe(&all);
+        until(|| wanted() > 0, || "nothing is wanted".to_owned()).await;
+        modest.subscribe(&["first"]);
+        assert_eq!(modest.take().await.bodies, ["body"]);
+        assert!(wanted() < NAMES, "all was taken before anybody else had a turn");
+        // One answer for all of it, and not for any slice.
+        assert_eq!(greedy.take().await.bodies, ["body"; 2]);
+        assert_eq!(wanted(), NAMES + 1);
+        assert_eq!(relay.shared.budget.bytes(), 0);
+        // What is named again is not looked at name by name; what is new is.
+        greedy.subscribe(&["first"]);
+        assert!(greedy.take().await.bodies.contains(&"body".to_owned()));
+        greedy.unsubscribe(&all);
+        until(|| wanted() == 1, || format!("{} are wanted", wanted())).await;
+    }
+}
+
 fn stream(relay: &Relay) -> impl Future<Output = Call> {
     let address = relay.address.clone();
     async move {

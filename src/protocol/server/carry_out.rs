@@ -78,8 +78,11 @@ impl Subscription {
         // What is sent for another reason is not owed any more.
         let sent = holds.iter().filter(|(_, held)| held.perhaps());
         answered.extend(sent.map(|(name, _)| name.clone()));
-        self.owed
-            .retain(|name| !answered.contains(name) && !items.get(name).is_some_and(Item::is_whole));
+        let whole = items.iter().filter(|(_, item)| item.is_whole()).map(|(name, _)| name);
+        // Much more may be owed than one response says.
+        for name in answered.iter().chain(whole) {
+            self.owed.remove(name);
+        }
         for name in later.into_iter().chain(wait.into_keys()) {
             self.look_at(name);
         }

@@ -32,6 +32,7 @@ mod refused;
 mod request;
 mod say;
 mod shared;
+mod slices;
 mod sorted;
 mod spellings;
 mod stream;
@@ -39,5 +40,6 @@ mod subscription;
 
 pub use flight::{Receipt, ReceiptKind, Response};
 pub use nonce::Nonce;
+pub use slices::{Changing, Listing, Progress, SLICE};
 pub use stream::{Opening, Server};
 pub use subscription::Status;

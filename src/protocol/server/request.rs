@@ -3,24 +3,29 @@
 //! Owns classification, settling and the change of interest. Refuses to build answers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::Instant;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::flight::{Flight, ReceiptKind};
 use super::held_names::Entry;
 use super::nonce::Nonces;
+use super::slices::{Changing, Listing, SLICE};
 use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
 use crate::proto::google::rpc::Status as Detail;
 use crate::xds::{Answers, Extra, Held, Kind, Name, Seen, Target, Version};
 
 impl Subscription {
-    pub(super) fn handle_sotw(
+    /// All of a SotW request but its names, and what is to be done about these, if there is anything.
+    pub(super) fn begin_sotw(
         &mut self,
         request: &DiscoveryRequest,
         answers: &impl Answers,
         nonces: Nonces,
         now: Instant,
-    ) -> ReceiptKind {
+    ) -> (ReceiptKind, Option<Listing>) {
         let first = !std::mem::replace(&mut self.started, true);
         // B-25, K-10: a nonce or version from another stream says nothing here; the first request is always answered.
         let receipt = if first {
@@ -34,84 +39,134 @@ impl Subscription {
         if remembers && self.first {
             self.rare.note_brought(&request.version_info);
         }
-        let located = self.handle_locators(&request.resource_locators, answers);
-        let listed: Vec<&str> = request
-            .resource_names
-            .iter()
-            .chain(&located)
-            .map(String::as_str)
-            .collect();
-        self.apply_names(&listed, remembers, answers, now);
-        receipt
+        let listing = Listing {
+            remembers,
+            located: self.handle_locators(&request.resource_locators, answers),
+            ..Listing::default()
+        };
+        let begun = self.begin_names(request, listing, now);
+        (receipt, begun)
     }
 
-    fn apply_names(&mut self, listed: &[&str], remembers: bool, answers: &impl Answers, now: Instant) {
-        let mut names: BTreeSet<&str> = listed.iter().copied().collect();
-        let asked_for_all = names.remove(Name::WILDCARD);
+    fn begin_names(&mut self, request: &DiscoveryRequest, mut listing: Listing, now: Instant) -> Option<Listing> {
+        let (mut any, mut all) = (false, false);
+        let sum = listing.texts(request).fold(0_u64, |sum, text| {
+            any = true;
+            all |= text == Name::WILDCARD;
+            sum.wrapping_add(xxh3_64(text.as_bytes()))
+        });
+        listing.all = all;
         // B-10, B-13: as long as no request names anything, an empty list means everything, where the type allows that.
-        if listed.is_empty() && !self.named {
+        if !any && !self.named {
             if self.traits().wildcard && !self.wildcard {
                 self.set_wildcard(true);
                 self.asked.more(now);
             }
-            return;
+            return None;
+        }
+        // Nearly every request names what the one before it named, in whatever order.
+        if std::mem::replace(&mut self.listed, sum) == sum && self.named {
+            return None;
         }
         // B-11: one named request ends that meaning for the rest of the stream. B-12: `*` is a wildcard for any type.
         self.named = true;
         // C-07: first what begins, then what ends: what it held by a wildcard it holds by name from now on.
-        if asked_for_all && !self.wildcard {
+        if listing.all && !self.wildcard {
             self.set_wildcard(true);
             self.asked.more(now);
         }
-        self.apply_single_names(&names, remembers, answers, now);
-        self.set_wildcard(asked_for_all);
+        Some(listing)
     }
 
-    fn apply_single_names(&mut self, names: &BTreeSet<&str>, remembers: bool, answers: &impl Answers, now: Instant) {
-        let simple = self.globs.is_empty() && self.spellings.is_empty();
-        let same = || {
-            names
-                .iter()
-                .copied()
-                .eq(self.names.iter().map(|(name, _)| name.as_str()))
-        };
-        if simple && same() {
-            return;
-        }
-        let mut listed: BTreeMap<Name, Vec<&str>> = BTreeMap::new();
-        for text in names {
-            listed.entry(self.name(text, answers)).or_default().push(text);
-        }
-        let dropped = self.asked_names().filter(|name| !listed.contains_key(*name));
-        let dropped: Vec<Name> = dropped.cloned().collect();
-        dropped.iter().for_each(|name| self.drop_asked(name));
-        for (name, texts) in listed {
-            let asked = self.asks(&name);
-            let new = self.spellings.set(&name, &texts, asked);
-            if !asked {
-                // B-14: what is newly named is sent, even if the client had it before.
-                let mut held = self.held(&name);
-                if !held.perhaps() && (remembers || self.flights.carries(&name)) {
-                    held = Held::Unknown;
-                }
-                self.add(name, held);
-                self.asked.more(now);
-            } else if new {
-                // F-09: a new way of writing a name is a new name to the client, and F-07 to some control planes.
-                self.want(Target::Name(name.clone()), true);
-                self.owe(name);
-                self.asked.more(now);
+    /// The next slice of a SotW request's names. Gives whether there is more.
+    pub(super) fn go_on_sotw(
+        &mut self,
+        request: &DiscoveryRequest,
+        listing: &mut Listing,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> bool {
+        let read = listing.read;
+        let texts = request.resource_names.iter().chain(&listing.located).skip(read);
+        for (at, text) in (read..).zip(texts.take(SLICE)) {
+            listing.read += 1;
+            if text != Name::WILDCARD {
+                listing.listed.entry(self.name(text, answers)).or_default().push(at);
             }
         }
+        if listing.read < request.resource_names.len() + listing.located.len() {
+            return true;
+        }
+        let mut left = SLICE - (listing.read - read);
+        let dropped = match &mut listing.dropped {
+            Some(dropped) => dropped,
+            none => none.insert(self.left_out(&listing.listed).into_iter()),
+        };
+        for name in dropped.by_ref().take(left) {
+            left -= 1;
+            self.drop_asked(&name);
+        }
+        let dropping = dropped.len() > 0;
+        for _ in 0..left {
+            let Some((name, texts)) = listing.listed.pop_first() else {
+                break;
+            };
+            let texts: BTreeSet<&str> = texts.into_iter().filter_map(|at| listing.text(request, at)).collect();
+            let texts: Vec<&str> = texts.into_iter().collect();
+            self.list(name, &texts, listing.remembers, now);
+        }
+        let more = dropping || !listing.listed.is_empty();
+        if !more {
+            self.set_wildcard(listing.all);
+        }
+        more
     }
 
-    pub(super) fn handle_delta(
+    /// The names that the client asked for and does not list any more.
+    fn left_out<T>(&self, listed: &BTreeMap<Name, T>) -> Vec<Name> {
+        fn of<'a, T>(asked: impl Iterator<Item = &'a Name>, listed: &BTreeMap<Name, T>) -> Vec<Name> {
+            let mut listed = listed.keys().peekable();
+            // Both are in order.
+            let left_out = asked.filter(|name| {
+                while listed.next_if(|listed| *listed < *name).is_some() {}
+                listed.peek() != Some(name)
+            });
+            left_out.cloned().collect()
+        }
+        let single = self.single_names().map(|(name, _)| name);
+        let mut left_out = of(single, listed);
+        left_out.append(&mut of(self.globs.iter(), listed));
+        left_out
+    }
+
+    /// The client lists a name, by these texts.
+    fn list(&mut self, name: Name, texts: &[&str], remembers: bool, now: Instant) {
+        let asked = self.asks(&name);
+        let new = self.spellings.set(&name, texts, asked);
+        if !asked {
+            // B-14: what is newly named is sent, even if the client had it before.
+            let mut held = self.held(&name);
+            if !held.perhaps() && (remembers || self.flights.carries(&name)) {
+                held = Held::Unknown;
+            }
+            self.add(name, held);
+            self.asked.more(now);
+        } else if new {
+            // F-09: a new way of writing a name is a new name to the client, and F-07 to some control planes.
+            self.want(Target::Name(name.clone()), true);
+            self.owe(name);
+            self.asked.more(now);
+        }
+    }
+
+    /// All of a delta request but what its lists say, and what is to be done about these.
+    pub(super) fn begin_delta(
         &mut self,
         request: &DeltaDiscoveryRequest,
         answers: &impl Answers,
         nonces: Nonces,
         now: Instant,
-    ) -> ReceiptKind {
+    ) -> (ReceiptKind, Changing) {
         let first = !std::mem::replace(&mut self.started, true);
         let receipt = if first {
             ReceiptKind::First
@@ -119,34 +174,56 @@ impl Subscription {
             self.settle(&request.response_nonce, request.error_detail.as_ref(), nonces)
         };
         let located = self.handle_locators(&request.resource_locators_subscribe, answers);
-        let lost = request
-            .resource_locators_unsubscribe
-            .iter()
-            .map(|locator| &locator.name);
-        let subscribe: Vec<&String> = request.resource_names_subscribe.iter().chain(&located).collect();
-        let unsubscribe: Vec<&String> = request.resource_names_unsubscribe.iter().chain(lost).collect();
+        let lost = &request.resource_locators_unsubscribe;
+        let begins = !request.resource_names_subscribe.is_empty() || !located.is_empty();
+        let ends = !request.resource_names_unsubscribe.is_empty() || !lost.is_empty();
         // C-05: only a first request with both lists empty means everything.
-        if first && subscribe.is_empty() && unsubscribe.is_empty() && self.traits().wildcard {
+        if first && !begins && !ends && self.traits().wildcard {
             self.set_wildcard(true);
             self.asked.more(now);
         }
+        let changing = Changing {
+            first,
+            located,
+            ..Changing::default()
+        };
+        (receipt, changing)
+    }
+
+    /// The next slice of a delta request's lists. Gives whether there is more.
+    pub(super) fn go_on_delta(
+        &mut self,
+        request: &DeltaDiscoveryRequest,
+        changing: &mut Changing,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> bool {
+        let mut left = SLICE;
         // C-03: subscription changes count whatever the nonce says. C-07, C-10: first what begins, then what ends.
-        for text in subscribe {
+        let begins = request.resource_names_subscribe.iter().chain(&changing.located);
+        for text in begins.skip(changing.subscribed).take(left) {
+            changing.subscribed += 1;
+            left -= 1;
             self.subscribe(text, answers);
             self.asked.more(now);
         }
-        for text in unsubscribe {
+        let lost = &request.resource_locators_unsubscribe;
+        let ends = request.resource_names_unsubscribe.iter();
+        let ends = ends.chain(lost.iter().map(|locator| &locator.name));
+        for text in ends.skip(changing.unsubscribed).take(left) {
+            changing.unsubscribed += 1;
+            left -= 1;
             if text == Name::WILDCARD {
                 self.set_wildcard(false);
             } else {
                 self.unsubscribe(text, answers);
             }
         }
-        // C-12: what the client remembers counts in its first request only.
-        if first && !request.initial_resource_versions.is_empty() {
-            self.remember(&request.initial_resource_versions, answers);
+        if left == 0 {
+            return true;
         }
-        receipt
+        // C-12: what the client remembers counts in its first request only.
+        changing.first && self.remember(&request.initial_resource_versions, changing, left, answers)
     }
 
     fn subscribe(&mut self, text: &str, answers: &impl Answers) {
@@ -181,11 +258,19 @@ impl Subscription {
         }
     }
 
-    /// C-13: what the client says it holds is compared like anything that it was sent; it is knowledge, not interest.
-    fn remember(&mut self, versions: &BTreeMap<String, String>, answers: &impl Answers) {
+    /// C-13: what the client says it holds is compared like anything that it was sent; it is knowledge, not interest. Gives whether
+    /// there are more than `most`.
+    fn remember(
+        &mut self,
+        versions: &BTreeMap<String, String>,
+        changing: &mut Changing,
+        most: usize,
+        answers: &impl Answers,
+    ) -> bool {
         let endpoints = self.traits().kind == Kind::Eds;
-        let mut besides = BTreeMap::new();
-        for (text, version) in versions {
+        let from = changing.remembered.take().map_or(Bound::Unbounded, Bound::Excluded);
+        for (text, version) in versions.range((from, Bound::Unbounded)).take(most) {
+            changing.remembered = Some(text.clone());
             let name = self.name(text, answers);
             // C-14: endpoints are sent in any case, because a cluster may be warming for want of them.
             let held = match Version::parse(version) {
@@ -201,7 +286,8 @@ impl Subscription {
             if !self.names.contains(&name) {
                 // F-09: what is not asked for is called what the client calls it.
                 let own = name.as_str() == text;
-                besides.insert(if own { name } else { Name::from(text.as_str()) }, held);
+                let name = if own { name } else { Name::from(text.as_str()) };
+                changing.besides.insert(name, held);
                 continue;
             }
             // F-09: by every text that it asks for the name by, it must have it.
@@ -213,12 +299,18 @@ impl Subscription {
             }
             self.names.set(name, held);
         }
+        let last = versions.last_key_value().map(|(text, _)| text);
+        if last != changing.remembered.as_ref() {
+            return true;
+        }
+        let besides = std::mem::take(&mut changing.besides);
         if !besides.is_empty() {
             self.covered.arrive(Seen {
                 state: None,
                 extra: Some(answers.remembered(Extra::new(besides))),
             });
         }
+        false
     }
 
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).

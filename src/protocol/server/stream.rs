@@ -7,22 +7,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::flight::{Receipt, ReceiptKind};
 use super::gates::Gate;
 use super::nonce::Nonces;
-use super::request::located;
 use super::subscription::{Status, Subscription};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::{parameters, read_node, relays};
 use crate::protocol::settings::Settings;
-use crate::xds::{Answers, Authorities, Cut, Dialect, Dirty, Node, Sight, Target, TypeUrl, Want};
+use crate::xds::{Authorities, Cut, Dialect, Dirty, Node, Sight, Target, TypeUrl, Want};
 
 /// One client stream.
 ///
 /// - A, facts: `node`, `status`, `expired_gates`, `is_done`.
-/// - B, inputs: `handle_sotw`, `handle_delta`, `handle_acknowledgement`, `handle_dirty`, `handle_timeout`, `lighten`.
+/// - B, inputs: `handle_sotw`, `handle_delta` (or slice by slice), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`,
+///   `lighten`.
 /// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
 ///   can take more; then `poll_end` and `poll_timeout`.
 #[derive(Debug)]
@@ -118,48 +116,6 @@ impl Server {
         self.sent
     }
 
-    /// A SotW request.
-    ///
-    /// # Errors
-    /// The stream must end.
-    pub fn handle_sotw(
-        &mut self,
-        request: &DiscoveryRequest,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> Result<Receipt, End> {
-        self.greet(request.node.as_ref())?;
-        let names = request.resource_names.iter();
-        self.check_names(&request.type_url, names.chain(located(&request.resource_locators)))?;
-        let nonces = self.nonces;
-        let subscription = self.subscription(&request.type_url, now)?;
-        let kind = subscription.handle_sotw(request, answers, nonces, now);
-        let type_url = subscription.type_url.clone();
-        self.gather(type_url, kind)
-    }
-
-    /// A delta request.
-    ///
-    /// # Errors
-    /// The stream must end.
-    pub fn handle_delta(
-        &mut self,
-        request: &DeltaDiscoveryRequest,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> Result<Receipt, End> {
-        self.greet(request.node.as_ref())?;
-        let located = located(&request.resource_locators_subscribe);
-        let type_url = &request.type_url;
-        self.check_names(type_url, request.resource_names_subscribe.iter().chain(located))?;
-        self.check_names(type_url, request.initial_resource_versions.keys())?;
-        let nonces = self.nonces;
-        let subscription = self.subscription(&request.type_url, now)?;
-        let kind = subscription.handle_delta(request, answers, nonces, now);
-        let type_url = subscription.type_url.clone();
-        self.gather(type_url, kind)
-    }
-
     /// Something that is known of these names has changed.
     pub fn handle_dirty(&mut self, type_url: &TypeUrl, dirty: Dirty) {
         self.done = false;
@@ -240,7 +196,7 @@ impl Server {
     }
 
     /// B-01: the node of the first request counts for the whole stream.
-    fn greet(&mut self, node: Option<&core::Node>) -> Result<(), End> {
+    pub(super) fn greet(&mut self, node: Option<&core::Node>) -> Result<(), End> {
         // K-25: a chain of relays that leads back to this one would feed on itself, whenever it was closed.
         let through = node.map(relays).unwrap_or_default();
         if through.contains(&self.settings.relay_id) {
@@ -298,7 +254,7 @@ impl Server {
         }
     }
 
-    fn subscription(&mut self, text: &str, now: Instant) -> Result<&mut Subscription, End> {
+    pub(super) fn subscription(&mut self, text: &str, now: Instant) -> Result<&mut Subscription, End> {
         self.done = false;
         // Nearly every request is about a type that the stream has, and written as we write it.
         let known = self.types.iter().position(|one| one.type_url.url() == text);
@@ -333,7 +289,7 @@ impl Server {
         }
     }
 
-    fn check_names<'a>(&self, type_url: &str, names: impl Iterator<Item = &'a String>) -> Result<(), End> {
+    pub(super) fn check_names<'a>(&self, type_url: &str, names: impl Iterator<Item = &'a String>) -> Result<(), End> {
         let limits = &self.settings.limits;
         // where a resource may be without a name, nothing is its name.
         let nameless = || self.resolve(type_url).is_ok_and(|type_url| type_url.traits().nameless);
@@ -361,23 +317,33 @@ impl Server {
         Ok(())
     }
 
-    fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {
+    pub(super) fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {
         self.types
             .binary_search_by(|subscription| subscription.type_url.cmp(type_url))
     }
 
-    fn gather(&mut self, type_url: TypeUrl, kind: ReceiptKind) -> Result<Receipt, End> {
+    /// What began or ended of the types is what the stream wants.
+    pub(super) fn gather(&mut self) {
         self.wants
             .extend(self.types.iter_mut().flat_map(Subscription::take_wants));
+    }
+
+    /// Whether the client has no more names than it may have, and `spare` besides.
+    pub(super) fn check_count(&self, spare: usize) -> Result<(), End> {
         let count: usize = self.types.iter().map(Subscription::count).sum();
         let max = self.settings.limits.names_per_stream;
-        if max > 0 && count > max {
+        if max > 0 && count > max.saturating_add(spare) {
             return Err(End::limit(
                 "names_per_stream",
                 format_args!("{count} names on one stream"),
             ));
         }
-        // K-21: who drops names faster than it settles answers is owed an answer for each of them (C-08).
+        Ok(())
+    }
+
+    /// K-21: who drops names faster than it settles answers is owed an answer for each of them (C-08).
+    pub(super) fn check_owed(&self) -> Result<(), End> {
+        let max = self.settings.limits.names_per_stream;
         let owed: usize = self.types.iter().map(|subscription| subscription.owed.len()).sum();
         if max > 0 && owed > max.saturating_mul(2) {
             return Err(End::limit(
@@ -385,6 +351,6 @@ impl Server {
                 format_args!("{owed} names that wait for an answer"),
             ));
         }
-        Ok(Receipt { type_url, kind })
+        Ok(())
     }
 }

@@ -25,7 +25,7 @@ use crate::xds::{
 /// For every name covered by the interest: the client was sent exactly what `names` and `covered` say, unless the name is in
 /// `owed` (to be sent whatever they say), refused, in the response in flight, or in `dirty` (not compared yet).
 ///
-/// - A, inputs: `handle_sotw`, `handle_delta`, `handle_dirty`, `force`.
+/// - A, inputs: `begin_sotw`, `begin_delta`, `go_on_sotw`, `go_on_delta`, `handle_dirty`, `force`.
 /// - B, outputs: `poll`, `take_wants`; `poll` yields at most one change of the state at a time (B-24), and what the client
 ///   itself asks for besides, in delta, whatever is on its way.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(super) struct Subscription {
     pub(super) started: bool,
     /// Whether a request has named anything: from then on an empty list means nothing, not everything (B-11).
     pub(super) named: bool,
+    /// SotW: a sum over the names of the last request, by which the same ones are known again.
+    pub(super) listed: u64,
     pub(super) wildcard: bool,
     pub(super) names: HeldNames,
     /// The collections that it asked for.
@@ -83,6 +85,7 @@ impl Subscription {
             features,
             started: false,
             named: false,
+            listed: 0,
             wildcard: false,
             names: HeldNames::default(),
             globs: Globs::default(),

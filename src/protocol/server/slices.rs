@@ -1,0 +1,210 @@
+//! A request of many names, which is taken in slices: others have their turns in between.
+//!
+//! Owns how far a request has come. Refuses to know what a turn is, and what a name means.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::flight::{Receipt, ReceiptKind};
+use super::request::located;
+use super::stream::Server;
+use super::subscription::Subscription;
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::protocol::end::End;
+use crate::xds::{Answers, Held, Name, TypeUrl};
+
+/// How far a request has come. As long as there is more of it, the stream says nothing and takes no other request: what comes of it is
+/// what would come if it were taken at once.
+#[derive(Debug)]
+pub struct Progress<W> {
+    type_url: TypeUrl,
+    kind: ReceiptKind,
+    way: Option<W>,
+}
+
+/// How far a SotW request has come: first its names are read, then what it leaves out goes, then what is new in it comes.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Whether the client came with a version of its own.
+    pub(super) remembers: bool,
+    /// Whether it names the wildcard.
+    pub(super) all: bool,
+    /// The names in its locators, which come after the others.
+    pub(super) located: Vec<String>,
+    pub(super) read: usize,
+    /// What was read: where the texts are that say each name.
+    pub(super) listed: BTreeMap<Name, Vec<usize>>,
+    pub(super) dropped: Option<std::vec::IntoIter<Name>>,
+}
+
+/// How far a delta request has come: what begins, what ends, and what the client remembers.
+#[derive(Debug, Default)]
+pub struct Changing {
+    /// Whether it is the first of its type.
+    pub(super) first: bool,
+    /// The names in its locators, which come after the others.
+    pub(super) located: Vec<String>,
+    pub(super) subscribed: usize,
+    pub(super) unsubscribed: usize,
+    /// The last of the names that the client remembers, of those that were taken.
+    pub(super) remembered: Option<String>,
+    /// What it remembers and does not ask for.
+    pub(super) besides: BTreeMap<Name, Held>,
+}
+
+/// So many names are a slice: some milliseconds of work.
+pub const SLICE: usize = 1024;
+
+impl Listing {
+    /// All names of the request.
+    pub(super) fn texts<'a>(&'a self, request: &'a DiscoveryRequest) -> impl Iterator<Item = &'a str> {
+        let texts = request.resource_names.iter().chain(&self.located);
+        texts.map(String::as_str)
+    }
+
+    /// One of them.
+    pub(super) fn text<'a>(&'a self, request: &'a DiscoveryRequest, at: usize) -> Option<&'a str> {
+        let names = &request.resource_names;
+        let text = names.get(at).or_else(|| self.located.get(at.checked_sub(names.len())?));
+        text.map(String::as_str)
+    }
+}
+
+impl Server {
+    /// A SotW request.
+    ///
+    /// # Errors
+    /// The stream must end.
+    pub fn handle_sotw(
+        &mut self,
+        request: &DiscoveryRequest,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<Receipt, End> {
+        let mut progress = self.begin_sotw(request, answers, now)?;
+        while self.go_on_sotw(request, &mut progress, answers, now)? {}
+        self.finish(progress)
+    }
+
+    /// A delta request.
+    ///
+    /// # Errors
+    /// The stream must end.
+    pub fn handle_delta(
+        &mut self,
+        request: &DeltaDiscoveryRequest,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<Receipt, End> {
+        let mut progress = self.begin_delta(request, answers, now)?;
+        while self.go_on_delta(request, &mut progress, answers, now)? {}
+        self.finish(progress)
+    }
+
+    /// Begins to take a SotW request.
+    ///
+    /// # Errors
+    /// The stream must end.
+    pub fn begin_sotw(
+        &mut self,
+        request: &DiscoveryRequest,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<Progress<Listing>, End> {
+        self.greet(request.node.as_ref())?;
+        let names = request.resource_names.iter();
+        self.check_names(&request.type_url, names.chain(located(&request.resource_locators)))?;
+        let nonces = self.nonces;
+        let subscription = self.subscription(&request.type_url, now)?;
+        let (kind, way) = subscription.begin_sotw(request, answers, nonces, now);
+        let type_url = subscription.type_url.clone();
+        Ok(Progress { type_url, kind, way })
+    }
+
+    /// Begins to take a delta request.
+    ///
+    /// # Errors
+    /// The stream must end.
+    pub fn begin_delta(
+        &mut self,
+        request: &DeltaDiscoveryRequest,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<Progress<Changing>, End> {
+        self.greet(request.node.as_ref())?;
+        let located = located(&request.resource_locators_subscribe);
+        let type_url = &request.type_url;
+        self.check_names(type_url, request.resource_names_subscribe.iter().chain(located))?;
+        self.check_names(type_url, request.initial_resource_versions.keys())?;
+        let nonces = self.nonces;
+        let subscription = self.subscription(&request.type_url, now)?;
+        let (kind, way) = subscription.begin_delta(request, answers, nonces, now);
+        let type_url = subscription.type_url.clone();
+        let way = Some(way);
+        Ok(Progress { type_url, kind, way })
+    }
+
+    /// Takes the next slice of a SotW request. Gives whether there is more.
+    ///
+    /// # Errors
+    /// The stream must end, because too much is kept for it.
+    pub fn go_on_sotw(
+        &mut self,
+        request: &DiscoveryRequest,
+        progress: &mut Progress<Listing>,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<bool, End> {
+        let go_on = |one: &mut Subscription, way: &mut Listing| one.go_on_sotw(request, way, answers, now);
+        self.go_on(progress, go_on, 0)
+    }
+
+    /// Takes the next slice of a delta request. Gives whether there is more.
+    ///
+    /// # Errors
+    /// The stream must end, because too much is kept for it.
+    pub fn go_on_delta(
+        &mut self,
+        request: &DeltaDiscoveryRequest,
+        progress: &mut Progress<Changing>,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<bool, End> {
+        let go_on = |one: &mut Subscription, way: &mut Changing| one.go_on_delta(request, way, answers, now);
+        // What is yet to end makes room for what has begun.
+        let ends = request.resource_names_unsubscribe.len() + request.resource_locators_unsubscribe.len();
+        self.go_on(progress, go_on, ends)
+    }
+
+    fn go_on<W>(
+        &mut self,
+        progress: &mut Progress<W>,
+        go_on: impl FnOnce(&mut Subscription, &mut W) -> bool,
+        spare: usize,
+    ) -> Result<bool, End> {
+        let found = self.position(&progress.type_url);
+        let Some(subscription) = found.ok().and_then(|at| self.types.get_mut(at)) else {
+            return Ok(false);
+        };
+        let more = progress.way.as_mut().is_some_and(|way| go_on(subscription, way));
+        if more {
+            // What is too much is not asked for.
+            self.check_count(spare)?;
+        } else {
+            progress.way = None;
+        }
+        self.gather();
+        Ok(more)
+    }
+
+    /// Nothing is left of a request: what it was.
+    ///
+    /// # Errors
+    /// The stream must end, because too much is kept for it.
+    pub fn finish<W>(&self, progress: Progress<W>) -> Result<Receipt, End> {
+        self.check_count(0)?;
+        self.check_owed()?;
+        let Progress { type_url, kind, .. } = progress;
+        Ok(Receipt { type_url, kind })
+    }
+}

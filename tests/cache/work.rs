@@ -1,0 +1,167 @@
+//! What one request of many names takes. Run with `cargo test --release --test cache -- --ignored --nocapture work`.
+
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "figures for people")]
+
+use distributary::cache::Library;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::protocol::{Opening, Server};
+use distributary::xds::{Dialect, Sight};
+
+use super::*;
+
+const NAMES: usize = 190_000;
+
+struct Client {
+    server: Server,
+    seat: Seat,
+    library: Library,
+    dialect: Dialect,
+    nonce: String,
+}
+
+impl Client {
+    /// Makes a request, and prints how long the machine takes for it, the index of what is wanted, and the answer: in all, and for
+    /// the longest slice or response.
+    fn request(&mut self, what: &str, subscribe: &[String], unsubscribe: &[String]) {
+        let now = start();
+        let (mut machine, mut wants, mut answer) = <(Steps, Steps, Steps)>::default();
+        let Self {
+            server,
+            seat,
+            library,
+            nonce,
+            dialect,
+        } = self;
+        let type_url = eds().url().to_owned();
+        let mut seated = |server: &mut Server| {
+            wants.step(|| {
+                while let Some(want) = server.poll_want() {
+                    assert_eq!(seat.want(&want), Ok(()));
+                }
+            });
+        };
+        match *dialect {
+            Dialect::Sotw => {
+                let request = DiscoveryRequest {
+                    type_url,
+                    resource_names: subscribe.to_vec(),
+                    response_nonce: nonce.clone(),
+                    ..Default::default()
+                };
+                let mut progress = machine.step(|| server.begin_sotw(&request, library, now)).unwrap();
+                while machine
+                    .step(|| server.go_on_sotw(&request, &mut progress, library, now))
+                    .unwrap()
+                {
+                    seated(server);
+                }
+                server.finish(progress).unwrap();
+            }
+            Dialect::Delta => {
+                let request = DeltaDiscoveryRequest {
+                    type_url,
+                    resource_names_subscribe: subscribe.to_vec(),
+                    resource_names_unsubscribe: unsubscribe.to_vec(),
+                    ..Default::default()
+                };
+                let mut progress = machine.step(|| server.begin_delta(&request, library, now)).unwrap();
+                while machine
+                    .step(|| server.go_on_delta(&request, &mut progress, library, now))
+                    .unwrap()
+                {
+                    seated(server);
+                }
+                server.finish(progress).unwrap();
+            }
+        }
+        seated(server);
+        loop {
+            let sight = Sight::from(seat.view().cut());
+            let Some(response) = answer.step(|| server.poll_response(&sight, library, now)) else {
+                break;
+            };
+            *nonce = String::from_utf8(response.nonce.as_bytes().to_vec()).unwrap();
+            if *dialect == Dialect::Delta {
+                let receipt = server.handle_acknowledgement(eds().url().as_bytes(), nonce.as_bytes());
+                assert!(receipt.is_some());
+            }
+        }
+        println!("{dialect:?}, {what}: machine {machine}, index {wants}, answer {answer}");
+    }
+}
+
+/// How long something took, and its longest step.
+#[derive(Default)]
+struct Steps {
+    all: Duration,
+    longest: Duration,
+}
+
+impl Steps {
+    fn step<T>(&mut self, step: impl FnOnce() -> T) -> T {
+        let begun = start();
+        let outcome = step();
+        self.longest = self.longest.max(begun.elapsed());
+        self.all += begun.elapsed();
+        outcome
+    }
+}
+
+impl std::fmt::Display for Steps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1?} ({:.1?})", self.all, self.longest)
+    }
+}
+
+/// Prints how long each step takes.
+#[test]
+#[ignore = "prints figures"]
+fn requests_of_many_names() {
+    let names = |from: usize| -> Vec<String> {
+        let numbers = (from..from + NAMES).map(|n| n * 7919 % 1_000_003);
+        let names = numbers.map(|n| format!("outbound|8080||service-{n}.namespace.svc.cluster.local"));
+        names.collect()
+    };
+    let (some, others) = (names(0), names(500_000));
+    let mut backwards = some.clone();
+    backwards.reverse();
+    for (known, dialect) in [
+        (false, Dialect::Sotw),
+        (false, Dialect::Delta),
+        (true, Dialect::Sotw),
+        (true, Dialect::Delta),
+    ] {
+        let settings = Settings {
+            names_per_view: 0,
+            ..settings()
+        };
+        let view = View::new(Class::default(), settings);
+        let seat = view.enter();
+        if known {
+            let updates = some.iter().chain(&others).map(|name| put(&eds(), name, "body"));
+            drop(view.publish(&[named(&eds(), updates.collect())]));
+        }
+        let opening = Opening {
+            dialect,
+            service: None,
+            nonce_prefix: 1,
+        };
+        let mut client = Client {
+            server: Server::new(Arc::new(stream(Limits::default())), opening),
+            seat,
+            library: Library::new(64 << 20, 2 << 20),
+            dialect,
+            nonce: String::new(),
+        };
+        println!("known: {known}");
+        client.request("first", &some, &[]);
+        client.request("the same", &some, &[]);
+        client.request("the same backwards", &backwards, &[]);
+        match dialect {
+            Dialect::Sotw => client.request("one less", &some[1..], &[]),
+            Dialect::Delta => client.request("one less", &[], &some[..1]),
+        }
+        client.request("all others", &others, &some);
+        client.request("and back", &some, &others);
+    }
+}
