@@ -12,10 +12,7 @@ use crate::xds::{Answers, Dialect, Glimpse, Name, Resource, Seen};
 
 impl Subscription {
     pub(super) fn compose_partial(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
-        // B-24: that something else has changed is no reason to send what was refused while a response is on its way.
-        if !allowed.busy {
-            self.release(slot);
-        }
+        self.release(slot);
         let begun = self.covered.rest().cloned();
         let goal = begun.as_ref().map(|rest| &rest.to).or(slot.wildcard());
         if let Some(state) = goal.filter(|state| self.plain(state)) {

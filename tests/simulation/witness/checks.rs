@@ -255,10 +255,10 @@ impl Watch {
                 format!("{:?}: {open} unsettled responses", answer.kind),
             ));
         }
-        let own = |entry: &Entry| self.asked_for(&entry.name, &entry.aliases);
+        let own = |entry: &Entry| self.licensed(&entry.name, &entry.aliases);
         // C-13: what it remembered is answered for when it is certain. C-20: what it asked for by an alias goes by its own name.
         let aliases = |name: &String| self.sent.get(name).map_or(&[][..], |sent| &sent.aliases);
-        let gone = |name: &String| self.asked_for(name, aliases(name)) || self.memory.contains(name);
+        let gone = |name: &String| self.licensed(name, aliases(name)) || self.memory.contains(name);
         let asked = self.again || answer.entries.iter().all(own) && answer.removed.iter().all(gone);
         if open > 0 && !self.chain && !asked {
             return Err(Broken::new(
@@ -277,22 +277,19 @@ impl Watch {
 
     /// Whether a name may be sent once more without a change.
     pub(super) fn licensed(&self, name: &str, aliases: &[String]) -> bool {
-        let freed = |name: &str| {
-            let mut refused = self.refused.iter();
-            refused.any(|refused| refused.may_come() && refused.members.contains_key(name))
-        };
-        self.asked_for(name, aliases) || freed(name) || aliases.iter().any(|alias| freed(alias))
-    }
-
-    /// Whether the client waits for a name, whatever else is on its way.
-    fn asked_for(&self, name: &str, aliases: &[String]) -> bool {
         let has = |name: &str| {
             let own = canonical(name);
-            let mut globs = self.globs.iter();
             self.licence.contains(name)
                 || self.licence.contains(&own)
-                || globs.any(|glob| covers(glob, &own) && self.licence.contains(glob))
+                || self
+                    .globs
+                    .iter()
+                    .any(|glob| covers(glob, &own) && self.licence.contains(glob))
                 || self.forced.contains(&own)
+                || self
+                    .refused
+                    .iter()
+                    .any(|refused| refused.may_come() && refused.members.contains_key(name))
         };
         has(name) || aliases.iter().any(|alias| has(alias))
     }

@@ -31,7 +31,8 @@ impl Witness {
         watch.first = false;
         let lens = scene.lens(kind);
         let complete = lens.is_complete();
-        watch.again &= chain || !complete;
+        // What is said beside another response is no answer to a wildcard that has only begun.
+        watch.again &= chain || !complete || !watch.open.is_empty();
         if !chain {
             watch.begin(kind, scene);
         }

@@ -90,7 +90,12 @@ impl Watch {
                 .refused
                 .iter()
                 .any(|other| other.members.get(&name) == Some(&revision));
-            if self.sent.get(&name).map(|sent| sent.revision) != revision && !again {
+            let sent = self.sent.get(&name).map(|sent| sent.revision);
+            if sent.is_none() && revision.is_some() && self.asks(&name) {
+                // It was given up and asked for again: whether the others may have been bad nobody knows.
+                refused.released = true;
+                refused.members.insert(name, revision);
+            } else if sent != revision && !again {
                 refused.freed = true;
             } else if revision.is_some() || self.asks(&name) || self.wildcard && !name.starts_with("xdstp:") {
                 refused.members.insert(name, revision);
