@@ -35,7 +35,7 @@ pub(super) struct Session {
     /// What is left of a request: nothing is said before all of it counts.
     rest: Option<Box<Sliced>>,
     /// What a unary request asked for by name.
-    fetched: Vec<Name>,
+    fetched: Box<[Name]>,
     /// The stream ends as soon as the client has got something and nothing more is to be said (K-26).
     closing: bool,
     /// The stream ends now.
@@ -71,7 +71,7 @@ impl Session {
             server,
             place: None,
             rest: None,
-            fetched: Vec::new(),
+            fetched: Box::default(),
             closing: false,
             end: None,
             written: 0,

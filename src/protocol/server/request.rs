@@ -49,12 +49,18 @@ impl Subscription {
     }
 
     fn begin_names(&mut self, request: &DiscoveryRequest, mut listing: Listing, now: Instant) -> Option<Listing> {
-        let (mut any, mut all) = (false, false);
-        let sum = listing.texts(request).fold(0_u64, |sum, text| {
+        let (mut any, mut count) = (false, 0);
+        let mut sum = 0_u64;
+        let mut all = false;
+        for text in listing.texts(request) {
             any = true;
-            all |= text == Name::WILDCARD;
-            sum.wrapping_add(xxh3_64(text.as_bytes()))
-        });
+            if text == Name::WILDCARD {
+                all = true;
+            } else {
+                count += 1;
+                sum = sum.wrapping_add(xxh3_64(text.as_bytes()));
+            }
+        }
         listing.all = all;
         // B-10, B-13: as long as no request names anything, an empty list means everything, where the type allows that.
         if !any && !self.named {
@@ -64,18 +70,28 @@ impl Subscription {
             }
             return None;
         }
-        // Nearly every request names what the one before it named, in whatever order.
-        if std::mem::replace(&mut self.listed, sum) == sum && self.named {
-            return None;
-        }
         // B-11: one named request ends that meaning for the rest of the stream. B-12: `*` is a wildcard for any type.
         self.named = true;
         // C-07: first what begins, then what ends: what it held by a wildcard it holds by name from now on.
-        if listing.all && !self.wildcard {
+        if all && !self.wildcard {
             self.set_wildcard(true);
             self.asked.more(now);
         }
+        // Nearly every request names what the one before it named, in whatever order.
+        if self.lists_the_same(count, sum) {
+            self.set_wildcard(all);
+            return None;
+        }
         Some(listing)
+    }
+
+    /// Whether so many names with this sum are what the client asks for.
+    fn lists_the_same(&self, count: usize, sum: u64) -> bool {
+        if !self.globs.is_empty() || !self.spellings.is_empty() || count != self.names.len() {
+            return false;
+        }
+        let hashes = self.names.iter().map(|(name, _)| xxh3_64(name.as_str().as_bytes()));
+        hashes.fold(0_u64, u64::wrapping_add) == sum
     }
 
     /// The next slice of a SotW request's names. Gives whether there is more.

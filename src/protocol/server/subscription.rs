@@ -36,8 +36,6 @@ pub(super) struct Subscription {
     pub(super) started: bool,
     /// Whether a request has named anything: from then on an empty list means nothing, not everything (B-11).
     pub(super) named: bool,
-    /// SotW: a sum over the names of the last request, by which the same ones are known again.
-    pub(super) listed: u64,
     pub(super) wildcard: bool,
     pub(super) names: HeldNames,
     /// The collections that it asked for.
@@ -85,7 +83,6 @@ impl Subscription {
             features,
             started: false,
             named: false,
-            listed: 0,
             wildcard: false,
             names: HeldNames::default(),
             globs: Globs::default(),
