@@ -3,6 +3,7 @@
 mod census;
 mod descriptors;
 mod introduced;
+mod leaving;
 mod overview;
 mod plan;
 mod warm;
@@ -13,9 +14,11 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use introduced::Introduced;
+use leaving::Leaving;
 use overview::Overview;
 use warm::Warm;
 
@@ -67,7 +70,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Runs the relay until it is told to stop.
 pub async fn run(config: Config) -> Result<(), AppError> {
     descriptors::raise();
-    let mut signals = StopSignals::listen().map_err(AppError::Signals)?;
+    let signals = StopSignals::listen().map_err(AppError::Signals)?;
     let metrics = Metrics::new(config.types.keys().map(String::as_str));
     let health = Arc::new(Health::new());
     let mark = plan::mark(&config);
@@ -82,10 +85,12 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         let overview = overview.clone();
         move || overview.look()
     };
+    let (order, orders) = mpsc::channel(1);
     let shown = Shown {
         metrics: metrics.clone(),
         overview: admin::Overview::new(looking),
         health: health.clone(),
+        order,
     };
     let admin = Admin::start(&config.admin, shown)?;
     tracing::info!(address = %admin.address(), "admin address");
@@ -108,28 +113,27 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let (trigger, drain) = shutdown::drain();
     listen(&config, &shared, &drain)?;
 
+    // Only who still has to leave holds it.
+    drop(drain);
+    let mut leaving = Leaving::new(signals, orders, health, metrics, &config.timers);
+    let leave = async {
+        tokio::select! {
+            () = leaving.announced() => {}
+            () = keep(warm.as_deref()) => {}
+        }
+        let last = async {
+            if let Some(warm) = &warm {
+                warm.clone().last().await;
+            }
+        };
+        leaving.left(&trigger, last).await;
+    };
+    // As long as anybody is served there is work.
     tokio::select! {
-        () = signals.next() => {}
+        () = leave => {}
         () = feed(&config, &mark, &shared, warm.as_ref(), &overview) => {}
         () = clock::keep() => {}
         () = look_after(&shared, &overview) => {}
-        () = keep(warm.as_deref()) => {}
-    }
-    tracing::info!(within = ?config.timers.drain, "draining");
-    health.advance(Status::Draining);
-    let deadline = shutdown::after(config.timers.drain);
-    let last = warm.map(Warm::last);
-    trigger.begin(deadline);
-    drop((drain, shared));
-    let last = async {
-        if let Some(last) = last {
-            // A disk that hangs does not keep the relay from ending.
-            drop(tokio::time::timeout_at(deadline, last).await);
-        }
-    };
-    tokio::select! {
-        (finished, ()) = async { tokio::join!(trigger.finished(deadline), last) } => tracing::info!(finished, "stopped"),
-        () = signals.next() => tracing::warn!("stopped at once by a second signal"),
     }
     Ok(())
 }

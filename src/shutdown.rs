@@ -1,4 +1,4 @@
-//! The end of the program: signals in, one drain for everybody out. It owns when to stop and until when; what stopping
+//! The end of the program: signals in, one drain for everybody out. It owns when each has to leave and until when; what leaving
 //! means is up to whoever holds a [`Drain`].
 
 use std::pin::Pin;
@@ -12,10 +12,28 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+/// When those who hold a [`Drain`] leave.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    begun: Instant,
+    /// Over which time they are spread.
+    spread: Duration,
+    deadline: Instant,
+}
+
+/// When one of them leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// When it begins to.
+    pub begins: Instant,
+    /// By when it must have.
+    pub deadline: Instant,
+}
+
 /// Tells everybody to stop, and sees when they have.
 #[derive(Debug)]
 pub struct DrainTrigger {
-    deadline: watch::Sender<Option<Instant>>,
+    times: watch::Sender<Option<Times>>,
     begun: Arc<AtomicBool>,
     bell: Arc<Notify>,
 }
@@ -23,7 +41,7 @@ pub struct DrainTrigger {
 /// Held by whoever has something to bring to an end; dropping the last one ends the drain.
 #[derive(Clone, Debug)]
 pub struct Drain {
-    deadline: watch::Receiver<Option<Instant>>,
+    times: watch::Receiver<Option<Times>>,
     begun: Arc<AtomicBool>,
     /// For those who would keep more to listen to the deadline.
     bell: Arc<Notify>,
@@ -36,12 +54,12 @@ pub fn drain() -> (DrainTrigger, Drain) {
     let begun = Arc::new(AtomicBool::new(false));
     let bell = Arc::new(Notify::new());
     let trigger = DrainTrigger {
-        deadline: sender,
+        times: sender,
         begun: begun.clone(),
         bell: bell.clone(),
     };
     let drain = Drain {
-        deadline: receiver,
+        times: receiver,
         begun,
         bell,
     };
@@ -49,11 +67,16 @@ pub fn drain() -> (DrainTrigger, Drain) {
 }
 
 impl DrainTrigger {
-    /// Tells everybody to stop by `deadline`.
-    pub fn begin(&self, deadline: Instant) {
-        self.deadline.send_modify(|place| {
-            *place = Some(deadline);
-            // Before anybody is woken, and before anybody can read the deadline: who sees the one sees the other.
+    /// Tells everybody to stop by `deadline`, one after the other, in any order, within `spread`.
+    pub fn begin(&self, spread: Duration, deadline: Instant) {
+        let times = Times {
+            begun: now(),
+            spread,
+            deadline,
+        };
+        self.times.send_modify(|place| {
+            *place = Some(times);
+            // Before anybody is woken, and before anybody can read the times: who sees the one sees the other.
             self.begun.store(true, Ordering::Release);
         });
         self.bell.notify_waiters();
@@ -61,7 +84,7 @@ impl DrainTrigger {
 
     /// Waits until every [`Drain`] is dropped, at most until `deadline`; says whether all of them were.
     pub async fn finished(&self, deadline: Instant) -> bool {
-        tokio::time::timeout_at(deadline, self.deadline.closed()).await.is_ok()
+        tokio::time::timeout_at(deadline, self.times.closed()).await.is_ok()
     }
 }
 
@@ -89,16 +112,34 @@ impl Drain {
         }
     }
 
-    /// Waits until it is time to stop, and says by when one must have.
-    pub async fn draining(&mut self) -> Instant {
-        let deadline = self
-            .deadline
-            .wait_for(Option::is_some)
-            .await
-            .ok()
-            .and_then(|deadline| *deadline);
+    /// Waits until the drain has begun.
+    pub async fn draining(&mut self) {
         // Without a trigger nobody waits any more.
-        deadline.unwrap_or_else(now)
+        drop(self.times.wait_for(Option::is_some).await);
+    }
+
+    /// Waits until one of those who leave has to begin.
+    pub async fn departing(&mut self) {
+        self.draining().await;
+        tokio::time::sleep_until(self.departure().begins).await;
+    }
+
+    /// When somebody leaves, once the drain has begun.
+    fn departure(&self) -> Departure {
+        let times = *self.times.borrow();
+        // Without a trigger nobody waits any more.
+        let times = times.unwrap_or_else(|| {
+            let now = now();
+            Times {
+                begun: now,
+                spread: Duration::ZERO,
+                deadline: now,
+            }
+        });
+        Departure {
+            begins: times.begun + times.spread.mul_f64(rand::random::<f64>()),
+            deadline: times.deadline,
+        }
     }
 }
 
@@ -111,8 +152,8 @@ pub struct Draining {
 }
 
 impl Draining {
-    /// Ready once, when it is time to stop: by when one must have.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
+    /// Ready once, when the drain has begun.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Departure> {
         if self.over {
             return Poll::Pending;
         }
@@ -126,10 +167,17 @@ impl Draining {
         }
         self.over = true;
         self.bell = None;
-        // Without a trigger nobody waits any more.
-        let deadline = *self.drain.deadline.borrow();
-        Poll::Ready(deadline.unwrap_or_else(now))
+        Poll::Ready(self.drain.departure())
     }
+}
+
+/// How the program is asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// By SIGTERM, as whoever looks after programs does.
+    Terminate,
+    /// By SIGINT, as somebody at a terminal does.
+    Interrupt,
 }
 
 /// The two signals that ask the program to stop.
@@ -149,10 +197,10 @@ impl StopSignals {
     }
 
     /// Waits for the next of them.
-    pub async fn next(&mut self) {
+    pub async fn next(&mut self) -> Stop {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => Stop::Terminate,
+            _ = self.interrupt.recv() => Stop::Interrupt,
         }
     }
 }
@@ -178,12 +226,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_drain_ends_when_its_last_holder_is_gone() {
         let (trigger, drain) = drain();
-        let mut other = drain.clone();
+        let other = drain.clone();
         assert!(!drain.is_draining());
         let deadline = after(Duration::from_secs(20));
-        trigger.begin(deadline);
+        trigger.begin(Duration::ZERO, deadline);
         assert!(drain.is_draining());
-        assert_eq!(other.draining().await, deadline);
+        assert_eq!(other.departure().deadline, deadline);
         drop(drain);
         assert!(!trigger.finished(after(Duration::from_secs(1))).await);
         drop(other);
@@ -195,6 +243,23 @@ mod tests {
         let (trigger, mut drain) = drain();
         drop(trigger);
         assert!(drain.is_draining());
-        assert_eq!(drain.draining().await, now());
+        drain.departing().await;
+        assert_eq!(drain.departure().deadline, now());
+    }
+
+    /// They leave one after the other, and all of them before it is over.
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_when() {
+        let (trigger, drain) = drain();
+        let (begun, spread) = (now(), Duration::from_secs(16));
+        trigger.begin(spread, begun + Duration::from_secs(20));
+        let mut times: Vec<Duration> = (0..1000).map(|_| drain.departure().begins - begun).collect();
+        times.sort_unstable();
+        assert!(times.iter().all(|time| *time <= spread));
+        let quarters = [250, 500, 750].map(|at| times[at].as_secs());
+        assert!(
+            (2..=6).contains(&quarters[0]) && (6..=10).contains(&quarters[1]) && (10..=14).contains(&quarters[2]),
+            "{quarters:?}"
+        );
     }
 }

@@ -10,8 +10,8 @@ use axum::routing::get;
 use serde::Deserialize;
 use tower::limit::GlobalConcurrencyLimitLayer;
 
-use super::Shown;
 use super::clock::Clock;
+use super::{Shown, orders};
 use crate::telemetry::Status;
 
 /// Requests that are answered at a time; the rest wait their turn.
@@ -22,13 +22,16 @@ const HELP: &str = "\
 /live              200 when the program turns (also /healthz)
 /clusters          how it stands with every control plane, and why; ?format=json for programs
 /metrics           metrics for Prometheus (also /stats/prometheus)
+/drain_listeners   POST: clients leave; ?graceful: after probes were told; the relay stays until a signal ends it
+/healthcheck/fail  POST: /ready is 503, while all are served
+/healthcheck/ok    POST: /ready is what it would be
 /help              this list
 ";
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(super) fn router(shown: Shown) -> Router {
+pub(super) fn router(shown: Shown, port: Option<u16>) -> Router {
     Router::new()
         .route("/", get(async || HELP))
         .route("/help", get(async || HELP))
@@ -51,6 +54,7 @@ pub(super) fn router(shown: Shown) -> Router {
                 format!("{} does not take {method}; use GET\n", uri.path()),
             )
         })
+        .merge(orders::router(port))
         .with_state(shown)
         .layer(middleware::from_fn(trace))
         .layer(GlobalConcurrencyLimitLayer::new(CONCURRENT_REQUESTS))
@@ -132,26 +136,36 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crate::admin::{Admin, Clusters, Overview, Shown};
+    use tokio::sync::mpsc;
+
+    use crate::admin::{Admin, Clusters, DrainOrder, Overview, Shown};
     use crate::config::Address;
     use crate::telemetry::{Health, Metrics, Status};
 
     fn ask(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        write!(stream, "{request} HTTP/1.1\r\nhost: relay\r\nconnection: close\r\n\r\n").unwrap();
+        let head = format!("host: {address}\r\ncontent-length: 0\r\nconnection: close");
+        write!(stream, "{request} HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
     }
 
-    fn start() -> (Admin, SocketAddr, Arc<Health>) {
-        let health = Arc::new(Health::new());
+    fn shown() -> (Shown, mpsc::Receiver<DrainOrder>) {
+        let (order, orders) = mpsc::channel(1);
         let shown = Shown {
             metrics: Metrics::new([]),
             overview: Overview::new(Clusters::default),
-            health: Arc::clone(&health),
+            health: Arc::new(Health::new()),
+            order,
         };
+        (shown, orders)
+    }
+
+    fn start() -> (Admin, SocketAddr, Arc<Health>) {
+        let (shown, _) = shown();
+        let health = shown.health.clone();
         let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shown).unwrap();
         let address = admin.socket().unwrap();
         (admin, address, health)
@@ -230,15 +244,56 @@ mod tests {
         assert!(ask(address, "GET /").contains("/stats/prometheus"));
     }
 
+    #[test]
+    fn an_operator_says_what_probes_are_told() {
+        let (_admin, address, health) = start();
+        health.advance(Status::Ready);
+        for (path, code) in [("/healthcheck/fail", 503), ("/healthcheck/ok", 200)] {
+            assert!(
+                ask(address, &format!("POST {path}")).starts_with("HTTP/1.1 200 "),
+                "{path}"
+            );
+            assert!(
+                ask(address, "GET /ready").starts_with(&format!("HTTP/1.1 {code} ")),
+                "after {path}"
+            );
+            let answer = ask(address, &format!("GET {path}"));
+            assert!(
+                answer.starts_with("HTTP/1.1 405 ") && answer.ends_with("Method GET not allowed, POST required.\n")
+            );
+        }
+    }
+
+    /// An order is passed on once, and a page in a browser has nothing to order.
+    #[test]
+    fn an_operator_has_clients_leave() {
+        let (shown, mut orders) = shown();
+        let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shown).unwrap();
+        let address = admin.socket().unwrap();
+        for path in ["/drain_listeners?graceful", "/drain_listeners"] {
+            assert!(
+                ask(address, &format!("POST {path}")).starts_with("HTTP/1.1 200 "),
+                "{path}"
+            );
+        }
+        assert!(orders.try_recv().unwrap().graceful && orders.try_recv().is_err());
+        for wrong in ["/drain_listeners?skip_exit", "/drain_listeners?graceful&inboundonly"] {
+            let answer = ask(address, &format!("POST {wrong}"));
+            assert!(
+                answer.starts_with("HTTP/1.1 400 ") && answer.contains("?graceful"),
+                "{answer}"
+            );
+        }
+        let foreign =
+            format!("POST /drain_listeners HTTP/1.1\r\nhost: {address}\r\norigin: http://evil.example\r\nx-was:");
+        assert!(ask(address, &foreign).starts_with("HTTP/1.1 403 "));
+        assert!(orders.try_recv().is_err());
+    }
+
     #[tokio::test]
     async fn a_taken_address_says_which_key() {
         let (admin, _, _health) = start();
-        let shown = Shown {
-            metrics: Metrics::new([]),
-            overview: Overview::new(Clusters::default),
-            health: Arc::new(Health::new()),
-        };
-        let error = Admin::start(admin.address(), shown).unwrap_err().to_string();
+        let error = Admin::start(admin.address(), shown().0).unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("admin.address: cannot listen on {}: ", admin.address())),
             "{error}"
@@ -250,13 +305,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("distributary-admin-{}.sock", std::process::id()));
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let address = Address::Unix(path.clone());
-        let shown = || Shown {
-            metrics: Metrics::new([]),
-            overview: Overview::new(Clusters::default),
-            health: Arc::new(Health::new()),
-        };
-        let admin = Admin::start(&address, shown()).unwrap();
-        assert!(Admin::start(&address, shown()).is_err(), "a live one is left alone");
+        let admin = Admin::start(&address, shown().0).unwrap();
+        assert!(Admin::start(&address, shown().0).is_err(), "a live one is left alone");
         drop(admin);
         std::fs::remove_file(&path).unwrap();
     }

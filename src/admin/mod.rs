@@ -5,6 +5,7 @@ mod cached;
 mod clock;
 mod clusters;
 mod http;
+mod orders;
 
 pub use cached::Cached;
 pub use clock::Clock;
@@ -21,7 +22,7 @@ use axum::Router;
 use axum::serve::Listener;
 use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Address;
 use crate::telemetry::{Health, Metrics};
@@ -43,6 +44,15 @@ pub struct Shown {
     pub overview: Overview,
     /// For the probes.
     pub health: Arc<Health>,
+    /// Where orders of the operator go.
+    pub order: mpsc::Sender<DrainOrder>,
+}
+
+/// The operator wants clients to leave.
+#[derive(Clone, Copy, Debug)]
+pub struct DrainOrder {
+    /// Whether probes are told first, and clients go only when that is known.
+    pub graceful: bool,
 }
 
 /// Why there is no admin address.
@@ -71,11 +81,15 @@ impl Admin {
         };
         let bound = Bound::bind(address).map_err(cannot_bind)?;
         let address = bound.address(address).map_err(cannot_bind)?;
+        let port = match address {
+            Address::Socket(address) => Some(address.port()),
+            Address::Unix(_) => None,
+        };
         let (stop, stopped) = oneshot::channel();
         let (report, started) = std::sync::mpsc::sync_channel(1);
         std::thread::Builder::new()
             .name("admin".to_owned())
-            .spawn(move || run(bound, http::router(shown), stopped, &report))
+            .spawn(move || run(bound, http::router(shown, port), stopped, &report))
             .map_err(AdminError::Thread)?;
         started
             .recv()

@@ -1,7 +1,9 @@
 //! The command line. It owns the arguments and the exit code, and knows nothing of xDS: 0 is a clean end, 1 a bad
 //! configuration or an error while running, 2 a wrong use of the command line.
 
+mod asking;
 mod bootstrap;
+mod drain;
 mod get;
 mod health;
 mod serve;
@@ -28,6 +30,7 @@ enum Command {
     Bootstrap(bootstrap::Bootstrap),
     Get(get::Get),
     Health(health::Health),
+    Drain(drain::Drain),
 }
 
 /// Runs the program with `args`, whose first element is the program's own name.
@@ -45,6 +48,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Bootstrap(bootstrap) => bootstrap.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Get(get) => get.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Health(health) => health.run(&mut std::io::stdout()),
+        Command::Drain(drain) => drain.run(&mut std::io::stdout()),
         Command::Validate(validate) => validate.run(&mut std::io::stdout(), &mut std::io::stderr()),
     };
     match outcome {

@@ -88,7 +88,9 @@ pub struct Timers {
     pub rest_interval: Duration,
     /// E-14: the longest pause between two attempts to open a stream to a control plane, before it is spread.
     pub reconnect_max: Duration,
-    /// How long a shutdown may take.
+    /// How long everybody is still served after the relay has said that it is not ready any more.
+    pub drain_announce: Duration,
+    /// Within which time clients leave after that.
     pub drain: Duration,
     /// The least time between two responses of one type to one client; never delays a first answer.
     pub pace: Duration,
@@ -108,6 +110,7 @@ impl Default for Timers {
             rest_poll: Duration::from_millis(800),
             rest_interval: Duration::from_secs(5),
             reconnect_max: Duration::from_secs(30),
+            drain_announce: Duration::from_secs(5),
             drain: Duration::from_secs(20),
             pace: Duration::ZERO,
         }

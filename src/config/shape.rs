@@ -184,6 +184,7 @@ pub(super) struct Timers {
     pub(super) rest_poll: Option<Scalar>,
     pub(super) rest_interval: Option<Scalar>,
     pub(super) reconnect_max: Option<Scalar>,
+    pub(super) drain_announce: Option<Scalar>,
     pub(super) drain: Option<Scalar>,
     pub(super) pace: Option<Scalar>,
 }

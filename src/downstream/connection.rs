@@ -21,7 +21,7 @@ use super::http2::Http2;
 use super::service::Calls;
 use super::stall::Stall;
 use crate::clock;
-use crate::shutdown::{Drain, Draining};
+use crate::shutdown::{Departure, Drain, Draining};
 use crate::wire::sealed::HANDSHAKE;
 use crate::wire::{Cork, Peer, Socket};
 
@@ -194,9 +194,11 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         if this.end.deadline.is_none()
-            && let Poll::Ready(deadline) = this.draining.poll(cx)
+            && let Poll::Ready(departure) = this.draining.poll(cx)
         {
-            this.end.deadline = Some(clock::of(deadline.into_std()));
+            this.end.leave(departure);
+        }
+        if this.end.begins() {
             // New calls go elsewhere; those that there are end by themselves.
             (this.shut_down)(this.connection.as_mut());
         }
@@ -211,15 +213,26 @@ where
     }
 }
 
-/// When a connection is closed whatever its streams do.
+/// When a connection begins to leave, and when it is closed whatever its streams do.
 #[derive(Default)]
 struct Ending {
+    begins: Option<Instant>,
     deadline: Option<Instant>,
     stall: Stall,
     alarm: Alarm,
 }
 
 impl Ending {
+    fn leave(&mut self, departure: Departure) {
+        self.begins = Some(clock::of(departure.begins.into_std()));
+        self.deadline = Some(clock::of(departure.deadline.into_std()));
+    }
+
+    /// Whether it begins to leave now.
+    fn begins(&mut self) -> bool {
+        self.begins.is_some() && self.begins.take_if(|at| *at <= clock::now()).is_some()
+    }
+
     fn poll(&mut self, stuck_at: Option<u64>, bound: Option<Duration>, cx: &mut Context<'_>) -> Poll<&'static str> {
         if stuck_at.is_none() && self.deadline.is_none() {
             self.stall = Stall::default();
@@ -235,7 +248,7 @@ impl Ending {
         }
         if self
             .alarm
-            .poll(stuck.into_iter().chain(self.deadline).min(), cx)
+            .poll(stuck.into_iter().chain(self.begins).chain(self.deadline).min(), cx)
             .is_ready()
         {
             cx.waker().wake_by_ref();

@@ -24,7 +24,7 @@ use super::body::Body;
 use super::service::{Answer, refusal};
 use super::services;
 use crate::clock;
-use crate::telemetry::{Health, Status};
+use crate::telemetry::{Health, Standing, Status};
 
 /// The calls of the health service.
 #[derive(Clone, Debug)]
@@ -124,19 +124,19 @@ impl Service for Checks {
     }
 }
 
-/// The answer now, and whenever it becomes another one. Draining is the last: the stream must not hold the connection then.
+/// The answer now, and whenever it becomes another one. After the last one the stream must not hold the connection.
 fn watch_status(
     known: bool,
-    status: watch::Receiver<Status>,
+    standing: watch::Receiver<Standing>,
 ) -> impl Stream<Item = Result<HealthCheckResponse, tonic::Status>> + Send {
-    stream::unfold((status, None), move |(mut status, said)| async move {
+    stream::unfold((standing, None), move |(mut standing, said)| async move {
         loop {
-            let now = *status.borrow_and_update();
-            let next = answer(known, now);
+            let now = *standing.borrow_and_update();
+            let next = answer(known, now.status());
             if said != Some(next) {
-                return Some((Ok(next), (status, Some(next))));
+                return Some((Ok(next), (standing, Some(next))));
             }
-            if now == Status::Draining || status.changed().await.is_err() {
+            if now.is_last() || standing.changed().await.is_err() {
                 return None;
             }
         }

@@ -1,12 +1,33 @@
-//! Whether the relay can serve: one status with many readers (probes, gRPC health). It owns the order of the states,
-//! and leaves it to the wiring to know when one is reached.
+//! Whether the relay can serve: one status with many readers (probes, gRPC health). It owns the order of the states, and that an
+//! operator may say for a while that it cannot; it leaves it to the wiring to know when a state is reached.
 
 use tokio::sync::watch;
 
-/// The status of the relay. It only ever advances.
+/// The status of the relay. What it has reached only ever advances.
 #[derive(Debug)]
 pub struct Health {
-    status: watch::Sender<Status>,
+    standing: watch::Sender<Standing>,
+}
+
+/// What was reached, and what the operator says.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    reached: Status,
+    failed: bool,
+}
+
+impl Standing {
+    /// What readers are told.
+    #[must_use]
+    pub const fn status(self) -> Status {
+        if self.failed { Status::Draining } else { self.reached }
+    }
+
+    /// Whether it stays as it is.
+    #[must_use]
+    pub const fn is_last(self) -> bool {
+        matches!(self.reached, Status::Draining)
+    }
 }
 
 /// What the relay can do for clients, in the order of its life.
@@ -16,7 +37,7 @@ pub enum Status {
     Starting,
     /// It can serve. Losing a control plane later does not end this (G-19).
     Ready,
-    /// It is about to stop.
+    /// It is about to stop, or the operator has it say so.
     Draining,
 }
 
@@ -25,31 +46,40 @@ impl Health {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            status: watch::Sender::new(Status::Starting),
+            standing: watch::Sender::new(Standing {
+                reached: Status::Starting,
+                failed: false,
+            }),
         }
     }
 
     /// Notes that `status` is reached; what lies behind is not entered again.
     pub fn advance(&self, status: Status) {
-        self.status.send_if_modified(|current| {
-            let later = status > *current;
+        self.standing.send_if_modified(|standing| {
+            let later = status > standing.reached;
             if later {
-                *current = status;
+                standing.reached = status;
             }
             later
         });
     }
 
+    /// The operator says that it fails, or that it does not any more.
+    pub fn fail(&self, failed: bool) {
+        self.standing
+            .send_if_modified(|standing| std::mem::replace(&mut standing.failed, failed) != failed);
+    }
+
     /// The status now.
     #[must_use]
     pub fn status(&self) -> Status {
-        *self.status.borrow()
+        self.standing.borrow().status()
     }
 
-    /// The status now and whenever it changes.
+    /// How it stands now and whenever that changes.
     #[must_use]
-    pub fn watch(&self) -> watch::Receiver<Status> {
-        self.status.subscribe()
+    pub fn watch(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
     }
 }
 
@@ -74,6 +104,23 @@ mod tests {
         health.advance(Status::Ready);
         assert_eq!(health.status(), Status::Draining);
         assert!(!watch.has_changed().unwrap());
-        assert_eq!(*watch.borrow_and_update(), Status::Draining);
+        assert!(watch.borrow_and_update().is_last());
+    }
+
+    /// What is reached while the operator has it fail counts afterwards.
+    #[test]
+    fn an_operator_has_it_fail_for_a_while() {
+        let health = Health::new();
+        health.fail(true);
+        health.advance(Status::Ready);
+        assert!(health.status() == Status::Draining && !health.watch().borrow().is_last());
+        let watch = health.watch();
+        health.fail(true);
+        assert!(!watch.has_changed().unwrap());
+        health.fail(false);
+        assert_eq!((health.status(), watch.has_changed().unwrap()), (Status::Ready, true));
+        health.advance(Status::Draining);
+        health.fail(false);
+        assert_eq!(health.status(), Status::Draining);
     }
 }

@@ -15,7 +15,8 @@ mod limits;
 #[expect(dead_code, reason = "the tests of the upstream half use all of it")]
 mod plane;
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -228,6 +229,99 @@ fn sigterm_ends_it_cleanly() {
     );
     relay.signal("-TERM");
     relay.line("draining");
+    assert_eq!(relay.child.wait().unwrap().code(), Some(0));
+}
+
+/// A relay with a client, its admin address, and where clients connect.
+fn with_a_client(name: &str, timers: &str) -> (Relay, String, TcpStream, String) {
+    let text = format!(
+        "upstream: {{xds_servers: [{{server_uri: cp:1}}]}}\nadmin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}]\ntimers: {{{timers}}}\n"
+    );
+    let relay = Relay::start(program(&[
+        "serve",
+        "--log-format",
+        "json",
+        "--config",
+        file(name, &text).to_str().unwrap(),
+    ]));
+    let address = |line: String| {
+        let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
+        fields.get("address").unwrap().as_str().unwrap().to_owned()
+    };
+    let admin = address(relay.line("admin address"));
+    let listener = address(relay.line("listening for clients"));
+    let client = TcpStream::connect(&listener).unwrap();
+    let deadline = now() + PATIENCE;
+    while !page(&admin, "/metrics").contains("distributary_connections 1") {
+        assert!(now() < deadline, "no client");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    (relay, admin, client, listener)
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a test waits")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+fn page(admin: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(admin).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Readiness goes first, while all are served. A second signal ends that, and a third one everything.
+#[test]
+fn sigterm_is_announced() {
+    let (mut relay, admin, _client, listener) = with_a_client("announced.yaml", "drain_announce: 1h, drain: 1h");
+    relay.signal("-TERM");
+    relay.line("not ready any more");
+    assert!(page(&admin, "/ready").starts_with("HTTP/1.1 503 "));
+    drop(TcpStream::connect(&listener).unwrap());
+    relay.signal("-TERM");
+    relay.line("draining");
+    relay.signal("-TERM");
+    relay.line("stopped at once");
+    assert_eq!(relay.child.wait().unwrap().code(), Some(0));
+}
+
+/// Somebody at a terminal does not wait for probes, and neither does who has told them already.
+#[test]
+fn what_is_not_announced() {
+    for (signal, failed) in [("-INT", false), ("-TERM", true)] {
+        let (relay, admin, _client, _) = with_a_client("unannounced.yaml", "drain_announce: 1h, drain: 1h");
+        if failed {
+            let mut stream = TcpStream::connect(&admin).unwrap();
+            let head = format!("host: {admin}\r\ncontent-length: 0\r\nconnection: close");
+            write!(stream, "POST /healthcheck/fail HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
+            stream.read_to_string(&mut String::new()).unwrap();
+        }
+        relay.signal(signal);
+        relay.line("draining");
+    }
+}
+
+/// `distributary drain` has clients leave; the relay stays until a signal ends it.
+#[test]
+fn an_operator_has_clients_leave() {
+    let (mut relay, admin, client, listener) = with_a_client("drained.yaml", "drain_announce: 10ms, drain: 200ms");
+    assert_eq!(
+        output(&["drain", "--admin", &admin]),
+        (Some(0), "OK\n".to_owned(), String::new())
+    );
+    relay.line("draining");
+    assert_eq!((&client).read(&mut [0]).unwrap_or_default(), 0, "the client is let go");
+    assert!(TcpStream::connect(&listener).is_err());
+    let (code, _, error) = output(&["health", "--admin", &admin]);
+    assert!(code == Some(1) && error.contains("503: DRAINING"), "{error}");
+    relay.signal("-TERM");
+    relay.line("stopped");
     assert_eq!(relay.child.wait().unwrap().code(), Some(0));
 }
 

@@ -66,6 +66,36 @@ async fn a_drain_ends_streams_in_good_order() {
     }
 }
 
+/// Connections leave one after the other, and are served until then, as if there were no drain.
+#[tokio::test]
+async fn who_has_not_left_yet_is_served() {
+    let relay = Relay::start();
+    relay.put(CDS, &["a"], "1");
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        let client = relay.connect().await;
+        let mut served = subscriber(&client, Dialect::Delta, CDS, "a").await;
+        assert_eq!(served.take().await.bodies, ["1"]);
+        clients.push((client, served));
+    }
+    let hour = Duration::from_secs(3600);
+    relay.begin_spread_drain(hour, hour);
+    relay.put(CDS, &["a"], "2");
+    for (client, served) in &mut clients {
+        assert_eq!(served.take().await.bodies, ["2"]);
+        let mut other = subscriber(client, Dialect::Sotw, CDS, "a").await;
+        assert_eq!(
+            other.take().await.bodies,
+            ["2"],
+            "new streams of an old connection are served, too"
+        );
+    }
+    assert!(
+        TcpStream::connect(relay.port()).await.is_err(),
+        "a new connection was accepted"
+    );
+}
+
 /// K-26: with a drain comes a GOAWAY without an error, so that clients go elsewhere; what is under way goes on meanwhile.
 #[tokio::test]
 async fn a_drain_sends_new_calls_elsewhere() {

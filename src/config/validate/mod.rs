@@ -271,6 +271,7 @@ impl Check {
             rest_poll: read("rest_poll", &timers.rest_poll).unwrap_or(usual.rest_poll),
             rest_interval,
             reconnect_max,
+            drain_announce: read("drain_announce", &timers.drain_announce).unwrap_or(usual.drain_announce),
             drain: read("drain", &timers.drain).unwrap_or(usual.drain),
             pace: read("pace", &timers.pace).unwrap_or(usual.pace),
         }

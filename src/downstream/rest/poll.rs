@@ -71,8 +71,8 @@ impl<'a> Poll<'a> {
     pub(super) async fn wait(mut self, hold: Duration, mut drain: Drain) -> Result<Polled, Refusal> {
         let over = clock::sleep(hold);
         tokio::pin!(over);
-        let draining = drain.draining();
-        tokio::pin!(draining);
+        let departing = drain.departing();
+        tokio::pin!(departing);
         loop {
             let sight = self.place.sight(&self.shared.scopes);
             self.poll.look(&sight, &*self.shared.library);
@@ -86,7 +86,7 @@ impl<'a> Poll<'a> {
                     return Err(Refusal::unavailable("the relay holds back too much for clients that do not read"));
                 },
                 () = &mut over => return self.last(),
-                _ = &mut draining => return self.last(),
+                () = &mut departing => return self.last(),
             }
         }
     }

@@ -53,7 +53,7 @@ class Relay(Process):
 
     def drain(self):
         """K-26: asked to end, it does so by itself, cleanly."""
-        self.stop(within=25)
+        self.stop(within=40)
         if self.child.returncode:
             raise Failed(f"the relay ended with {self.child.returncode} after SIGTERM")
 

@@ -168,7 +168,13 @@ impl Relay {
 
     pub(crate) fn begin_drain(&self, within: Duration) {
         self.shared.health.advance(Status::Draining);
-        self.trigger.begin(after(within));
+        self.trigger.begin(Duration::ZERO, after(within));
+    }
+
+    /// The same, where connections leave one after the other within `spread`.
+    pub(crate) fn begin_spread_drain(&self, spread: Duration, within: Duration) {
+        self.shared.health.advance(Status::Draining);
+        self.trigger.begin(spread, after(within));
     }
 
     /// Streams and connections that are open.

@@ -1,0 +1,125 @@
+//! What the operator may order by POST, by the paths that Envoy has for it.
+//!
+//! Owns who is believed: what a web page has a browser send is not. Refuses to know how an order is carried out.
+
+use axum::Router;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde::Deserialize;
+
+use super::{DrainOrder, Shown};
+
+/// The paths. `port` is that of the listener, if it has one.
+pub(super) fn router(port: Option<u16>) -> Router<Shown> {
+    let believed = move |request: Request, next: Next| async move {
+        match doubt(request.headers(), port) {
+            None => next.run(request).await,
+            Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
+        }
+    };
+    Router::new()
+        .route("/drain_listeners", post(drain))
+        .route("/healthcheck/fail", post(fail))
+        .route("/healthcheck/ok", post(recover))
+        .route_layer(middleware::from_fn(believed))
+        .method_not_allowed_fallback(async |method: Method| {
+            let text = format!("Method {method} not allowed, POST required.\n");
+            (StatusCode::METHOD_NOT_ALLOWED, text)
+        })
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manner {
+    graceful: Option<String>,
+}
+
+async fn drain(State(shown): State<Shown>, manner: Result<Query<Manner>, QueryRejection>) -> Response {
+    let Ok(Query(manner)) = manner else {
+        let text = "write /drain_listeners or /drain_listeners?graceful\n";
+        return (StatusCode::BAD_REQUEST, text).into_response();
+    };
+    let graceful = manner.graceful.is_some();
+    // Whoever comes second finds it ordered.
+    let _ = shown.order.try_send(DrainOrder { graceful });
+    "OK\n".into_response()
+}
+
+async fn fail(State(shown): State<Shown>) -> &'static str {
+    shown.health.fail(true);
+    "OK\n"
+}
+
+async fn recover(State(shown): State<Shown>) -> &'static str {
+    shown.health.fail(false);
+    "OK\n"
+}
+
+/// Why a request may come from a web page. A page cannot choose `Host`, and a name can be made to lead here, but not an address.
+fn doubt(headers: &HeaderMap, port: Option<u16>) -> Option<&'static str> {
+    // No page reaches a Unix socket.
+    let port = port?;
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(header::HOST).filter(|host| is_own(host, port));
+    let Some(host) = host else {
+        return Some("the Host header must have this address: write it as numbers, or localhost, and its port\n");
+    };
+    let foreign = headers.contains_key(header::ORIGIN)
+        && text(header::ORIGIN).is_none_or(|origin| origin.strip_prefix("http://") != Some(host));
+    foreign.then_some("the Origin header names another site\n")
+}
+
+fn is_own(host: &str, port: u16) -> bool {
+    let (name, given) = match host.rsplit_once(':') {
+        Some((name, given)) if !given.ends_with(']') => (name, given.parse().ok()),
+        Some(_) | None => (host, Some(80)),
+    };
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let address = match bare {
+        Some(bare) => bare.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => name == "localhost" || name.parse::<std::net::Ipv4Addr>().is_ok(),
+    };
+    given == Some(port) && address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_believed() {
+        let doubted = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            origin
+                .into_iter()
+                .for_each(|origin| drop(headers.insert(header::ORIGIN, origin.parse().unwrap())));
+            doubt(&headers, Some(9901)).is_some()
+        };
+        for host in ["127.0.0.1:9901", "localhost:9901", "[::1]:9901", "10.1.2.3:9901"] {
+            assert!(!doubted(host, None), "{host}");
+            assert!(!doubted(host, Some(&format!("http://{host}"))), "{host}");
+            assert!(
+                doubted(host, Some("http://evil.example")) && doubted(host, Some("null")),
+                "{host}"
+            );
+        }
+        for host in [
+            "evil.example:9901",
+            "127.0.0.1:80",
+            "127.0.0.1",
+            "[::1]",
+            "::1:9901",
+            "relay",
+            "",
+        ] {
+            assert!(doubted(host, None), "{host}");
+        }
+        assert!(doubt(&HeaderMap::new(), Some(9901)).is_some());
+        assert!(doubt(&HeaderMap::new(), None).is_none());
+    }
+}
