@@ -362,6 +362,25 @@ fn a_server_that_does_not_say_them_again() {
     assert_eq!(upstream.everything(EDS), "a:TimedOut");
 }
 
+/// E-08, E-11: what is for everybody ends by itself meanwhile, and that answers for nothing else.
+#[test]
+fn a_server_that_does_not_say_them_again_and_one_ends_by_itself() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
+    let mortal = Resource {
+        ttl: seconds(5),
+        ..variant("", "all")
+    };
+    upstream.hears(response("n1", vec![mortal, variant("prod", "prod")]));
+    upstream.sent();
+    upstream.disconnect();
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["eds +a"]);
+    upstream.pass(std::time::Duration::from_secs(6));
+    assert_eq!(upstream.everything(EDS), "a:Expired a{env=prod}=prod");
+    upstream.pass(std::time::Duration::from_secs(10));
+    assert_eq!(upstream.everything(EDS), "a:TimedOut");
+}
+
 /// E-08, C-23: what it says after that is not in doubt, in however many responses it says it.
 #[test]
 fn a_server_that_says_them_again_too_late() {

@@ -85,7 +85,10 @@ impl Feed {
             updates.push(self.uncovered(&resource));
         }
         for name in asked {
-            self.names.known(name.as_str());
+            // E-08: what ends by itself is no answer for the variants that are left.
+            if reason != Reason::Expired || !self.kept.has_variants(name.as_str()) {
+                self.names.known(name.as_str());
+            }
             updates.push(Update::Absent(name, reason));
         }
     }
