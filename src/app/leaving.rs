@@ -55,7 +55,7 @@ impl Leaving {
                 self.signalled = 1;
                 stop == Stop::Terminate
             }
-            order = self.orders.recv() => order.is_some_and(|order| order.graceful),
+            Some(order) = self.orders.recv() => order.graceful,
         };
         let known = self.health.status() == Status::Draining || self.metrics.connections.get() == 0;
         self.health.advance(Status::Draining);
