@@ -138,7 +138,7 @@ impl Subscription {
             self.dirty.add_all();
         }
         // K-08: the very set that was refused is not sent again unless the client asks for it.
-        if self.rare.refused_set() == Some(&set) && !forced && !self.first {
+        if self.rare.refuses_set(set) && !forced && !self.first {
             return Composed::Not(Step::Idle);
         }
         Composed::Batch {
@@ -279,7 +279,7 @@ impl Subscription {
 
     /// K-13: after a refusal the client may have none of what the refused set changed, so all count as changed.
     fn changed_clusters(&self, difference: &Difference, named: &Named, batch: &Batch) -> Vec<Name> {
-        let all = if self.rare.refused_set().is_some() {
+        let all = if self.rare.has_refused_set() {
             batch.items()
         } else {
             &[]

@@ -134,7 +134,7 @@ impl Subscription {
         self.want(Target::Name(name.clone()), false);
         // K-08: a refused set of which a part is given up is not the set that the client would be sent again.
         if held.perhaps() {
-            self.rare.forget_refused_set();
+            self.rare.divide_refused_set();
         }
         if !self.wildcard {
             return self.give_up(name);

@@ -15,11 +15,19 @@ pub(super) struct Rare(Option<Box<Kept>>);
 #[derive(Debug, Default)]
 struct Kept {
     brought: Option<Box<str>>,
-    refused: Option<Box<Version>>,
+    refused: Option<Box<RefusedSet>>,
     clusters: Vec<Name>,
     refusals: Refusals,
     beats: Beats,
     held_back: Option<Instant>,
+}
+
+/// A full state that the client refused.
+#[derive(Debug)]
+struct RefusedSet {
+    version: Version,
+    /// Whether a part of it was given up since.
+    divided: bool,
 }
 
 impl Kept {
@@ -53,12 +61,12 @@ impl Rare {
 
     /// Whether there may be something to say although nothing else shows it.
     pub(super) fn waits(&self) -> bool {
-        self.kept().held_back.is_some() || self.refused_set().is_some()
+        self.kept().held_back.is_some() || self.has_refused_set()
     }
 
     /// Whether something of what the client was sent last is refused.
     pub(super) fn has_refused(&self) -> bool {
-        !self.refusals().is_empty() || self.refused_set().is_some()
+        !self.refusals().is_empty() || self.has_refused_set()
     }
 
     /// Of a full state: the version that the client came with, if it came with any.
@@ -70,13 +78,28 @@ impl Rare {
         self.kept_mut().brought = Some(version.into());
     }
 
-    /// Of a full state: the version of the set that the client refused (K-08).
-    pub(super) fn refused_set(&self) -> Option<&Version> {
-        self.kept().refused.as_deref()
+    /// Whether the client refused the last full state, and has accepted none since.
+    pub(super) fn has_refused_set(&self) -> bool {
+        self.kept().refused.is_some()
     }
 
-    pub(super) fn refuse_set(&mut self, set: Box<Version>) {
-        self.kept_mut().refused = Some(set);
+    /// Whether this is the very full state that the client refused (K-08).
+    pub(super) fn refuses_set(&self, version: Version) -> bool {
+        let refused = self.kept().refused.as_ref();
+        refused.is_some_and(|refused| refused.version == version && !refused.divided)
+    }
+
+    pub(super) fn refuse_set(&mut self, version: Version) {
+        let divided = false;
+        self.kept_mut().refused = Some(Box::new(RefusedSet { version, divided }));
+    }
+
+    /// The client has given up what may be a part of the full state that it refused. That may come again as it was, because it
+    /// would be asked for anew.
+    pub(super) fn divide_refused_set(&mut self) {
+        if let Some(refused) = self.0.as_mut().and_then(|kept| kept.refused.as_mut()) {
+            refused.divided = true;
+        }
     }
 
     pub(super) fn forget_refused_set(&mut self) {
@@ -151,8 +174,10 @@ mod tests {
         rare.note_clusters(Vec::new());
         rare.forget_refused_set();
         assert!(rare.0.is_none() && !rare.waits() && !rare.has_refused() && rare.len() == 0);
-        rare.refuse_set(Box::new(Version::EMPTY));
-        assert!(rare.waits() && rare.has_refused());
+        rare.refuse_set(Version::EMPTY);
+        assert!(rare.waits() && rare.has_refused() && rare.refuses_set(Version::EMPTY));
+        rare.divide_refused_set();
+        assert!(rare.has_refused_set() && !rare.refuses_set(Version::EMPTY));
         rare.forget_refused_set();
         assert!(!rare.waits() && !rare.has_refused());
     }

@@ -367,7 +367,7 @@ impl Subscription {
     /// B-22, C-25: what was in a rejected response is unknown at the client, and is not sent again as it is.
     fn park(&mut self, flight: Flight) {
         if let Some(set) = flight.set {
-            self.rare.refuse_set(set);
+            self.rare.refuse_set(*set);
             let held = self.names.iter().filter(|(_, held)| held.perhaps());
             let unsure: Vec<Name> = held.map(|(name, _)| name.clone()).collect();
             unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));
