@@ -80,6 +80,7 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::Settings {
             write_stall: set(timers.write_stall),
             keepalive: set(timers.keepalive),
             stream_age: set(timers.stream_age),
+            stream_age_jitter: timers.stream_age_jitter,
             rest_poll: timers.rest_poll,
         },
     }

@@ -80,8 +80,10 @@ pub struct Timers {
     pub write_stall: Duration,
     /// How often an idle connection is tested.
     pub keepalive: Duration,
-    /// When a stream is ended, so that clients spread over new relays; jittered.
+    /// How old a connection becomes before its client is sent elsewhere, so that clients spread over new relays.
     pub stream_age: Duration,
+    /// By how many percent that is more or less.
+    pub stream_age_jitter: u8,
     /// H-04: how long a client that polls waits for news; its own time-out must be longer.
     pub rest_poll: Duration,
     /// H-07: how often a control plane is polled that is asked over REST.
@@ -107,6 +109,7 @@ impl Default for Timers {
             write_stall: Duration::from_secs(60),
             keepalive: Duration::from_secs(30),
             stream_age: Duration::from_secs(30 * 60),
+            stream_age_jitter: 20,
             rest_poll: Duration::from_millis(800),
             rest_interval: Duration::from_secs(5),
             reconnect_max: Duration::from_secs(30),

@@ -22,6 +22,14 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(complaint)
 }
 
+/// `20`, `20%`
+pub(super) fn percent(text: &str) -> Result<u8, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    number
+        .filter(|number| *number <= 100)
+        .ok_or_else(|| format!("`{text}` is not a percentage; write a whole number from 0 to 100, such as 20 or 20%"))
+}
+
 /// `250ms`, `30s`, `5m`, `1h`, and 0
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];

@@ -14,7 +14,6 @@ use super::alarm::Alarm;
 use super::body::trailers;
 use super::requests::{Next, Requests};
 use super::session::{Output, Session};
-use super::settings::Settings;
 use super::stall::Stall;
 use crate::wire::{Progress, Rope};
 
@@ -33,8 +32,6 @@ pub(super) struct Driver {
 struct Times {
     /// The client's own deadline.
     deadline: Option<Instant>,
-    /// It has lived long enough.
-    old: Option<Instant>,
     /// The client has closed its half, or asked once, and has waited long enough.
     given_up: Option<Instant>,
 }
@@ -68,22 +65,16 @@ impl Allowance {
 }
 
 impl Driver {
-    /// Begins with the client's `timeout`; how old the stream becomes is `settings`' figure, give or take a fifth.
+    /// Begins with the client's `timeout`.
     pub(super) fn new(
         session: Session,
         requests: Requests,
         progress: Arc<Progress>,
-        settings: &Settings,
         timeout: Option<Duration>,
         now: Instant,
     ) -> Self {
-        let old = settings
-            .timers
-            .stream_age
-            .map(|age| age.mul_f64(rand::random_range(0.8..1.2)));
         let times = Times {
             deadline: timeout.and_then(|timeout| now.checked_add(timeout)),
-            old: old.and_then(|old| now.checked_add(old)),
             given_up: None,
         };
         Self {
@@ -96,7 +87,12 @@ impl Driver {
         }
     }
 
-    /// The relay is about to stop.
+    /// Whether the client has accepted all that it was sent.
+    pub(super) fn is_settled(&self) -> bool {
+        self.session.is_settled()
+    }
+
+    /// The client is to go elsewhere.
     pub(super) fn drain(&mut self) {
         self.session.close();
     }
@@ -210,9 +206,6 @@ impl Driver {
             self.session
                 .end(Status::deadline_exceeded("the call's grpc-timeout has passed"));
         }
-        if due(&mut self.times.old) {
-            self.session.close();
-        }
         if due(&mut self.times.given_up) {
             let bound = self.session.settings().protocol.timers.unanswered;
             self.session.give_up(bound);
@@ -235,7 +228,6 @@ impl Driver {
             self.session.poll_timeout(),
             self.requests.poll_timeout(),
             self.times.deadline,
-            self.times.old,
             self.times.given_up,
             stuck,
         ];

@@ -14,6 +14,7 @@ use h2::{RecvStream, SendStream};
 use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::age::Age;
 use super::agenda::{Agenda, Ear, Turn};
 use super::answer::Answer;
 use super::driver::{Allowance, Driver};
@@ -28,6 +29,7 @@ pub(super) struct Http2<S> {
     /// How much the client has taken ever, if it has not taken everything.
     stuck_at: Option<u64>,
     keepalive: Keepalive,
+    age: Age,
     agenda: Arc<Agenda>,
     /// The transport's own part in the agenda.
     ear: Ear,
@@ -100,9 +102,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         let agenda = Arc::new(Agenda::default());
         let ear = agenda.part(TRANSPORT);
         ear.wake();
+        let now = clock::now();
         Ok(Self {
             stuck_at: None,
-            keepalive: Keepalive::new(settings.timers.keepalive, transport.ping_pong(), clock::now()),
+            age: Age::new(settings.timers.stream_age, settings.timers.stream_age_jitter, now),
+            keepalive: Keepalive::new(settings.timers.keepalive, transport.ping_pong(), now),
             agenda,
             ear,
             inner: Inner {
@@ -121,14 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
 
     /// New calls go elsewhere; those that there are end by themselves.
     pub(super) fn drain(&mut self) {
-        let inner = &mut self.inner;
-        inner.draining = true;
-        inner.transport.graceful_shutdown();
-        self.ear.wake();
-        for call in inner.open.iter_mut().flatten() {
-            call.drain();
-            call.ear.wake();
-        }
+        self.inner.drain(&self.ear);
     }
 
     /// How much the client has taken ever, if it has not taken everything.
@@ -145,11 +142,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
             cork,
             stuck_at,
             keepalive,
+            age,
             agenda,
             ear,
             inner,
         } = self.get_mut();
         let now = clock::now();
+        if age.is_over(|| inner.is_settled(), now, cx) {
+            inner.drain(ear);
+        }
         let turn = agenda.begin(cx.waker());
         // Whenever the socket takes or has more it is the transport that must go on.
         let (ended, flow) = cork.turn(&mut Context::from_waker(ear.waker()), |cx| {
@@ -165,6 +166,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
+    /// A GOAWAY first, so that no stream begins here any more; then each stream ends.
+    fn drain(&mut self, ear: &Ear) {
+        self.draining = true;
+        self.transport.graceful_shutdown();
+        ear.wake();
+        for call in self.open.iter_mut().flatten() {
+            call.drain();
+            call.ear.wake();
+        }
+    }
+
+    /// Whether the client has accepted all that its streams were sent.
+    fn is_settled(&self) -> bool {
+        self.open.iter().flatten().all(Call::is_settled)
+    }
+
     fn turn(
         &mut self,
         mut turn: Turn<'_>,
@@ -285,6 +302,13 @@ impl Call {
                 over
             }
             Kind::Answer(answer) => answer.poll(&mut Context::from_waker(self.ear.begin())),
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        match &self.kind {
+            Kind::Stream(driver, ..) => driver.is_settled(),
+            Kind::Answer(_) => true,
         }
     }
 

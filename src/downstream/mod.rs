@@ -4,6 +4,7 @@
 //! the transport and all of its calls have their turns. Refuses to know control planes; what clients want and get passes through the cache.
 
 mod accounts;
+mod age;
 mod agenda;
 mod alarm;
 mod answer;

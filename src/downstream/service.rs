@@ -140,7 +140,7 @@ impl Calls {
         let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), method.dialect);
         let session = Session::new(self.shared.clone(), accounts, method, now);
         let progress = Arc::new(Progress::new(links.afloat.clone()));
-        Ok(Driver::new(session, requests, progress, settings, timeout, now))
+        Ok(Driver::new(session, requests, progress, timeout, now))
     }
 }
 

@@ -198,6 +198,12 @@ impl Session {
         self.server.sent() > 0
     }
 
+    /// Whether the client has accepted all that it was sent.
+    pub(super) fn is_settled(&self) -> bool {
+        let settled = |status| matches!(status, protocol::Status::NotSent | protocol::Status::Synced);
+        self.server.status().all(|(_, status)| settled(status))
+    }
+
     /// Whether anything was asked.
     pub(super) const fn asked(&self) -> bool {
         self.server.node().is_some()

@@ -40,8 +40,10 @@ pub struct Timers {
     pub write_stall: Option<Duration>,
     /// How often a connection is asked whether anybody is there.
     pub keepalive: Option<Duration>,
-    /// When a stream is ended, so that clients spread over all relays; some earlier, some later.
+    /// How old a connection becomes before its client is sent elsewhere, so that clients spread over all relays.
     pub stream_age: Option<Duration>,
+    /// By how many percent that is more or less.
+    pub stream_age_jitter: u8,
     /// How long a client that polls waits for news at most; zero: it is answered at once (H-04).
     pub rest_poll: Duration,
 }
@@ -63,6 +65,7 @@ impl Default for Timers {
             write_stall: Some(Duration::from_secs(60)),
             keepalive: Some(Duration::from_secs(30)),
             stream_age: Some(Duration::from_secs(30 * 60)),
+            stream_age_jitter: 20,
             rest_poll: Duration::from_millis(800),
         }
     }

@@ -155,6 +155,43 @@ async fn old_streams_end() {
     relay.settles_at(0).await;
 }
 
+/// K-26: an old connection says GOAWAY, so that no stream begins there any more. It waits for what its client owes, but not for ever.
+#[tokio::test]
+async fn an_old_connection_sends_its_client_elsewhere() {
+    let relay = Relay::with(|plan: &mut Plan| {
+        plan.settings.timers.stream_age = Some(SHORT);
+        plan.settings.timers.stream_age_jitter = 0;
+    });
+    relay.put(CDS, &["a"], "body");
+    let began = now();
+    let (mut frames, mut write) = raw::connect(relay.port()).await;
+    write
+        .write_all(&raw::call(1, &path(Dialect::Delta), &[]))
+        .await
+        .unwrap();
+    let request = DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: CDS.to_owned(),
+        ..Default::default()
+    };
+    let request = message(&request.encode_to_vec());
+    write.write_all(&raw::frame(raw::DATA, 0, 1, &request)).await.unwrap();
+    assert_eq!(frames.next_of(raw::DATA).await.stream, 1);
+    let farewell = frames.next_of(raw::GO_AWAY).await;
+    assert_eq!(raw::reason(&farewell), h2::Reason::NO_ERROR);
+    assert!(began.elapsed() >= 2 * SHORT, "what it was sent was not accepted yet");
+    assert_eq!(
+        frames.next_of(raw::HEADERS).await.stream,
+        1,
+        "the stream ends after that"
+    );
+
+    let began = now();
+    let (mut frames, _write) = raw::connect(relay.port()).await;
+    assert_eq!(raw::reason(&frames.next_of(raw::GO_AWAY).await), h2::Reason::NO_ERROR);
+    assert!(began.elapsed() >= SHORT);
+}
+
 /// A client that has closed its half gets its answer and then the end, or learns in time that there is none.
 #[tokio::test]
 async fn half_closed_streams_end() {

@@ -256,6 +256,8 @@ impl Check {
         };
         let reconnect_max = self.read("timers.reconnect_max", timers.reconnect_max.as_ref(), pause);
         let reconnect_max = reconnect_max.unwrap_or(usual.reconnect_max);
+        let jitter = timers.stream_age_jitter.as_ref();
+        let jitter = self.read("timers.stream_age_jitter", jitter, quantity::percent);
         let mut read = |name: &str, scalar: &Option<Scalar>| {
             self.read(&format!("timers.{name}"), scalar.as_ref(), quantity::duration)
         };
@@ -268,6 +270,7 @@ impl Check {
             write_stall: read("write_stall", &timers.write_stall).unwrap_or(usual.write_stall),
             keepalive: read("keepalive", &timers.keepalive).unwrap_or(usual.keepalive),
             stream_age: read("stream_age", &timers.stream_age).unwrap_or(usual.stream_age),
+            stream_age_jitter: jitter.unwrap_or(usual.stream_age_jitter),
             rest_poll: read("rest_poll", &timers.rest_poll).unwrap_or(usual.rest_poll),
             rest_interval,
             reconnect_max,

@@ -1,0 +1,78 @@
+//! How old a connection becomes.
+//!
+//! Owns when its client is sent elsewhere, and for how long that waits for what the client has not settled. Refuses to know streams.
+
+use std::task::Context;
+use std::time::{Duration, Instant};
+
+use super::alarm::Alarm;
+
+/// The age of one connection.
+pub(super) struct Age {
+    /// When it is old, and when it goes whatever is not settled. None once it goes.
+    ends: Option<(Instant, Instant)>,
+    alarm: Alarm,
+}
+
+impl Age {
+    /// It begins now, and becomes this old, or more or less by up to `jitter` percent.
+    pub(super) fn new(age: Option<Duration>, jitter: u8, now: Instant) -> Self {
+        let jitter = f64::from(jitter.min(100)) / 100.0;
+        let age = age.map(|age| age.mul_f64(rand::random_range(1.0 - jitter..=1.0 + jitter)));
+        let ends = age.and_then(|age| {
+            let old = now.checked_add(age)?;
+            Some((old, old.checked_add(age)?))
+        });
+        Self {
+            ends,
+            alarm: Alarm::default(),
+        }
+    }
+
+    /// To be called in each turn. True once, when its client is to go elsewhere: a client that goes while it owes an acknowledgement
+    /// may forget what that was about, and one that has rejected something is not helped by hearing it from somebody else.
+    pub(super) fn is_over(&mut self, settled: impl FnOnce() -> bool, now: Instant, cx: &mut Context<'_>) -> bool {
+        let Some((old, last)) = self.ends else { return false };
+        if last <= now || old <= now && settled() {
+            self.ends = None;
+            return true;
+        }
+        let next = if old <= now { last } else { old };
+        if self.alarm.poll(Some(next), cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_old_connection_waits_as_long_again() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = Instant::now();
+        let hour = Duration::from_secs(3600);
+        let cx = &mut Context::from_waker(Waker::noop());
+        let mut age = Age::new(Some(hour), 0, now);
+        assert!(!age.is_over(|| true, now + hour / 2, cx));
+        assert!(!age.is_over(|| false, now + hour, cx), "something is not settled");
+        assert!(age.is_over(|| true, now + hour, cx) && !age.is_over(|| true, now + hour, cx));
+        let mut age = Age::new(Some(hour), 0, now);
+        assert!(!age.is_over(|| false, now + hour, cx) && age.is_over(|| false, now + 2 * hour, cx));
+        assert!(!Age::new(None, 20, now).is_over(|| true, now + 9 * hour, cx));
+    }
+
+    #[test]
+    fn some_earlier_and_some_later() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = Instant::now();
+        let old = |_| Age::new(Some(Duration::from_secs(1000)), 10, now).ends.unwrap().0 - now;
+        let mut all: Vec<u64> = (0..1000).map(|at| old(at).as_secs()).collect();
+        all.sort_unstable();
+        assert!(all[0] >= 900 && all[999] <= 1100 && all[250] < 975 && all[750] > 1025);
+    }
+}
