@@ -327,3 +327,26 @@ fn a_name_becomes_an_alias() {
         );
     }
 }
+
+/// E-04, E-08: what is held by an alias is not declared to a new stream, and so the alias is waited for; when the next stream is told
+/// of it, because it is asked for by its own name as well, silence says that it is still so.
+#[test]
+fn what_is_declared_is_not_waited_for() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["z"]);
+    let mut answer = delta(EDS, "n1", &["a=1"], &[]);
+    answer
+        .resources
+        .iter_mut()
+        .for_each(|resource| resource.aliases = vec!["z".to_owned()]);
+    upstream.hears(answer);
+    upstream.sent();
+    upstream.disconnect();
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["eds +z"]);
+    upstream.want(EDS, "a");
+    upstream.disconnect();
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["eds +a +z a@1"]);
+    upstream.pass(ms(20_000));
+    assert_eq!(upstream.named(EDS), "a=1");
+}

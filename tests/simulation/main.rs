@@ -92,7 +92,7 @@ const KEPT: &[u64] = &[
     80_503_044, 704_952, 10_702_719,
 ];
 /// The same of worlds with types that end streams, counted from the first of those.
-const KEPT_SUSPECTS: &[u64] = &[304_241, 600_755, 704_474, 704_749];
+const KEPT_SUSPECTS: &[u64] = &[304_241, 600_755, 704_474, 704_749, 1_401_294];
 /// The same of worlds with lists of servers, counted from [`LISTS`].
 const KEPT_LISTS: &[u64] = &[
     44, 60, 170, 345, 441, 655, 727, 997, 1159, 1264, 1681, 1782, 1973, 1982, 2475, 2646, 2974, 3704, 3812, 4281, 4443,

@@ -47,7 +47,8 @@ impl Feed {
     }
 
     /// E-08: a server that is not told that we hold what an alias stands for, or all that we hold of a collection, sends it, if it still
-    /// exists.
+    /// exists. E-04: one that is told of what we hold says nothing of what is still so, also where it was asked before and had not
+    /// answered.
     fn doubt_undeclared(&mut self, request: &DeltaDiscoveryRequest, joined: &[Name], now: Instant) {
         let declared = |held: &Name| {
             let text = self.kept.text(held);
@@ -62,6 +63,8 @@ impl Feed {
             };
             if varies || untold || held.is_some_and(|held| !declared(held)) {
                 self.names.doubt(name, now + self.patience.does_not_exist);
+            } else if held.is_some() {
+                self.names.known(name.as_str());
             }
         }
     }
