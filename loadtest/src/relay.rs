@@ -63,6 +63,8 @@ const START_MAX: Duration = Duration::from_secs(20);
 /// How long it may take to end when asked to.
 const END_MAX: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(10);
+/// After so many turns of waiting it is asked again.
+const AGAIN: u128 = 20;
 
 impl Relay {
     /// Starts a relay and waits until it lives.
@@ -136,10 +138,12 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::TERM);
-        }
-        for _ in 0..END_MAX.as_millis() / POLL.as_millis() {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // The first one has clients leave, one after the other; the second one ends it at once, in order all the same.
+        for turn in 0..END_MAX.as_millis() / POLL.as_millis() {
+            if let Some(pid) = pid.filter(|_| turn % AGAIN == 0) {
+                let _ = kill_process(pid, Signal::INT);
+            }
             if matches!(self.child.try_wait(), Ok(Some(_))) {
                 return;
             }
