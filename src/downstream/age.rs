@@ -33,6 +33,10 @@ impl Age {
     /// may forget what that was about, and one that has rejected something is not helped by hearing it from somebody else.
     pub(super) fn is_over(&mut self, settled: impl FnOnce() -> bool, now: Instant, cx: &mut Context<'_>) -> bool {
         let Some((old, last)) = self.ends else { return false };
+        // As good as always.
+        if now < old && self.alarm.is_set() && !self.alarm.is_due(now) {
+            return false;
+        }
         if last <= now || old <= now && settled() {
             self.ends = None;
             return true;

@@ -1,4 +1,4 @@
-//! What ends a client stream, in the words of gRPC.
+//! What ends a client's stream, in the words of gRPC, or its poll.
 //!
 //! Owns that what is over a limit is counted. Refuses to decide that a stream ends.
 
@@ -10,22 +10,30 @@ use crate::protocol::End;
 
 /// The client has no place at a view, or no more of it.
 pub(super) fn no_place(shared: &Shared, error: NoPlace) -> Status {
+    count_no_place(shared, &error);
     match error {
-        NoPlace::Full(full) => {
-            shared.metrics.refused(full.limit);
-            Status::resource_exhausted(full.to_string())
-        }
-        NoPlace::Unfit(unfit) => {
-            shared.metrics.refused_classes.inc();
-            Status::permission_denied(unfit.to_string())
-        }
+        NoPlace::Full(full) => Status::resource_exhausted(full.to_string()),
+        NoPlace::Unfit(unfit) => Status::permission_denied(unfit.to_string()),
     }
 }
 
 /// The stream's machine has ended it.
 pub(super) fn status(shared: &Shared, end: End) -> Status {
+    count_end(shared, &end);
+    Status::new(Code::from_i32(end.code.number().cast_signed()), end.message)
+}
+
+pub(super) fn count_no_place(shared: &Shared, error: &NoPlace) {
+    match error {
+        NoPlace::Full(full) => shared.metrics.refused(full.limit),
+        NoPlace::Unfit(_) => {
+            shared.metrics.refused_classes.inc();
+        }
+    }
+}
+
+pub(super) fn count_end(shared: &Shared, end: &End) {
     if let Some(limit) = end.limit {
         shared.metrics.refused(limit);
     }
-    Status::new(Code::from_i32(end.code.number().cast_signed()), end.message)
 }

@@ -70,7 +70,7 @@ const TRANSPORT: u32 = 0;
 const PARTS_IN_A_TURN: usize = 128;
 const TRANSPORT_IN_A_TURN: usize = 4;
 /// What a stream may send before its requests are read, and all streams of a connection together at the least and at the
-/// most: one that is read slowly leaves allowance for the others.
+/// most: one that is read slowly leaves room for the others.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES_MIN: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES_MAX: u32 = 16 * 1024 * 1024;

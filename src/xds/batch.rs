@@ -100,6 +100,8 @@ pub struct Batch {
     withdrawn: BTreeMap<Name, Bytes>,
     sotw: OnceLock<Arc<[Bytes]>>,
     delta: OnceLock<Arc<[Bytes]>>,
+    /// The aliases of all resources, in order.
+    aliases: OnceLock<Box<[Name]>>,
 }
 
 /// By name, the texts that a client wrote it with, where they are not the name's own (F-09).
@@ -131,7 +133,24 @@ impl Batch {
             withdrawn: BTreeMap::new(),
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
+            aliases: OnceLock::new(),
         }
+    }
+
+    /// Whether it brings something that has this name, or answers to it (C-20).
+    #[must_use]
+    pub fn brings(&self, name: &Name) -> bool {
+        let own = self.items.binary_search_by(|item| item.resource.name().cmp(name));
+        own.is_ok() || self.aliases().binary_search(name).is_ok()
+    }
+
+    fn aliases(&self) -> &[Name] {
+        self.aliases.get_or_init(|| {
+            let all = self.items.iter().flat_map(|item| item.resource.aliases());
+            let mut all: Vec<Name> = all.cloned().collect();
+            all.sort_unstable();
+            all.into()
+        })
     }
 
     /// Of the removed names, those of which the client holds nothing. C-21: of virtual hosts (`hosts`) it is told so by a resource
@@ -178,6 +197,7 @@ impl Batch {
             withdrawn: self.withdrawn.clone(),
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
+            aliases: OnceLock::new(),
         }
     }
 

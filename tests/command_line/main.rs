@@ -252,7 +252,7 @@ fn with_a_client(name: &str, timers: &str) -> (Relay, String, TcpStream, String)
     let listener = address(relay.line("listening for clients"));
     let client = TcpStream::connect(&listener).unwrap();
     let deadline = now() + PATIENCE;
-    while !page(&admin, "/metrics").contains("distributary_connections 1") {
+    while !ask(&admin, "GET /metrics").contains("distributary_connections 1") {
         assert!(now() < deadline, "no client");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -264,13 +264,11 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-fn page(admin: &str, path: &str) -> String {
+/// What the admin address answers.
+fn ask(admin: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(admin).unwrap();
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n"
-    )
-    .unwrap();
+    let head = format!("host: {admin}\r\ncontent-length: 0\r\nconnection: close");
+    write!(stream, "{request} HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -282,7 +280,7 @@ fn sigterm_is_announced() {
     let (mut relay, admin, _client, listener) = with_a_client("announced.yaml", "drain_announce: 1h, drain: 1h");
     relay.signal("-TERM");
     relay.line("not ready any more");
-    assert!(page(&admin, "/ready").starts_with("HTTP/1.1 503 "));
+    assert!(ask(&admin, "GET /ready").starts_with("HTTP/1.1 503 "));
     drop(TcpStream::connect(&listener).unwrap());
     relay.signal("-TERM");
     relay.line("draining");
@@ -297,10 +295,7 @@ fn what_is_not_announced() {
     for (signal, failed) in [("-INT", false), ("-TERM", true)] {
         let (relay, admin, _client, _) = with_a_client("unannounced.yaml", "drain_announce: 1h, drain: 1h");
         if failed {
-            let mut stream = TcpStream::connect(&admin).unwrap();
-            let head = format!("host: {admin}\r\ncontent-length: 0\r\nconnection: close");
-            write!(stream, "POST /healthcheck/fail HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
-            stream.read_to_string(&mut String::new()).unwrap();
+            assert!(ask(&admin, "POST /healthcheck/fail").starts_with("HTTP/1.1 200 "));
         }
         relay.signal(signal);
         relay.line("draining");

@@ -13,6 +13,7 @@ use distributary::xds::{Dialect, Standing, TypeUrl};
 use prost::Message as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::support::client::Client;
 use crate::support::messages::{Subscriber, node};
@@ -32,6 +33,24 @@ async fn subscriber(client: &Client, dialect: Dialect, type_url: &str, name: &st
     let mut subscriber = Subscriber::new(client.call(&path(dialect)).await, dialect, type_url);
     subscriber.subscribe(&[name]);
     subscriber
+}
+
+/// The frames of a connection with one stream, which asks for all clusters and acknowledges nothing; dropping the half that writes
+/// closes it.
+async fn raw_subscriber(relay: &Relay) -> (raw::Frames, OwnedWriteHalf) {
+    let (frames, mut write) = raw::connect(relay.port()).await;
+    write
+        .write_all(&raw::call(1, &path(Dialect::Delta), &[]))
+        .await
+        .unwrap();
+    let request = DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: CDS.to_owned(),
+        ..Default::default()
+    };
+    let request = message(&request.encode_to_vec());
+    write.write_all(&raw::frame(raw::DATA, 0, 1, &request)).await.unwrap();
+    (frames, write)
 }
 
 /// K-26: draining ends streams without an error once they have got something, and never before.
@@ -100,18 +119,7 @@ async fn who_has_not_left_yet_is_served() {
 #[tokio::test]
 async fn a_drain_sends_new_calls_elsewhere() {
     let relay = Relay::start();
-    let (mut frames, mut write) = raw::connect(relay.port()).await;
-    write
-        .write_all(&raw::call(1, &path(Dialect::Delta), &[]))
-        .await
-        .unwrap();
-    let request = DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: CDS.to_owned(),
-        ..Default::default()
-    };
-    let request = message(&request.encode_to_vec());
-    write.write_all(&raw::frame(raw::DATA, 0, 1, &request)).await.unwrap();
+    let (mut frames, _write) = raw_subscriber(&relay).await;
     relay.settles_at(1).await;
     relay.begin_drain(PATIENCE);
     let farewell = frames.next_of(raw::GO_AWAY).await;
@@ -164,18 +172,7 @@ async fn an_old_connection_sends_its_client_elsewhere() {
     });
     relay.put(CDS, &["a"], "body");
     let began = now();
-    let (mut frames, mut write) = raw::connect(relay.port()).await;
-    write
-        .write_all(&raw::call(1, &path(Dialect::Delta), &[]))
-        .await
-        .unwrap();
-    let request = DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: CDS.to_owned(),
-        ..Default::default()
-    };
-    let request = message(&request.encode_to_vec());
-    write.write_all(&raw::frame(raw::DATA, 0, 1, &request)).await.unwrap();
+    let (mut frames, _write) = raw_subscriber(&relay).await;
     assert_eq!(frames.next_of(raw::DATA).await.stream, 1);
     let farewell = frames.next_of(raw::GO_AWAY).await;
     assert_eq!(raw::reason(&farewell), h2::Reason::NO_ERROR);

@@ -11,6 +11,7 @@ use super::refusal::Refusal;
 use super::reply::reply;
 use crate::cache::NoPlace;
 use crate::clock;
+use crate::downstream::ends::{count_end, count_no_place};
 use crate::downstream::{Place, Shared};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, Answer, Found};
@@ -42,21 +43,16 @@ impl<'a> Poll<'a> {
     ) -> Result<Self, Refusal> {
         let settings = &shared.settings.protocol;
         let refused = |end: protocol::End| {
-            if let Some(limit) = end.limit {
-                shared.metrics.refused(limit);
-            }
+            count_end(shared, &end);
             Refusal::of(end)
         };
         let poll = protocol::Poll::new(settings.clone(), type_url, asked, &*shared.library, now);
         let mut poll = poll.map_err(refused)?;
-        let no_place = |error: NoPlace| match error {
-            NoPlace::Full(full) => {
-                shared.metrics.refused(full.limit);
-                Refusal::unavailable(full.to_string())
-            }
-            NoPlace::Unfit(unfit) => {
-                shared.metrics.refused_classes.inc();
-                Refusal::forbidden(unfit.to_string())
+        let no_place = |error: NoPlace| {
+            count_no_place(shared, &error);
+            match error {
+                NoPlace::Full(full) => Refusal::unavailable(full.to_string()),
+                NoPlace::Unfit(unfit) => Refusal::forbidden(unfit.to_string()),
             }
         };
         let node = poll.server().node().cloned().unwrap_or_default();

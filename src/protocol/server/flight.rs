@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::nonce::Nonce;
-use crate::xds::{Baselines, Batch, Dialect, Name, TypeUrl, Version};
+use crate::xds::{Baselines, Batch, Dialect, TypeUrl, Version};
 
 /// A response as the transport must write it.
 #[derive(Clone, Debug)]
@@ -68,13 +68,6 @@ impl Flight {
     /// How many entries it carries.
     pub(super) fn len(&self) -> usize {
         self.batch.items().len() + self.batch.removed().len()
-    }
-
-    /// Whether it brings something that has this name, or answers to it (C-20).
-    pub(super) fn carries(&self, name: &Name) -> bool {
-        let items = self.batch.items();
-        let own = items.binary_search_by(|item| item.resource.name().cmp(name));
-        own.is_ok() || items.iter().any(|item| item.resource.aliases().contains(name))
     }
 
     /// Keeps of what is on its way no more than settling it takes.

@@ -75,7 +75,7 @@ impl Flights {
 
     /// Whether the client may yet take in something of this name.
     pub(super) fn carries(&self, name: &Name) -> bool {
-        self.open.iter().any(|flight| flight.carries(name))
+        self.open.iter().any(|flight| flight.batch.brings(name))
     }
 
     /// Keeps no more than settling them takes.

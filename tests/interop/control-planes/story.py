@@ -151,7 +151,8 @@ class Story:
         self.change("", "blue", None, backends={"shop": [9104]})
         began = time.monotonic()
         self.start_relay()
-        back = lambda: all(twins.relayed.stat("control_plane.connected_state") for twins in self.twins.values())
+        relayed = [twins.relayed for twins in [*self.twins.values(), *self.others]]
+        back = lambda: all(proxy.stat("control_plane.connected_state") for proxy in relayed)
         eventually("the Envoys are back", back, 60)
         self.twins["blue"].see("the relay restarts", has(port(9104), but=port(9101)), began, within=60)
         self.twins["red"].alike("the relay restarts", within=60)
