@@ -17,9 +17,7 @@ use parking_lot::Mutex;
 use super::living::Living;
 use super::names::Names;
 use super::remembered::Tables;
-use crate::xds::answers::full_state;
-use crate::xds::constraints::fingerprint;
-use crate::xds::{Answers, Batch, Choice, Chosen, Difference, Extra, Name, Seen, State, Version};
+use crate::xds::{Answers, Batch, Choice, Chosen, Difference, Extra, Name, Seen, State, Version, full_state};
 
 /// The store of what sessions at the same point share.
 pub struct Library {
@@ -154,7 +152,7 @@ impl Answers for Library {
     }
 
     fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen> {
-        self.seen(fingerprint(own), state, own, before)
+        self.seen(own.fingerprint(), state, own, before)
     }
 
     fn chunk(&self) -> usize {

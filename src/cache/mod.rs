@@ -3,13 +3,13 @@
 //! Owns views and their cuts, leases, bells, the store of shared answers, and which clients share a view. Refuses to know
 //! the protocol, connections and the clock: whoever calls says what time it is.
 
-pub mod bell;
-pub mod library;
-pub mod pressure;
-pub mod routes;
-pub mod scopes;
-pub mod seat;
-pub mod view;
+mod bell;
+mod library;
+mod pressure;
+mod routes;
+mod scopes;
+mod seat;
+mod view;
 
 mod ended;
 mod leases;
@@ -23,7 +23,7 @@ mod replaced;
 mod sets;
 mod shard;
 mod slab;
-pub mod standing;
+mod standing;
 mod stock;
 mod through;
 mod woken;

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::living::Living;
-use crate::xds::version::Hasher;
-use crate::xds::{Extra, Held, Version};
+use crate::xds::{Extra, Hasher, Held, Version};
 
 /// The tables in use, by a hash over all that is in them.
 #[derive(Default)]

@@ -22,8 +22,7 @@ use super::service::Calls;
 use super::stall::Stall;
 use crate::clock;
 use crate::shutdown::{Departure, Drain, Draining};
-use crate::wire::sealed::HANDSHAKE;
-use crate::wire::{Cork, Peer, Socket};
+use crate::wire::{Cork, HANDSHAKE, Peer, Socket};
 
 /// A connection that was accepted.
 pub(super) struct Connection {

@@ -14,7 +14,7 @@ use rustls::{Error, ServerConfig};
 use tokio::sync::Semaphore;
 
 use crate::clock;
-use crate::wire::{Sealed, Socket, sealed};
+use crate::wire::{Sealed, Socket, hello};
 
 /// How the connections of one listener begin.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Handshakes {
     /// that keeps nobody out.
     pub(super) async fn shake(&self, mut socket: Socket, bound: Duration) -> Result<(Socket, bool), Fault> {
         let mut over = pin!(clock::sleep(bound));
-        let hello = within(over.as_mut(), sealed::hello(&mut socket)).await;
+        let hello = within(over.as_mut(), hello(&mut socket)).await;
         let hello = hello.ok_or(Fault::Silent(bound))?.map_err(Fault::Failed)?;
         let place = within(over.as_mut(), self.places.acquire()).await;
         let place = place.ok_or(Fault::Crowded(bound))?;

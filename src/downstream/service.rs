@@ -31,8 +31,7 @@ use super::services::{self, Unknown};
 use super::session::Session;
 use crate::clock;
 use crate::shutdown::Drain;
-use crate::wire::frame::ACCEPTED;
-use crate::wire::{Deframer, Encoding, Peer, Progress, Share, timeout};
+use crate::wire::{ACCEPTED_ENCODINGS, Deframer, Encoding, Peer, Progress, Share, timeout};
 
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
@@ -178,6 +177,6 @@ pub(super) fn refusal(status: &Status) -> Response<Body> {
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
     response
         .headers_mut()
-        .insert("grpc-accept-encoding", HeaderValue::from_static(ACCEPTED));
+        .insert("grpc-accept-encoding", HeaderValue::from_static(ACCEPTED_ENCODINGS));
     response
 }

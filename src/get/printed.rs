@@ -9,8 +9,7 @@ use prost::Message as _;
 
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree};
 use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
-use crate::xds::resource::WRAPPER_URL;
-use crate::xds::{NameRule, Resource, TypeUrl};
+use crate::xds::{NameRule, Resource, TypeUrl, WRAPPER_URL};
 
 /// How resources are printed.
 #[derive(Clone, Debug)]

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
-use crate::xds::node::RELAYS;
-use crate::xds::path::below;
-use crate::xds::{Features, Locality, Node, Parameters, TypeUrl};
+use crate::xds::{Features, Locality, Node, Parameters, RELAYS, TypeUrl, member_path};
 
 /// How deep metadata is read; deeper members cannot be part of a key.
 const DEPTH_MAX: usize = 16;
@@ -59,7 +57,7 @@ pub(super) fn parameters(node: &core::Node) -> BTreeMap<String, Parameters> {
 
 fn flatten(path: &str, members: &Struct, depth: usize, into: &mut BTreeMap<String, String>) {
     for (key, value) in &members.fields {
-        let path = below(path, key);
+        let path = member_path(path, key);
         match &value.kind {
             Some(Kind::StructValue(inner)) if depth < DEPTH_MAX => flatten(&path, inner, depth + 1, into),
             Some(_) => into.extend(text(value).map(|text| (path, text))),

@@ -9,8 +9,9 @@ use std::time::Instant;
 
 use super::{End, Opening, Server, Settings};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
-use crate::xds::node::ALL_VARIANTS;
-use crate::xds::{Answers, Dialect, Glimpse, Known, Name, Resource, Sight, State, TypeUrl, Version, Want};
+use crate::xds::{
+    ALL_VARIANTS, Answers, Dialect, Glimpse, Known, Name, Resource, Sight, State, TypeUrl, Version, Want,
+};
 
 /// One poll.
 ///

@@ -12,8 +12,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::{Identity, Snapshot, SnapshotError, read, write};
-use crate::xds::version::Hasher;
-use crate::xds::{Cut, Types};
+use crate::xds::{Cut, Hasher, Types};
 
 /// A directory with snapshots.
 #[derive(Debug)]

@@ -39,7 +39,7 @@ pub enum Encoding {
 }
 
 /// What to answer in `grpc-accept-encoding`.
-pub const ACCEPTED: &str = "identity,gzip";
+pub const ACCEPTED_ENCODINGS: &str = "identity,gzip";
 
 /// The most that is set aside for a message before its bytes have come.
 const RESERVE_BYTES_MAX: usize = 8 * 1024;
@@ -65,7 +65,7 @@ impl Encoding {
             None | Some(b"identity") => Ok(Self::Identity),
             Some(b"gzip") => Ok(Self::Gzip),
             Some(other) => Err(Status::unimplemented(format!(
-                "grpc-encoding `{}` is not supported; use one of {ACCEPTED}",
+                "grpc-encoding `{}` is not supported; use one of {ACCEPTED_ENCODINGS}",
                 other.get(..32).unwrap_or(other).escape_ascii()
             ))),
         }

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::Rope;
-use crate::xds::Dialect;
-use crate::xds::resource::{field_len, put_field, put_key_len};
+use crate::xds::{Dialect, field_len, put_field, put_key_len};
 
 /// What one response says besides its resources.
 #[derive(Clone, Copy, Debug)]

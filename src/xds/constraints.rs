@@ -9,11 +9,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use prost::Message as _;
 
+use super::version::Hasher;
 use super::{Answers, Chosen, Name, State, Version};
 use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
 use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::single_constraint::ConstraintType;
 use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{ConstraintList, Type};
-use crate::xds::version::Hasher;
 
 /// What a client says of itself, by key.
 pub type Parameters = BTreeMap<String, String>;
@@ -131,18 +131,20 @@ impl Audience {
     }
 }
 
-/// Tells this choice from others.
-#[must_use]
-pub fn fingerprint(own: &Choice) -> Version {
-    let Choice::One(own) = own else {
-        return Hasher::new(ALL).finish();
-    };
-    let mut hasher = Hasher::new(0);
-    for (key, value) in own {
-        hasher.field(key.as_bytes());
-        hasher.field(value.as_bytes());
+impl Choice {
+    /// Tells this choice from others.
+    #[must_use]
+    pub fn fingerprint(&self) -> Version {
+        let Self::One(own) = self else {
+            return Hasher::new(ALL).finish();
+        };
+        let mut hasher = Hasher::new(0);
+        for (key, value) in own {
+            hasher.field(key.as_bytes());
+            hasher.field(value.as_bytes());
+        }
+        hasher.finish()
     }
-    hasher.finish()
 }
 
 /// The seed that tells the choice of all variants from all others.
@@ -152,7 +154,7 @@ const APART: char = '\0';
 
 /// Tells variants of one name apart: the name itself is that for everybody.
 #[must_use]
-pub fn key(name: &str, constraints: Option<&Constraints>) -> String {
+pub fn variant_key(name: &str, constraints: Option<&Constraints>) -> String {
     constraints.map_or_else(
         || name.to_owned(),
         |constraints| format!("{name}{APART}{}", constraints.key()),
@@ -161,13 +163,13 @@ pub fn key(name: &str, constraints: Option<&Constraints>) -> String {
 
 /// What all keys of variants of a name begin with that are not for everybody.
 #[must_use]
-pub fn prefix(name: &str) -> String {
+pub fn variant_prefix(name: &str) -> String {
     format!("{name}{APART}")
 }
 
 /// The name of what has this key, and whether it is not for everybody.
 #[must_use]
-pub fn apart(key: &str) -> (&str, bool) {
+pub fn split_variant_key(key: &str) -> (&str, bool) {
     key.split_once(APART).map_or((key, false), |(name, _)| (name, true))
 }
 

@@ -17,7 +17,7 @@ impl Path {
     pub fn new<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut known, mut text) = (Vec::new(), String::new());
         for part in parts {
-            text = below(&text, part);
+            text = member_path(&text, part);
             known.push(part.to_owned());
         }
         Self { parts: known, text }
@@ -83,7 +83,7 @@ impl fmt::Display for Path {
 
 /// How the member `part` of the place `path` is written; the outermost members are below the empty text.
 #[must_use]
-pub fn below(path: &str, part: &str) -> String {
+pub fn member_path(path: &str, part: &str) -> String {
     let bare = !part.is_empty() && !part.contains(['.', '"', '*', '{', '}']);
     let mut text = String::with_capacity(path.len() + part.len() + 1);
     text.push_str(path);

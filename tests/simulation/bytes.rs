@@ -13,8 +13,7 @@ use distributary::cache::{Routes, Scopes, Seat, View};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta, read_sotw};
-use distributary::xds::resource::WRAPPER_URL;
-use distributary::xds::{Classes, Dialect, Name, Sight, Standing, Types, Unshared};
+use distributary::xds::{Classes, Dialect, Name, Sight, Standing, Types, Unshared, WRAPPER_URL};
 use prost::Message as _;
 
 use super::body::{Content, Type, read};

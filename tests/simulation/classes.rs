@@ -10,8 +10,7 @@ use distributary::downstream::Place;
 use distributary::proto::envoy::config::core::v3::{Locality, Node};
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
 use distributary::protocol::{self, read_node};
-use distributary::xds::node::ENDPOINT_COLLECTIONS;
-use distributary::xds::{self, Classes, Path, Piece, Rule as ClassRule, Selector, Types};
+use distributary::xds::{self, Classes, ENDPOINT_COLLECTIONS, Path, Piece, Rule as ClassRule, Selector, Types};
 
 use super::rng::Rng;
 use super::tally::{Broken, Rule};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::proto::google::protobuf::{Any, Duration as Lifetime};
-use distributary::xds::resource::WRAPPER_URL;
+use distributary::xds::WRAPPER_URL;
 use prost::Message;
 
 use super::body::{Content, Type};

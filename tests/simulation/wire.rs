@@ -9,8 +9,7 @@ use bytes::{Bytes, BytesMut};
 use distributary::proto::envoy::config::core::v3::ControlPlane;
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::protocol::Response;
-use distributary::xds::Dialect;
-use distributary::xds::resource::WRAPPER_URL;
+use distributary::xds::{Dialect, WRAPPER_URL};
 use prost::Message;
 
 use super::body::{Facts, Type, read};

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod layers;
+mod modules;
 mod packaging;
 mod rules;
 mod size;

@@ -11,8 +11,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
 use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, Settings};
-use distributary::xds::node::RELAYS;
-use distributary::xds::{Baselines, Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unshared};
+use distributary::xds::{Baselines, Cut, Dialect, Dirty, Name, RELAYS, Sight, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;
 use crate::topic::{Raw, Topic, identity};

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use distributary::tls::provider;
-use distributary::wire::cork::{COPIED_BYTES_MAX, GATHERED_BYTES_MAX};
-use distributary::wire::sealed::hello;
-use distributary::wire::{Afloat, Cork, Corked, Progress, Rope, Sealed};
+use distributary::wire::{Afloat, COPIED_BYTES_MAX, Cork, Corked, GATHERED_BYTES_MAX, Progress, Rope, Sealed, hello};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rcgen::generate_simple_self_signed;

@@ -6,8 +6,7 @@
 use serde_saphyr::Location;
 
 use super::Check;
-use crate::xds::presented::escaped;
-use crate::xds::{Passes, Piece, Rule, Selector};
+use crate::xds::{Passes, Piece, Rule, Selector, escaped};
 
 /// What happens then.
 const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one what is meant for the other's";

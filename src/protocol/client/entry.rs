@@ -11,10 +11,8 @@ use prost::Message as _;
 use super::wire::{is_message, next_field, string_field};
 use crate::proto::envoy::service::discovery::v3::Resource;
 use crate::proto::google::protobuf::Any;
-use crate::xds::constraints::{apart, key};
-use crate::xds::resource::{WRAPPER_URL, put_field};
 use crate::xds::xdstp::{self, SCHEME};
-use crate::xds::{Constraints, Name, NameRule, TypeUrl};
+use crate::xds::{Constraints, Name, NameRule, TypeUrl, WRAPPER_URL, put_field, split_variant_key, variant_key};
 
 /// One entry of a response.
 pub(super) struct Entry {
@@ -41,7 +39,7 @@ const NAME_SHOWN: usize = 128;
 
 /// How an entry is called in a fault.
 pub(super) fn called(name: &str) -> String {
-    let (name, _) = apart(name);
+    let (name, _) = split_variant_key(name);
     if name.is_empty() {
         return "the resource without a name".to_owned();
     }
@@ -138,7 +136,7 @@ impl Entry {
         };
         Ok(Self {
             variant: constraints.map(|constraints| {
-                let key = key(name.as_str(), Some(&constraints));
+                let key = variant_key(name.as_str(), Some(&constraints));
                 (constraints, key)
             }),
             written: name.written(text),

@@ -14,8 +14,7 @@ use super::ways::Ways;
 use super::wire::DeltaResponse;
 use crate::proto::envoy::service::discovery::v3::{self as discovery, DiscoveryResponse};
 use crate::proto::google::protobuf::Any;
-use crate::xds::constraints::key;
-use crate::xds::{Constraints, Name, ResourceError, TypeUrl};
+use crate::xds::{Constraints, Name, ResourceError, TypeUrl, variant_key};
 
 /// A response in the one form that both dialects have in common.
 pub(super) struct Message {
@@ -109,7 +108,7 @@ impl Message {
         let plain = message.removed_names(&head.removed_resources, type_url).into_iter();
         let constrained = head.removed_resource_names.into_iter().filter_map(|full| {
             let constraints = full.dynamic_parameter_constraints.and_then(Constraints::new);
-            Some(key(
+            Some(variant_key(
                 canonical(&full.name, type_url).ok()?.as_str(),
                 constraints.as_ref(),
             ))

@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use super::entry::Entry;
 use crate::proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
-use crate::xds::constraints::{apart, prefix};
-use crate::xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update};
+use crate::xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update, split_variant_key, variant_prefix};
 
 /// The resources that a server has sent, by canonical name, and the variants of a name by their keys.
 ///
@@ -68,7 +67,7 @@ impl Kept {
         let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
         let names = self.resources.range::<str, _>(from).map(|(name, _)| name);
         let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
-        names.filter(|name| match apart(name.as_str()) {
+        names.filter(|name| match split_variant_key(name.as_str()) {
             (_, false) => collection.covers(name),
             (of, true) => collection.covers(&Name::from(of)),
         })
@@ -86,12 +85,12 @@ impl Kept {
 
     /// Whether a version alone tells the server that we hold this: not of a name that has variants, and not without a name.
     pub(super) fn can_be_declared(&self, name: &str) -> bool {
-        !name.is_empty() && !apart(name).1 && !self.has_variants(name)
+        !name.is_empty() && !split_variant_key(name).1 && !self.has_variants(name)
     }
 
     /// The keys of the variants of a name that are not for everybody (TP2).
     pub(super) fn variants<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Name> + use<'a> {
-        let prefix = prefix(name);
+        let prefix = variant_prefix(name);
         let from = self
             .resources
             .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));

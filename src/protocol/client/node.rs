@@ -4,7 +4,7 @@
 
 use crate::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use crate::proto::google::protobuf::{ListValue, Struct, Value, value};
-use crate::xds::node::{ALL_VARIANTS, RELAYS, RESOURCE_ERRORS};
+use crate::xds::{ALL_VARIANTS, RELAYS, RESOURCE_ERRORS};
 
 /// What the relay itself can read, whatever its clients can (K-04).
 const FEATURES: [&str; 4] = [

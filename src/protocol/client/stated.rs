@@ -11,8 +11,7 @@ use super::entry::Entry;
 use super::kept::build;
 use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
 use crate::proto::google::protobuf::Any;
-use crate::xds::resource::WRAPPER_URL;
-use crate::xds::{Resource, TypeUrl, Types};
+use crate::xds::{Resource, TypeUrl, Types, WRAPPER_URL};
 
 /// The resource that an `Any` states, in the wrapper or without, and how long it lives (E-11).
 ///

@@ -9,7 +9,7 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
 use crate::proto::google::protobuf::Any;
-use crate::xds::resource::put_field;
+use crate::xds::put_field;
 
 /// A response of which not even the type and the nonce can be read, so that it cannot be refused by name.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::xds::version::hex;
+use crate::xds::hex;
 
 /// A nonce as it goes on the wire: every response has one, so its text takes no memory of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

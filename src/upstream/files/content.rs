@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::json::Place;
-use crate::xds::{Expiry, Name, Resource, TypeUrl, constraints};
+use crate::xds::{Expiry, Name, Resource, TypeUrl, variant_prefix};
 
 use super::sheet::Stated;
 
@@ -161,7 +161,7 @@ impl Content {
 
     /// The variants of a name that are not for everybody.
     pub fn variants(&self, type_url: &TypeUrl, name: &Name) -> impl Iterator<Item = &Arc<Resource>> + use<'_> {
-        let prefix = constraints::prefix(name.as_str());
+        let prefix = variant_prefix(name.as_str());
         let names = self.types.get(type_url).into_iter();
         let from = (Bound::Included(prefix.clone()), Bound::Unbounded);
         let all = names.flat_map(move |names| {

@@ -15,8 +15,7 @@ use crate::proto::envoy::service::discovery::v3::{DiscoveryResponse, Resource as
 use crate::proto::google::protobuf::Any;
 use crate::proto::xds::core::v3::collection_entry::{InlineEntry, ResourceSpecifier};
 use crate::protocol::stated;
-use crate::xds::resource::WRAPPER_URL;
-use crate::xds::{NameRule, Resource, TypeUrl, Types};
+use crate::xds::{NameRule, Resource, TypeUrl, Types, WRAPPER_URL};
 
 /// What one file says: all of its resources are good.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Resource;
-use crate::xds::constraints::key;
+use crate::xds::constraints::variant_key;
 use crate::xds::version::Hasher;
 use crate::xds::{Constraints, Name};
 
@@ -103,7 +103,7 @@ impl Resource {
     pub fn key(&self) -> Name {
         match self.constraints() {
             None => self.name.clone(),
-            some => Name::from(key(self.name.as_str(), some)),
+            some => Name::from(variant_key(self.name.as_str(), some)),
         }
     }
 }

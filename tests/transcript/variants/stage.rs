@@ -15,10 +15,9 @@ use distributary::proto::envoy::service::discovery::v3::{
 };
 use distributary::proto::xds::core::v3::ContextParams;
 use distributary::protocol::{Answer, Limits, Opening, Poll, Response, Server, Settings, Timers};
-use distributary::xds::resource::WRAPPER_URL;
 use distributary::xds::{
     Changes, Classes, Constraints, Cut, Dialect, Dirty, Expiry, Resource, ResourceParts, Sight, TypeUrl, Types,
-    Unshared, Update,
+    Unshared, Update, WRAPPER_URL,
 };
 use prost::Message;
 

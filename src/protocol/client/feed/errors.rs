@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use super::Feed;
 use crate::protocol::client::ingest::Message;
-use crate::xds::constraints::apart;
-use crate::xds::{Changes, Name, Reason, ResourceError, Trouble, Update};
+use crate::xds::{Changes, Name, Reason, ResourceError, Trouble, Update, split_variant_key};
 
 /// Of so many names that nobody asked for by itself it is remembered at most that they were not sound.
 const REJECTED_MAX: usize = 1024;
@@ -35,7 +34,7 @@ impl Feed {
 
     /// G-15: an entry of this name is not sound; what is held of it stays.
     fn reject(&mut self, text: &str, updates: &mut Vec<Update>) {
-        if apart(text).1 || self.line.is_leaving(text) {
+        if split_variant_key(text).1 || self.line.is_leaving(text) {
             return;
         }
         let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
@@ -85,7 +84,7 @@ impl Feed {
 
     /// G-13: the server has deleted what the relay keeps all the same.
     pub(super) fn keep_deleted(&mut self, canonical: &Name, updates: &mut Vec<Update>) {
-        if self.kept.resource(canonical.as_str()).is_some() && !apart(canonical.as_str()).1 {
+        if self.kept.resource(canonical.as_str()).is_some() && !split_variant_key(canonical.as_str()).1 {
             self.remember(canonical.clone(), ResourceError::deleted(), updates);
         }
     }

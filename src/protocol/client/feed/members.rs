@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use super::Feed;
 use crate::protocol::client::settle::{Heard, Settled};
-use crate::xds::constraints::apart;
-use crate::xds::{Name, Reason, Update};
+use crate::xds::{Name, Reason, Update, split_variant_key};
 
 impl Feed {
     /// A collection is wanted no more, and with it what is in it and was not asked for by itself.
@@ -29,7 +28,7 @@ impl Feed {
 
     /// The collection that an entry of this name belongs to, if it counts.
     pub(super) fn covering(&self, name: &str) -> Option<Name> {
-        let collection = self.collections.covering(apart(name).0)?;
+        let collection = self.collections.covering(split_variant_key(name).0)?;
         (!self.line.is_leaving(collection.as_str())).then(|| collection.clone())
     }
 
@@ -74,7 +73,7 @@ impl Feed {
     /// The members that were not asked for by a name of their own.
     pub(super) fn members_alone<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
         self.kept.within(collection).filter(|name| {
-            let (of, varies) = apart(name.as_str());
+            let (of, varies) = split_variant_key(name.as_str());
             if varies {
                 return !self.names.contains(of);
             }

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use super::Feed;
 use crate::protocol::client::awaited::Patience;
-use crate::xds::constraints::apart;
-use crate::xds::{Dialect, Name};
+use crate::xds::{Dialect, Name, split_variant_key};
 
 impl Feed {
     /// A stream begins: everything is to be asked again, if `told` with the versions that this server gave (E-04).
@@ -27,7 +26,7 @@ impl Feed {
         }
         if dialect == Dialect::Delta {
             // What is asked for by itself as well was declared by itself, and is waited for by itself.
-            let named = |name: &&Name| self.names.contains(apart(name.as_str()).0);
+            let named = |name: &&Name| self.names.contains(split_variant_key(name.as_str()).0);
             let held = |collection: &Name| {
                 let members = self.kept.within(collection).filter(|name| !named(name));
                 members

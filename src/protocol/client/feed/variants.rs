@@ -13,8 +13,7 @@ use std::sync::Arc;
 use super::Feed;
 use crate::protocol::client::entry::Entry;
 use crate::protocol::client::ingest::Message;
-use crate::xds::constraints::apart;
-use crate::xds::{Name, Reason, Resource, Update};
+use crate::xds::{Name, Reason, Resource, Update, split_variant_key};
 
 impl Feed {
     /// C-23: a variant is gone, and with the last of all the name itself.
@@ -98,7 +97,7 @@ impl Feed {
             .iter()
             .copied()
             .chain(message.removed.iter().map(String::as_str));
-        let names: BTreeSet<&str> = names.map(|key| apart(key).0).collect();
+        let names: BTreeSet<&str> = names.map(|key| split_variant_key(key).0).collect();
         let mut gone = Vec::new();
         for name in names {
             let doubted = self.settle_doubts(name);
@@ -118,7 +117,10 @@ impl Feed {
     fn settle_doubts(&mut self, name: &str) -> Vec<Name> {
         let from = (Bound::Included(name), Bound::Unbounded);
         let all = self.doubted.range::<str, _>(from);
-        let all: Vec<Name> = all.take_while(|key| apart(key.as_str()).0 == name).cloned().collect();
+        let all: Vec<Name> = all
+            .take_while(|key| split_variant_key(key.as_str()).0 == name)
+            .cloned()
+            .collect();
         for key in &all {
             self.doubted.remove(key);
         }

@@ -19,13 +19,13 @@ fn same(answer: &str, golden: &str, file: &str) {
 
 #[test]
 fn a_small_record_as_a_table() {
-    same(&table::table(&small()), include_str!("tests/small.txt"), "small.txt");
+    same(&table::table(&small()), include_str!("small.txt"), "small.txt");
 }
 
 #[test]
 fn a_small_record_as_csv() {
     let text = csv::csv(&small());
-    same(&text, include_str!("tests/small.csv"), "small.csv");
+    same(&text, include_str!("small.csv"), "small.csv");
     let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
     assert!(columns.iter().all(|count| *count == columns[0]), "{columns:?}");
 }
@@ -38,7 +38,7 @@ fn two_records_side_by_side() {
     changes.figures.cpu_micros_per_delivery = Some(31.5);
     b.phases[1].name = "storm".to_owned();
     let comparison = Comparison::of(&a, &b);
-    same(&comparison.table(), include_str!("tests/two.txt"), "two.txt");
+    same(&comparison.table(), include_str!("two.txt"), "two.txt");
     let html = page::compared(&comparison);
     markup::check(&html);
     assert!(html.contains("id=\"a-propagation\"") && html.contains("id=\"b-propagation\""));
