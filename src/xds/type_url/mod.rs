@@ -167,7 +167,11 @@ impl TypeUrl {
     /// Whether requests of the type are reports of a client's health, which want no answer.
     #[must_use]
     pub fn is_health_report(&self) -> bool {
-        is_health_report(self.full_name())
+        match &self.0 {
+            // None of the table, and on the way of every acknowledgement.
+            Row::Known(_) => false,
+            Row::Other(_) => is_health_report(self.full_name()),
+        }
     }
 
     /// What people call the type, where it has such a name: bounded, so fit for a metric's label.
@@ -348,5 +352,7 @@ mod tests {
             assert_eq!(TypeUrl::new(text).traits().withheld, withheld, "{text}");
         }
         assert!(TypeUrl::new("istio.v1.HealthInformation").is_health_report());
+        let mut known = TABLE.iter().map(|(url, _, _)| TypeUrl::new(url));
+        assert!(!known.any(|known| is_health_report(known.full_name())));
     }
 }
