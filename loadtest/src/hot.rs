@@ -6,11 +6,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Library, Seat, Settings as Bounds, View};
+use distributary::cache::{Library, Seat, View, ViewSettings};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::protocol::{Limits, Opening, Server, Settings, Timers};
-use distributary::wire::{Answer, Scan, acknowledgement, encode};
+use distributary::protocol::{Opening, Server, StreamLimits, StreamSettings, StreamTimers};
+use distributary::wire::{ResponseFields, Scan, acknowledgement, encode};
 use distributary::xds::{
     Changes, Class, Classes, Dialect, Dirty, Name, Resource, ResourceParts, Sight, Target, TypeUrl, Types, Update, Want,
 };
@@ -171,7 +171,7 @@ fn resource(type_url: &TypeUrl, number: usize, content: u8) -> Arc<Resource> {
 }
 
 fn view() -> Arc<View> {
-    let bounds = Bounds {
+    let bounds = ViewSettings {
         linger: Duration::from_secs(30),
         names_per_view: 0,
         pinned_bytes_per_view: 0,
@@ -194,10 +194,10 @@ fn publish(view: &View, type_url: &TypeUrl, wildcard: bool, resources: Vec<Arc<R
 }
 
 fn server(prefix: u32) -> Server {
-    let settings = Settings {
+    let settings = StreamSettings {
         types: Types::default(),
-        limits: Limits::default(),
-        timers: Timers::default(),
+        limits: StreamLimits::default(),
+        timers: StreamTimers::default(),
         classes: Classes::default(),
         anonymous: true,
         relay_id: "relay".to_owned(),
@@ -216,7 +216,7 @@ fn deliver(server: &mut Server, sight: &Sight, library: &Library, now: Instant) 
     while let Some(response) = server.poll_response(sight, library, now) {
         let (pieces, _) = response.batch.encoded(response.dialect);
         let version = response.version.text();
-        let answer = Answer {
+        let answer = ResponseFields {
             dialect: response.dialect,
             version: &version,
             type_url: response.type_url.url(),

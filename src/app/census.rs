@@ -71,7 +71,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cache::Settings;
+    use crate::cache::ViewSettings;
     use crate::xds::{Changes, Class, Reason, Resource, ResourceError, ResourceParts, Update, Want};
 
     const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
@@ -93,7 +93,7 @@ mod tests {
     /// G-15: every name is in exactly one state, by the names that gRPC has for them.
     #[test]
     fn every_name_is_counted_once() {
-        let settings = Settings {
+        let settings = ViewSettings {
             linger: Duration::ZERO,
             names_per_view: 0,
             pinned_bytes_per_view: 0,

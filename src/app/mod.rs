@@ -247,7 +247,7 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
 /// What a view is fed from.
 #[derive(Clone)]
 enum Fed {
-    Grpc(Arc<Target>, Arc<upstream::Settings>),
+    Grpc(Arc<Target>, Arc<upstream::UpstreamSettings>),
     Rest(Arc<RestServer>, Arc<Polling>),
     Files(Arc<Files>),
 }

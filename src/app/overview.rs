@@ -13,7 +13,7 @@ use crate::admin::{Clusters, Held, Lacking, Server, Spoken, State};
 use crate::cache::{Scopes, View};
 use crate::config::Config;
 use crate::upstream::{Phase, Status};
-use crate::xds::{Authorities, Class, Name, Standing, Target, TypeUrl};
+use crate::xds::{Authorities, Class, Name, ServerState, Target, TypeUrl};
 
 /// So many of the names that nobody has sent are shown, and so much of each.
 const NAMES_SHOWN: usize = 5;
@@ -104,7 +104,7 @@ impl Overview {
             // I-05: what is wrong with files is shown before anybody reads them.
             unseen
                 .filter(|_| views.is_empty())
-                .unwrap_or_else(|| standing(&views, &of_views))
+                .unwrap_or_else(|| server_state(&views, &of_views))
         };
         let since = match state {
             State::Unreachable => used.iter().filter_map(|status| status.failing_since).min(),
@@ -160,7 +160,7 @@ impl Overview {
         for view in views {
             let (reading, watching) = view.readers();
             let now = Seen {
-                failing: view.cut().standing() == Standing::Failing,
+                failing: view.cut().server_state() == ServerState::Failing,
                 reading,
             };
             let before = seen.insert((view.class().clone(), view.server()), now);
@@ -220,25 +220,25 @@ fn dialects(streams: &[&Status]) -> BTreeMap<&'static str, Spoken> {
 }
 
 /// How it stands with the server of these views. One that refuses some streams is there for the others.
-fn standing(views: &[&Arc<View>], streams: &[Vec<Status>]) -> State {
+fn server_state(views: &[&Arc<View>], streams: &[Vec<Status>]) -> State {
     let refused = |streams: &[Status]| streams.iter().any(|status| status.refused);
     let served = views.iter().zip(streams).filter(|(_, streams)| !refused(streams));
-    let mut served = served.map(|(view, _)| view.standing()).peekable();
+    let mut served = served.map(|(view, _)| view.server_state()).peekable();
     if served.peek().is_some() {
         return worst(served);
     }
-    worst(views.iter().map(|view| view.standing()))
+    worst(views.iter().map(|view| view.server_state()))
 }
 
 /// Of several views of one server, the worst counts.
-fn worst(standings: impl Iterator<Item = Standing>) -> State {
-    let rank = |standing| match standing {
-        Standing::Failing => (0, State::Unreachable),
-        Standing::Trying => (1, State::Connecting),
-        Standing::Open => (2, State::Connected),
-        Standing::Up => (3, State::Answering),
+fn worst(server_states: impl Iterator<Item = ServerState>) -> State {
+    let rank = |server_state| match server_state {
+        ServerState::Failing => (0, State::Unreachable),
+        ServerState::Trying => (1, State::Connecting),
+        ServerState::Open => (2, State::Connected),
+        ServerState::Up => (3, State::Answering),
     };
-    let worst = standings.map(rank).min_by_key(|(rank, _)| *rank);
+    let worst = server_states.map(rank).min_by_key(|(rank, _)| *rank);
     worst.map_or(State::Unused, |(_, state)| state)
 }
 
@@ -289,22 +289,22 @@ fn shown(type_url: &TypeUrl, target: &Target) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::Settings;
+    use crate::cache::ViewSettings;
 
     /// A server that refuses the streams of one view answers the others; where it answers nobody it is not reached.
     #[test]
     fn a_server_without_room_is_there() {
-        let settings = Settings {
+        let settings = ViewSettings {
             linger: std::time::Duration::ZERO,
             names_per_view: 0,
             pinned_bytes_per_view: 0,
         };
-        let view = |standing| {
+        let view = |server_state| {
             let view = View::new(Class::default(), settings);
-            view.publish_standing(standing);
+            view.publish_server_state(server_state);
             view
         };
-        let (up, failing) = (view(Standing::Up), view(Standing::Failing));
+        let (up, failing) = (view(ServerState::Up), view(ServerState::Failing));
         let streams = |refused| {
             let status = Status {
                 phase: Phase::Waiting,
@@ -322,9 +322,12 @@ mod tests {
             vec![status]
         };
         let both = [&up, &failing];
-        assert_eq!(standing(&both, &[streams(false), streams(true)]), State::Answering);
-        assert_eq!(standing(&both, &[streams(false), streams(false)]), State::Unreachable);
-        assert_eq!(standing(&[&failing], &[streams(true)]), State::Unreachable);
-        assert_eq!(standing(&[], &[]), State::Unused);
+        assert_eq!(server_state(&both, &[streams(false), streams(true)]), State::Answering);
+        assert_eq!(
+            server_state(&both, &[streams(false), streams(false)]),
+            State::Unreachable
+        );
+        assert_eq!(server_state(&[&failing], &[streams(true)]), State::Unreachable);
+        assert_eq!(server_state(&[], &[]), State::Unused);
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cache::{Route, Routes, Scopes, Settings as ViewSettings};
+use crate::cache::{Route, Routes, Scopes, ViewSettings};
 use crate::config::{Config, Identity};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::ClientSettings;
@@ -49,17 +49,17 @@ pub(super) fn types(config: &Config) -> Types {
     Types::with(config.types.clone())
 }
 
-pub(super) fn downstream(config: &Config, mark: &str) -> downstream::Settings {
+pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionSettings {
     let (limits, timers) = (&config.limits, &config.timers);
-    let protocol = protocol::Settings {
+    let protocol = protocol::StreamSettings {
         types: types(config),
         classes: config.classes.clone(),
-        limits: protocol::Limits {
+        limits: protocol::StreamLimits {
             types_per_stream: limits.types_per_stream,
             names_per_stream: limits.names_per_stream,
             name_bytes: limits.name_bytes,
         },
-        timers: protocol::Timers {
+        timers: protocol::StreamTimers {
             order_gate: timers.order_gate,
             unanswered: set(timers.unanswered).unwrap_or(FOR_EVER),
             pace: timers.pace,
@@ -67,16 +67,16 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::Settings {
         anonymous: config.anonymous,
         relay_id: mark.to_owned(),
     };
-    downstream::Settings {
+    downstream::ConnectionSettings {
         protocol: Arc::new(protocol),
         transport_v2: config.transport_v2,
-        limits: downstream::Limits {
+        limits: downstream::ConnectionLimits {
             streams_per_connection: narrow(unbounded(limits.streams_per_connection)),
             request: unbounded(limits.request),
             node_bytes: limits.node_bytes,
             requests_per_second: narrow(limits.requests_per_second),
         },
-        timers: downstream::Timers {
+        timers: downstream::ConnectionTimers {
             write_stall: set(timers.write_stall),
             keepalive: set(timers.keepalive),
             stream_age: set(timers.stream_age),
@@ -86,8 +86,8 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::Settings {
     }
 }
 
-pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) -> upstream::Settings {
-    upstream::Settings {
+pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) -> upstream::UpstreamSettings {
+    upstream::UpstreamSettings {
         client: Arc::new(ClientSettings {
             types: types(config),
             relay_id: mark.to_owned(),

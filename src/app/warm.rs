@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
 
 use super::plan;
-use crate::cache::{Kept, Scopes, View};
+use crate::cache::{Knowledge, Scopes, View};
 use crate::config::{Config, Source};
 use crate::snapshot::{Folder, Identity, SnapshotError, read};
 use crate::telemetry::{Health, Metrics, Status};
@@ -35,7 +35,7 @@ pub(super) struct Warm {
 /// A view that has changed since it was last written.
 struct Changed {
     of: Identity,
-    kept: Kept,
+    kept: Knowledge,
     view: Arc<View>,
     generation: u64,
 }
@@ -103,7 +103,7 @@ impl Warm {
                     "a view begins with its snapshot"
                 );
                 self.metrics.snapshots.loaded.inc();
-                view.lay_in(cut);
+                view.set_restored(cut);
             }
             Ok(None) => {}
             Err(error) => self.refused(&error),
@@ -133,7 +133,7 @@ impl Warm {
         let mut changed = Vec::new();
         for view in self.scopes.all() {
             let Some(of) = self.identity(&view) else { continue };
-            let (generation, kept) = (view.generation(), view.to_keep());
+            let (generation, kept) = (view.generation(), view.knowledge());
             let same = written
                 .get(&of)
                 .is_some_and(|(last, at)| std::ptr::eq(last.as_ptr(), &raw const *view) && *at == generation);

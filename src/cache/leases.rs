@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Full;
 use super::sets::{Set, Sets};
-use super::shard::{SHARDS, Shard, Turn};
+use super::shard::{LeaseChanges, SHARDS, Shard};
 use crate::xds::{Cut, Name, Target, TypeUrl};
 
 /// All leases of one view, in shards by target, because many sessions come and go at the same time.
@@ -100,11 +100,11 @@ impl Leases {
 
     /// What has begun and what has ended since the last time, in the order of types and names.
     /// What is `fleeting` ends as soon as nobody wants it.
-    pub(super) fn turn(&self, now: Instant, fleeting: &impl Fn(&TypeUrl, &Target) -> bool) -> Turn {
+    pub(super) fn turn(&self, now: Instant, fleeting: &impl Fn(&TypeUrl, &Target) -> bool) -> LeaseChanges {
         // What nobody wants must not keep out what somebody wants.
         let pressed = self.limit > 0 && self.kept.load(Ordering::Relaxed) > self.limit;
         let linger = if pressed { Duration::ZERO } else { self.linger };
-        let mut turn = Turn::default();
+        let mut turn = LeaseChanges::default();
         for shard in &self.shards {
             shard.lock().turn(now, linger, fleeting, &mut turn);
         }

@@ -14,9 +14,9 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use parking_lot::Mutex;
 
-use super::living::Living;
-use super::names::Names;
+use super::interner::Interner;
 use super::remembered::Tables;
+use super::weak_map::WeakMap;
 use crate::xds::{Answers, Batch, Choice, Chosen, Difference, Extra, Name, Seen, State, Version, full_state};
 
 /// The store of what sessions at the same point share.
@@ -26,11 +26,11 @@ pub struct Library {
     /// By state and by what a client says of itself. It is what sessions have that is found here: they come from one to the next.
     chosen: Shared<(u64, Version), Chosen>,
     /// By state and by the set of all that a client sees of it.
-    outcomes: Mutex<Living<(u64, Version), State>>,
+    outcomes: Mutex<WeakMap<(u64, Version), State>>,
     texts: Shared<Version, Text>,
     replies: Shared<Version, Text>,
     remembered: Tables,
-    names: Names,
+    names: Interner,
     chunk: usize,
 }
 
@@ -62,7 +62,7 @@ impl Library {
             texts: Shared::new(bytes / 2, length),
             replies: Shared::new(bytes / 2, length),
             remembered: Tables::default(),
-            names: Names::new(),
+            names: Interner::new(),
             chunk,
         }
     }
@@ -139,8 +139,8 @@ impl Answers for Library {
     }
 
     fn full(&self, state: &Arc<State>, extra: Option<&Arc<Extra>>) -> Arc<Batch> {
-        let besides = extra.map_or(0, |extra| extra.id());
-        self.full.get((state.id(), besides), || full_state(state, extra))
+        let extra_id = extra.map_or(0, |extra| extra.id());
+        self.full.get((state.id(), extra_id), || full_state(state, extra))
     }
 
     fn remembered(&self, extra: Extra) -> Arc<Extra> {
@@ -163,7 +163,7 @@ impl Answers for Library {
 /// Values that are computed once for all who ask at the same time, or while somebody still has them.
 struct Shared<K, V> {
     kept: Cache<K, Arc<V>>,
-    in_use: Mutex<Living<K, V>>,
+    in_use: Mutex<WeakMap<K, V>>,
     /// What was asked for last: most of those who ask at the same time ask for the same.
     last: ArcSwapOption<(K, Arc<V>)>,
     asked: AtomicU64,

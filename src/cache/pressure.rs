@@ -103,8 +103,8 @@ impl View {
             let Some(seated) = self.sets.read().seated(seat).cloned() else {
                 continue;
             };
-            let mut turn = seated.turn.lock();
-            if std::mem::take(&mut turn.changed) {
+            let mut review = seated.review.lock();
+            if std::mem::take(&mut review.changed) {
                 later.push(seat);
                 continue;
             }
@@ -114,7 +114,7 @@ impl View {
                 .read()
                 .seated(seat)
                 .is_some_and(|now| Arc::ptr_eq(now, &seated));
-            turn.noted = false;
+            review.noted = false;
             if same {
                 let (looked_at, left) = self.sets.settle(seat, usize::MAX);
                 work += looked_at;

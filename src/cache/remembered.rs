@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::living::Living;
+use super::weak_map::WeakMap;
 use crate::xds::{Extra, Hasher, Held, Version};
 
 /// The tables in use, by a hash over all that is in them.
 #[derive(Default)]
-pub(super) struct Tables(Mutex<Living<Version, Extra>>);
+pub(super) struct Tables(Mutex<WeakMap<Version, Extra>>);
 
 impl Tables {
     /// The table that equals this one, or this one.

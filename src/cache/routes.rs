@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::standing::Heed;
+use super::server_state::WakeOnFailure;
 use crate::xds::Authorities;
 
 /// The list of names of old style, and one for each authority (F-11).
@@ -63,20 +63,20 @@ impl Routes {
     }
 
     /// Who at the views of a server must know when that server fails.
-    pub(super) fn heed(&self, server: usize) -> Heed {
+    pub(super) fn wake_on_failure(&self, server: usize) -> WakeOnFailure {
         let routes = std::iter::once(&self.top).chain(self.authorities.values());
-        let mut heed = Heed::Nobody;
+        let mut wake_on_failure = WakeOnFailure::Nobody;
         for route in routes {
             let Some(at) = route.servers.iter().position(|at| *at == server) else {
                 continue;
             };
             let last = at + 1 == route.servers.len();
-            heed = heed.max(match (last, route.reachability_only) {
-                (true, _) => Heed::Nobody,
-                (false, false) => Heed::Lacking,
-                (false, true) => Heed::Everybody,
+            wake_on_failure = wake_on_failure.max(match (last, route.reachability_only) {
+                (true, _) => WakeOnFailure::Nobody,
+                (false, false) => WakeOnFailure::Lacking,
+                (false, true) => WakeOnFailure::Everybody,
             });
         }
-        heed
+        wake_on_failure
     }
 }

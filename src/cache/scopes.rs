@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::presented::Ids;
 use super::routes::Routes;
-use super::view::{Settings, View};
+use super::view::{View, ViewSettings};
 use super::{Full, NoPlace, Seat};
 use crate::proto::envoy::config::core::v3 as core;
 use crate::xds::{Class, Classes, CredentialFiles, Node, Presented, Selector, Taken, Unfit};
@@ -25,7 +25,7 @@ use crate::xds::{Class, Classes, CredentialFiles, Node, Presented, Selector, Tak
 pub struct Scopes {
     classes: Classes,
     routes: Routes,
-    settings: Settings,
+    settings: ViewSettings,
     /// The most views at the same time (`limits.views`); 0: no bound.
     limit: usize,
     views: Mutex<Views>,
@@ -54,7 +54,7 @@ struct Open {
 impl Scopes {
     /// No views yet.
     #[must_use]
-    pub fn new(classes: Classes, routes: Routes, settings: Settings, limit: usize) -> Self {
+    pub fn new(classes: Classes, routes: Routes, settings: ViewSettings, limit: usize) -> Self {
         Self {
             classes,
             routes,
@@ -104,8 +104,8 @@ impl Scopes {
                 value: self.limit,
             }));
         }
-        let heed = self.routes.heed(server);
-        let view = View::of(server, heed, key.0.clone(), self.settings);
+        let wake_on_failure = self.routes.wake_on_failure(server);
+        let view = View::of(server, wake_on_failure, key.0.clone(), self.settings);
         let seat = Seat::new(view.clone(), authority.cloned());
         view.come_through(&node.relays);
         views.created.push(view.clone());

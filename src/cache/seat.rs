@@ -62,9 +62,9 @@ impl Seat {
     ///
     /// More names are wanted than the view may keep; then nothing has begun.
     pub fn want(&self, want: &Want) -> Result<(), Full> {
-        let mut turn = self.seated.turn.lock();
-        turn.changed = true;
-        if !std::mem::replace(&mut turn.noted, true) {
+        let mut review = self.seated.review.lock();
+        review.changed = true;
+        if !std::mem::replace(&mut review.noted, true) {
             self.view.unsettled.lock().push(self.number);
         }
         let come = if want.wanted { self.begin(want)? } else { self.end(want) };
@@ -77,7 +77,7 @@ impl Seat {
     /// The session has said what it wants for now. Where that is little it is often what many others want as well, and it is given
     /// their set at once: sets of its own that end a moment later would leave holes in the heap between what stays.
     pub fn rest(&self) {
-        let _turn = self.seated.turn.lock();
+        let _review = self.seated.review.lock();
         let (_, left) = self.view.sets.settle(self.number, FEW);
         left.iter().for_each(|set| self.view.dissolve(set));
     }
@@ -143,7 +143,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let _turn = self.seated.turn.lock();
+        let _review = self.seated.review.lock();
         let left = self.view.sets.leave(self.number);
         left.iter().for_each(|set| self.view.dissolve(set));
     }

@@ -24,7 +24,7 @@ pub(super) struct Sets(RwLock<Tables>);
 
 #[derive(Default)]
 struct Tables {
-    places: Slab<Place>,
+    places: Slab<Occupant>,
     groups: Slab<Group>,
     /// The sets that others may come to share: what is in them is not changed while they are here.
     listed: HashMap<u64, u32>,
@@ -41,7 +41,7 @@ pub(super) struct Seated {
     /// Whether its session has seats at the views of other servers as well.
     compares: AtomicBool,
     /// Held while it changes what it leases; locked before everything else, never two at once.
-    pub(super) turn: Mutex<Turn>,
+    pub(super) review: Mutex<Review>,
 }
 
 impl Seated {
@@ -70,14 +70,14 @@ impl Seated {
 
 /// Whether a session has changed its mind.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct Review {
     /// Since it was last asked.
     pub(super) changed: bool,
     /// And is in the list of those that are to be asked.
     pub(super) noted: bool,
 }
 
-struct Place {
+struct Occupant {
     seated: Arc<Seated>,
     has: Vec<Membership>,
 }
@@ -117,7 +117,7 @@ impl Sets {
             authority,
             ..Seated::default()
         });
-        let place = Place {
+        let place = Occupant {
             seated: seated.clone(),
             has: Vec::new(),
         };

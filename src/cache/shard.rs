@@ -44,7 +44,7 @@ struct Lease {
 
 /// What the writer must do.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct LeaseChanges {
     /// What upstream is told.
     pub(super) wants: Vec<Want>,
     /// What is not leased any more.
@@ -192,7 +192,7 @@ impl Shard {
         now: Instant,
         linger: Duration,
         fleeting: &impl Fn(&TypeUrl, &Target) -> bool,
-        turn: &mut Turn,
+        turn: &mut LeaseChanges,
     ) {
         for number in std::mem::take(&mut self.pending) {
             let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
@@ -262,7 +262,7 @@ impl Shard {
         }
     }
 
-    fn close(&mut self, number: u32, turn: &mut Turn) {
+    fn close(&mut self, number: u32, turn: &mut LeaseChanges) {
         let Some(lease) = self.leases.get_mut(number as usize).and_then(Option::take) else {
             return;
         };

@@ -13,14 +13,14 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::leases::Leases;
+use super::relay_chain::RelayChain;
 use super::replaced::Replaced;
 use super::seat::Seat;
+use super::server_state::WakeOnFailure;
 use super::sets::{Set, Sets};
-use super::standing::Heed;
-use super::through::Through;
 use super::woken::Woken;
 use super::written::Written;
-use crate::xds::{Baselines, Changes, Class, Cut, Name, Slot, Standing, Target, TypeUrl, Want};
+use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
 
 /// One view.
 ///
@@ -31,11 +31,11 @@ use crate::xds::{Baselines, Changes, Class, Cut, Name, Slot, Standing, Target, T
 pub struct View {
     class: Class,
     server: usize,
-    pub(super) heed: Heed,
-    pub(super) settings: Settings,
+    pub(super) wake_on_failure: WakeOnFailure,
+    pub(super) settings: ViewSettings,
     pub(super) cut: ArcSwap<Cut>,
     /// What an earlier run of the relay knew, as long as it may be needed.
-    pub(super) stock: ArcSwapOption<Cut>,
+    pub(super) restored: ArcSwapOption<Cut>,
     generation: AtomicU64,
     pub(super) leases: Leases,
     pub(super) written: Written,
@@ -44,7 +44,7 @@ pub struct View {
     pub(super) unsettled: Mutex<Vec<u32>>,
     pub(super) writer: Mutex<Replaced>,
     pub(super) interest: Notify,
-    pub(super) through: Through,
+    pub(super) relay_chain: RelayChain,
     closed: AtomicBool,
     /// Whether another server has stood in for this one since its last stream began.
     pub(super) superseded: AtomicBool,
@@ -57,7 +57,7 @@ pub struct View {
 
 /// The bounds and the times of a view.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct ViewSettings {
     /// How long what nobody wants any more is kept (K-01).
     pub linger: Duration,
     /// The most that can be wanted at the same time (`limits.names_per_view`); 0: no bound.
@@ -84,20 +84,20 @@ const RING_AT_ONCE: usize = 1 << 16;
 impl View {
     /// A view of the only server there is, in which nothing is known.
     #[must_use]
-    pub fn new(class: Class, settings: Settings) -> Arc<Self> {
-        Self::of(0, Heed::Nobody, class, settings)
+    pub fn new(class: Class, settings: ViewSettings) -> Arc<Self> {
+        Self::of(0, WakeOnFailure::Nobody, class, settings)
     }
 
     /// A view of this server, in which nothing is known.
     #[must_use]
-    pub fn of(server: usize, heed: Heed, class: Class, settings: Settings) -> Arc<Self> {
+    pub fn of(server: usize, wake_on_failure: WakeOnFailure, class: Class, settings: ViewSettings) -> Arc<Self> {
         Arc::new(Self {
             class,
             server,
-            heed,
+            wake_on_failure,
             settings,
             cut: ArcSwap::default(),
-            stock: ArcSwapOption::empty(),
+            restored: ArcSwapOption::empty(),
             generation: AtomicU64::new(0),
             leases: Leases::new(settings.linger, settings.names_per_view),
             written: Written::default(),
@@ -105,7 +105,7 @@ impl View {
             unsettled: Mutex::default(),
             writer: Mutex::default(),
             interest: Notify::new(),
-            through: Through::default(),
+            relay_chain: RelayChain::default(),
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
             checked: AtomicU64::new(0),
@@ -134,8 +134,8 @@ impl View {
 
     /// How it stands with the server now.
     #[must_use]
-    pub fn standing(&self) -> Standing {
-        self.cut.load().standing()
+    pub fn server_state(&self) -> ServerState {
+        self.cut.load().server_state()
     }
 
     /// How many times something was published.

@@ -21,10 +21,10 @@ use tower::ServiceExt as _;
 
 use super::asked::Asked;
 use super::body::Body;
-use super::service::{Answer, refusal};
+use super::service::{HttpResult, refusal};
 use super::services;
 use crate::clock;
-use crate::telemetry::{Health, Standing, Status};
+use crate::telemetry::{Health, HealthState, Status};
 
 /// The calls of the health service.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl HealthCalls {
 
     /// One call, in the log like the calls on the admin address. While its request is on the way it has what came of that, and nothing
     /// that others need.
-    pub(super) async fn answer(self, request: http::Request<Asked>) -> Answer {
+    pub(super) async fn answer(self, request: http::Request<Asked>) -> HttpResult {
         let (path, begun) = (request.uri().path().to_owned(), clock::now());
         let response = match whole(request).await {
             Ok(request) => {
@@ -127,16 +127,16 @@ impl Service for Checks {
 /// The answer now, and whenever it becomes another one. After the last one the stream must not hold the connection.
 fn watch_status(
     known: bool,
-    standing: watch::Receiver<Standing>,
+    state: watch::Receiver<HealthState>,
 ) -> impl Stream<Item = Result<HealthCheckResponse, tonic::Status>> + Send {
-    stream::unfold((standing, None), move |(mut standing, said)| async move {
+    stream::unfold((state, None), move |(mut state, said)| async move {
         loop {
-            let now = *standing.borrow_and_update();
+            let now = *state.borrow_and_update();
             let next = answer(known, now.status());
             if said != Some(next) {
-                return Some((Ok(next), (standing, Some(next))));
+                return Some((Ok(next), (state, Some(next))));
             }
-            if now.is_last() || standing.changed().await.is_err() {
+            if now.is_last() || state.changed().await.is_err() {
                 return None;
             }
         }

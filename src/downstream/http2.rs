@@ -16,12 +16,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::age::Age;
 use super::agenda::{Agenda, Ear, Turn};
-use super::answer::Answer;
 use super::driver::{Allowance, Driver};
 use super::keepalive::Keepalive;
 use super::service::{Called, Calls};
+use super::unary::UnaryCall;
 use crate::clock;
-use crate::wire::{Afloat, Cork, Corked, Rope, Share};
+use crate::wire::{Cork, Corked, Rope, Share, SharedSlices};
 
 /// A connection on which HTTP/2 has begun.
 pub(super) struct Http2<S> {
@@ -41,7 +41,7 @@ pub(super) struct Links {
     /// What they hold of requests on their way in.
     pub(super) share: Arc<Share>,
     /// What they have given to the transport.
-    pub(super) afloat: Arc<Afloat>,
+    pub(super) shared_slices: Arc<SharedSlices>,
 }
 
 struct Inner<S> {
@@ -61,7 +61,7 @@ struct Call {
 enum Kind {
     /// The last is what its requests wake.
     Stream(Box<Driver>, SendStream<Rope>, Ear),
-    Answer(Box<Answer>),
+    Unary(Box<UnaryCall>),
 }
 
 /// The transport's number in the agenda.
@@ -112,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             inner: Inner {
                 links: Links {
                     share: calls.shared.budget.share(),
-                    afloat: cork.afloat(),
+                    shared_slices: cork.shared_slices(),
                 },
                 calls,
                 transport,
@@ -230,8 +230,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         let Ok(number) = u32::try_from(2 * at + 1) else { return };
         let kind = match self.calls.call(request, &self.links, now) {
             Called::Answer(answering) => {
-                let answer = Answer::new(answering, respond, self.links.afloat.clone());
-                Kind::Answer(Box::new(answer))
+                let answer = UnaryCall::new(answering, respond, self.links.shared_slices.clone());
+                Kind::Unary(Box::new(answer))
             }
             // The headers go out at once, whenever the first response may come.
             Called::Stream(head, driver) => match respond.send_response(head, false) {
@@ -301,21 +301,21 @@ impl Call {
                 }
                 over
             }
-            Kind::Answer(answer) => answer.poll(&mut Context::from_waker(self.ear.begin())),
+            Kind::Unary(answer) => answer.poll(&mut Context::from_waker(self.ear.begin())),
         }
     }
 
     fn is_settled(&self) -> bool {
         match &self.kind {
             Kind::Stream(driver, ..) => driver.is_settled(),
-            Kind::Answer(_) => true,
+            Kind::Unary(_) => true,
         }
     }
 
     fn drain(&mut self) {
         match &mut self.kind {
             Kind::Stream(driver, ..) => driver.drain(),
-            Kind::Answer(_) => {}
+            Kind::Unary(_) => {}
         }
     }
 }

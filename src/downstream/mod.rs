@@ -7,10 +7,11 @@ mod accounts;
 mod age;
 mod agenda;
 mod alarm;
-mod answer;
+
 mod asked;
 mod body;
 mod connection;
+mod decode;
 mod driver;
 mod ends;
 mod handshakes;
@@ -19,10 +20,10 @@ mod http2;
 mod keepalive;
 mod log;
 mod pace;
-mod place;
 mod requests;
 mod rest;
-mod said;
+mod seats;
+
 mod serve;
 mod service;
 mod services;
@@ -30,8 +31,9 @@ mod session;
 mod settings;
 mod sliced;
 mod stall;
+mod unary;
 
 pub use handshakes::Handshakes;
-pub use place::{Place, Rung};
+pub use seats::{Rung, Seats};
 pub use serve::{Shared, serve};
-pub use settings::{Limits, Settings, Timers};
+pub use settings::{ConnectionLimits, ConnectionSettings, ConnectionTimers};

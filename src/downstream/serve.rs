@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::connection::{self, Connection};
 use super::handshakes::Handshakes;
 use super::service::Calls;
-use super::settings::Settings;
+use super::settings::ConnectionSettings;
 use crate::cache::{Library, Scopes};
 use crate::clock;
 use crate::json::Schemas;
@@ -23,7 +23,7 @@ pub struct Shared {
     /// What sessions at the same point share.
     pub library: Arc<Library>,
     /// What the operator decided.
-    pub settings: Settings,
+    pub settings: ConnectionSettings,
     /// What is held of requests on their way in.
     pub budget: Arc<Budget>,
     /// What is counted.

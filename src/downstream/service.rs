@@ -41,13 +41,13 @@ pub(super) struct Calls {
     health: HealthCalls,
 }
 
-pub(super) type Answer = Result<Response<Body>, Infallible>;
-pub(super) type Answering = Either<Ready<Answer>, BoxFuture<'static, Answer>>;
+pub(super) type HttpResult = Result<Response<Body>, Infallible>;
+pub(super) type PendingResponse = Either<Ready<HttpResult>, BoxFuture<'static, HttpResult>>;
 
 /// What becomes of a request on an HTTP/2 connection.
 pub(super) enum Called {
     /// It is answered, now or later.
-    Answer(Answering),
+    Answer(PendingResponse),
     /// A stream that begins with this head.
     Stream(Response<()>, Box<Driver>),
 }
@@ -109,7 +109,7 @@ impl Calls {
     }
 
     /// One request on a connection of HTTP/1.1: clients that poll speak it, and gRPC does not.
-    pub(super) fn call_http1(&self, request: Request<Incoming>, share: &Arc<Share>) -> Answering {
+    pub(super) fn call_http1(&self, request: Request<Incoming>, share: &Arc<Share>) -> PendingResponse {
         if Polls::path(request.uri().path()) {
             let request = request.map(Asked::Http1);
             return Either::Right(self.polls.clone().answer(request, share.clone()).boxed());
@@ -138,7 +138,7 @@ impl Calls {
         let requests = Requests::new(request.into_body(), deframer, pace);
         let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), method.dialect);
         let session = Session::new(self.shared.clone(), accounts, method, now);
-        let progress = Arc::new(Progress::new(links.afloat.clone()));
+        let progress = Arc::new(Progress::new(links.shared_slices.clone()));
         Ok(Driver::new(session, requests, progress, timeout, now))
     }
 }

@@ -13,15 +13,15 @@ use tonic::{Code, Status};
 
 use super::Shared;
 use super::accounts::Accounts;
+use super::decode::bounded;
 use super::ends::{no_place, status};
-use super::place::Place;
-use super::said::bounded;
+use super::seats::Seats;
 use super::services::{Method, Transport};
-use super::settings::Settings;
+use super::settings::ConnectionSettings;
 use super::sliced::{Request, Sliced};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, End, Opening, Response, SLICE, Server};
-use crate::wire::{Answer, Rope, Share, acknowledgement, encode};
+use crate::wire::{ResponseFields, Rope, Share, acknowledgement, encode};
 use crate::xds::{Dialect, Known, Name, Sight};
 
 /// One client stream.
@@ -31,7 +31,7 @@ pub(super) struct Session {
     method: Method,
     server: Server,
     /// From the first request on.
-    place: Option<Place>,
+    seats: Option<Seats>,
     /// What is left of a request: nothing is said before all of it counts.
     rest: Option<Box<Sliced>>,
     /// What a unary request asked for by name.
@@ -69,7 +69,7 @@ impl Session {
             accounts,
             method,
             server,
-            place: None,
+            seats: None,
             rest: None,
             fetched: Box::default(),
             closing: false,
@@ -87,7 +87,7 @@ impl Session {
     }
 
     /// What the relay was told to do.
-    pub(super) fn settings(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &ConnectionSettings {
         &self.shared.settings
     }
 
@@ -127,7 +127,7 @@ impl Session {
             return false;
         };
         self.accounts.receipt(&receipt, None, "", self.now);
-        if self.server.is_done() && self.place.as_ref().is_some_and(Place::is_at_rest) {
+        if self.server.is_done() && self.seats.as_ref().is_some_and(Seats::is_at_rest) {
             if self.lags {
                 self.note_looked(None);
             }
@@ -139,9 +139,9 @@ impl Session {
 
     /// What has changed in the views since the last look; the task is woken at the next change.
     pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>) {
-        let Some(place) = &mut self.place else { return };
+        let Some(seats) = &mut self.seats else { return };
         let server = &mut self.server;
-        let rung = place.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));
+        let rung = seats.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));
         self.stirred |= rung.any;
         if let Some(view) = rung.lighten {
             self.server.lighten(view.baselines());
@@ -219,7 +219,7 @@ impl Session {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let settles = self.place.as_ref().and_then(Place::poll_timeout);
+        let settles = self.seats.as_ref().and_then(Seats::poll_timeout);
         self.server.poll_timeout().into_iter().chain(settles).min()
     }
 
@@ -272,9 +272,9 @@ impl Session {
     /// A type is dealt with when it has a response, or needs none and waits for no acknowledgement: only the others hold back
     /// old content.
     fn note_looked(&mut self, response: Option<&Response>) {
-        let Some(place) = &self.place else { return };
+        let Some(seats) = &self.seats else { return };
         let unasked = response.is_some() && !self.server.is_done();
-        self.lags = place.looked(|type_url| {
+        self.lags = seats.looked(|type_url| {
             let mut types = self.server.status();
             response.is_some_and(|response| response.type_url == *type_url)
                 || !unasked && !types.any(|(known, status)| known == type_url && status == protocol::Status::Stale)
@@ -331,7 +331,7 @@ impl Session {
 
     /// A unary request for nothing but what does not exist has that for an answer; a stream would wait for it (B-27).
     fn absent(&self, sight: &Sight) -> Option<Status> {
-        let slot = sight.glimpse(self.method.service.as_ref().filter(|_| !self.fetched.is_empty())?);
+        let slot = sight.type_sight(self.method.service.as_ref().filter(|_| !self.fetched.is_empty())?);
         let absent = |name| matches!(slot.known(name), Some(Known::Absent(_)));
         let all = self.fetched.iter().all(absent);
         all.then(|| Status::new(Code::NotFound, "none of the resources exists"))
@@ -339,35 +339,35 @@ impl Session {
 
     fn enter(&mut self) -> Result<(), Status> {
         let Some(node) = self.server.node() else { return Ok(()) };
-        if let Some(place) = &mut self.place {
-            place.meet(node);
+        if let Some(seats) = &mut self.seats {
+            seats.meet(node);
             return Ok(());
         }
         let patience = self.shared.settings.protocol.timers.unanswered;
-        let place = Place::enter(&self.shared.scopes, node, patience).map_err(|error| no_place(&self.shared, error))?;
-        self.place = Some(place);
+        let seats = Seats::enter(&self.shared.scopes, node, patience).map_err(|error| no_place(&self.shared, error))?;
+        self.seats = Some(seats);
         Ok(())
     }
 
     fn say_wants(&mut self) -> Result<(), Status> {
-        let Some(place) = &mut self.place else { return Ok(()) };
+        let Some(seats) = &mut self.seats else { return Ok(()) };
         let mut said = false;
         while let Some(want) = self.server.poll_want() {
             said = true;
-            if let Err(error) = place.want(&self.shared.scopes, &want) {
+            if let Err(error) = seats.want(&self.shared.scopes, &want) {
                 return Err(no_place(&self.shared, error));
             }
         }
         if said {
-            place.rest();
+            seats.rest();
         }
         Ok(())
     }
 
-    /// Something has happened: reads other views where the servers' standing asks for it.
+    /// Something has happened: reads other views where the servers' states ask for it.
     pub(super) fn settle(&mut self) {
-        if let Some(place) = &mut self.place
-            && place.settle(&self.shared.scopes, &self.server, self.now)
+        if let Some(seats) = &mut self.seats
+            && seats.settle(&self.shared.scopes, &self.server, self.now)
         {
             self.stirred = true;
             self.server.handle_moved();
@@ -375,23 +375,23 @@ impl Session {
     }
 
     fn sight(&self) -> Sight {
-        self.place
+        self.seats
             .as_ref()
-            .map_or_else(Sight::default, |place| place.sight(&self.shared.scopes))
+            .map_or_else(Sight::default, |seats| seats.sight(&self.shared.scopes))
     }
 
     fn encode(&mut self, response: &Response) -> Rope {
         let (pieces, fresh) = response.batch.encoded(response.dialect);
         let version = response.version.text();
         let v2_delta = (self.method.transport, response.dialect) == (Transport::V2, Dialect::Delta);
-        let answer = Answer {
+        let fields = ResponseFields {
             dialect: response.dialect,
             version: &version,
             type_url: response.type_url.url(),
             nonce: response.nonce.as_bytes(),
             identifier: (!v2_delta).then_some(&self.shared.identifier),
         };
-        let rope = encode(answer, pieces);
+        let rope = encode(fields, pieces);
         self.accounts
             .response(&response.type_url, bytes::Buf::remaining(&rope), fresh);
         rope

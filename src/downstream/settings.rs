@@ -9,20 +9,20 @@ use crate::protocol;
 
 /// What holds for every client connection.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ConnectionSettings {
     /// What holds for what is said on its streams.
-    pub protocol: Arc<protocol::Settings>,
+    pub protocol: Arc<protocol::StreamSettings>,
     /// Whether the services of the v2 transport are there.
     pub transport_v2: bool,
     /// Bounds on what a client may send.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
     /// How long things may take.
-    pub timers: Timers,
+    pub timers: ConnectionTimers,
 }
 
 /// Bounds on what a client may send.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Open streams on one connection.
     pub streams_per_connection: u32,
     /// Bytes of one request, also after decompression.
@@ -35,7 +35,7 @@ pub struct Limits {
 
 /// How long things may take; `None` is for ever.
 #[derive(Clone, Copy, Debug)]
-pub struct Timers {
+pub struct ConnectionTimers {
     /// How long a client that takes no bytes keeps its stream.
     pub write_stall: Option<Duration>,
     /// How often a connection is asked whether anybody is there.
@@ -48,7 +48,7 @@ pub struct Timers {
     pub rest_poll: Duration,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             streams_per_connection: 4096,
@@ -59,7 +59,7 @@ impl Default for Limits {
     }
 }
 
-impl Default for Timers {
+impl Default for ConnectionTimers {
     fn default() -> Self {
         Self {
             write_stall: Some(Duration::from_secs(60)),

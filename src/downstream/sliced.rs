@@ -8,7 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use tonic::Status;
 
-use super::said::decode;
+use super::decode::decode;
 use crate::cache::Library;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{Changing, End, Listing, Progress, Receipt, Server};

@@ -19,12 +19,12 @@ pub use printed::{Form, Shown};
 use found::Found;
 use printed::Printed;
 
-use crate::cache::{Driver, Seat, Settings as ViewSettings, View};
+use crate::cache::{Driver, Seat, View, ViewSettings};
 use crate::config::Grpc;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::ClientSettings;
 use crate::telemetry::{Metrics, UpstreamMetrics};
-use crate::upstream::{Settings, Status, Target as Server, Writer};
+use crate::upstream::{Status, Target as Server, UpstreamSettings, Writer};
 use crate::xds::{Class, Name, ServerFeatures, Target, TypeUrl, Types, Want};
 
 /// Who is asked for what.
@@ -125,13 +125,7 @@ impl Question {
     }
 
     /// Prints what was found, and says what is missing.
-    fn answer(
-        &self,
-        found: &Found,
-        besides: Vec<String>,
-        shown: &Shown,
-        out: &mut impl Write,
-    ) -> Result<(), Unanswered> {
+    fn answer(&self, found: &Found, notes: Vec<String>, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
         // An empty answer is one only where it is all that there is.
         let all = self.names.is_empty() && found.is_settled();
         let printed = if all || found.resources().next().is_some() {
@@ -143,7 +137,7 @@ impl Question {
         out.flush()?;
         let mut missing = printed.faults;
         missing.extend(found.missing(self));
-        missing.extend(besides);
+        missing.extend(notes);
         if missing.is_empty() {
             return Ok(());
         }
@@ -161,7 +155,7 @@ impl Question {
         );
         let metrics = Metrics::new([]).upstream(&self.server);
         let target = Server::called(self.authority.clone(), &self.server, self.grpc.clone(), metrics.clone());
-        let settings = Settings {
+        let settings = UpstreamSettings {
             client: Arc::new(ClientSettings {
                 types: Types::default(),
                 relay_id: format!("get/{:08x}", rand::random::<u32>()),
@@ -272,13 +266,13 @@ impl Asked {
 
     fn answer(&self, found: &Found, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
         let refused = self.metrics.nacks.get();
-        let besides = (refused > 0).then(|| {
+        let note = (refused > 0).then(|| {
             format!(
                 "{}: {refused} responses held what is not valid, and were refused; RUST_LOG=warn shows what",
                 self.question.server
             )
         });
-        self.question.answer(found, besides.into_iter().collect(), shown, out)
+        self.question.answer(found, note.into_iter().collect(), shown, out)
     }
 
     /// The server ends it: what came before that is printed all the same.

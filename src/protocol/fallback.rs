@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::xds::Standing;
+use crate::xds::ServerState;
 
 /// One authority of one session: the servers that it watches, and the one that it is bound to.
 ///
@@ -31,7 +31,7 @@ pub struct Fallback {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// How it stands with the server.
-    pub standing: Standing,
+    pub server_state: ServerState,
     /// Whether the session wants anything of which the server's view knows nothing.
     pub lacks: bool,
     /// Whether the server has answered on its present stream for every type that the session wants.
@@ -95,7 +95,7 @@ impl Fallback {
         }
         // G-03, G-04: a failure alone moves nobody who lacks nothing, unless reachability is all that counts. What was
         // received stays good (G-09).
-        if here.standing != Standing::Failing || !(self.reachability_only || here.lacks) {
+        if here.server_state != ServerState::Failing || !(self.reachability_only || here.lacks) {
             self.other_since = None;
             return self.watch(self.bound + 1);
         }
@@ -104,7 +104,7 @@ impl Fallback {
         }
         // G-10: only the failure of the lowest watched server leads further down. G-06: one that is known to fail does at once.
         let lowest = looks.get(self.watched - 1)?;
-        let deeper = usize::from(lowest.standing == Standing::Failing && self.watched < self.servers);
+        let deeper = usize::from(lowest.server_state == ServerState::Failing && self.watched < self.servers);
         self.watch(self.watched + deeper)
     }
 
@@ -118,14 +118,14 @@ impl Fallback {
     /// G-08: a server of higher priority that answers again and holds all that the session wants, or has had its time.
     fn better(&mut self, looks: &[Look], delivered: bool, now: Instant) -> Option<usize> {
         let above = looks.get(..self.bound)?;
-        let ready = |look: &Look| look.standing == Standing::Up && look.fresh && !look.lacks;
+        let ready = |look: &Look| look.server_state == ServerState::Up && look.fresh && !look.lacks;
         choose(above, ready, &mut self.better_since, self.patience, delivered, now)
     }
 
     /// A lower server that holds all that the session wants, or has had its time.
     fn other(&mut self, looks: &[Look], delivered: bool, now: Instant) -> Option<usize> {
         let below = looks.get(self.bound + 1..)?;
-        let ready = |look: &Look| look.standing == Standing::Up && !look.lacks;
+        let ready = |look: &Look| look.server_state == ServerState::Up && !look.lacks;
         let chosen = choose(below, ready, &mut self.other_since, self.patience, delivered, now)?;
         Some(self.bound + 1 + chosen)
     }
@@ -152,7 +152,7 @@ fn choose(
     delivered: bool,
     now: Instant,
 ) -> Option<usize> {
-    let Some(answers) = looks.iter().position(|look| look.standing == Standing::Up) else {
+    let Some(answers) = looks.iter().position(|look| look.server_state == ServerState::Up) else {
         *since = None;
         return None;
     };

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{End, Opening, Server, Settings};
+use super::{End, Opening, Server, StreamSettings};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::xds::{
-    ALL_VARIANTS, Answers, Dialect, Glimpse, Known, Name, Resource, Sight, State, TypeUrl, Version, Want,
+    ALL_VARIANTS, Answers, Dialect, Known, Name, Resource, Sight, State, TypeSight, TypeUrl, Version, Want,
 };
 
 /// One poll.
@@ -27,9 +27,9 @@ pub struct Poll {
 }
 
 /// What a poll comes to at one moment.
-pub enum Answer<'a> {
+pub enum PollAnswer<'a> {
     /// Something else than the client has.
-    News(Found<'a>),
+    News(PollContent<'a>),
     /// The client has all there is.
     Nothing,
     /// Not all of it is known.
@@ -37,7 +37,7 @@ pub enum Answer<'a> {
 }
 
 /// What is known at one moment.
-pub struct Found<'a> {
+pub struct PollContent<'a> {
     /// All that there is, if that is wanted.
     all: Option<&'a State>,
     /// What is wanted by name.
@@ -52,7 +52,7 @@ impl Poll {
     /// # Errors
     /// What would end a stream.
     pub fn new(
-        settings: Arc<Settings>,
+        settings: Arc<StreamSettings>,
         type_url: TypeUrl,
         mut asked: DiscoveryRequest,
         answers: &impl Answers,
@@ -114,23 +114,23 @@ impl Poll {
     /// What is to be said now. What is not known is waited for, and at the `last` moment left out where a client does not take
     /// that for a removal (B-16).
     #[must_use]
-    pub fn answer<'a>(&'a self, sight: &'a Sight, last: bool) -> Answer<'a> {
-        let found = Found::of(self.server.glimpse(&self.type_url, sight), &self.names);
+    pub fn answer<'a>(&'a self, sight: &'a Sight, last: bool) -> PollAnswer<'a> {
+        let found = PollContent::of(self.server.type_sight(&self.type_url, sight), &self.names);
         let partial = last && !self.type_url.traits().full_state && found.resources().next().is_some();
         if (!found.open || partial) && found.version().to_string() != self.version {
             // H-02: whatever else the client has.
-            Answer::News(found)
+            PollAnswer::News(found)
         } else if found.open {
-            Answer::Open
+            PollAnswer::Open
         } else {
-            Answer::Nothing
+            PollAnswer::Nothing
         }
     }
 }
 
-impl<'a> Found<'a> {
+impl<'a> PollContent<'a> {
     /// What is known of these names; without names, of all that there is.
-    fn of(glimpse: Glimpse<'a>, names: &'a [Name]) -> Self {
+    fn of(type_sight: TypeSight<'a>, names: &'a [Name]) -> Self {
         let mut found = Self {
             all: None,
             named: BTreeMap::new(),
@@ -138,19 +138,19 @@ impl<'a> Found<'a> {
         };
         if names.is_empty() {
             // H-06. B-20: a short state is no answer.
-            found.all = glimpse
+            found.all = type_sight
                 .wildcard()
                 .map(|state| &**state)
                 .filter(|state| state.complete());
             found.open = found.all.is_none();
         }
         for name in names {
-            match glimpse.known(name) {
+            match type_sight.known(name) {
                 Some(Known::Present(resource)) => drop(found.named.insert(resource.name(), resource)),
                 Some(Known::Absent(_)) => {}
                 None if name.is_collection() => {
-                    let members = glimpse.members(name).map(|member| {
-                        let chosen = glimpse.resource(member.name());
+                    let members = type_sight.members(name).map(|member| {
+                        let chosen = type_sight.resource(member.name());
                         (member.name(), chosen.unwrap_or(member))
                     });
                     let before = found.named.len();

@@ -8,15 +8,15 @@ use crate::xds::{Classes, Types};
 
 /// What holds for every client stream of the relay.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct StreamSettings {
     /// The table of types.
     pub types: Types,
     /// What is kept of clients' nodes to be passed on.
     pub classes: Classes,
     /// Bounds on what one client may ask for.
-    pub limits: Limits,
+    pub limits: StreamLimits,
     /// How long things may take.
-    pub timers: Timers,
+    pub timers: StreamTimers,
     /// Whether a stream may begin without a node (B-01).
     pub anonymous: bool,
     /// The relay's own id, by which it knows itself in a chain (K-25).
@@ -25,7 +25,7 @@ pub struct Settings {
 
 /// Bounds on what one client may ask for; 0 is no bound.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct StreamLimits {
     /// Types on one stream.
     pub types_per_stream: usize,
     /// Names on one stream, over all types.
@@ -36,7 +36,7 @@ pub struct Limits {
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Timers {
+pub struct StreamTimers {
     /// How long one type waits for another.
     pub order_gate: Duration,
     /// How long a request may stay without any answer (G-18).
@@ -45,7 +45,7 @@ pub struct Timers {
     pub pace: Duration,
 }
 
-impl Default for Limits {
+impl Default for StreamLimits {
     fn default() -> Self {
         Self {
             types_per_stream: 64,
@@ -55,7 +55,7 @@ impl Default for Limits {
     }
 }
 
-impl Default for Timers {
+impl Default for StreamTimers {
     fn default() -> Self {
         Self {
             order_gate: Duration::from_secs(2),

@@ -6,17 +6,17 @@ use tokio::sync::watch;
 /// The status of the relay. What it has reached only ever advances.
 #[derive(Debug)]
 pub struct Health {
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<HealthState>,
 }
 
 /// What was reached, and what the operator says.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing {
+pub struct HealthState {
     reached: Status,
     failed: bool,
 }
 
-impl Standing {
+impl HealthState {
     /// What readers are told.
     #[must_use]
     pub const fn status(self) -> Status {
@@ -46,7 +46,7 @@ impl Health {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            standing: watch::Sender::new(Standing {
+            state: watch::Sender::new(HealthState {
                 reached: Status::Starting,
                 failed: false,
             }),
@@ -55,10 +55,10 @@ impl Health {
 
     /// Notes that `status` is reached; what lies behind is not entered again.
     pub fn advance(&self, status: Status) {
-        self.standing.send_if_modified(|standing| {
-            let later = status > standing.reached;
+        self.state.send_if_modified(|state| {
+            let later = status > state.reached;
             if later {
-                standing.reached = status;
+                state.reached = status;
             }
             later
         });
@@ -66,20 +66,20 @@ impl Health {
 
     /// The operator says that it fails, or that it does not any more.
     pub fn fail(&self, failed: bool) {
-        self.standing
-            .send_if_modified(|standing| std::mem::replace(&mut standing.failed, failed) != failed);
+        self.state
+            .send_if_modified(|state| std::mem::replace(&mut state.failed, failed) != failed);
     }
 
     /// The status now.
     #[must_use]
     pub fn status(&self) -> Status {
-        self.standing.borrow().status()
+        self.state.borrow().status()
     }
 
     /// How it stands now and whenever that changes.
     #[must_use]
-    pub fn watch(&self) -> watch::Receiver<Standing> {
-        self.standing.subscribe()
+    pub fn watch(&self) -> watch::Receiver<HealthState> {
+        self.state.subscribe()
     }
 }
 

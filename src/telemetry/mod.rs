@@ -5,6 +5,6 @@ mod health;
 mod log;
 mod metrics;
 
-pub use health::{Health, Standing, Status};
+pub use health::{Health, HealthState, Status};
 pub use log::{Format, LogError, log_to_stderr};
 pub use metrics::{FileMetrics, Metrics, SnapshotMetrics, TypeMetrics, UpstreamMetrics};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::channel::Channel;
 use super::connect;
 use super::failure::Failure;
-use super::target::{Settings, Target};
+use super::target::{Target, UpstreamSettings};
 use super::token::Token;
 use crate::config::{Credentials, Identity, Tls};
 
@@ -42,7 +42,12 @@ impl Access {
     }
 
     /// Connects, to see whether anybody is there.
-    pub(super) async fn meet(&self, target: &Target, settings: &Settings, by_class: bool) -> Result<(), Failure> {
+    pub(super) async fn meet(
+        &self,
+        target: &Target,
+        settings: &UpstreamSettings,
+        by_class: bool,
+    ) -> Result<(), Failure> {
         if by_class && !self.identifies() {
             let grpc = &target.grpc;
             connect::reach(&grpc.endpoint, settings.keepalive).await

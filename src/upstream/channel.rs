@@ -28,8 +28,8 @@ use tonic::codegen::Service;
 use super::access::Access;
 use super::connect::{self, Connected};
 use super::failure::Failure;
-use super::pulse::{Pulse, Watched};
-use super::target::{Settings, Target};
+use super::io_monitor::{IoMonitor, Monitored};
+use super::target::{Target, UpstreamSettings};
 use super::token::Token;
 use crate::clock;
 use crate::config::Credentials;
@@ -38,7 +38,7 @@ use crate::tls::HTTP2;
 /// A connection on which the server has spoken.
 pub(super) struct Channel {
     sender: SendRequest<Body>,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) io_monitor: Arc<IoMonitor>,
     pub(super) round_trip: Duration,
     pub(super) origin: Uri,
     token: Option<Arc<Token>>,
@@ -111,7 +111,7 @@ const READ_BYTES: usize = 32 * 1024;
 
 impl Channel {
     /// Connects, and waits until the server has said something: what is sent before may never be read (E-08).
-    pub(super) async fn open(target: &Target, access: &Access, settings: &Settings) -> Result<Self, Failure> {
+    pub(super) async fn open(target: &Target, access: &Access, settings: &UpstreamSettings) -> Result<Self, Failure> {
         let (grpc, ping) = (&target.grpc, target.ping(settings));
         let Connected { io, round_trip } = connect::connect(
             &grpc.endpoint,
@@ -121,9 +121,9 @@ impl Channel {
             settings.keepalive,
         )
         .await?;
-        let pulse = Arc::new(Pulse::default());
+        let io_monitor = Arc::new(IoMonitor::default());
         // The transport asks for a few KiB at a time.
-        let io = BufReader::with_capacity(READ_BYTES, Watched::new(io, pulse.clone()));
+        let io = BufReader::with_capacity(READ_BYTES, Monitored::new(io, io_monitor.clone()));
         let io = TokioIo::new(io);
         let mut hold = Hold::default();
         let mut builder = Builder::new(hold.driver.clone());
@@ -144,7 +144,7 @@ impl Channel {
             let _ = ended.send(connection.await);
         });
         tokio::select! {
-            http2 = pulse.first() => if !http2 {
+            http2 = io_monitor.first() => if !http2 {
                 return Err(Failure::Foreign);
             },
             ended = end => return Err(match ended {
@@ -156,7 +156,7 @@ impl Channel {
         }
         Ok(Self {
             sender,
-            pulse,
+            io_monitor,
             round_trip,
             origin: origin(target),
             token: access.token.clone(),

@@ -27,19 +27,19 @@ struct Inner {
 
 /// A place among the streams that are in their opening, or in the queue for one. Dropping it gives it to the next.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Admission {
     doors: Arc<Doors>,
     ticket: Ticket,
 }
 
 impl Doors {
     /// Waits for a place; `refused`: the server had no room for this stream the last time.
-    pub(super) async fn enter(self: Arc<Self>, refused: bool) -> Place {
+    pub(super) async fn enter(self: Arc<Self>, refused: bool) -> Admission {
         let ticket = self.0.lock().gate.handle_arrival(refused);
-        let place = Place { doors: self, ticket };
+        let admission = Admission { doors: self, ticket };
         let mut reopens: Option<Sleep> = None;
         poll_fn(|cx| {
-            let Some(closed_until) = place.look(cx) else {
+            let Some(closed_until) = admission.look(cx) else {
                 return Poll::Ready(());
             };
             if let Some(at) = closed_until {
@@ -51,7 +51,7 @@ impl Doors {
             Poll::Pending
         })
         .await;
-        place
+        admission
     }
 
     /// The server answered a stream.
@@ -91,7 +91,7 @@ impl Inner {
     }
 }
 
-impl Place {
+impl Admission {
     /// Returns `None` if the stream may be opened; else the time before which no stream may, if there is one.
     fn look(&self, cx: &Context<'_>) -> Option<Option<Instant>> {
         let (closed_until, woken) = {
@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Admission {
     fn drop(&mut self) {
         self.doors.0.lock().waiting.remove(&self.ticket);
         self.doors.change(|gate| gate.handle_leave(self.ticket));

@@ -3,6 +3,7 @@
 //! Owns connections, streams and the time between them. Refuses to know clients: it never waits for one.
 
 mod access;
+mod ads_stream;
 mod channel;
 mod clock;
 mod connect;
@@ -11,11 +12,10 @@ mod failure;
 mod files;
 mod frames;
 mod inbox;
+mod io_monitor;
 mod left_out;
 mod leg;
-mod live;
 mod outbox;
-mod pulse;
 mod refused;
 mod rest;
 mod status;
@@ -28,12 +28,12 @@ mod writer;
 pub use access::ClassFiles;
 pub use failure::Failure;
 pub use files::{
-    Asked, Content, Dictionary, FileWriter, Files, FilesStatus, Format, Found, Listed, Sheet, Shelf, Stamp, Stated,
-    Twice,
+    Asked, Content, Dictionary, FileChanges, FileSet, FileWriter, Files, FilesStatus, Format, Listed, ParsedFile,
+    Stamp, Stated, Twice,
 };
 pub use frames::Farewell;
 pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
-pub use target::{Settings, Target, reach};
+pub use target::{Target, UpstreamSettings, reach};
 pub use way::Way;
 pub use writer::{Talk, Writer};

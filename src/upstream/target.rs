@@ -48,7 +48,7 @@ pub struct Target {
 
 /// What all streams to control planes have in common.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct UpstreamSettings {
     /// For the machines.
     pub client: Arc<ClientSettings>,
     /// The largest response that is read, in bytes (`limits.upstream_message`).
@@ -173,13 +173,13 @@ impl Target {
     }
 
     /// It closed the connection because we asked too often whether it is alive: we ask half as often from now on.
-    pub(super) fn calm_down(&self, settings: &Settings) {
+    pub(super) fn calm_down(&self, settings: &UpstreamSettings) {
         if self.ping(settings) < PING_MOST {
             self.calmer.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn ping(&self, settings: &Settings) -> Duration {
+    pub(super) fn ping(&self, settings: &UpstreamSettings) -> Duration {
         let times = 1_u32 << self.calmer.load(Ordering::Relaxed).min(16);
         settings.ping.saturating_mul(times).min(settings.ping.max(PING_MOST))
     }
@@ -187,7 +187,7 @@ impl Target {
 
 /// Tries until one of the control planes could be connected to once; each time in their order (G-01). Where there are none, for ever. Where classes have
 /// certificates, one that has none to show to the others is reached when it takes a connection: nobody's is at hand yet.
-pub async fn reach(targets: Vec<(Arc<Target>, Arc<Settings>)>, by_class: bool) {
+pub async fn reach(targets: Vec<(Arc<Target>, Arc<UpstreamSettings>)>, by_class: bool) {
     let most = targets.iter().map(|(_, settings)| settings.reconnect_max).max();
     let Some(mut backoff) = most.map(Backoff::new) else {
         return std::future::pending().await;

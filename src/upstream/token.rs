@@ -18,12 +18,12 @@ use super::clock::unix;
 #[derive(Debug)]
 pub(super) struct Token {
     path: PathBuf,
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<CachedToken>>,
 }
 
 /// A token that may be sent.
 #[derive(Clone, Debug)]
-struct Kept {
+struct CachedToken {
     /// Marked as sensitive, so that nothing prints it.
     header: HeaderValue,
     /// Since 1970.
@@ -70,7 +70,7 @@ impl Token {
         }
     }
 
-    async fn read(&self, now: Duration) -> Result<Kept, Status> {
+    async fn read(&self, now: Duration) -> Result<CachedToken, Status> {
         let path = self.path.clone();
         let read = tokio::task::spawn_blocking(move || limited(&path)).await;
         let text = read.unwrap_or_else(|_| Err("the thread that reads it ended".to_owned()));
@@ -82,7 +82,7 @@ impl Token {
         let mut header = HeaderValue::try_from(format!("Bearer {token}"))
             .map_err(|_| invalid("has characters that no header may have"))?;
         header.set_sensitive(true);
-        let kept = Kept { header, expires };
+        let kept = CachedToken { header, expires };
         if kept.lasts(now) {
             return Ok(kept);
         }
@@ -97,7 +97,7 @@ impl Token {
     }
 }
 
-impl Kept {
+impl CachedToken {
     fn lasts(&self, now: Duration) -> bool {
         now + MARGIN < self.expires
     }

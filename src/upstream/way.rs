@@ -14,11 +14,11 @@ use super::access::Access;
 use super::clock::now;
 use super::leg::Leg;
 use super::status::Board;
-use super::target::{Settings, Target};
+use super::target::{Target, UpstreamSettings};
 use super::writer::Talk;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Client, Leg as Which};
-use crate::xds::{Changes, Slot, Standing, Target as Wanted, TypeUrl, Want};
+use crate::xds::{Changes, ServerState, Slot, Target as Wanted, TypeUrl, Want};
 
 /// One of the two ways on which a view's server is asked.
 ///
@@ -31,7 +31,7 @@ pub struct Way {
     which: Which,
     target: Arc<Target>,
     access: Arc<Access>,
-    settings: Arc<Settings>,
+    settings: Arc<UpstreamSettings>,
 }
 
 /// A stream for suspected types.
@@ -49,7 +49,7 @@ impl Way {
         node: Node,
         target: Arc<Target>,
         access: Arc<Access>,
-        settings: Arc<Settings>,
+        settings: Arc<UpstreamSettings>,
     ) -> Self {
         let client = Client::new(settings.client.clone(), target.dialect().0, node);
         Self {
@@ -176,9 +176,9 @@ impl Talk for Way {
     }
 
     /// What becomes of a suspected type says nothing of the server, unless nothing else is asked for.
-    fn standing(&self) -> Option<Standing> {
-        let apart = || self.apart.iter().find_map(|apart| apart.leg.standing());
-        self.shared.standing().or_else(apart)
+    fn server_state(&self) -> Option<ServerState> {
+        let apart = || self.apart.iter().find_map(|apart| apart.leg.server_state());
+        self.shared.server_state().or_else(apart)
     }
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {

@@ -11,13 +11,13 @@ use std::time::Instant;
 use super::access::ClassFiles;
 use super::clock::now;
 use super::status::{Board, Status};
-use super::target::{Settings, Target};
+use super::target::{Target, UpstreamSettings};
 use super::way::Way;
 use crate::cache::View;
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Leg as Which};
-use crate::xds::{Changes, Slot, Standing, Target as Wanted, TypeUrl, Want};
+use crate::xds::{Changes, ServerState, Slot, Target as Wanted, TypeUrl, Want};
 
 /// Of what a server says when it ends a stream so much is passed on to clients.
 const REASON_BYTES: usize = 500;
@@ -48,7 +48,7 @@ pub trait Talk: Send {
     /// When the next turn is due at the latest.
     fn poll_timeout(&self) -> Option<Instant>;
     /// How it stands with the server, if anything is wanted of it.
-    fn standing(&self) -> Option<Standing>;
+    fn server_state(&self) -> Option<ServerState>;
     /// Returns the types for which the server was found to have no answer since the last call.
     fn take_unserved(&mut self) -> Vec<TypeUrl>;
     /// Another server stands in.
@@ -77,7 +77,7 @@ impl Writer<Way> {
         node: &Node,
         target: &Arc<Target>,
         files: Option<ClassFiles>,
-        settings: &Arc<Settings>,
+        settings: &Arc<UpstreamSettings>,
     ) -> Self {
         let access = target.access.for_class(files);
         let way = |which| Way::new(which, node.clone(), target.clone(), access.clone(), settings.clone());
@@ -128,12 +128,12 @@ impl<L: Talk> Writer<L> {
                 continue;
             }
             if changes.is_empty() {
-                let standing = self.standing();
-                if standing == Standing::Up {
-                    self.view.clear_stock();
+                let server_state = self.server_state();
+                if server_state == ServerState::Up {
+                    self.view.forget_restored();
                 }
-                self.view.publish_reason(self.reason(standing).as_deref());
-                self.view.publish_standing(standing);
+                self.view.publish_reason(self.reason(server_state).as_deref());
+                self.view.publish_server_state(server_state);
                 return;
             }
             let mut woken = self.view.publish(changes);
@@ -164,16 +164,23 @@ impl<L: Talk> Writer<L> {
     }
 
     /// What is wanted of both streams counts, and of two the worse.
-    fn standing(&self) -> Standing {
-        let legs = [self.main.standing(), self.aside.standing()];
-        let order = [Standing::Failing, Standing::Trying, Standing::Open, Standing::Up];
-        let worst = order.into_iter().find(|standing| legs.contains(&Some(*standing)));
-        worst.unwrap_or_else(|| self.view.cut().standing())
+    fn server_state(&self) -> ServerState {
+        let legs = [self.main.server_state(), self.aside.server_state()];
+        let order = [
+            ServerState::Failing,
+            ServerState::Trying,
+            ServerState::Open,
+            ServerState::Up,
+        ];
+        let worst = order
+            .into_iter()
+            .find(|server_state| legs.contains(&Some(*server_state)));
+        worst.unwrap_or_else(|| self.view.cut().server_state())
     }
 
     /// Why the server has not answered, for clients that cannot be served.
-    fn reason(&self, standing: Standing) -> Option<String> {
-        if standing == Standing::Up {
+    fn reason(&self, server_state: ServerState) -> Option<String> {
+        if server_state == ServerState::Up {
             return None;
         }
         let error = self.main.board().error().or_else(|| self.aside.board().error());
@@ -182,7 +189,7 @@ impl<L: Talk> Writer<L> {
 
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
         loop {
-            let stock = self.view.stock();
+            let earlier = self.view.restored();
             let mut restored = Vec::new();
             for (which, want) in told {
                 let leg = match which {
@@ -190,7 +197,7 @@ impl<L: Talk> Writer<L> {
                     Which::Aside => &mut self.aside,
                 };
                 changes.extend(leg.want(&want));
-                let slot = stock.as_ref().and_then(|stock| stock.slot(&want.type_url));
+                let slot = earlier.as_ref().and_then(|earlier| earlier.slot(&want.type_url));
                 if let Some(slot) = slot.filter(|_| want.wanted) {
                     let known = leg.restore(&want.type_url, &want.target, slot);
                     add(&mut restored, known);

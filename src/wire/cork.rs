@@ -15,9 +15,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::Afloat;
-use super::afloat::SHARED_BYTES_MIN;
+use super::SharedSlices;
 use super::gathering::{Gathering, PARTS_MAX, fill, skip};
+use super::shared_slices::SHARED_BYTES_MIN;
 use super::signal::Signal;
 
 /// The end that the connection's task keeps.
@@ -53,7 +53,7 @@ struct Inner<S> {
     /// Whether it is worth to read from the socket.
     signal: Signal,
     /// What is on its way, and so need not be copied.
-    afloat: Arc<Afloat>,
+    shared_slices: Arc<SharedSlices>,
     /// Whether this is a turn: outside of one, writes go straight to the socket.
     within: bool,
     /// What this turn wrote, if it wrote anything.
@@ -69,13 +69,13 @@ struct Inner<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
-    /// Two ends for one socket, of which `replay` was read already; what is in `afloat` is not copied.
-    pub fn new(socket: S, replay: Bytes, afloat: Arc<Afloat>) -> (Self, Corked<S>) {
+    /// Two ends for one socket, of which `replay` was read already; what is in `shared_slices` is not copied.
+    pub fn new(socket: S, replay: Bytes, shared_slices: Arc<SharedSlices>) -> (Self, Corked<S>) {
         let shared = Arc::new(Mutex::new(Inner {
             socket,
             replay,
             signal: Signal::default(),
-            afloat,
+            shared_slices,
             within: false,
             gathering: None,
             rest: VecDeque::new(),
@@ -102,8 +102,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
 
     /// What is on its way, and so not copied.
     #[must_use]
-    pub fn afloat(&self) -> Arc<Afloat> {
-        self.0.lock().afloat.clone()
+    pub fn shared_slices(&self) -> Arc<SharedSlices> {
+        self.0.lock().shared_slices.clone()
     }
 }
 
@@ -227,7 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         let before = gathering.len();
         for slice in slices {
             let shared = Some(slice).filter(|slice| slice.len() >= SHARED_BYTES_MIN);
-            if let Some(shared) = shared.and_then(|slice| self.afloat.find(slice)) {
+            if let Some(shared) = shared.and_then(|slice| self.shared_slices.find(slice)) {
                 gathering.share(shared);
                 continue;
             }

@@ -2,7 +2,6 @@
 //!
 //! Owns framing, encoding of responses around shared bytes, and the gathering of small writes. Refuses to know sessions.
 
-mod afloat;
 mod budget;
 mod cork;
 mod deadline;
@@ -14,15 +13,16 @@ mod response;
 mod rope;
 mod scan;
 mod sealed;
+mod shared_slices;
 mod signal;
 
-pub use afloat::Afloat;
 pub use budget::{Budget, Charge, Share, Short};
 pub use cork::{COPIED_BYTES_MAX, Cork, Corked, Flow, GATHERED_BYTES_MAX};
 pub use deadline::timeout;
 pub use frame::{ACCEPTED_ENCODINGS, Deframer, Encoding, Read};
 pub use listen::{Listener, Peer, Socket};
-pub use response::{Answer, encode, message};
+pub use response::{ResponseFields, encode, message};
 pub use rope::{Progress, Rope};
 pub use scan::{Malformed, Scan, acknowledgement, around};
 pub use sealed::{HANDSHAKE, Sealed, hello};
+pub use shared_slices::SharedSlices;

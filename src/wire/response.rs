@@ -11,7 +11,7 @@ use crate::xds::{Dialect, field_len, put_field, put_key_len};
 
 /// What one response says besides its resources.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct ResponseFields<'a> {
     /// Which of the two messages it is.
     pub dialect: Dialect,
     /// The version of what the client has then (`version_info` or `system_version_info`).
@@ -33,7 +33,7 @@ const TYPE_URL: u32 = 4;
 const NONCE: u32 = 5;
 const IDENTIFIER: u32 = 1;
 
-impl Answer<'_> {
+impl ResponseFields<'_> {
     const fn control_plane(&self) -> u32 {
         match self.dialect {
             Dialect::Sotw => 6,
@@ -52,7 +52,7 @@ impl Answer<'_> {
 
 /// The gRPC message. The order of fields on the wire is free, so everything private comes first.
 #[must_use]
-pub fn encode(answer: Answer<'_>, shared: Arc<[Bytes]>) -> Rope {
+pub fn encode(answer: ResponseFields<'_>, shared: Arc<[Bytes]>) -> Rope {
     let identifier = answer.identifier.map(|text| (text, field_len(IDENTIFIER, text.len())));
     let private = answer
         .fields()
@@ -97,7 +97,7 @@ mod tests {
     use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
     use crate::proto::google::protobuf::Any;
 
-    const ANSWER: Answer<'_> = Answer {
+    const ANSWER: ResponseFields<'_> = ResponseFields {
         dialect: Dialect::Sotw,
         version: b"v",
         type_url: "type.googleapis.com/t",
@@ -139,7 +139,7 @@ mod tests {
             ..Default::default()
         };
         let pieces: Arc<[Bytes]> = Arc::from([Bytes::from(shared.encode_to_vec())]);
-        let delta = Answer {
+        let delta = ResponseFields {
             dialect: Dialect::Delta,
             ..ANSWER
         };
@@ -151,7 +151,7 @@ mod tests {
             (shared.resources, shared.removed_resources)
         );
         let v2: DeltaDiscoveryResponse = read(encode(
-            Answer {
+            ResponseFields {
                 identifier: None,
                 ..delta
             },

@@ -11,7 +11,7 @@ use std::task::Waker;
 use bytes::{Buf, Bytes};
 use futures_util::task::AtomicWaker;
 
-use super::Afloat;
+use super::SharedSlices;
 
 /// One private head and shared pieces, read once from the front.
 pub struct Rope {
@@ -26,7 +26,7 @@ pub struct Rope {
 
 /// How far the transport has come with what one stream gave to it.
 pub struct Progress {
-    afloat: Arc<Afloat>,
+    shared_slices: Arc<SharedSlices>,
     /// Bytes that it was ever given, and that it has taken: what is between waits.
     given: AtomicU64,
     taken: AtomicU64,
@@ -56,7 +56,7 @@ impl Rope {
     #[must_use]
     pub fn reporting(mut self, progress: &Arc<Progress>) -> Self {
         progress.given.fetch_add(self.remaining as u64, Ordering::Relaxed);
-        progress.afloat.enter(&self.pieces);
+        progress.shared_slices.enter(&self.pieces);
         self.progress = Some(progress.clone());
         self
     }
@@ -128,7 +128,7 @@ impl Drop for Rope {
     /// What is never read does not wait either.
     fn drop(&mut self) {
         if let Some(progress) = &self.progress {
-            progress.afloat.leave(&self.pieces);
+            progress.shared_slices.leave(&self.pieces);
             if self.remaining > 0 {
                 progress.took(self.remaining);
             }
@@ -143,11 +143,11 @@ impl fmt::Debug for Rope {
 }
 
 impl Progress {
-    /// Nothing was given to the connection on which this is afloat.
+    /// Nothing was given to the connection on which these are shared.
     #[must_use]
-    pub fn new(afloat: Arc<Afloat>) -> Self {
+    pub fn new(shared_slices: Arc<SharedSlices>) -> Self {
         Self {
-            afloat,
+            shared_slices,
             given: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             waker: AtomicWaker::new(),

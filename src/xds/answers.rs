@@ -63,12 +63,12 @@ impl Answers for Unshared {
 /// All resources of the state, and of the extra where it has their content.
 #[must_use]
 pub fn full_state(state: &State, extra: Option<&Arc<Extra>>) -> Batch {
-    let besides = extra
+    let held = extra
         .into_iter()
         .flat_map(|extra| extra.names().values().filter_map(|held| held.whole()));
     let items = state
         .resources()
-        .chain(besides)
+        .chain(held)
         .map(|resource| Item::plain(resource.clone()))
         .collect();
     Batch::new(items, Vec::new())

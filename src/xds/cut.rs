@@ -13,14 +13,14 @@ use super::{Changes, Choice, Expiry, Known, Name, Reason, Resource, State, TypeU
 #[derive(Clone, Debug, Default)]
 pub struct Cut {
     types: BTreeMap<TypeUrl, Slot>,
-    standing: Standing,
+    server_state: ServerState,
     /// Why the server has not answered on its present stream, as far as it is known.
     reason: Option<Arc<str>>,
 }
 
 /// How it stands with the server that says all this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum ServerState {
     /// It is being tried, and nothing speaks against it.
     #[default]
     Trying,
@@ -32,7 +32,7 @@ pub enum Standing {
     Failing,
 }
 
-impl Standing {
+impl ServerState {
     /// Whether an answer may come any moment.
     #[must_use]
     pub const fn reachable(self) -> bool {
@@ -65,15 +65,15 @@ impl Cut {
 
     /// How it stands with the server.
     #[must_use]
-    pub const fn standing(&self) -> Standing {
-        self.standing
+    pub const fn server_state(&self) -> ServerState {
+        self.server_state
     }
 
     /// The same knowledge, from a server with which it stands so.
     #[must_use]
-    pub fn with_standing(&self, standing: Standing) -> Self {
+    pub fn with_server_state(&self, server_state: ServerState) -> Self {
         Self {
-            standing,
+            server_state,
             ..self.clone()
         }
     }

@@ -21,7 +21,7 @@ pub struct Sight {
 
 /// One type as a session reads it.
 #[derive(Clone, Copy, Debug)]
-pub struct Glimpse<'a> {
+pub struct TypeSight<'a> {
     type_url: &'a TypeUrl,
     sight: &'a Sight,
     plain: Option<&'a Slot>,
@@ -76,8 +76,8 @@ impl Sight {
 
     /// What is known of a type.
     #[must_use]
-    pub fn glimpse<'a>(&'a self, type_url: &'a TypeUrl) -> Glimpse<'a> {
-        Glimpse {
+    pub fn type_sight<'a>(&'a self, type_url: &'a TypeUrl) -> TypeSight<'a> {
+        TypeSight {
             type_url,
             sight: self,
             plain: self.plain.slot(type_url),
@@ -92,8 +92,8 @@ impl Sight {
             return true;
         }
         match name.and_then(|name| self.authority(name)) {
-            None => self.plain.standing().reachable(),
-            Some(authority) => self.cut(authority).is_some_and(|cut| cut.standing().reachable()),
+            None => self.plain.server_state().reachable(),
+            Some(authority) => self.cut(authority).is_some_and(|cut| cut.server_state().reachable()),
         }
     }
 
@@ -107,7 +107,7 @@ impl Sight {
     }
 }
 
-impl<'a> Glimpse<'a> {
+impl<'a> TypeSight<'a> {
     /// The same as a client sees it that says something of itself (F-16).
     #[must_use]
     pub const fn seen_by(self, audience: Option<&'a Audience>) -> Self {

@@ -25,7 +25,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let settings = Settings {
+        let settings = ViewSettings {
             names_per_view: LIMIT,
             ..settings()
         };

@@ -1,7 +1,7 @@
 //! The cache, from outside: what it tells whom, what it asks upstream for, and what is left afterwards.
 
 mod classes;
-mod globs;
+mod collections;
 mod leases;
 mod library;
 mod memory;
@@ -17,8 +17,8 @@ mod work;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Seat, Settings, View};
-use distributary::protocol::{Limits, Settings as Stream, Timers};
+use distributary::cache::{Seat, View, ViewSettings};
+use distributary::protocol::{StreamLimits, StreamSettings, StreamTimers};
 use distributary::xds::{
     Changes, Class, Classes, Dirty, Known, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Types, Update, Want,
 };
@@ -38,8 +38,8 @@ fn cds() -> TypeUrl {
     TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster")
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> ViewSettings {
+    ViewSettings {
         linger: LINGER,
         names_per_view: 1000,
         pinned_bytes_per_view: 0,
@@ -47,11 +47,11 @@ fn settings() -> Settings {
 }
 
 /// What the streams of clients are allowed.
-fn stream(limits: Limits) -> Stream {
-    Stream {
+fn stream(limits: StreamLimits) -> StreamSettings {
+    StreamSettings {
         types: Types::default(),
         limits,
-        timers: Timers::default(),
+        timers: StreamTimers::default(),
         classes: Classes::default(),
         anonymous: true,
         relay_id: "relay".to_owned(),

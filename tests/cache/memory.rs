@@ -28,7 +28,7 @@ fn subscriptions_in(distinct: u64) {
     let names: Vec<_> = (0..10_000)
         .map(|n| Name::from(format!("a-name-of-about-forty-bytes-like-many-{n}")))
         .collect();
-    let settings = Settings {
+    let settings = ViewSettings {
         names_per_view: 0,
         ..settings()
     };

@@ -13,7 +13,7 @@ fn client(prefix: u32, library: &Library, now: Instant) -> Server {
         service: None,
         nonce_prefix: prefix,
     };
-    let mut server = Server::new(Arc::new(stream(Limits::default())), opening);
+    let mut server = Server::new(Arc::new(stream(StreamLimits::default())), opening);
     let first = DeltaDiscoveryRequest {
         type_url: cds().url().to_owned(),
         ..Default::default()

@@ -5,7 +5,7 @@ use distributary::xds::{Seen, State};
 use super::*;
 
 fn budget(bytes: usize) -> Arc<View> {
-    let settings = Settings {
+    let settings = ViewSettings {
         pinned_bytes_per_view: bytes,
         ..settings()
     };

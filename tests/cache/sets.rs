@@ -83,7 +83,7 @@ fn a_shared_set_is_copied_before_it_changes() {
 /// So much is done at a time, and the rest later.
 #[test]
 fn coming_to_rest_takes_only_moments() {
-    let settings = Settings {
+    let settings = ViewSettings {
         names_per_view: 0,
         ..settings()
     };

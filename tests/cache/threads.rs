@@ -161,7 +161,7 @@ impl Writer {
 #[test]
 fn nobody_misses_a_change_and_nothing_is_left() {
     let linger = Duration::from_millis(5);
-    let view = View::new(Class::default(), Settings { linger, ..settings() });
+    let view = View::new(Class::default(), ViewSettings { linger, ..settings() });
     let done = AtomicUsize::new(0);
     let mut writer = Writer {
         view: view.clone(),

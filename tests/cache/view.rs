@@ -233,7 +233,7 @@ fn forgotten_and_wanted_again_is_asked_again() {
 
 #[test]
 fn names_are_bounded_and_the_error_names_the_key() {
-    let settings = Settings {
+    let settings = ViewSettings {
         names_per_view: 3,
         ..settings()
     };

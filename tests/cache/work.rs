@@ -131,7 +131,7 @@ fn requests_of_many_names() {
         (true, Dialect::Sotw),
         (true, Dialect::Delta),
     ] {
-        let settings = Settings {
+        let settings = ViewSettings {
             names_per_view: 0,
             ..settings()
         };
@@ -147,7 +147,7 @@ fn requests_of_many_names() {
             nonce_prefix: 1,
         };
         let mut client = Client {
-            server: Server::new(Arc::new(stream(Limits::default())), opening),
+            server: Server::new(Arc::new(stream(StreamLimits::default())), opening),
             seat,
             library: Library::new(64 << 20, 2 << 20),
             dialect,

@@ -10,7 +10,7 @@ use distributary::proto::envoy::service::discovery::v3::{
 };
 use distributary::proto::google::protobuf::Any;
 use distributary::snapshot::{Identity, write};
-use distributary::upstream::{Dictionary, Format, Sheet};
+use distributary::upstream::{Dictionary, Format, ParsedFile};
 use distributary::xds::{Changes, Constraints, Cut, Name, Resource as Content, ResourceParts, TypeUrl, Types, Update};
 use tonic::Code;
 
@@ -297,8 +297,8 @@ fn whom_it_is_for() {
         unknown: Unknown::Deny,
         types: Types::default(),
     };
-    let sheet = Sheet::parse(out.as_bytes(), Format::Yaml, &dictionary, now()).unwrap();
-    let whom = sheet.resources.iter().map(|one| one.resource.constraints());
+    let parsed = ParsedFile::parse(out.as_bytes(), Format::Yaml, &dictionary, now()).unwrap();
+    let whom = parsed.resources.iter().map(|one| one.resource.constraints());
     let whom: Vec<String> = whom
         .map(|demands| demands.map(ToString::to_string).unwrap_or_default())
         .collect();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use distributary::protocol::{Fallback, Look, Step};
-use distributary::xds::Standing::{self, Failing, Open, Trying, Up};
+use distributary::xds::ServerState::{self, Failing, Open, Trying, Up};
 
 const PATIENCE: Duration = Duration::from_secs(8);
 
@@ -12,17 +12,17 @@ fn start() -> Instant {
     Instant::now()
 }
 
-const fn whole(standing: Standing) -> Look {
+const fn whole(server_state: ServerState) -> Look {
     Look {
-        standing,
+        server_state,
         lacks: false,
         fresh: true,
     }
 }
 
-const fn lacking(standing: Standing) -> Look {
+const fn lacking(server_state: ServerState) -> Look {
     Look {
-        standing,
+        server_state,
         lacks: true,
         fresh: false,
     }

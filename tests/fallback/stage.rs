@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Route, Routes, Scopes, Settings, View};
-use distributary::downstream::Place;
+use distributary::cache::{Route, Routes, Scopes, View, ViewSettings};
+use distributary::downstream::Seats;
 use distributary::proto::envoy::config::core::v3::Node as Said;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::protocol::{self, End, Limits, Opening, Server, Timers};
+use distributary::protocol::{self, End, Opening, Server, StreamLimits, StreamTimers};
 use distributary::xds::{
-    Changes, Classes, Cut, Dialect, Name, Reason, Resource, ResourceParts, Rule, Selector, Standing, TypeUrl, Types,
+    Changes, Classes, Cut, Dialect, Name, Reason, Resource, ResourceParts, Rule, Selector, ServerState, TypeUrl, Types,
     Unshared, Update,
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct Stage {
 pub(crate) struct Session {
     pub(crate) server: Server,
     cluster: String,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Seats>,
     pub(crate) ended: Option<End>,
     task: Arc<Task>,
 }
@@ -59,7 +59,7 @@ impl Stage {
             reachability_only,
         };
         let authorities = BTreeMap::from([(Arc::from("a"), route(authority, reachability_only))]);
-        let settings = Settings {
+        let settings = ViewSettings {
             linger: Duration::from_secs(30),
             names_per_view: 1000,
             pinned_bytes_per_view: 0,
@@ -88,10 +88,10 @@ impl Stage {
 
     /// A session of a client in this cluster.
     pub(crate) fn session_of(&self, prefix: u32, cluster: &str) -> Session {
-        let settings = protocol::Settings {
+        let settings = protocol::StreamSettings {
             types: Types::default(),
-            limits: Limits::default(),
-            timers: Timers::default(),
+            limits: StreamLimits::default(),
+            timers: StreamTimers::default(),
             classes: Classes::default(),
             anonymous: false,
             relay_id: "relay".to_owned(),
@@ -115,9 +115,9 @@ impl Stage {
         self.scopes.all().into_iter().find(|view| view.server() == server)
     }
 
-    pub(crate) fn stands(&self, server: usize, standing: Standing) {
+    pub(crate) fn stands(&self, server: usize, server_state: ServerState) {
         if let Some(view) = self.view(server) {
-            view.publish_standing(standing);
+            view.publish_server_state(server_state);
         }
     }
 
@@ -197,10 +197,10 @@ impl Session {
             .handle_delta(request, &answers, stage.now)
             .expect("the request is in order");
         let node = self.server.node().expect("the request has one").clone();
-        let patience = Timers::default().unanswered;
+        let patience = StreamTimers::default().unanswered;
         let place = match self.place.take() {
             Some(place) => place,
-            None => Place::enter(&stage.scopes, &node, patience).expect("there is room"),
+            None => Seats::enter(&stage.scopes, &node, patience).expect("there is room"),
         };
         let place = self.place.insert(place);
         while let Some(want) = self.server.poll_want() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use distributary::protocol::Code;
-use distributary::xds::Standing::{Failing, Open, Trying, Up};
+use distributary::xds::ServerState::{Failing, Open, Trying, Up};
 
 use crate::stage::{CDS, EDS, Stage, told};
 
@@ -275,9 +275,9 @@ fn a_flapping_primary_is_not_heard() {
     let mut asked = second.take_wants(stage.now).len();
     for second_of_the_hour in 0..3600 {
         stage.now += Duration::from_secs(1);
-        let standing = if second_of_the_hour % 2 == 0 { Up } else { Failing };
-        stage.stands(0, standing);
-        if standing == Up {
+        let server_state = if second_of_the_hour % 2 == 0 { Up } else { Failing };
+        stage.stands(0, server_state);
+        if server_state == Up {
             stage.says(0, EDS, &[("x", Some("1"))]);
         }
         assert!(content.hears(&stage).is_empty() && lacking.hears(&stage).is_empty());

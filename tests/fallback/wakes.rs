@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use distributary::xds::Standing::{Failing, Trying, Up};
+use distributary::xds::ServerState::{Failing, Trying, Up};
 use distributary::xds::Unshared;
 
 use crate::stage::{EDS, Stage, told};
@@ -29,7 +29,7 @@ fn a_new_seat_is_listened_to() {
     let waker = Waker::from(calls.clone());
     stage.stands(0, Failing);
     let place = session.place.as_mut().expect("it has asked");
-    let look = |place: &mut distributary::downstream::Place| {
+    let look = |place: &mut distributary::downstream::Seats| {
         place.poll_bells(&mut Context::from_waker(&waker), |_, _| {});
         place.settle(&stage.scopes, &session.server, stage.now);
     };

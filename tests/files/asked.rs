@@ -8,7 +8,7 @@ use super::*;
 /// A view without a cache: what is wanted, and what it was told.
 pub(crate) struct Told {
     asked: Asked,
-    shelf: Shelf,
+    file_set: FileSet,
     folder: Folder,
     pub(crate) cut: Cut,
 }
@@ -16,11 +16,11 @@ pub(crate) struct Told {
 impl Told {
     pub(crate) fn new(text: &str) -> Self {
         let folder = Folder::new();
-        let mut shelf = shelf(&folder.write("x.yaml", text));
-        look(&mut shelf);
+        let mut file_set = file_set(&folder.write("x.yaml", text));
+        look(&mut file_set);
         Self {
             asked: Asked::default(),
-            shelf,
+            file_set,
             folder,
             cut: Cut::default(),
         }
@@ -38,7 +38,7 @@ impl Told {
     }
 
     fn content(&self) -> Arc<Content> {
-        self.shelf.content().clone()
+        self.file_set.content().clone()
     }
 
     pub(crate) fn want(&mut self, type_url: &TypeUrl, target: &str, wanted: bool) -> usize {
@@ -60,7 +60,7 @@ impl Told {
     /// The file says something else. How many names changed in the view.
     pub(crate) fn write(&mut self, text: &str) -> usize {
         self.folder.place("x.yaml", text);
-        look(&mut self.shelf);
+        look(&mut self.file_set);
         let changes = self.asked.handle_content(&self.content(), &self.cut);
         self.apply(&changes)
     }

@@ -13,14 +13,14 @@ use super::*;
 fn what_is_no_file() {
     let folder = Folder::new();
     folder.write("good.yaml", &clusters(&["a"]));
-    let mut shelf = shelf(&folder.0);
-    look(&mut shelf);
+    let mut file_set = file_set(&folder.0);
+    look(&mut file_set);
     mknodat(CWD, folder.path("pipe.yaml"), FileType::Fifo, Mode::RUSR, 0).unwrap();
     std::fs::create_dir(folder.path("folder.yaml")).unwrap();
     symlink("loop.yaml", folder.path("loop.yaml")).unwrap();
     symlink("nowhere", folder.path("nowhere.yaml")).unwrap();
     symlink("/dev/zero", folder.path("zero.yaml")).unwrap();
-    let (there, found) = look(&mut shelf);
+    let (there, found) = look(&mut file_set);
     assert_eq!(there, ["a/x"]);
     let mut said: Vec<_> = found
         .new_faults
@@ -40,7 +40,7 @@ fn what_is_no_file() {
     }
     assert_eq!(said.len(), begins.len());
     for path in ["pipe.yaml", "loop.yaml", "zero.yaml"] {
-        let mut alone = super::shelf(&folder.path(path));
+        let mut alone = super::file_set(&folder.path(path));
         assert!(look(&mut alone).0.is_empty() && alone.faults().len() == 1, "{path}");
     }
 }
@@ -50,7 +50,7 @@ fn what_is_no_file() {
 fn what_may_not_be_read() {
     let folder = Folder::new();
     let file = folder.write("a.yaml", &clusters(&["a"]));
-    let (mut all, mut one) = (shelf(&folder.0), shelf(&file));
+    let (mut all, mut one) = (file_set(&folder.0), file_set(&file));
     look(&mut all);
     look(&mut one);
     let mode = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -96,18 +96,18 @@ fn unprivileged<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 fn too_large() {
     let folder = Folder::new();
     folder.write("1.yaml", &clusters(&["a"]));
-    let mut shelf = shelf(&folder.0);
-    look(&mut shelf);
+    let mut file_set = file_set(&folder.0);
+    look(&mut file_set);
     let huge = std::fs::File::create(folder.path("2.yaml")).unwrap();
     huge.set_len(1 << 30).unwrap();
-    let (there, found) = look(&mut shelf);
+    let (there, found) = look(&mut file_set);
     assert_eq!(there, ["a/x"]);
     assert!(found.new_faults[0].contains("limits.upstream_message"), "{found:?}");
     let comment = "#".repeat(MIB - 150);
     folder.place("2.yaml", &format!("{comment}\n{}", clusters(&["b"])));
-    assert_eq!(look(&mut shelf).0, ["a/x"], "the bound is for all files together");
+    assert_eq!(look(&mut file_set).0, ["a/x"], "the bound is for all files together");
     folder.remove("1.yaml");
-    assert_eq!(look(&mut shelf).0, ["b/x"]);
+    assert_eq!(look(&mut file_set).0, ["b/x"]);
 }
 
 /// Bombs end in a fault, soon.
@@ -143,20 +143,20 @@ fn many_files() {
     for at in 0..FILES {
         folder.write(&format!("{at}.yaml"), &clusters(&[&format!("c{at}")]));
     }
-    let mut shelf = shelf(&folder.0);
-    assert_eq!(look(&mut shelf).0.len(), FILES);
+    let mut file_set = file_set(&folder.0);
+    assert_eq!(look(&mut file_set).0.len(), FILES);
     folder.place("7.yaml", &clusters(&["c7/new"]));
-    let (there, found) = look(&mut shelf);
+    let (there, found) = look(&mut file_set);
     assert!(found.changed && there.contains(&"c7/new".to_owned()));
     folder.remove("8.yaml");
-    assert_eq!(look(&mut shelf).0.len(), FILES - 1);
+    assert_eq!(look(&mut file_set).0.len(), FILES - 1);
     // A fault is told once, however many there are.
     for at in 0..FILES {
         folder.write(&format!("{at}.yaml"), "broken: [");
     }
-    let found = shelf.look(now());
+    let found = file_set.look(now());
     assert_eq!((found.new_faults.len(), found.changed), (FILES, false));
-    assert_eq!(shelf.look(now()).new_faults.len(), 0);
+    assert_eq!(file_set.look(now()).new_faults.len(), 0);
 }
 
 /// How long a directory of 100,000 files takes: at first, when nothing changes, and when one file does.
@@ -170,17 +170,17 @@ fn a_hundred_thousand_files() {
     }
     // Stamps of just now are not trusted; those of a directory that lies there are.
     std::thread::sleep(std::time::Duration::from_secs(3));
-    let mut shelf = Shelf::new(&folder.0, 64 * MIB, dictionary());
+    let mut file_set = FileSet::new(&folder.0, 64 * MIB, dictionary());
     let before = resident();
     let mut look = |what: &str, changes: bool| {
         let begun = now();
-        let found = shelf.look(begun);
+        let found = file_set.look(begun);
         println!("{what}: {:?}", begun.elapsed());
         assert_eq!(
-            (found.changed, shelf.faults().len(), shelf.files()),
+            (found.changed, file_set.faults().len(), file_set.files()),
             (changes, 0, FILES)
         );
-        (shelf.content().len(), begun.elapsed())
+        (file_set.content().len(), begun.elapsed())
     };
     assert_eq!(look("all are read", true).0, FILES);
     println!("memory: {} bytes for each", (resident() - before) / FILES);
@@ -220,18 +220,18 @@ fn two_writers_race() {
             })
         })
         .collect();
-    let mut shelf = shelf(&folder.path("c.yaml"));
+    let mut file_set = file_set(&folder.path("c.yaml"));
     while writers.iter().any(|writer| !writer.is_finished()) {
-        let (there, _) = look(&mut shelf);
+        let (there, _) = look(&mut file_set);
         assert!(there[0] == "a/one" || there[0] == "a/two", "{there:?}");
         assert!(
-            shelf.faults().iter().all(|fault| fault.contains("changes while")),
+            file_set.faults().iter().all(|fault| fault.contains("changes while")),
             "{:?}",
-            shelf.faults()
+            file_set.faults()
         );
     }
     writers.into_iter().for_each(|writer| writer.join().unwrap());
-    let (there, _) = look(&mut shelf);
+    let (there, _) = look(&mut file_set);
     assert!(there[1].starts_with("b299/"), "{there:?}");
 }
 
@@ -246,8 +246,8 @@ fn what_changes_while_it_is_read() {
     };
     let contents = ["one", "two"].map(content);
     let path = folder.write("c.json", &contents[0]);
-    let mut shelf = shelf(&path);
-    assert_eq!(look(&mut shelf).0.len(), 2000);
+    let mut file_set = file_set(&path);
+    assert_eq!(look(&mut file_set).0.len(), 2000);
     let writer = std::thread::spawn({
         move || {
             for at in 0..200 {
@@ -256,17 +256,17 @@ fn what_changes_while_it_is_read() {
         }
     });
     while !writer.is_finished() {
-        let (there, _) = look(&mut shelf);
+        let (there, _) = look(&mut file_set);
         let words: std::collections::BTreeSet<&str> =
             there.iter().filter_map(|one| Some(one.split_once('/')?.1)).collect();
         assert_eq!((there.len(), words.len()), (2000, 1), "{words:?}");
     }
     writer.join().unwrap();
-    let (there, _) = look(&mut shelf);
+    let (there, _) = look(&mut file_set);
     assert_eq!(
-        (there[0].as_str(), shelf.faults().len()),
+        (there[0].as_str(), file_set.faults().len()),
         ("c0/two", 0),
         "{:?}",
-        shelf.faults()
+        file_set.faults()
     );
 }

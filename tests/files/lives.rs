@@ -19,9 +19,9 @@ fn after(begun: Instant, seconds: u64) -> Instant {
     begun + Duration::from_secs(seconds)
 }
 
-fn names(shelf: &Shelf) -> Vec<String> {
+fn names(file_set: &FileSet) -> Vec<String> {
     let type_url = cds();
-    let covered = shelf.content().covered(&type_url);
+    let covered = file_set.content().covered(&type_url);
     covered.map(|resource| resource.name().to_string()).collect()
 }
 
@@ -36,30 +36,30 @@ fn from_each_receipt() {
     let (folder, begun) = (Folder::new(), now());
     let text = wrapped("a", Some(10)) + &wrapped("b", None);
     let path = folder.write("c.yaml", &text);
-    let mut shelf = shelf(&path);
-    assert!(shelf.look(begun).changed);
+    let mut file_set = file_set(&path);
+    assert!(file_set.look(begun).changed);
     assert_eq!(
-        (names(&shelf), shelf.ends()),
+        (names(&file_set), file_set.ends()),
         (vec!["a".to_owned(), "b".to_owned()], Some(after(begun, 10)))
     );
     assert!(
-        !shelf.look(after(begun, 9)).changed,
+        !file_set.look(after(begun, 9)).changed,
         "nothing was written, and nothing is over"
     );
     // Moved into place again as it was: a heartbeat.
     folder.place("c.yaml", &text);
-    assert!(shelf.look(after(begun, 9)).changed);
-    let beat = expiry(shelf.content(), "a").unwrap();
+    assert!(file_set.look(after(begun, 9)).changed);
+    let beat = expiry(file_set.content(), "a").unwrap();
     assert_eq!((beat.at, beat.beat), (after(begun, 19), 1));
-    assert!(!shelf.look(after(begun, 18)).changed);
-    assert!(shelf.look(after(begun, 19)).changed);
-    assert_eq!((names(&shelf), shelf.ends()), (vec!["b".to_owned()], None));
-    assert!(shelf.content().is_over(&cds(), &name("a")) && shelf.faults().is_empty());
-    assert!(!shelf.look(after(begun, 100)).changed);
+    assert!(!file_set.look(after(begun, 18)).changed);
+    assert!(file_set.look(after(begun, 19)).changed);
+    assert_eq!((names(&file_set), file_set.ends()), (vec!["b".to_owned()], None));
+    assert!(file_set.content().is_over(&cds(), &name("a")) && file_set.faults().is_empty());
+    assert!(!file_set.look(after(begun, 100)).changed);
     folder.place("c.yaml", &(wrapped("a", None) + &wrapped("b", Some(0))));
-    shelf.look(after(begun, 101));
+    file_set.look(after(begun, 101));
     assert_eq!(
-        (names(&shelf), shelf.ends()),
+        (names(&file_set), file_set.ends()),
         (vec!["a".to_owned()], None),
         "none, and zero: at once"
     );
@@ -71,23 +71,23 @@ fn twice() {
     let (folder, begun) = (Folder::new(), now());
     folder.write("1.yaml", &wrapped("a", Some(10)));
     folder.write("2.yaml", &wrapped("a", Some(20)));
-    let mut shelf = shelf(&folder.0);
-    shelf.look(begun);
+    let mut file_set = file_set(&folder.0);
+    file_set.look(begun);
     assert_eq!(
-        (expiry(shelf.content(), "a").unwrap().at, shelf.faults().len()),
+        (expiry(file_set.content(), "a").unwrap().at, file_set.faults().len()),
         (after(begun, 20), 0)
     );
     folder.place("2.yaml", &wrapped("a", None));
-    shelf.look(begun);
+    file_set.look(begun);
     assert_eq!(
-        (expiry(shelf.content(), "a"), names(&shelf)),
+        (expiry(file_set.content(), "a"), names(&file_set)),
         (None, vec!["a".to_owned()])
     );
     folder.place("2.yaml", &clusters(&["a/other"]));
-    shelf.look(begun);
-    assert_eq!((shelf.faults().len(), shelf.ends()), (1, Some(after(begun, 10))));
-    assert!(shelf.look(after(begun, 10)).changed);
-    assert_eq!((shelf.faults().len(), names(&shelf)), (0, vec!["a".to_owned()]));
+    file_set.look(begun);
+    assert_eq!((file_set.faults().len(), file_set.ends()), (1, Some(after(begun, 10))));
+    assert!(file_set.look(after(begun, 10)).changed);
+    assert_eq!((file_set.faults().len(), names(&file_set)), (0, vec!["a".to_owned()]));
 }
 
 /// K-17: a view is told the end, each heartbeat, and in the end that it is over.
@@ -95,8 +95,8 @@ fn twice() {
 fn what_views_are_told() {
     let (folder, begun) = (Folder::new(), now());
     let path = folder.write("c.yaml", &wrapped("a", Some(10)));
-    let mut shelf = shelf(&path);
-    shelf.look(begun);
+    let mut file_set = file_set(&path);
+    file_set.look(begun);
     let (mut asked, mut cut) = (Asked::default(), Cut::default());
     let mut all = Vec::new();
     for target in [Target::Wildcard, Target::Name(name("a"))] {
@@ -106,7 +106,7 @@ fn what_views_are_told() {
             wanted: true,
             written: None,
         };
-        all.extend(asked.handle_wants(&[want], shelf.content(), &cut));
+        all.extend(asked.handle_wants(&[want], file_set.content(), &cut));
     }
     let told = |cut: &mut Cut, changes: &[Changes]| {
         let mut count = 0;
@@ -120,15 +120,15 @@ fn what_views_are_told() {
     told(&mut cut, &all);
     let at = |cut: &Cut| cut.slot(&cds()).unwrap().expiry(&name("a")).map(|expiry| expiry.at);
     assert_eq!(at(&cut), Some(after(begun, 10)));
-    let changes = asked.handle_content(shelf.content(), &cut);
+    let changes = asked.handle_content(file_set.content(), &cut);
     assert_eq!(told(&mut cut, &changes), 0);
     folder.place("c.yaml", &wrapped("a", Some(10)));
-    shelf.look(after(begun, 5));
-    let changes = asked.handle_content(shelf.content(), &cut);
+    file_set.look(after(begun, 5));
+    let changes = asked.handle_content(file_set.content(), &cut);
     assert_eq!(told(&mut cut, &changes), 2, "by name and by the wildcard");
     assert_eq!(at(&cut), Some(after(begun, 15)));
-    shelf.look(after(begun, 15));
-    let changes = asked.handle_content(shelf.content(), &cut);
+    file_set.look(after(begun, 15));
+    let changes = asked.handle_content(file_set.content(), &cut);
     told(&mut cut, &changes);
     let slot = cut.slot(&cds()).unwrap();
     assert_eq!(slot.named.known(&name("a")), Some(&Known::Absent(Reason::Expired)));

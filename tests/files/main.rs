@@ -9,11 +9,11 @@
 )]
 
 mod asked;
+mod file_sets;
 mod hostile;
 mod lives;
+mod parsed_files;
 mod random;
-mod sheets;
-mod shelves;
 mod variants;
 mod watching;
 
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use distributary::json::{Fault, Schemas, Unknown};
-use distributary::upstream::{Dictionary, Format, Found, Sheet, Shelf};
+use distributary::upstream::{Dictionary, FileChanges, FileSet, Format, ParsedFile};
 use distributary::xds::{Name, TypeUrl, Types};
 
 const MIB: usize = 1024 * 1024;
@@ -47,8 +47,8 @@ fn parse(text: &str, format: Format) -> Result<Vec<String>, Fault> {
 
 /// What a file says, each resource as `cds a`.
 fn parse_with(text: &[u8], format: Format, dictionary: &Dictionary) -> Result<Vec<String>, Fault> {
-    let sheet = Sheet::parse(text, format, dictionary, now())?;
-    let said = sheet.resources.iter();
+    let parsed = ParsedFile::parse(text, format, dictionary, now())?;
+    let said = parsed.resources.iter();
     Ok(said
         .map(|one| format!("{:?} {}", one.type_url, one.resource.name()))
         .collect())
@@ -115,14 +115,14 @@ impl Drop for Folder {
     }
 }
 
-fn shelf(path: &Path) -> Shelf {
-    Shelf::new(path, MIB, dictionary())
+fn file_set(path: &Path) -> FileSet {
+    FileSet::new(path, MIB, dictionary())
 }
 
 /// Looks, and says what is there: each cluster with its content.
-fn look(shelf: &mut Shelf) -> (Vec<String>, Found) {
-    let found = shelf.look(now());
-    let content = shelf.content();
+fn look(file_set: &mut FileSet) -> (Vec<String>, FileChanges) {
+    let found = file_set.look(now());
+    let content = file_set.content();
     let type_url = cds();
     let clusters = content.covered(&type_url);
     let shown = clusters.map(|cluster| {

@@ -90,7 +90,7 @@ struct View {
 }
 
 impl View {
-    fn want(&mut self, name: &'static str, shelf: &Shelf) {
+    fn want(&mut self, name: &'static str, file_set: &FileSet) {
         let wanted = self.wanted.insert(name);
         if !wanted {
             self.wanted.remove(name);
@@ -105,7 +105,7 @@ impl View {
             wanted,
             written: None,
         };
-        let changes = self.asked.handle_wants(&[want], shelf.content(), &self.cut);
+        let changes = self.asked.handle_wants(&[want], file_set.content(), &self.cut);
         self.apply(&changes);
     }
 
@@ -226,7 +226,7 @@ fn views_hold_what_files_say() {
     for seed in 1..=SEEDS {
         let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let folder = Folder::new();
-        let mut shelf = shelf(&folder.0);
+        let mut file_set = file_set(&folder.0);
         let mut model = Model::default();
         let mut views = [View::default(), View::default(), View::default()];
         let mut time = now();
@@ -236,17 +236,17 @@ fn views_hold_what_files_say() {
             let before = model.says.clone();
             let there = FILES.iter().any(|file| folder.path(file).exists());
             model.look(there, time);
-            let found = shelf.look(time);
+            let found = file_set.look(time);
             let differ: BTreeSet<String> = NAMES
                 .iter()
                 .filter(|name| before.get(*name) != model.says.get(*name))
                 .map(|name| (*name).to_owned())
                 .collect();
             assert!(found.changed || differ.is_empty(), "seed {seed}, step {step}");
-            assert_eq!(shelf.content().whole(), model.whole, "seed {seed}, step {step}");
+            assert_eq!(file_set.content().whole(), model.whole, "seed {seed}, step {step}");
             let whole = model.whole;
             for view in &mut views {
-                let changes = view.asked.handle_content(shelf.content(), &view.cut);
+                let changes = view.asked.handle_content(file_set.content(), &view.cut);
                 let changed = view.apply(&changes);
                 // What does not exist becomes known when all is known, and a time to live may begin anew.
                 if whole && step > 0 && view.wanted == BTreeSet::from(["*"]) {
@@ -255,7 +255,7 @@ fn views_hold_what_files_say() {
                 }
                 let wanted = rng.one(&["*", "a", "b", "c", "d", "e"]);
                 if rng.below(3) == 0 {
-                    view.want(wanted, &shelf);
+                    view.want(wanted, &file_set);
                 }
                 let seen = std::panic::AssertUnwindSafe(|| view.check(&model));
                 if let Err(fault) = std::panic::catch_unwind(seen) {

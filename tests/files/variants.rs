@@ -96,8 +96,8 @@ fn one_variant_twice() {
 
     let folder = Folder::new();
     let path = folder.write("x.yaml", &entries(&["a[prod]/1", "a[prod]/2"]));
-    let mut shelf = shelf(&path);
-    let found = look(&mut shelf);
+    let mut file_set = file_set(&path);
+    let found = look(&mut file_set);
     let words = found.1.new_faults.join(" ");
     assert!(words.contains("`a {env=prod}` is already in"), "{words}");
 }

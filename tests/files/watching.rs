@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::time::Duration;
 
-use distributary::cache::{Seat, Settings, View};
+use distributary::cache::{Seat, View, ViewSettings};
 use distributary::telemetry::Metrics;
 use distributary::upstream::{FileWriter, Files};
-use distributary::xds::{Class, Standing, Target, Want};
+use distributary::xds::{Class, ServerState, Target, Want};
 
 use super::*;
 
@@ -25,7 +25,7 @@ impl Source {
     fn start(path: &Path) -> Self {
         let metrics = Metrics::new([]);
         let files = Files::new("files", path, metrics.files("files"));
-        let settings = Settings {
+        let settings = ViewSettings {
             linger: Duration::ZERO,
             names_per_view: 0,
             pinned_bytes_per_view: 0,
@@ -106,7 +106,7 @@ async fn moves_and_writes() {
     let source = Source::start(&folder.write("c.yaml", &clusters(&["a"])));
     source.until(&["a"]).await;
     source.files.reached().await;
-    assert_eq!(source.view.cut().standing(), Standing::Up);
+    assert_eq!(source.view.cut().server_state(), ServerState::Up);
     folder.place("c.yaml", &clusters(&["b"]));
     let took = source.until(&["b"]).await;
     assert!(took < Duration::from_secs(5), "{took:?} is the poll");
@@ -185,7 +185,10 @@ async fn a_directory_that_comes_and_goes() {
     let path = folder.path("later/below");
     let source = Source::start(&path);
     source
-        .wait(|source| source.view.cut().standing() == Standing::Failing, "a failure")
+        .wait(
+            |source| source.view.cut().server_state() == ServerState::Failing,
+            "a failure",
+        )
         .await;
     assert_eq!(source.clusters(), None);
     std::fs::create_dir_all(&path).unwrap();

@@ -13,7 +13,7 @@ use distributary::cache::{Routes, Scopes, Seat, View};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta, read_sotw};
-use distributary::xds::{Classes, Dialect, Name, Sight, Standing, Types, Unshared, WRAPPER_URL};
+use distributary::xds::{Classes, Dialect, Name, ServerState, Sight, Types, Unshared, WRAPPER_URL};
 use prost::Message as _;
 
 use super::body::{Content, Type, read};
@@ -52,7 +52,7 @@ struct World {
     rng: Rng,
     now: Instant,
     kind: Type,
-    settings: Arc<protocol::Settings>,
+    settings: Arc<protocol::StreamSettings>,
     scopes: Scopes,
     clients: Vec<Asker>,
     writer: Option<Writer>,
@@ -431,7 +431,7 @@ impl World {
             };
             let mut client = Client::new(Arc::new(settings), self.origin.dialect, relay_node());
             client.handle_connected(Duration::ZERO);
-            view.publish_standing(Standing::Up);
+            view.publish_server_state(ServerState::Up);
             self.writer = Some(Writer { view, client });
         }
         self.scopes.sweep(self.now);

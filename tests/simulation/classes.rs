@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::cache::{self, Routes, Scopes, View};
-use distributary::downstream::Place;
+use distributary::downstream::Seats;
 use distributary::proto::envoy::config::core::v3::{Locality, Node};
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
 use distributary::protocol::{self, read_node};
@@ -140,8 +140,8 @@ pub(crate) fn nobody() -> Arc<View> {
     View::new(xds::Class::default(), settings())
 }
 
-const fn settings() -> cache::Settings {
-    cache::Settings {
+const fn settings() -> cache::ViewSettings {
+    cache::ViewSettings {
         linger: LINGER,
         names_per_view: 0,
         pinned_bytes_per_view: 0,
@@ -153,8 +153,8 @@ pub(crate) fn scopes(rules: &Classes, routes: Routes, limit: usize) -> Scopes {
 }
 
 /// What the streams of clients are allowed.
-pub(crate) fn stream_settings(rules: &Classes) -> protocol::Settings {
-    protocol::Settings {
+pub(crate) fn stream_settings(rules: &Classes) -> protocol::StreamSettings {
+    protocol::StreamSettings {
         types: Types::default(),
         classes: rules.clone(),
         limits: Default::default(),
@@ -180,8 +180,8 @@ impl World {
     }
 
     /// A place for a stream at the view of its client's class; none if there are too many views.
-    pub(crate) fn seat(&mut self, zone: usize, node: &Arc<xds::Node>) -> Result<Option<Place>, Broken> {
-        let place = Place::enter(&self.scopes, node, self.settings.timers.unanswered);
+    pub(crate) fn seat(&mut self, zone: usize, node: &Arc<xds::Node>) -> Result<Option<Seats>, Broken> {
+        let place = Seats::enter(&self.scopes, node, self.settings.timers.unanswered);
         if self.lists.is_some() {
             return place
                 .map(Some)

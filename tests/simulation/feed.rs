@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use distributary::cache::View;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::xds::{
-    Changes, Expiry, Name, Reason, Resource, ResourceParts, Standing, Target, TypeUrl, Update, Want,
+    Changes, Expiry, Name, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
 };
 
 use super::body::{Content, Type};
@@ -282,12 +282,12 @@ impl World {
         }
         let now = self.instant();
         let here = &self.zones[zone];
-        let standing = if here.connected {
-            Standing::Up
+        let server_state = if here.connected {
+            ServerState::Up
         } else {
-            Standing::Failing
+            ServerState::Failing
         };
-        here.view.publish_standing(standing);
+        here.view.publish_server_state(server_state);
         let wants = here.view.take_wants(now);
         for want in wants {
             self.want(zone, &want);

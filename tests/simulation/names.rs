@@ -41,24 +41,24 @@ pub(crate) fn endpoints(authority: &str, at: usize) -> String {
 }
 
 /// Everything in one directory (F-10).
-pub(crate) fn glob(authority: &str, kind: Type) -> String {
+pub(crate) fn collection(authority: &str, kind: Type) -> String {
     format!("xdstp://{authority}/{}/*", kind.message())
 }
 
-pub(crate) fn is_glob(name: &str) -> bool {
+pub(crate) fn is_collection(name: &str) -> bool {
     name.starts_with("xdstp://") && name.ends_with("/*")
 }
 
 /// Whether a name of this type stands for a collection.
-pub(crate) fn is_collection(kind: Type, name: &str) -> bool {
-    is_glob(name) && !is_nothing(kind, name)
+pub(crate) fn is_collection_of(kind: Type, name: &str) -> bool {
+    is_collection(name) && !is_nothing(kind, name)
 }
 
 /// Whether a collection has this member.
-pub(crate) fn covers(glob: &str, name: &str) -> bool {
-    let rest = glob
+pub(crate) fn covers(collection: &str, name: &str) -> bool {
+    let rest = collection
         .strip_suffix('*')
-        .filter(|_| is_glob(glob))
+        .filter(|_| is_collection(collection))
         .and_then(|all| name.strip_prefix(all));
     rest.is_some_and(|rest| !rest.contains(['/', '%', '?', '#']) && rest != "*")
 }

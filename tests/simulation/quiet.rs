@@ -12,7 +12,7 @@ use super::body::{Content, Type};
 use super::client::{Mux, Persona};
 use super::feed::Zone;
 use super::lists::Source;
-use super::names::{covers, is_glob};
+use super::names::{covers, is_collection};
 use super::reading::Reading;
 use super::tally::{Broken, Rule, Tally};
 use super::truth::{Key, Step};
@@ -266,7 +266,7 @@ impl Zone {
                         .map(truth)
                         .collect()
                 }
-                Target::Name(name) if is_glob(name.as_str()) => {
+                Target::Name(name) if is_collection(name.as_str()) => {
                     let all = slot.into_iter().flat_map(|slot| everything(&slot.named));
                     known.extend(all.filter(|it| covers(name.as_str(), it.name().as_str())).map(entry));
                     self.truth.members(*kind, name.as_str()).map(truth).collect()

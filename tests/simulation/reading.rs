@@ -142,11 +142,11 @@ impl<'a> Lens<'a> {
     }
 
     /// The members of a collection that are known.
-    pub(crate) fn members(self, glob: &str) -> Vec<&'a Arc<Resource>> {
-        let slot = self.slot(glob).filter(|_| self.nowhere(glob).is_none());
+    pub(crate) fn members(self, collection: &str) -> Vec<&'a Arc<Resource>> {
+        let slot = self.slot(collection).filter(|_| self.nowhere(collection).is_none());
         let named = slot.into_iter().map(|slot| &slot.named);
         let named = named.flat_map(|state| state.resources().chain(state.variants().map(|(variant, _)| variant)));
-        self.seen(named.filter(|resource| super::names::covers(glob, resource.name().as_str())))
+        self.seen(named.filter(|resource| super::names::covers(collection, resource.name().as_str())))
     }
 
     /// How long what is for somebody, or for everybody, still lives.

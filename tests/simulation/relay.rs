@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use distributary::cache::View;
-use distributary::downstream::Place;
+use distributary::downstream::Seats;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{Code, End, Opening, Receipt, Response, Server, Status};
 use distributary::xds::{Dialect, Sight, TypeUrl};
@@ -28,7 +28,7 @@ pub(crate) struct Stream {
     pub(crate) witness: Witness,
     pub(crate) dialect: Dialect,
     pub(crate) server: Server,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Seats>,
     /// Where there are several servers: what is known of which one it reads.
     pub(crate) follower: Follower,
     /// How many more responses the transport can take.
@@ -48,7 +48,7 @@ pub(crate) struct Stream {
 impl Stream {
     /// When the relay must look after it, if nothing happens before.
     fn due(&self) -> Option<Instant> {
-        let settles = self.place.as_ref().and_then(Place::poll_timeout);
+        let settles = self.place.as_ref().and_then(Seats::poll_timeout);
         self.server.poll_timeout().into_iter().chain(settles).min()
     }
 }

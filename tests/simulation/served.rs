@@ -56,7 +56,8 @@ impl Served {
 
     /// Whether a name is asked for, by itself or with its collection.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.names.contains(name) || name.starts_with("xdstp:") && self.names.iter().any(|glob| covers(glob, name))
+        self.names.contains(name)
+            || name.starts_with("xdstp:") && self.names.iter().any(|collection| covers(collection, name))
     }
 
     /// E-22: what was refused is sent again at once.
@@ -126,7 +127,7 @@ impl Served {
                 self.names.remove(name);
             }
             let (wildcard, names) = (self.wildcard, &self.names);
-            let has = |sent: &str| names.contains(sent) || names.iter().any(|glob| covers(glob, sent));
+            let has = |sent: &str| names.contains(sent) || names.iter().any(|collection| covers(collection, sent));
             let stays = |key: &String| wildcard || has(variants::parts(key).0);
             let varied = |key: &&String| !stays(key) && variants::parts(key).1.is_some();
             self.left.extend(self.sent.keys().filter(varied).cloned());

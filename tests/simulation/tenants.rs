@@ -65,7 +65,7 @@ struct World {
     classes: Classes,
     values: Vec<&'static str>,
     scopes: Scopes,
-    settings: Arc<protocol::Settings>,
+    settings: Arc<protocol::StreamSettings>,
     upstream: Arc<ClientSettings>,
     sessions: Vec<Session>,
     writers: Vec<Writer>,

@@ -231,9 +231,12 @@ impl Truth {
     }
 
     /// The members of a collection.
-    pub(crate) fn members(&self, kind: Type, glob: &str) -> impl Iterator<Item = &Arc<Content>> {
-        let all = names::is_glob(glob).then(|| self.of(kind)).into_iter().flatten();
-        all.filter(move |content| names::covers(glob, &content.name))
+    pub(crate) fn members(&self, kind: Type, collection: &str) -> impl Iterator<Item = &Arc<Content>> {
+        let all = names::is_collection(collection)
+            .then(|| self.of(kind))
+            .into_iter()
+            .flatten();
+        all.filter(move |content| names::covers(collection, &content.name))
     }
 
     pub(crate) fn of(&self, kind: Type) -> impl Iterator<Item = &Arc<Content>> {

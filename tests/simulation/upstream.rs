@@ -11,7 +11,7 @@ use distributary::protocol::{
     Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Leg as Which, Next, Request, Rhythm, Suspects,
     Trial,
 };
-use distributary::xds::{Changes, Dialect, Standing, Target, TypeUrl, Update, Want};
+use distributary::xds::{Changes, Dialect, ServerState, Target, TypeUrl, Update, Want};
 
 use super::body::{Type, read};
 use super::feed::Zone;
@@ -218,15 +218,20 @@ impl Wire {
     }
 
     /// How it stands with the server: what is wanted of both streams counts, and of two the worse.
-    fn standing(&self, otherwise: Standing) -> Standing {
+    fn server_state(&self, otherwise: ServerState) -> ServerState {
         let shared = self.legs.iter().any(|leg| !leg.alone && leg.client.wanted());
         let legs = self
             .legs
             .iter()
             .filter(|leg| leg.client.wanted() && !(shared && leg.alone));
-        let legs = legs.map(Leg::standing);
-        let order = [Standing::Failing, Standing::Trying, Standing::Open, Standing::Up];
-        let rank = |standing: &Standing| order.iter().position(|other| other == standing);
+        let legs = legs.map(Leg::server_state);
+        let order = [
+            ServerState::Failing,
+            ServerState::Trying,
+            ServerState::Open,
+            ServerState::Up,
+        ];
+        let rank = |server_state: &ServerState| order.iter().position(|other| other == server_state);
         legs.min_by_key(rank).unwrap_or(otherwise)
     }
 
@@ -259,13 +264,13 @@ impl Leg {
     }
 
     /// G-08: what failed has to answer before it counts again.
-    fn standing(&self) -> Standing {
+    fn server_state(&self) -> ServerState {
         let answered = self.link.as_ref().is_some_and(|link| link.answered);
         match self.stage {
-            Stage::Live if answered => Standing::Up,
-            _ if self.failing => Standing::Failing,
-            Stage::Live => Standing::Open,
-            Stage::Rest | Stage::Opening | Stage::Waiting => Standing::Trying,
+            Stage::Live if answered => ServerState::Up,
+            _ if self.failing => ServerState::Failing,
+            Stage::Live => ServerState::Open,
+            Stage::Rest | Stage::Opening | Stage::Waiting => ServerState::Trying,
         }
     }
 }
@@ -361,11 +366,11 @@ impl World {
             let here = &mut self.zones[zone];
             let Some(wire) = &mut here.wire else { return };
             if changes.is_empty() {
-                let before = here.view.cut().standing();
-                let standing = wire.standing(before);
-                here.view.publish_standing(standing);
-                if before != standing {
-                    self.log(|| format!("upstream {zone}: {before:?} -> {standing:?}"));
+                let before = here.view.cut().server_state();
+                let server_state = wire.server_state(before);
+                here.view.publish_server_state(server_state);
+                if before != server_state {
+                    self.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
                 }
                 break;
             }

@@ -8,7 +8,7 @@ use std::task::Wake;
 use std::time::{Duration, Instant};
 
 use distributary::cache::{Library, Routes, Scopes};
-use distributary::protocol::{Settings, Timers};
+use distributary::protocol::{StreamSettings, StreamTimers};
 use distributary::xds::{Answers, Batch, Choice, Chosen, Classes, Difference, Extra, Name, Seen, State, Unshared};
 
 use super::body::Type;
@@ -238,7 +238,7 @@ pub(crate) struct World {
     lines: VecDeque<String>,
     /// How many lines of the trace are kept.
     kept: usize,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<StreamSettings>,
     pub(crate) answers: Store,
     pub(crate) besides: Besides,
     /// The chance of refusals alone.
@@ -280,10 +280,10 @@ impl World {
         } else {
             Duration::ZERO
         };
-        let settings = Settings {
-            timers: Timers {
+        let settings = StreamSettings {
+            timers: StreamTimers {
                 pace,
-                ..Timers::default()
+                ..StreamTimers::default()
             },
             ..classes::stream_settings(&Classes::default())
         };

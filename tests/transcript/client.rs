@@ -10,7 +10,7 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
-use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, Settings};
+use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, StreamSettings};
 use distributary::xds::{Baselines, Cut, Dialect, Dirty, Name, RELAYS, Sight, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;
@@ -82,7 +82,7 @@ impl Client {
         }
     }
 
-    fn server(&mut self, settings: &Arc<Settings>) -> &mut Server {
+    fn server(&mut self, settings: &Arc<StreamSettings>) -> &mut Server {
         let (dialect, service) = (self.dialect, self.service.clone());
         let streams = &mut self.streams;
         self.server.get_or_insert_with(|| {
@@ -120,7 +120,13 @@ impl Client {
     }
 
     /// Subscribes: the first request of a type on a stream carries all that the client knows.
-    pub(crate) fn subscribe(&mut self, settings: &Arc<Settings>, type_url: &TypeUrl, names: &[&str], now: Instant) {
+    pub(crate) fn subscribe(
+        &mut self,
+        settings: &Arc<StreamSettings>,
+        type_url: &TypeUrl,
+        names: &[&str],
+        now: Instant,
+    ) {
         let topic = self.topics.entry(type_url.clone()).or_default();
         let first = !topic.started;
         topic.names.extend(names.iter().map(|name| (*name).to_owned()));
@@ -137,7 +143,13 @@ impl Client {
         self.send(settings, type_url, raw, now);
     }
 
-    pub(crate) fn unsubscribe(&mut self, settings: &Arc<Settings>, type_url: &TypeUrl, names: &[&str], now: Instant) {
+    pub(crate) fn unsubscribe(
+        &mut self,
+        settings: &Arc<StreamSettings>,
+        type_url: &TypeUrl,
+        names: &[&str],
+        now: Instant,
+    ) {
         let wildcard = self.has_wildcard(type_url);
         let topic = self.topics.entry(type_url.clone()).or_default();
         for name in names {
@@ -163,7 +175,13 @@ impl Client {
     }
 
     /// Accepts or rejects what has come and is not settled, oldest first: everything, or one type's.
-    pub(crate) fn settle(&mut self, settings: &Arc<Settings>, only: Option<&TypeUrl>, accept: bool, now: Instant) {
+    pub(crate) fn settle(
+        &mut self,
+        settings: &Arc<StreamSettings>,
+        only: Option<&TypeUrl>,
+        accept: bool,
+        now: Instant,
+    ) {
         let mut settled = 0;
         let types: Vec<TypeUrl> = self
             .topics
@@ -194,7 +212,7 @@ impl Client {
     }
 
     /// Sends a request as it is.
-    pub(crate) fn send(&mut self, settings: &Arc<Settings>, type_url: &TypeUrl, raw: Raw, now: Instant) {
+    pub(crate) fn send(&mut self, settings: &Arc<StreamSettings>, type_url: &TypeUrl, raw: Raw, now: Instant) {
         let meant = self.service.as_ref().unwrap_or(type_url).clone();
         let topic = self.topics.entry(meant).or_default();
         topic.note(&raw, self.dialect);

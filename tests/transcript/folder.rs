@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use distributary::json::{Schemas, Unknown};
-use distributary::upstream::{Asked, Dictionary, Shelf};
-use distributary::xds::{Changes, Cut, Standing, Target, TypeUrl, Types, Want};
+use distributary::upstream::{Asked, Dictionary, FileSet};
+use distributary::xds::{Changes, Cut, ServerState, Target, TypeUrl, Types, Want};
 
 use crate::origin::Changed;
 use crate::text::{Spec, type_url};
@@ -28,7 +28,7 @@ pub(crate) struct Folder {
     path: PathBuf,
     /// The one file that is the source.
     only: Option<String>,
-    shelf: Shelf,
+    file_set: FileSet,
     asked: Asked,
     fresh: Vec<Want>,
 }
@@ -44,7 +44,7 @@ impl Folder {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&path).expect("a directory");
         Self {
-            shelf: shelf(&path),
+            file_set: file_set(&path),
             path,
             only: None,
             asked: Asked::default(),
@@ -76,10 +76,10 @@ impl Folder {
             }
             ("mount", [version, ..]) => self.mount(version, rest.split_once(' ').expect("files").1),
             ("say", _) => {
-                let faults = self.shelf.faults();
+                let faults = self.file_set.faults();
                 assert!(faults.len() == 1 && faults[0].contains(rest), "{rest}: {faults:?}");
             }
-            ("are", ["good"]) => assert!(self.shelf.faults().is_empty(), "{:?}", self.shelf.faults()),
+            ("are", ["good"]) => assert!(self.file_set.faults().is_empty(), "{:?}", self.file_set.faults()),
             other => panic!("files do not know {other:?}"),
         }
     }
@@ -114,7 +114,7 @@ impl Folder {
             .only
             .as_ref()
             .map_or(self.path.clone(), |only| self.path.join(only));
-        self.shelf = shelf(&source);
+        self.file_set = file_set(&source);
         self.asked = Asked::default();
         self.fresh.clear();
     }
@@ -130,19 +130,19 @@ impl Folder {
 
     /// When something ends by itself.
     pub(crate) fn ends(&self) -> Option<Instant> {
-        self.shelf.ends()
+        self.file_set.ends()
     }
 
     /// Looks at the files, and brings the view in step with them.
     pub(crate) fn tell(&mut self, cut: &Cut, now: Instant) -> (Cut, Vec<Changed>) {
-        let found = self.shelf.look(now);
-        let content = self.shelf.content().clone();
-        let standing = if content.whole() {
-            Standing::Up
+        let found = self.file_set.look(now);
+        let content = self.file_set.content().clone();
+        let server_state = if content.whole() {
+            ServerState::Up
         } else {
-            Standing::Failing
+            ServerState::Failing
         };
-        let mut cut = cut.with_standing(standing);
+        let mut cut = cut.with_server_state(server_state);
         let mut changed = Vec::new();
         let mut bring = |cut: &mut Cut, changes: Vec<Changes>| {
             for change in changes {
@@ -172,13 +172,13 @@ impl Drop for Folder {
     }
 }
 
-fn shelf(path: &Path) -> Shelf {
+fn file_set(path: &Path) -> FileSet {
     let dictionary = Dictionary {
         schemas: Schemas::standard(),
         unknown: Unknown::Deny,
         types: Types::default(),
     };
-    Shelf::new(path, LIMIT, dictionary)
+    FileSet::new(path, LIMIT, dictionary)
 }
 
 /// Clusters or listeners, as people write them.

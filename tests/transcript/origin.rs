@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::xds::{
-    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ResourceParts, Standing, State, Target,
+    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ResourceParts, ServerState, State, Target,
     TypeUrl, Update,
 };
 
@@ -51,7 +51,7 @@ impl Origin {
     pub(crate) fn new() -> Self {
         Self {
             truth: BTreeMap::new(),
-            cut: Cut::default().with_standing(Standing::Up),
+            cut: Cut::default().with_server_state(ServerState::Up),
             wanted: BTreeMap::new(),
             silent: BTreeSet::new(),
             late: BTreeSet::new(),
@@ -81,7 +81,7 @@ impl Origin {
 
     /// The relay starts anew: it knows nothing and asks for nothing.
     pub(crate) fn forget(&mut self) {
-        self.cut = Cut::default().with_standing(self.cut.standing());
+        self.cut = Cut::default().with_server_state(self.cut.server_state());
         self.wanted.clear();
         if let Some(folder) = &mut self.folder {
             folder.forget();
@@ -127,8 +127,8 @@ impl Origin {
             "open" => drop(self.open.insert(named())),
             "complete" => drop(self.open.remove(&named())),
             "forgets" => self.wanted.retain(|(wanted, _), _| *wanted != named()),
-            "lost" => self.cut = self.cut.with_standing(Standing::Failing),
-            "back" => self.cut = self.cut.with_standing(Standing::Up),
+            "lost" => self.cut = self.cut.with_server_state(ServerState::Failing),
+            "back" => self.cut = self.cut.with_server_state(ServerState::Up),
             "talks" => self.sotw = topic == Some("sotw"),
             other => panic!("an origin does not know `{other}`"),
         }
@@ -169,7 +169,7 @@ impl Origin {
             self.cut = cut;
             return changed;
         }
-        if !self.cut.standing().reachable() {
+        if !self.cut.server_state().reachable() {
             return Vec::new();
         }
         let types: BTreeSet<TypeUrl> = self.wanted.keys().map(|(type_url, _)| type_url.clone()).collect();

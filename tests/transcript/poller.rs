@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
-use distributary::protocol::{Answer, Poll, Settings};
+use distributary::protocol::{Poll, PollAnswer, StreamSettings};
 use distributary::xds::{Cut, Resource, Sight, Target, TypeUrl, Unshared};
 use prost::Message as _;
 
@@ -47,7 +47,7 @@ impl Default for Poller {
 
 impl Poller {
     /// `polls cds [a b]`, or at a path, then perhaps `stale`, `nameless`, `of TYPE` in the body, and how long; `moves other`.
-    pub(crate) fn line(&mut self, verb: &str, line: &str, settings: &Arc<Settings>, now: Instant) {
+    pub(crate) fn line(&mut self, verb: &str, line: &str, settings: &Arc<StreamSettings>, now: Instant) {
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         match (verb, words.as_slice()) {
             ("polls", [topic, ..]) => {
@@ -70,7 +70,7 @@ impl Poller {
         }
     }
 
-    fn ask(&mut self, settings: &Arc<Settings>, type_url: TypeUrl, names: &[&str], rest: &str, now: Instant) {
+    fn ask(&mut self, settings: &Arc<StreamSettings>, type_url: TypeUrl, names: &[&str], rest: &str, now: Instant) {
         let mut hold = HOLD;
         let node = Node {
             id: "poller".to_owned(),
@@ -129,14 +129,14 @@ impl Poller {
         poll.look(&sight, &Unshared { chunk: usize::MAX });
         let last = *until <= now;
         let (told, version) = match poll.answer(&sight, last) {
-            Answer::News(found) => {
+            PollAnswer::News(found) => {
                 let items = found.resources().map(|resource| item(resource)).collect();
                 let told = format!("200 {}", said(items, Vec::new(), Vec::new()));
                 (told, Some(found.version().to_string()))
             }
-            Answer::Nothing if last => ("304".to_owned(), None),
-            Answer::Open if last => ("503".to_owned(), None),
-            Answer::Nothing | Answer::Open => return,
+            PollAnswer::Nothing if last => ("304".to_owned(), None),
+            PollAnswer::Open if last => ("503".to_owned(), None),
+            PollAnswer::Nothing | PollAnswer::Open => return,
         };
         let type_url = poll.type_url().clone();
         self.hear(type_url, told, version);

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::protocol::{self, ClientSettings, Limits, Server, Settings, Timers, read_node};
+use distributary::protocol::{self, ClientSettings, Server, StreamLimits, StreamSettings, StreamTimers, read_node};
 use distributary::xds::{Class, Classes, Dialect, ServerFeatures, Types};
 
 use crate::client::{Client, word};
@@ -69,7 +69,7 @@ pub(crate) fn delta(text: &str) {
 struct Story {
     dialect: Dialect,
     now: Instant,
-    settings: Settings,
+    settings: StreamSettings,
     chunk: usize,
     origins: BTreeMap<String, Origin>,
     clients: BTreeMap<String, Client>,
@@ -89,10 +89,10 @@ impl Story {
         Self {
             dialect,
             now,
-            settings: Settings {
+            settings: StreamSettings {
                 types: Types::default(),
-                limits: Limits::default(),
-                timers: Timers::default(),
+                limits: StreamLimits::default(),
+                timers: StreamTimers::default(),
                 classes: Classes::default(),
                 anonymous: false,
                 relay_id: "relay-1".to_owned(),

@@ -39,7 +39,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse,
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{ClassFiles, Settings, Status, Target, Writer};
+use distributary::upstream::{ClassFiles, Status, Target, UpstreamSettings, Writer};
 use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, State, Target as Wanted, TypeUrl, Types, Want};
 use tokio::task::JoinHandle;
 
@@ -55,7 +55,7 @@ pub(crate) struct Relay {
     pub(crate) all: Arc<Metrics>,
     seat: Seat,
     target: Arc<Target>,
-    settings: Arc<Settings>,
+    settings: Arc<UpstreamSettings>,
     status: Box<dyn Fn() -> Vec<Status> + Send + Sync>,
     task: JoinHandle<()>,
 }
@@ -127,7 +127,7 @@ impl Relay {
             reconnect_max: Duration::from_secs(30),
         };
         change(&mut plan);
-        let settings = Arc::new(Settings {
+        let settings = Arc::new(UpstreamSettings {
             client: Arc::new(ClientSettings {
                 types: Types::default(),
                 relay_id: "relay-1".to_owned(),
@@ -161,10 +161,10 @@ impl Relay {
         all: Arc<Metrics>,
         target: Arc<Target>,
         files: Option<ClassFiles>,
-        settings: Arc<Settings>,
+        settings: Arc<UpstreamSettings>,
         wanted: &[(&str, &str)],
     ) -> Self {
-        let bounds = cache::Settings {
+        let bounds = cache::ViewSettings {
             linger: Duration::from_millis(50),
             names_per_view: 0,
             pinned_bytes_per_view: 0,

@@ -11,7 +11,7 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
 use distributary::upstream::{Polling, RestServer, Status, Writer};
-use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, Standing, Target as Wanted, TypeUrl, Types, Want};
+use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, ServerState, Target as Wanted, TypeUrl, Types, Want};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -177,7 +177,7 @@ impl Relay {
         let server = RestServer::new("site", rest, metrics.clone());
         let view = View::new(
             Class::default(),
-            cache::Settings {
+            cache::ViewSettings {
                 linger: Duration::ZERO,
                 names_per_view: 0,
                 pinned_bytes_per_view: 0,
@@ -267,7 +267,9 @@ async fn polls_and_keeps() {
     assert!(poll.asked["node"]["metadata"]["distributary.relays"].is_array());
     poll.say("1", &["a", "b"]).await;
     relay.knows(&["a", "b"]).await;
-    relay.sees("a good server", |cut| cut.standing() == Standing::Up).await;
+    relay
+        .sees("a good server", |cut| cut.server_state() == ServerState::Up)
+        .await;
     for _ in 0..2 {
         let poll = site.poll().await;
         assert_eq!((poll.version(), &poll.asked["node"]["id"]), ("1", &json!("relay")));
@@ -304,13 +306,17 @@ async fn a_failure_keeps_what_was_good() {
         } else {
             poll.status(status, body).await;
         }
-        relay.sees("a failure", |cut| cut.standing() == Standing::Failing).await;
+        relay
+            .sees("a failure", |cut| cut.server_state() == ServerState::Failing)
+            .await;
         relay.knows(&["a"]).await;
         let poll = site.poll().await;
         assert_eq!(poll.version(), "", "{status} {body}");
         poll.say("1", &["a", "b"]).await;
         relay.knows(&["a", "b"]).await;
-        relay.sees("a good server", |cut| cut.standing() == Standing::Up).await;
+        relay
+            .sees("a good server", |cut| cut.server_state() == ServerState::Up)
+            .await;
         assert_eq!(relay.metrics.failures.get(), 1, "{status} {body}");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::config::Transport;
-use distributary::xds::{Name, ResourceError, Standing, TypeUrl};
+use distributary::xds::{Name, ResourceError, ServerState, TypeUrl};
 use h2::Reason;
 use tonic::Code;
 
@@ -109,7 +109,7 @@ async fn beside_all_of_them() {
     }
     relay.knows(VHDS, "main/a:TimedOut").await;
     soon("the server counts as there", async {
-        while relay.view.cut().standing() != Standing::Up {
+        while relay.view.cut().server_state() != ServerState::Up {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     })

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use distributary::tls::provider;
-use distributary::wire::{Afloat, COPIED_BYTES_MAX, Cork, Corked, GATHERED_BYTES_MAX, Progress, Rope, Sealed, hello};
+use distributary::wire::{
+    COPIED_BYTES_MAX, Cork, Corked, GATHERED_BYTES_MAX, Progress, Rope, Sealed, SharedSlices, hello,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rcgen::generate_simple_self_signed;
@@ -188,10 +190,10 @@ where
     let mut random = StdRng::seed_from_u64(seed);
     let count = random.random_range(1..1_500_000);
     let sent = bytes(&mut random, count);
-    let afloat = Arc::<Afloat>::default();
-    let progress = Arc::new(Progress::new(afloat.clone()));
+    let shared_slices = Arc::<SharedSlices>::default();
+    let progress = Arc::new(Progress::new(shared_slices.clone()));
     let rope = Rope::new(Bytes::new(), parts(&sent, &mut random)).reporting(&progress);
-    let (cork, io) = Cork::new(client, Bytes::new(), afloat);
+    let (cork, io) = Cork::new(client, Bytes::new(), shared_slices);
     let writer = Writer {
         bytes: sent.clone(),
         at: 0,

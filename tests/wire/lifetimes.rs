@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::wire::{Listener, message};
-use distributary::xds::{Dialect, Standing, TypeUrl};
+use distributary::xds::{Dialect, ServerState, TypeUrl};
 use prost::Message as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
@@ -195,7 +195,7 @@ async fn half_closed_streams_end() {
     let relay = Relay::with(|plan: &mut Plan| plan.protocol.timers.unanswered = SHORT);
     relay.put(CDS, &["a"], "body");
     // The control plane is there and silent about the ghost, so only the client's own half ends the wait for it.
-    relay.view().publish_standing(Standing::Up);
+    relay.view().publish_server_state(ServerState::Up);
     relay.put("type.googleapis.com/acme.A", &["other"], "body");
     let client = relay.connect().await;
     for dialect in [Dialect::Sotw, Dialect::Delta] {

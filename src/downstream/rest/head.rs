@@ -8,7 +8,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method as Verb, Request};
 
 use super::refusal::Refusal;
-use crate::downstream::Settings;
+use crate::downstream::ConnectionSettings;
 use crate::xds::TypeUrl;
 
 /// What a path polls.
@@ -22,7 +22,7 @@ const OUR_PART: u32 = 80;
 
 impl Method {
     /// What a request asks for, if it is one that can be answered at all.
-    pub(super) fn of<B>(request: &Request<B>, settings: &Settings) -> Result<Self, Refusal> {
+    pub(super) fn of<B>(request: &Request<B>, settings: &ConnectionSettings) -> Result<Self, Refusal> {
         let path = request.uri().path();
         let full_name = TypeUrl::polled_at(path).ok_or_else(|| Refusal::unknown(path))?;
         if path.starts_with("/v2/") && !settings.transport_v2 {

@@ -12,9 +12,9 @@ use super::reply::reply;
 use crate::cache::NoPlace;
 use crate::clock;
 use crate::downstream::ends::{count_end, count_no_place};
-use crate::downstream::{Place, Shared};
+use crate::downstream::{Seats, Shared};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
-use crate::protocol::{self, Answer, Found};
+use crate::protocol::{self, PollAnswer, PollContent};
 use crate::shutdown::Drain;
 use crate::wire::Rope;
 use crate::xds::TypeUrl;
@@ -23,7 +23,7 @@ use crate::xds::TypeUrl;
 pub(super) struct Poll<'a> {
     shared: &'a Shared,
     poll: protocol::Poll,
-    place: Place,
+    seats: Seats,
 }
 
 /// What a poll comes to.
@@ -56,11 +56,11 @@ impl<'a> Poll<'a> {
             }
         };
         let node = poll.server().node().cloned().unwrap_or_default();
-        let mut place = Place::enter(&shared.scopes, &node, settings.timers.unanswered).map_err(no_place)?;
+        let mut seats = Seats::enter(&shared.scopes, &node, settings.timers.unanswered).map_err(no_place)?;
         while let Some(want) = poll.poll_want() {
-            place.want(&shared.scopes, &want).map_err(no_place)?;
+            seats.want(&shared.scopes, &want).map_err(no_place)?;
         }
-        Ok(Self { shared, poll, place })
+        Ok(Self { shared, poll, seats })
     }
 
     /// Waits for something that the client does not have.
@@ -70,12 +70,12 @@ impl<'a> Poll<'a> {
         let departing = drain.departing();
         tokio::pin!(departing);
         loop {
-            let sight = self.place.sight(&self.shared.scopes);
+            let sight = self.seats.sight(&self.shared.scopes);
             self.poll.look(&sight, &*self.shared.library);
-            if let Answer::News(found) = self.poll.answer(&sight, false) {
+            if let PollAnswer::News(found) = self.poll.answer(&sight, false) {
                 return self.told(&found);
             }
-            self.place.looked(|_| true);
+            self.seats.looked(|_| true);
             drop(sight);
             tokio::select! {
                 dismissed = self.changed() => if dismissed {
@@ -89,12 +89,12 @@ impl<'a> Poll<'a> {
 
     /// The time is over.
     fn last(&mut self) -> Result<Polled, Refusal> {
-        let sight = self.place.sight(&self.shared.scopes);
+        let sight = self.seats.sight(&self.shared.scopes);
         self.poll.look(&sight, &*self.shared.library);
         match self.poll.answer(&sight, true) {
-            Answer::News(found) => self.told(&found),
-            Answer::Nothing => Ok(Polled::Nothing),
-            Answer::Open => {
+            PollAnswer::News(found) => self.told(&found),
+            PollAnswer::Nothing => Ok(Polled::Nothing),
+            PollAnswer::Open => {
                 self.shared.metrics.unanswered.inc();
                 Err(Refusal::unavailable(format!(
                     "no upstream has answered for {} yet; what this client has stays good{}",
@@ -105,7 +105,7 @@ impl<'a> Poll<'a> {
         }
     }
 
-    fn told(&self, found: &Found<'_>) -> Result<Polled, Refusal> {
+    fn told(&self, found: &PollContent<'_>) -> Result<Polled, Refusal> {
         let rope = reply(found, self.poll.type_url(), self.shared);
         rope.map(Polled::News).map_err(Refusal::internal)
     }
@@ -113,7 +113,7 @@ impl<'a> Poll<'a> {
     /// Waits until something else may be there. Whether the poll must end because of it.
     async fn changed(&mut self) -> bool {
         loop {
-            let settles = self.place.poll_timeout();
+            let settles = self.seats.poll_timeout();
             let timer = async {
                 match settles {
                     Some(at) => clock::sleep_until(at).await,
@@ -122,8 +122,8 @@ impl<'a> Poll<'a> {
             };
             let rung = poll_fn(|cx| {
                 let mut news = false;
-                let rung = self.place.poll_bells(cx, |_, _| news = true);
-                let moved = self.place.settle(&self.shared.scopes, self.poll.server(), clock::now());
+                let rung = self.seats.poll_bells(cx, |_, _| news = true);
+                let moved = self.seats.settle(&self.shared.scopes, self.poll.server(), clock::now());
                 if !news && !rung.dismissed && !moved {
                     return task::Poll::Pending;
                 }

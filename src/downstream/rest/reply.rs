@@ -9,12 +9,12 @@ use bytes::Bytes;
 use crate::cache::Text;
 use crate::downstream::Shared;
 use crate::json::{Secrets, response};
-use crate::protocol::Found;
+use crate::protocol::PollContent;
 use crate::wire::Rope;
 use crate::xds::{Resource, TypeUrl};
 
 /// The whole body. Each resource is written once, and each set as well, whoever polls for it.
-pub(super) fn reply(found: &Found<'_>, type_url: &TypeUrl, shared: &Shared) -> Result<Rope, String> {
+pub(super) fn reply(found: &PollContent<'_>, type_url: &TypeUrl, shared: &Shared) -> Result<Rope, String> {
     let version = found.version();
     let made = shared.library.reply(version, || {
         let texts: Result<Vec<Bytes>, String> = found

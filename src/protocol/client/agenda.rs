@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::line::Line;
+use super::outbound::Outbound;
 use crate::xds::TypeUrl;
 
 /// An index over the types of one stream, so that no input costs a walk over all of them.
@@ -18,11 +18,14 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// How it stands with a type. Without a line the server is not asked for it.
-    pub(super) fn note(&mut self, type_url: &TypeUrl, line: Option<&Line>, deadline: Option<Instant>) {
+    /// How it stands with a type. Without it the server is not asked for it.
+    pub(super) fn note(&mut self, type_url: &TypeUrl, outbound: Option<&Outbound>, deadline: Option<Instant>) {
         let sets = [
-            (&mut self.answers, line.is_some_and(|line| !line.answers.is_empty())),
-            (&mut self.changes, line.is_some_and(Line::changed)),
+            (
+                &mut self.answers,
+                outbound.is_some_and(|outbound| !outbound.acks.is_empty()),
+            ),
+            (&mut self.changes, outbound.is_some_and(Outbound::changed)),
         ];
         for (types, belongs) in sets {
             if !belongs {

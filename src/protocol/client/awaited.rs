@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::settle::Quiet;
+use super::completeness::Quiet;
 use crate::xds::Name;
 
 /// Names that are wanted.
@@ -13,13 +13,13 @@ use crate::xds::Name;
 /// Invariant: `verdicts` has exactly the names that are `Asked`; `open` counts those that are not `Known`.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
-    names: BTreeMap<Name, Standing>,
+    names: BTreeMap<Name, NameState>,
     open: usize,
     verdicts: BTreeSet<(Instant, Name)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum NameState {
     /// The server has not been asked on this stream.
     Unasked,
     /// It was asked, and has until then.
@@ -49,7 +49,7 @@ impl Awaited {
 
     /// The names for which the server has time to answer.
     pub(super) fn open(&self) -> impl Iterator<Item = &Name> {
-        let open = self.names.iter().filter(|(_, standing)| **standing != Standing::Known);
+        let open = self.names.iter().filter(|(_, state)| **state != NameState::Known);
         open.map(|(name, _)| name)
     }
 
@@ -61,7 +61,7 @@ impl Awaited {
     pub(super) fn insert(&mut self, name: &Name) -> bool {
         let new = !self.names.contains_key(name);
         if new {
-            self.names.insert(name.clone(), Standing::Unasked);
+            self.names.insert(name.clone(), NameState::Unasked);
             self.open += 1;
         }
         new
@@ -69,19 +69,19 @@ impl Awaited {
 
     /// Whether the name was there.
     pub(super) fn remove(&mut self, name: &Name) -> bool {
-        let standing = self.names.remove(name);
-        self.open -= usize::from(standing.is_some_and(|standing| standing != Standing::Known));
-        if let Some(Standing::Asked(at)) = standing {
+        let state = self.names.remove(name);
+        self.open -= usize::from(state.is_some_and(|state| state != NameState::Known));
+        if let Some(NameState::Asked(at)) = state {
             self.verdicts.remove(&(at, name.clone()));
         }
-        standing.is_some()
+        state.is_some()
     }
 
     /// The server was asked for the name. E-08: the time to answer begins when the request has really been sent, and not for
     /// what is held.
     pub(super) fn asked(&mut self, name: Name, until: Instant) {
-        if let Some(standing @ Standing::Unasked) = self.names.get_mut(&name) {
-            *standing = Standing::Asked(until);
+        if let Some(state @ NameState::Unasked) = self.names.get_mut(&name) {
+            *state = NameState::Asked(until);
             self.verdicts.insert((until, name));
         }
     }
@@ -92,17 +92,17 @@ impl Awaited {
             return;
         };
         let name = name.clone();
-        let before = self.names.insert(name.clone(), Standing::Known);
-        self.open -= usize::from(before != Some(Standing::Known));
-        if let Some(Standing::Asked(at)) = before {
+        let before = self.names.insert(name.clone(), NameState::Known);
+        self.open -= usize::from(before != Some(NameState::Known));
+        if let Some(NameState::Asked(at)) = before {
             self.verdicts.remove(&(at, name));
         }
     }
 
     /// What was said about the name does not hold any more: it is waited for like one that was just asked for.
     pub(super) fn doubt(&mut self, name: &Name, until: Instant) {
-        if let Some(standing @ Standing::Known) = self.names.get_mut(name) {
-            *standing = Standing::Asked(until);
+        if let Some(state @ NameState::Known) = self.names.get_mut(name) {
+            *state = NameState::Asked(until);
             self.verdicts.insert((until, name.clone()));
             self.open += 1;
         }
@@ -111,7 +111,7 @@ impl Awaited {
     /// E-08: the time to answer stops with the stream, and begins anew on the next.
     pub(super) fn disconnected(&mut self) {
         for (_, name) in std::mem::take(&mut self.verdicts) {
-            self.names.insert(name, Standing::Unasked);
+            self.names.insert(name, NameState::Unasked);
         }
     }
 
@@ -123,7 +123,7 @@ impl Awaited {
     pub(super) fn overdue(&mut self, now: Instant) -> Option<Name> {
         self.verdicts.first().filter(|(at, _)| *at <= now)?;
         let (_, name) = self.verdicts.pop_first()?;
-        self.names.insert(name.clone(), Standing::Known);
+        self.names.insert(name.clone(), NameState::Known);
         self.open -= 1;
         Some(name)
     }

@@ -3,22 +3,22 @@
 //! Owns the client's half of the protocol in both dialects. Refuses to know connections, the other stream of its view and
 //! the cache.
 
+mod acks;
 mod agenda;
-mod answers;
 mod awaited;
 mod collections;
+mod completeness;
 mod entry;
 mod feed;
 mod greeting;
 mod ingest;
 mod kept;
-mod line;
 mod node;
 mod noted;
+mod outbound;
 mod parted;
 mod refusals;
 mod rhythm;
-mod settle;
 mod stated;
 mod sweep;
 mod unserved;
@@ -29,8 +29,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use acks::Ack;
 use agenda::Agenda;
-use answers::Answer;
 use feed::Feed;
 use ingest::Message;
 use unserved::Unserved;
@@ -300,7 +300,7 @@ impl Client {
         let stream = self.stream.as_ref()?;
         let forgetful = stream.forgetful;
         // D-08: answers before everything else.
-        let due = |type_url: &&TypeUrl| self.feeds.get(*type_url).is_some_and(|feed| feed.line.answers.due(now));
+        let due = |of: &&TypeUrl| self.feeds.get(*of).is_some_and(|feed| feed.outbound.acks.due(now));
         let answer = self.agenda.answers().find(due);
         // E-19: a stream of which nothing is wanted is closed before long; that says all.
         let change = || self.agenda.change().filter(|_| self.wanted());
@@ -310,7 +310,7 @@ impl Client {
         let feed = self.feeds.get_mut(&type_url)?;
         // E-20: the legacy form, which every server knows, where it means the wildcard and the type was never named.
         let legacy = type_url.traits().wildcard && !forgetful;
-        let first = !feed.line.opened;
+        let first = !feed.outbound.opened;
         let mut request = match self.dialect {
             Dialect::Sotw => Request::Sotw(feed.sotw_request(legacy, now)?),
             Dialect::Delta => Request::Delta(feed.delta_request(legacy, now)?),
@@ -334,7 +334,7 @@ impl Client {
         read: impl FnOnce(&TypeUrl, &Ways) -> Message,
     ) -> Vec<Changes> {
         // E-05: what was never asked for on this stream gets no answer.
-        if !self.feeds.get(type_url).is_some_and(|feed| feed.line.opened) {
+        if !self.feeds.get(type_url).is_some_and(|feed| feed.outbound.opened) {
             return Vec::new();
         }
         if std::mem::replace(&mut self.versions_of, self.dialect) != self.dialect {
@@ -346,7 +346,7 @@ impl Client {
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
-        let message = read(type_url, &feed.line.ways);
+        let message = read(type_url, &feed.outbound.ways);
         let valid = message.entries.len();
         let (changes, message) = feed.receive(message, self.dialect, now);
         self.received = Some(Received {
@@ -354,16 +354,16 @@ impl Client {
             valid,
             invalid: message.faults.count(),
         });
-        let answer = Answer {
+        let ack = Ack {
             refusal: message.faults.refusal(),
             nonce: message.nonce,
         };
         // K-06: what was accepted here is accepted; no client is waited for.
         match self.dialect {
-            Dialect::Sotw => feed.line.received(answer, now),
+            Dialect::Sotw => feed.outbound.received(ack, now),
             // C-02: without a nonce there is nothing to answer to.
-            Dialect::Delta if answer.nonce.is_empty() => feed.unanswerable(now),
-            Dialect::Delta => feed.line.answers.push(answer, now),
+            Dialect::Delta if ack.nonce.is_empty() => feed.unanswerable(now),
+            Dialect::Delta => feed.outbound.acks.push(ack, now),
         }
         self.note_pause(type_url);
         self.note(type_url);
@@ -372,16 +372,16 @@ impl Client {
 
     fn note(&mut self, type_url: &TypeUrl) {
         if let Some(feed) = self.feeds.get(type_url) {
-            let line = self.asks(type_url).then_some(&feed.line);
-            self.agenda.note(type_url, line, feed.deadline());
+            let outbound = self.asks(type_url).then_some(&feed.outbound);
+            self.agenda.note(type_url, outbound, feed.deadline());
         }
     }
 
     fn note_all(&mut self) {
         let mut agenda = Agenda::default();
         for (type_url, feed) in &self.feeds {
-            let line = self.asks(type_url).then_some(&feed.line);
-            agenda.note(type_url, line, feed.deadline());
+            let outbound = self.asks(type_url).then_some(&feed.outbound);
+            agenda.note(type_url, outbound, feed.deadline());
         }
         self.agenda = agenda;
     }

@@ -19,7 +19,7 @@ impl Client {
             return;
         }
         let before = self.feeds.len();
-        self.feeds.retain(|_, feed| feed.wanted() || feed.line.is_ready());
+        self.feeds.retain(|_, feed| feed.wanted() || feed.outbound.is_ready());
         stream.forgetful |= self.feeds.len() < before;
         stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
         self.note_all();

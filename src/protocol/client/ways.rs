@@ -27,7 +27,7 @@ struct Way {
 
 /// What else to ask for where something is gone.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct Alternatives {
     pub(super) more: Vec<Name>,
     /// What was asked for already, and was passed over when it came.
     pub(super) again: Vec<Name>,
@@ -119,12 +119,12 @@ impl Ways {
 
     /// The server says that there is nothing of the name that it writes so. Whether that is all that can be said of the name, and what
     /// to ask for instead.
-    pub(super) fn absent(&mut self, name: &Name, text: &str) -> (bool, Turn) {
+    pub(super) fn absent(&mut self, name: &Name, text: &str) -> (bool, Alternatives) {
         let Some(way) = self.0.get_mut(name) else {
-            return (true, Turn::default());
+            return (true, Alternatives::default());
         };
         let Some(text) = way.texts.get(text).cloned() else {
-            return (true, Turn::default());
+            return (true, Alternatives::default());
         };
         way.absent.insert(text.clone());
         match way.answered.take_if(|answered| *answered == text) {
@@ -132,10 +132,10 @@ impl Ways {
                 let others = way.texts.iter().filter(|other| !way.absent.contains(*other)).cloned();
                 let (again, more): (Vec<Name>, Vec<Name>) = others.partition(|text| way.asked.contains(text));
                 way.asked.extend(more.iter().cloned());
-                (true, Turn { more, again })
+                (true, Alternatives { more, again })
             }
-            None if way.answered.is_some() => (false, Turn::default()),
-            None => (way.absent.len() == way.texts.len(), Turn::default()),
+            None if way.answered.is_some() => (false, Alternatives::default()),
+            None => (way.absent.len() == way.texts.len(), Alternatives::default()),
         }
     }
 

@@ -12,7 +12,7 @@ use super::stream::Server;
 use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::ResourceLocator;
 use crate::xds::{
-    Answers, Choice, Constraints, Dialect, Dirty, Glimpse, Held, Item, Name, Parameters, Resource, Sight, TypeUrl,
+    Answers, Choice, Constraints, Dialect, Dirty, Held, Item, Name, Parameters, Resource, Sight, TypeSight, TypeUrl,
 };
 
 impl Server {
@@ -24,22 +24,22 @@ impl Server {
     }
 
     /// What is known of a type, as the client sees it.
-    pub(in crate::protocol) fn glimpse<'a>(&'a self, type_url: &'a TypeUrl, sight: &'a Sight) -> Glimpse<'a> {
+    pub(in crate::protocol) fn type_sight<'a>(&'a self, type_url: &'a TypeUrl, sight: &'a Sight) -> TypeSight<'a> {
         let found = self.types.iter().find(|one| one.type_url == *type_url);
-        found.map_or_else(|| sight.glimpse(type_url), |one| one.glimpse(sight))
+        found.map_or_else(|| sight.type_sight(type_url), |one| one.type_sight(sight))
     }
 }
 
 impl Subscription {
     /// What is known of the type, as this client sees it.
-    pub(super) fn glimpse<'a>(&'a self, sight: &'a Sight) -> Glimpse<'a> {
-        sight.glimpse(&self.type_url).seen_by(self.audience.as_deref())
+    pub(super) fn type_sight<'a>(&'a self, sight: &'a Sight) -> TypeSight<'a> {
+        sight.type_sight(&self.type_url).seen_by(self.audience.as_deref())
     }
 
     /// Looks up what this client sees of what the wildcard covers; before anything is composed from that.
     pub(super) fn choose(&mut self, sight: &Sight, answers: &impl Answers) -> &Self {
         if let Some(audience) = &mut self.audience
-            && let Some(state) = sight.glimpse(&self.type_url).wildcard().filter(|_| self.wildcard)
+            && let Some(state) = sight.type_sight(&self.type_url).wildcard().filter(|_| self.wildcard)
             && audience.seen_of(state).is_none()
         {
             Arc::make_mut(audience).look_at(state, answers);
@@ -104,7 +104,7 @@ impl Subscription {
         &mut self,
         items: impl Iterator<Item = &'a Item> + Clone,
         removed: &[Name],
-        slot: Glimpse<'_>,
+        slot: TypeSight<'_>,
     ) {
         let Some(audience) = &mut self.audience else { return };
         let names = items.clone().map(|item| item.resource.name());
@@ -133,7 +133,7 @@ impl Subscription {
         &self,
         items: &BTreeMap<Name, Item>,
         removed: impl Iterator<Item = Name>,
-        slot: Glimpse<'_>,
+        slot: TypeSight<'_>,
     ) -> BTreeMap<Name, Bytes> {
         // Whoever passes it on takes what is said of a name for all there is of it.
         if self.audience.as_ref().is_none_or(|audience| audience.passes_on()) {
@@ -151,7 +151,7 @@ impl Subscription {
     }
 
     /// What the variant demands that the client holds of a name, or may have taken in before it rejected it (C-25).
-    fn demanded(&self, name: &Name, slot: Glimpse<'_>) -> Option<Constraints> {
+    fn demanded(&self, name: &Name, slot: TypeSight<'_>) -> Option<Constraints> {
         match self.held(name) {
             Held::Nothing => None,
             Held::Content(held) => held.constraints().cloned(),
@@ -161,7 +161,7 @@ impl Subscription {
     }
 
     /// A bundle in which each part says what remains of its life.
-    pub(super) fn living(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant) -> Arc<Resource> {
+    pub(super) fn living(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, now: Instant) -> Arc<Resource> {
         if !resource.is_bundle() || self.ttl(resource, slot, now).is_none() {
             return resource.clone();
         }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::subscription::Subscription;
-use crate::xds::{Glimpse, Item, Name, Resource};
+use crate::xds::{Item, Name, Resource, TypeSight};
 
 /// The last heartbeat passed on, by canonical name.
 #[derive(Debug, Default)]
@@ -31,32 +31,32 @@ impl Beats {
 
 impl Subscription {
     /// Whether the client was told of the last heartbeat of a resource, or that it has none.
-    pub(super) fn knows_beat(&self, resource: &Resource, slot: Glimpse<'_>) -> bool {
+    pub(super) fn knows_beat(&self, resource: &Resource, slot: TypeSight<'_>) -> bool {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-        self.rare.beats().0.get(resource.name()).copied() == beat
+        self.cold.beats().0.get(resource.name()).copied() == beat
     }
 
     /// Notes that the client was told of the last heartbeats of these resources, or that they have none.
-    pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: Glimpse<'_>) {
+    pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: TypeSight<'_>) {
         if !self.reads_ttl() {
             return;
         }
         for (name, item) in items {
             match slot.expiry(&item.resource) {
-                Some(expiry) => self.rare.add_beat(name.clone(), expiry.beat),
+                Some(expiry) => self.cold.add_beat(name.clone(), expiry.beat),
                 None => self.forget_beat(name),
             }
         }
     }
 
     pub(super) fn forget_beat(&mut self, name: &Name) {
-        if let Some(beats) = self.rare.beats_mut() {
+        if let Some(beats) = self.cold.beats_mut() {
             beats.0.remove(name);
         }
     }
 
     pub(super) fn forget_beats(&mut self, forget: impl Fn(&Name) -> bool) {
-        if let Some(beats) = self.rare.beats_mut() {
+        if let Some(beats) = self.cold.beats_mut() {
             beats.0.retain(|name, _| !forget(name));
         }
     }

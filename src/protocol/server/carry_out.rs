@@ -8,11 +8,11 @@ use super::compose::{Composed, Step};
 use super::covered::Ahead;
 use super::plan::{Plan, Reach};
 use super::subscription::Subscription;
-use crate::xds::{Answers, Dialect, Glimpse, Held, Item, Kind, Name};
+use crate::xds::{Answers, Dialect, Held, Item, Kind, Name, TypeSight};
 
 impl Subscription {
     /// Notes what the client holds once it has the answer.
-    fn note_all(&mut self, holds: Vec<(Name, Held)>, reach: Option<Reach>, slot: Glimpse<'_>) {
+    fn note_all(&mut self, holds: Vec<(Name, Held)>, reach: Option<Reach>, slot: TypeSight<'_>) {
         let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
         for (name, held) in asked {
             self.note_held(&name, held);
@@ -52,7 +52,7 @@ impl Subscription {
     }
 
     /// Turns a plan into a response.
-    pub(super) fn carry_out(&mut self, plan: Plan, slot: Glimpse<'_>, answers: &impl Answers) -> Composed {
+    pub(super) fn carry_out(&mut self, plan: Plan, slot: TypeSight<'_>, answers: &impl Answers) -> Composed {
         let Plan {
             allowed,
             items,
@@ -88,7 +88,7 @@ impl Subscription {
         }
         holds.splice(0..0, self.names.replaced_by(&items));
         self.note_all(holds, reach, slot);
-        self.globs.settle(items.keys(), &removed);
+        self.collections.settle(items.keys(), &removed);
         self.note_beats(&items, slot);
         self.forget_beats(|name| removed.contains(name));
         let whole = self.wildcard && self.covered.seen().state.as_ref().is_some_and(|state| state.complete());

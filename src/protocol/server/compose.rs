@@ -10,7 +10,7 @@ use super::nonce::Nonces;
 use super::plan::Plan;
 use super::say::Say;
 use super::subscription::Subscription;
-use crate::xds::{Answers, Batch, Dialect, Errors, Form, Glimpse, Item, Kind, Name, Resource, Version};
+use crate::xds::{Answers, Batch, Dialect, Errors, Form, Item, Kind, Name, Resource, TypeSight, Version};
 
 /// What a type can do now.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Subscription {
     /// The next step. `removals` says whether other types have no use for what goes any more.
     pub(super) fn poll(
         &mut self,
-        slot: Glimpse<'_>,
+        slot: TypeSight<'_>,
         answers: &impl Answers,
         removals: bool,
         nonces: &mut Nonces,
@@ -107,7 +107,7 @@ impl Subscription {
             .extra
             .as_ref()
             .map_or(0, |extra| extra.names().len());
-        self.flights.entries() + extra + self.count() + self.owed.len() + self.rare.len()
+        self.flights.entries() + extra + self.count() + self.owed.len() + self.cold.len()
     }
 
     fn send(
@@ -140,7 +140,7 @@ impl Subscription {
         let names = items.iter().map(|item| item.resource.name());
         let mut texts = self.spellings.of(names.chain(&removed).chain(errors.keys()));
         // Whoever asks for its collection besides has it by its own name as well.
-        for (name, ways) in texts.iter_mut().filter(|(name, _)| self.globs.covers(name)) {
+        for (name, ways) in texts.iter_mut().filter(|(name, _)| self.collections.covers(name)) {
             ways.insert(name.clone());
         }
         Batch::new(items, removed).with_texts(texts)
@@ -163,7 +163,7 @@ impl Subscription {
     }
 
     /// Whether anything could be added or changed at the client, or answered, were nothing on its way: whether composing would.
-    pub(super) fn pending(&self, slot: Glimpse<'_>, answers: &impl Answers, now: Instant) -> bool {
+    pub(super) fn pending(&self, slot: TypeSight<'_>, answers: &impl Answers, now: Instant) -> bool {
         if self.full_state() {
             return !self.up_to_date(slot) && self.look_at_all(slot, answers).adds();
         }
@@ -176,8 +176,8 @@ impl Subscription {
     }
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
-    pub(super) fn paced(&mut self, pace: Duration, slot: Glimpse<'_>, now: Instant) -> bool {
-        self.rare.hold_back(None);
+    pub(super) fn paced(&mut self, pace: Duration, slot: TypeSight<'_>, now: Instant) -> bool {
+        self.cold.hold_back(None);
         if pace.is_zero() {
             return false;
         }
@@ -193,14 +193,14 @@ impl Subscription {
             .map(|sent| sent + pace)
             .filter(|ends| !hurry && now < *ends);
         // Removals and heartbeats are held back as well as changes.
-        self.rare.hold_back(ends.filter(|_| !self.quiet(slot)));
+        self.cold.hold_back(ends.filter(|_| !self.quiet(slot)));
         ends.is_some()
     }
 
     /// The EDS names of the clusters that a response adds or changes (K-13).
     pub(super) fn take_clusters(&mut self, response: &Response) -> Vec<Name> {
         if self.full_state() {
-            return self.rare.take_clusters();
+            return self.cold.take_clusters();
         }
         let items = response.batch.items().iter();
         // What only confirms what the client holds changes nothing.
@@ -209,18 +209,18 @@ impl Subscription {
     }
 
     /// Whether the client surely has all that is current, removals included, and nothing is on its way.
-    pub(super) fn quiet(&self, slot: Glimpse<'_>) -> bool {
+    pub(super) fn quiet(&self, slot: TypeSight<'_>) -> bool {
         self.settled() && self.up_to_date(slot)
     }
 
     /// Whether the client was sent all that is current, removals included.
-    pub(super) fn up_to_date(&self, slot: Glimpse<'_>) -> bool {
+    pub(super) fn up_to_date(&self, slot: TypeSight<'_>) -> bool {
         let same = match (&self.covered.seen().state, slot.wildcard()) {
             (Some(seen), Some(state)) => seen.id() == state.id(),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => !self.wildcard,
         };
-        let nothing = self.owed.is_empty() && !self.globs.owes() && !self.covered.is_owed() && !self.glances();
+        let nothing = self.owed.is_empty() && !self.collections.owes() && !self.covered.is_owed() && !self.glances();
         same && self.covered.seen().extra.is_none() && nothing
     }
 
@@ -235,7 +235,7 @@ impl Subscription {
     }
 
     /// How a resource is written for this client.
-    pub(super) fn item(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, now: Instant) -> Item {
+    pub(super) fn item(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, now: Instant) -> Item {
         let ttl = self.ttl(resource, slot, now);
         // F-09, C-23: only around its body can a name be written as the client writes it, or with constraints.
         let named = resource.is_varied() || resource.is_miscalled() || self.spellings.contains(resource.name());
@@ -249,7 +249,7 @@ impl Subscription {
     }
 
     /// K-17: the remaining time, never the original. K-18: none to clients that cannot read it. M-04: none for EDS in SotW.
-    pub(super) fn ttl(&self, resource: &Resource, slot: Glimpse<'_>, now: Instant) -> Option<Duration> {
+    pub(super) fn ttl(&self, resource: &Resource, slot: TypeSight<'_>, now: Instant) -> Option<Duration> {
         if !self.reads_ttl() {
             return None;
         }

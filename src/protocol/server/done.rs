@@ -5,7 +5,7 @@
 use super::flight::{Receipt, ReceiptKind};
 use super::stream::Server;
 use super::subscription::Subscription;
-use crate::xds::{Glimpse, Sight};
+use crate::xds::{Sight, TypeSight};
 
 impl Server {
     /// A delta request that says nothing but that a response was accepted, read without decoding it. `None` if it is about anything
@@ -34,16 +34,16 @@ impl Server {
 
     pub(super) fn note_done(&mut self, sight: &Sight) {
         let waits = self.additions.waits() || self.removals.waits() || self.end.is_some();
-        let sated = |one: &Subscription| one.sated(one.glimpse(sight));
+        let sated = |one: &Subscription| one.sated(one.type_sight(sight));
         self.done = !waits && self.types.iter().all(sated);
     }
 }
 
 impl Subscription {
     /// Whether there is nothing to say until something changes or the client asks.
-    fn sated(&self, slot: Glimpse<'_>) -> bool {
+    fn sated(&self, slot: TypeSight<'_>) -> bool {
         // What was refused may be said after all once something else is acknowledged.
-        let waits = self.first || self.rare.waits() || self.globs.restless();
+        let waits = self.first || self.cold.waits() || self.collections.restless();
         !waits && !self.is_under_way() && self.up_to_date(slot) && !self.frees(slot)
     }
 }

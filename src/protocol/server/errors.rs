@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::subscription::Subscription;
-use crate::xds::{Dialect, Errors, Glimpse, Item, Known, Name, ResourceError};
+use crate::xds::{Dialect, Errors, Item, Known, Name, ResourceError, TypeSight};
 
 /// The errors that a client was told of. Most were told of none, and so no box.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Told {
 
 impl Subscription {
     /// What a client must be told of a name. K-16: in SotW nothing else says that a name does not exist.
-    fn error(&self, name: &Name, slot: Glimpse<'_>) -> Option<Arc<ResourceError>> {
+    fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
         let absent = || matches!(slot.known(name), Some(Known::Absent(_)));
         let silent = self.dialect == Dialect::Sotw && absent();
         let said = slot.error(name).cloned();
@@ -35,16 +35,16 @@ impl Subscription {
     }
 
     /// Whether a client was told of an error that is over.
-    pub(super) fn is_absolved(&self, name: &Name, slot: Glimpse<'_>) -> bool {
+    pub(super) fn is_absolved(&self, name: &Name, slot: TypeSight<'_>) -> bool {
         self.told.get(name).is_some() && self.error(name, slot).is_none()
     }
 
     /// B-31: the errors that the client was not told of yet, each once per change.
-    pub(super) fn due_errors(&self, slot: Glimpse<'_>) -> Errors {
+    pub(super) fn due_errors(&self, slot: TypeSight<'_>) -> Errors {
         if !self.features.errors {
             return Errors::new();
         }
-        let names = self.owed.iter().chain(self.glanced()).chain(self.globs.iter());
+        let names = self.owed.iter().chain(self.glanced()).chain(self.collections.iter());
         let asked = names.filter(|name| self.asks(name));
         let due = asked.filter_map(|name| Some((name, self.error(name, slot)?)));
         let due = due.filter(|(name, error)| self.told.get(name) != Some(error));
@@ -56,7 +56,7 @@ impl Subscription {
         &mut self,
         due: Errors,
         items: &BTreeMap<Name, Item>,
-        slot: Glimpse<'_>,
+        slot: TypeSight<'_>,
     ) -> (Errors, Errors) {
         let listed = |name: &Name| {
             slot.resource(name)

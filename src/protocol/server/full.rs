@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::asked_collections::Extent;
 use super::compose::{Allowed, Composed, Step};
-use super::globs::Extent;
 use super::subscription::{Current, Subscription};
 use crate::xds::{
-    Answers, Batch, Difference, Errors, Extra, Glimpse, Held, Item, Known, Name, Reason, Resource, Seen, State, Version,
+    Answers, Batch, Difference, Errors, Extra, Held, Item, Known, Name, Reason, Resource, Seen, State, TypeSight,
+    Version,
 };
 
 /// What the names that a client asked for add to a full state.
@@ -31,7 +32,7 @@ struct Named {
 }
 
 /// What there is to say in a full state.
-pub(super) struct Found<'a> {
+pub(super) struct FullChanges<'a> {
     state: Option<&'a Arc<State>>,
     difference: Arc<Difference>,
     named: Named,
@@ -45,7 +46,7 @@ pub(super) struct Found<'a> {
     waits: bool,
 }
 
-impl Found<'_> {
+impl FullChanges<'_> {
     /// Whether it adds or changes anything, or answers.
     pub(super) fn adds(&self) -> bool {
         self.forced || self.changed || !self.errors.is_empty()
@@ -59,7 +60,7 @@ impl Found<'_> {
 
 impl Subscription {
     /// Compares all that the client asks for with what it holds.
-    pub(super) fn look_at_all<'a>(&self, slot: Glimpse<'a>, answers: &impl Answers) -> Found<'a> {
+    pub(super) fn look_at_all<'a>(&self, slot: TypeSight<'a>, answers: &impl Answers) -> FullChanges<'a> {
         let state = slot.wildcard().filter(|_| self.wildcard);
         // B-20, G-20: an empty or short state is sent only once it is certain that there is no more.
         // K-16: what an earlier run of the relay knew deletes nothing at a client that came with something else.
@@ -74,7 +75,7 @@ impl Subscription {
         let lost = difference.removed().filter(|extra| !extra.names().keys().all(stays));
         let mut errors = self.due_errors(slot);
         errors.retain(|name, _| slot.resource(name).is_none());
-        Found {
+        FullChanges {
             state,
             errors,
             forced: state.is_some() && self.covered.is_owed()
@@ -89,7 +90,7 @@ impl Subscription {
         }
     }
 
-    pub(super) fn compose_full(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
+    pub(super) fn compose_full(&mut self, slot: TypeSight<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
         if self.quiet(slot) && !self.first {
             return Composed::Not(Step::Idle);
         }
@@ -113,7 +114,13 @@ impl Subscription {
         self.say_all(found, slot, answers, allowed)
     }
 
-    fn say_all(&mut self, found: Found<'_>, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
+    fn say_all(
+        &mut self,
+        found: FullChanges<'_>,
+        slot: TypeSight<'_>,
+        answers: &impl Answers,
+        allowed: Allowed,
+    ) -> Composed {
         let (forced, removed) = (found.forced, found.named.removed);
         // Removals last: until the other types have no use for them, what goes is still listed (D-03).
         // What is hollow cannot be listed any more, and goes with the additions.
@@ -126,19 +133,19 @@ impl Subscription {
         let (batch, set) = self.full_batch(&found, kept.clone(), going, slot, answers, allowed.now);
         let since = found.difference.oldest().into_iter().chain(found.named.since).min();
         let clusters = self.changed_clusters(&found.difference, &found.named, &batch);
-        self.rare.note_clusters(clusters);
+        self.cold.note_clusters(clusters);
         let holds = if allowed.removals {
             found.named.holds
         } else {
             keep(found.named.holds, &found.named.going, kept.as_deref())
         };
         self.note_set(&self.answered(true, slot), holds, found.state, kept);
-        self.globs.settle_all();
+        self.collections.settle_all();
         if !allowed.removals && removed {
             self.dirty.add_all();
         }
         // K-08: the very set that was refused is not sent again unless the client asks for it.
-        if self.rare.refuses_set(set) && !forced && !self.first {
+        if self.cold.refuses_set(set) && !forced && !self.first {
             return Composed::Not(Step::Idle);
         }
         Composed::Batch {
@@ -150,7 +157,7 @@ impl Subscription {
 
     /// B-14: what is owed, but for that of which nothing can be said yet. If something is said, what the client holds is listed, whatever
     /// is known of it.
-    fn answered(&self, says: bool, slot: Glimpse<'_>) -> BTreeSet<Name> {
+    fn answered(&self, says: bool, slot: TypeSight<'_>) -> BTreeSet<Name> {
         let answered = |name: &&Name| match slot.known(name).filter(|_| self.names.contains(name)) {
             Some(Known::Absent(reason)) => !self.unsayable(name, *reason),
             Some(Known::Present(_)) => true,
@@ -161,15 +168,15 @@ impl Subscription {
 
     /// Whether the client began with a state that is not this one, and was sent nothing since.
     fn brought_other(&self, state: &State) -> bool {
-        let brought = self.rare.brought().filter(|_| self.first);
+        let brought = self.cold.brought().filter(|_| self.first);
         brought.is_some_and(|brought| *brought != *state.sum().to_string())
     }
 
     /// What is known of the names asked for. While something that the client may hold is unknown, nothing can be said, because a full
     /// state must not leave it out (G-20).
-    fn look_at_names(&self, slot: Glimpse<'_>) -> Named {
+    fn look_at_names(&self, slot: TypeSight<'_>) -> Named {
         let mut named = Named {
-            unknown: self.globs.owes() && self.owed_collections(slot).any(|(_, known)| known == Extent::Unknown),
+            unknown: self.collections.owes() && self.owed_collections(slot).any(|(_, known)| known == Extent::Unknown),
             ..Named::default()
         };
         for (name, entry) in self.names.iter() {
@@ -222,7 +229,7 @@ impl Subscription {
     }
 
     /// C-20: whether what was sent by another of its names is listed under its own, and does not answer to that name any more.
-    fn is_replaced(&self, asked: &Name, held: &Held, slot: Glimpse<'_>) -> bool {
+    fn is_replaced(&self, asked: &Name, held: &Held, slot: TypeSight<'_>) -> bool {
         held.own_name(asked).is_some_and(|own| match self.current(own, slot) {
             Current::Known(Known::Present(new)) => new.name() == own && !new.aliases().contains(asked),
             Current::Known(Known::Absent(_)) | Current::Unwanted | Current::Uncovered | Current::Unknown => false,
@@ -232,10 +239,10 @@ impl Subscription {
     /// The set: what was found, what is kept besides, and what goes later.
     fn full_batch(
         &mut self,
-        found: &Found<'_>,
+        found: &FullChanges<'_>,
         kept: Option<Arc<Extra>>,
         going: &[Arc<Resource>],
-        slot: Glimpse<'_>,
+        slot: TypeSight<'_>,
         answers: &impl Answers,
         now: Instant,
     ) -> (Arc<Batch>, Version) {
@@ -245,17 +252,17 @@ impl Subscription {
         let wrapped = self.wrapped() && !state.is_some_and(|state| state.is_nameless());
         let private = chosen || wrapped || self.reads_ttl() || !self.spellings.is_empty();
         if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && errors.is_empty() && !private) {
-            let besides = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
+            let kept_sum = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
             let batch = answers.full(state, kept.as_ref());
             self.note_choices(batch.items().iter(), &[], slot);
-            return (batch, state.sum().plus(besides));
+            return (batch, state.sum().plus(kept_sum));
         }
         let mut items: BTreeMap<Name, Item> = BTreeMap::new();
         let covered = state.into_iter().flat_map(|state| state.resources());
-        let besides = kept
+        let kept = kept
             .iter()
             .flat_map(|extra| extra.names().values().filter_map(Held::whole));
-        for resource in covered.chain(listed.values()).chain(besides).chain(going) {
+        for resource in covered.chain(listed.values()).chain(kept).chain(going) {
             items
                 .entry(resource.name().clone())
                 .or_insert_with(|| self.item(resource, slot, now));
@@ -279,7 +286,7 @@ impl Subscription {
 
     /// K-13: after a refusal the client may have none of what the refused set changed, so all count as changed.
     fn changed_clusters(&self, difference: &Difference, named: &Named, batch: &Batch) -> Vec<Name> {
-        let all = if self.rare.has_refused_set() {
+        let all = if self.cold.has_refused_set() {
             batch.items()
         } else {
             &[]

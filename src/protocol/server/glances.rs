@@ -15,11 +15,11 @@ use crate::xds::Name;
 pub(super) struct Glances {
     later: BTreeSet<Name>,
     /// Most have none, and so no box.
-    besides: Option<Box<Besides>>,
+    fence: Option<Box<Fence>>,
 }
 
 #[derive(Debug, Default)]
-struct Besides {
+struct Fence {
     /// What the answer that has begun is still to look at.
     now: Option<Glance>,
     /// Whether all names must be looked at later.
@@ -51,29 +51,29 @@ impl Glances {
 
     pub(super) fn add_all(&mut self) {
         self.later.clear();
-        self.besides.get_or_insert_default().all = true;
+        self.fence.get_or_insert_default().all = true;
     }
 
     pub(super) fn remove(&mut self, name: &Name) {
         self.later.remove(name);
-        if let Some(Glance::These(names)) = self.besides.as_mut().and_then(|besides| besides.now.as_mut()) {
+        if let Some(Glance::These(names)) = self.fence.as_mut().and_then(|fence| fence.now.as_mut()) {
             names.remove(name);
         }
     }
 
     pub(super) fn clear(&mut self) {
-        if self.besides.is_some() || !self.later.is_empty() {
+        if self.fence.is_some() || !self.later.is_empty() {
             *self = Self::default();
         }
     }
 
     /// Whether an answer has begun.
     pub(super) fn is_under_way(&self) -> bool {
-        self.besides.as_ref().is_some_and(|besides| besides.now.is_some())
+        self.fence.as_ref().is_some_and(|fence| fence.now.is_some())
     }
 
     pub(super) fn is_empty(&self, names: &HeldNames) -> bool {
-        self.later.is_empty() && (self.besides.is_none() || self.iter(names).next().is_none())
+        self.later.is_empty() && (self.fence.is_none() || self.iter(names).next().is_none())
     }
 
     pub(super) fn iter<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
@@ -82,7 +82,7 @@ impl Glances {
 
     /// What the answer that has begun is to look at.
     pub(super) fn now<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
-        let now = self.besides.as_ref().and_then(|besides| besides.now.as_ref());
+        let now = self.fence.as_ref().and_then(|fence| fence.now.as_ref());
         now.into_iter().flat_map(|now| now.iter(names))
     }
 
@@ -95,19 +95,19 @@ impl Glances {
     /// These were looked at: what the answer that has begun was to look at, and if another `begins`, what came after that. If the
     /// response is full, the next one begins with the name at which it stopped.
     pub(super) fn look(&mut self, begins: bool, stopped: Option<&Name>, full: bool) {
-        let now = self.besides.as_mut().and_then(|besides| besides.now.take());
+        let now = self.fence.as_mut().and_then(|fence| fence.now.take());
         let looked = if begins { Some(self.take_later()) } else { now };
         if full {
             let rest = looked.zip(stopped).map(|(looked, stopped)| looked.rest(stopped));
-            self.besides.get_or_insert_default().now = Some(rest.unwrap_or_default());
+            self.fence.get_or_insert_default().now = Some(rest.unwrap_or_default());
         }
-        self.besides.take_if(|besides| besides.now.is_none() && !besides.all);
+        self.fence.take_if(|fence| fence.now.is_none() && !fence.all);
     }
 
     fn take_later(&mut self) -> Glance {
-        match &mut self.besides {
-            Some(besides) if besides.all => {
-                besides.all = false;
+        match &mut self.fence {
+            Some(fence) if fence.all => {
+                fence.all = false;
                 Glance::All
             }
             Some(_) | None => Glance::These(std::mem::take(&mut self.later)),
@@ -115,7 +115,7 @@ impl Glances {
     }
 
     fn all(&self) -> bool {
-        self.besides.as_ref().is_some_and(|besides| besides.all)
+        self.fence.as_ref().is_some_and(|fence| fence.all)
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
             assert!(!glances.is_under_way());
             assert_eq!(texts(&mut glances.iter(&table)), "a");
             glances.look(true, None, false);
-            assert!(glances.besides.is_none());
+            assert!(glances.fence.is_none());
         }
     }
 }

@@ -53,12 +53,12 @@ impl Subscription {
 
     /// Whether the client asked for the name itself.
     pub(super) fn asks(&self, name: &Name) -> bool {
-        self.globs.contains(name) || self.names.get(name).is_some_and(|entry| !entry.is_member())
+        self.collections.contains(name) || self.names.get(name).is_some_and(|entry| !entry.is_member())
     }
 
     /// All names that the client asked for.
     pub(super) fn asked_names(&self) -> impl Iterator<Item = &Name> {
-        self.single_names().map(|(name, _)| name).chain(self.globs.iter())
+        self.single_names().map(|(name, _)| name).chain(self.collections.iter())
     }
 
     /// Those of them that are no collections. K-21: who asked for collections alone has none, however many members there are.
@@ -70,7 +70,7 @@ impl Subscription {
 
     /// The client asks once more for what it has asked for: it must be answered.
     pub(super) fn owe(&mut self, name: Name) {
-        if self.globs.contains(&name) {
+        if self.collections.contains(&name) {
             self.repeat_collection(&name);
         } else {
             self.owed.insert(name);
@@ -93,7 +93,7 @@ impl Subscription {
         self.forget_parameters(name);
         if name.is_collection() {
             self.drop_collection(name);
-        } else if self.globs.covers(name) {
+        } else if self.collections.covers(name) {
             // Whoever has several reasons to hold a name does not know whether one is left, until we say so.
             self.owed.insert(name.clone());
             self.names.mark(name, true);
@@ -134,7 +134,7 @@ impl Subscription {
         self.want(Target::Name(name.clone()), false);
         // K-08: a refused set of which a part is given up is not the set that the client would be sent again.
         if held.perhaps() {
-            self.rare.divide_refused_set();
+            self.cold.divide_refused_set();
         }
         if !self.wildcard {
             return self.give_up(name);

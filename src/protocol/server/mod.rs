@@ -6,20 +6,21 @@
 //! what had no room is still to be said.
 
 mod asked;
+mod asked_collections;
 mod audience;
 mod beats;
-mod besides;
 mod carry_out;
+mod cold;
 mod compose;
 mod covered;
 mod done;
 mod errors;
+mod extra;
 mod flight;
 mod flights;
 mod full;
 mod gates;
 mod glances;
-mod globs;
 mod held_names;
 mod interest;
 mod laggard;
@@ -27,7 +28,6 @@ mod nonce;
 mod order;
 mod partial;
 mod plan;
-mod rare;
 mod refused;
 mod request;
 mod say;

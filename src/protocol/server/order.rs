@@ -106,7 +106,7 @@ impl Server {
         };
         let type_url = subscription.type_url.clone();
         let audience = subscription.audience.clone();
-        let slot = sight.glimpse(&type_url).seen_by(audience.as_deref());
+        let slot = sight.type_sight(&type_url).seen_by(audience.as_deref());
         if subscription.paced(pace, slot, now) {
             return if subscription.pending(slot, answers, now) {
                 Step::Blocked
@@ -157,7 +157,7 @@ impl Server {
             .iter()
             .filter(|subscription| endpoints_for(clusters, subscription))
             .any(|subscription| {
-                let slot = subscription.glimpse(sight);
+                let slot = subscription.type_sight(sight);
                 let absent = matches!(slot.known(name), Some(Known::Absent(_)));
                 absent || subscription.held(name).perhaps() && !subscription.owed.contains(name)
             })
@@ -170,8 +170,8 @@ impl Server {
             .iter()
             .filter(|subscription| subscription.type_url.kind().gated());
         gated.all(|subscription| {
-            let slot = subscription.glimpse(sight);
-            let held_back = subscription.rare.held_back().is_some_and(|ends| now < ends);
+            let slot = subscription.type_sight(sight);
+            let held_back = subscription.cold.held_back().is_some_and(|ends| now < ends);
             subscription.settled() && !held_back && !subscription.pending(slot, answers, now)
         })
     }
@@ -181,7 +181,7 @@ impl Server {
         let Some(subscription) = self.types.get(at) else {
             return false;
         };
-        let slot = subscription.glimpse(sight);
+        let slot = subscription.type_sight(sight);
         let certain = slot.wildcard().is_some_and(|state| state.complete());
         subscription.pending(slot, answers, now) || subscription.first && certain
     }
@@ -194,7 +194,7 @@ impl Server {
         let Some(subscription) = self.types.get(at) else {
             return true;
         };
-        subscription.quiet(subscription.glimpse(sight))
+        subscription.quiet(subscription.type_sight(sight))
     }
 
     /// Why something that the client asked for is unknown, as far as is known.
@@ -213,7 +213,7 @@ impl Server {
         let timers = &self.settings.timers;
         let of_types = self.types.iter().flat_map(|subscription| {
             let answer = subscription.asked.ends(timers.unanswered);
-            answer.into_iter().chain(subscription.rare.held_back())
+            answer.into_iter().chain(subscription.cold.held_back())
         });
         let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
         of_types.chain(gates.into_iter().flatten()).min()

@@ -8,10 +8,15 @@ use super::compose::{Allowed, Composed};
 use super::covered::Ahead;
 use super::plan::{Plan, Reach};
 use super::subscription::Subscription;
-use crate::xds::{Answers, Dialect, Glimpse, Name, Resource, Seen};
+use crate::xds::{Answers, Dialect, Name, Resource, Seen, TypeSight};
 
 impl Subscription {
-    pub(super) fn compose_partial(&mut self, slot: Glimpse<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
+    pub(super) fn compose_partial(
+        &mut self,
+        slot: TypeSight<'_>,
+        answers: &impl Answers,
+        allowed: Allowed,
+    ) -> Composed {
         self.release(slot);
         let begun = self.covered.rest().cloned();
         let goal = begun.as_ref().map(|rest| &rest.to).or(slot.wildcard());
@@ -34,7 +39,7 @@ impl Subscription {
     }
 
     /// Plans what a response is to say now.
-    pub(super) fn plan(&self, slot: Glimpse<'_>, answers: &impl Answers, plan: &mut Plan) {
+    pub(super) fn plan(&self, slot: TypeSight<'_>, answers: &impl Answers, plan: &mut Plan) {
         let rests = !self.is_under_way();
         // C-11: what is sent again with everything else answers for what is owed besides.
         let begins = self.covered.rest().is_none() && !self.covered.is_owed();
@@ -61,7 +66,7 @@ impl Subscription {
     }
 
     /// C-13: what the client remembers and does not ask for is reported as removed.
-    fn plan_unasked(&self, slot: Glimpse<'_>, plan: &mut Plan) {
+    fn plan_unasked(&self, slot: TypeSight<'_>, plan: &mut Plan) {
         let extra = self.covered.seen().extra.as_ref();
         let Some(extra) = extra.filter(|_| self.dialect == Dialect::Delta && !self.wildcard) else {
             return;
@@ -76,7 +81,7 @@ impl Subscription {
         plan.reach = Some(Reach::Whole(seen, None));
     }
 
-    fn plan_wildcard(&self, slot: Glimpse<'_>, answers: &impl Answers, plan: &mut Plan) {
+    fn plan_wildcard(&self, slot: TypeSight<'_>, answers: &impl Answers, plan: &mut Plan) {
         let Some(state) = slot.wildcard().filter(|_| self.wildcard) else {
             return;
         };
@@ -94,7 +99,7 @@ impl Subscription {
         plan.removals_wait |= gone.is_some_and(|extra| !self.goes(extra, slot).0.is_empty());
     }
 
-    fn plan_covered(&self, ahead: Ahead, slot: Glimpse<'_>, plan: &mut Plan) {
+    fn plan_covered(&self, ahead: Ahead, slot: TypeSight<'_>, plan: &mut Plan) {
         let Ahead { difference, again, .. } = &ahead;
         let passed_over = self.passed_over();
         let mut said = 0;
@@ -137,7 +142,7 @@ impl Subscription {
     }
 
     /// Removals come after what comes, which may take their place.
-    fn plan_gone(&self, slot: Glimpse<'_>, plan: &mut Plan) {
+    fn plan_gone(&self, slot: TypeSight<'_>, plan: &mut Plan) {
         match plan.ahead.take() {
             Some((ahead, said)) if plan.room.is_full() => plan.reach = Some(Reach::Part(ahead, said)),
             Some((ahead, _)) => self.plan_uncovered(&ahead, slot, plan),
@@ -164,7 +169,7 @@ impl Subscription {
     }
 
     /// What the wildcard does not cover any more.
-    fn plan_uncovered(&self, ahead: &Ahead, slot: Glimpse<'_>, plan: &mut Plan) {
+    fn plan_uncovered(&self, ahead: &Ahead, slot: TypeSight<'_>, plan: &mut Plan) {
         let Ahead { to, difference, .. } = ahead;
         let gone = difference.removed().filter(|_| self.dialect == Dialect::Delta);
         let (goes, waits) = match gone {
@@ -190,7 +195,7 @@ impl Subscription {
         plan.reach = Some(Reach::Whole(seen(left.or(waits)), rest));
     }
 
-    fn plan_owed_names(&self, slot: Glimpse<'_>, plan: &mut Plan) {
+    fn plan_owed_names(&self, slot: TypeSight<'_>, plan: &mut Plan) {
         for name in self.owed.iter() {
             if plan.room.is_full() {
                 return;
@@ -203,7 +208,7 @@ impl Subscription {
     fn plan_names<'a>(
         &'a self,
         mut names: impl Iterator<Item = &'a Name>,
-        slot: Glimpse<'_>,
+        slot: TypeSight<'_>,
         plan: &mut Plan,
     ) -> Option<&'a Name> {
         names.find(|name| {

@@ -11,7 +11,7 @@ use super::compose::Allowed;
 use super::covered::Ahead;
 use super::say::Say;
 use super::subscription::{Current, Subscription};
-use crate::xds::{Dialect, Errors, Extra, Form, Glimpse, Held, Item, Kind, Known, Name, Resource, Room, Seen};
+use crate::xds::{Dialect, Errors, Extra, Form, Held, Item, Kind, Known, Name, Resource, Room, Seen, TypeSight};
 
 /// What a response will say and what is left for later.
 pub(super) struct Plan {
@@ -120,7 +120,7 @@ impl Plan {
 
 impl Subscription {
     /// What is unknown stays owed, and so does what there is no room for.
-    pub(super) fn plan_owed(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
+    pub(super) fn plan_owed(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) {
         match self.answer(name, slot) {
             Say::Put(resource) if plan.takes(resource) => {
                 self.plan_content(name, resource, slot, plan);
@@ -133,7 +133,7 @@ impl Subscription {
         plan.answered.insert(name.clone());
     }
 
-    pub(super) fn plan_glanced(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
+    pub(super) fn plan_glanced(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) {
         match self.news(name, slot) {
             Say::Put(resource) if plan.takes(resource) => {
                 self.plan_content(name, resource, slot, plan);
@@ -153,7 +153,7 @@ impl Subscription {
     }
 
     /// Something that the wildcard covers is new, or different, or sent again.
-    pub(super) fn plan_change(&self, resource: &Arc<Resource>, again: bool, slot: Glimpse<'_>, plan: &mut Plan) {
+    pub(super) fn plan_change(&self, resource: &Arc<Resource>, again: bool, slot: TypeSight<'_>, plan: &mut Plan) {
         if again {
             self.plan_content(resource.name(), resource, slot, plan);
         } else {
@@ -167,7 +167,7 @@ impl Subscription {
     }
 
     /// Notes what the client holds once it has this content, under every name that it asked for it by (C-20) or has it by.
-    pub(super) fn plan_content(&self, name: &Name, resource: &Arc<Resource>, slot: Glimpse<'_>, plan: &mut Plan) {
+    pub(super) fn plan_content(&self, name: &Name, resource: &Arc<Resource>, slot: TypeSight<'_>, plan: &mut Plan) {
         plan.add(resource);
         let others = std::iter::once(resource.name()).chain(resource.aliases());
         let others =
@@ -186,7 +186,7 @@ impl Subscription {
 
     /// C-20: who asked by an alias holds the resource under its own name. When the alias means nothing more, or something else, that goes,
     /// or what the wildcard has of it comes, which was passed over as long as the alias meant it.
-    fn plan_former(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) {
+    fn plan_former(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) {
         let held = self.held(name);
         let Some(own) = held.own_name(name).filter(|_| self.dialect == Dialect::Delta) else {
             return;
@@ -206,7 +206,7 @@ impl Subscription {
     }
 
     /// Whether there was room for it.
-    pub(super) fn plan_removal(&self, name: &Name, slot: Glimpse<'_>, plan: &mut Plan) -> bool {
+    pub(super) fn plan_removal(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) -> bool {
         if self.dialect == Dialect::Sotw {
             return true;
         }
@@ -224,7 +224,7 @@ impl Subscription {
 
     /// K-17: a heartbeat goes only to a client that holds that very content; never for virtual hosts (C-21). E-11: that there is
     /// no time to live any more is said by the resource itself.
-    pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: Glimpse<'_>, plan: &mut Plan) {
+    pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, plan: &mut Plan) {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
         if !plan.beats || !self.reads_ttl() || self.knows_beat(resource, slot) || self.refuses(resource) {
             return;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::flight::Flight;
 use super::subscription::{Current, Subscription};
-use crate::xds::{Glimpse, Held, Known, Name, Reason, Resource, Version};
+use crate::xds::{Held, Known, Name, Reason, Resource, TypeSight, Version};
 
 /// The refused responses of one type on one stream, as groups of names. Nothing of a group is sent again as it was until something
 /// about one of its members is different, because a refusal does not say which member was bad (M-02).
@@ -120,7 +120,7 @@ impl Group {
 impl Subscription {
     /// Whether this very content is among what the client has refused.
     pub(super) fn refuses(&self, resource: &Resource) -> bool {
-        self.rare.refusals().has(resource.name(), Some(resource.version()))
+        self.cold.refusals().has(resource.name(), Some(resource.version()))
     }
 
     /// B-22, C-25: the client refused a partial answer. What was in it is unknown at the client, and is not sent again as it is.
@@ -149,7 +149,7 @@ impl Subscription {
             if moot || self.wanted(name, &[]).is_none() {
                 continue;
             }
-            if self.held(name).perhaps() && !self.rare.refusals().has(name, None) {
+            if self.held(name).perhaps() && !self.cold.refusals().has(name, None) {
                 group.freed = true;
                 continue;
             }
@@ -160,26 +160,26 @@ impl Subscription {
             group.add(name, None);
         }
         if !group.members.is_empty() {
-            self.rare.refusals_mut().add(group);
+            self.cold.refusals_mut().add(group);
         }
     }
 
     /// Whether nothing is known of what the client holds of a resource, and nothing else of it was refused.
     fn is_unsent(&self, wanted: &Name, resource: &Resource) -> bool {
         let unknown = matches!(self.held(wanted), Held::Unknown);
-        unknown && self.rare.refusals().called(resource.name()).next().is_none()
+        unknown && self.cold.refusals().called(resource.name()).next().is_none()
     }
 
     /// What the client has accepted was not what was bad in what it refused before. What was refused is not known to be held; what is
     /// accepted is, unless it is on its way once more.
     pub(super) fn absolve(&mut self, flight: &Flight) {
-        if self.rare.refusals().is_empty() {
+        if self.cold.refusals().is_empty() {
             return;
         }
         for item in flight.batch.items() {
             let resource = &item.resource;
             let refused = self
-                .rare
+                .cold
                 .refusals_mut()
                 .accept(resource.name(), Some(resource.version()));
             let wanted = self.wanted(resource.name(), resource.aliases()).cloned();
@@ -190,7 +190,7 @@ impl Subscription {
             }
         }
         for name in flight.batch.removed() {
-            let refused = self.rare.refusals_mut().accept(name, None);
+            let refused = self.cold.refusals_mut().accept(name, None);
             if refused && matches!(self.held(name), Held::Unknown) && !self.flights.carries(name) {
                 self.names.note(name, Held::Nothing);
             }
@@ -199,22 +199,22 @@ impl Subscription {
 
     /// A name is not asked for any more. C-20: what was refused of it counts as long as it is asked for by another of its names.
     pub(super) fn give_up(&mut self, name: &Name) {
-        let called = self.rare.refusals().called(name);
+        let called = self.cold.refusals().called(name);
         let unwanted = called.filter(|(own, aliases)| self.wanted(own, aliases).is_none());
         let unwanted: Vec<Name> = unwanted.map(|(own, _)| own.clone()).collect();
-        unwanted.iter().for_each(|own| self.rare.refusals_mut().give_up(own));
+        unwanted.iter().for_each(|own| self.cold.refusals_mut().give_up(own));
     }
 
     /// Much is not asked for any more: the same for all that was refused.
     pub(super) fn give_up_unwanted(&mut self) {
-        let members = self.rare.refusals().0.iter().flat_map(Group::members);
+        let members = self.cold.refusals().0.iter().flat_map(Group::members);
         let unwanted = members.filter(|(own, aliases)| self.wanted(own, aliases).is_none());
         let unwanted: Vec<Name> = unwanted.map(|(own, _)| own.clone()).collect();
-        unwanted.iter().for_each(|own| self.rare.refusals_mut().give_up(own));
+        unwanted.iter().for_each(|own| self.cold.refusals_mut().give_up(own));
     }
 
     /// Whether something of what was refused would be sent again now.
-    pub(super) fn releases(&self, slot: Glimpse<'_>) -> bool {
+    pub(super) fn releases(&self, slot: TypeSight<'_>) -> bool {
         let comes = |(name, aliases): (&Name, &[Name])| {
             let wanted = self.wanted(name, aliases);
             wanted.is_some_and(|name| matches!(self.current(name, slot), Current::Known(Known::Present(_))))
@@ -223,17 +223,17 @@ impl Subscription {
     }
 
     /// Whether something of what was refused would be sent again now, or said to be gone.
-    pub(super) fn frees(&self, slot: Glimpse<'_>) -> bool {
+    pub(super) fn frees(&self, slot: TypeSight<'_>) -> bool {
         self.freed(slot).next().is_some()
     }
 
-    fn freed<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = &'a Group> {
-        let groups = self.rare.refusals().0.iter();
+    fn freed<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = &'a Group> {
+        let groups = self.cold.refusals().0.iter();
         groups.filter(move |group| self.is_free(group, slot))
     }
 
     /// Whether a member has changed, has gone or is not wanted any more.
-    fn is_free(&self, group: &Group, slot: Glimpse<'_>) -> bool {
+    fn is_free(&self, group: &Group, slot: TypeSight<'_>) -> bool {
         let differs = |(name, member): (&Name, &Member)| {
             let Some(wanted) = self.wanted(name, &member.aliases) else {
                 return true;
@@ -248,17 +248,17 @@ impl Subscription {
     }
 
     /// B-22: when a member of a refused response changes, goes or is given up, all of its members that are still wanted are owed again.
-    pub(super) fn release(&mut self, slot: Glimpse<'_>) {
-        for at in (0..self.rare.refusals().0.len()).rev() {
-            let group = self.rare.refusals().0.get(at);
+    pub(super) fn release(&mut self, slot: TypeSight<'_>) {
+        for at in (0..self.cold.refusals().0.len()).rev() {
+            let group = self.cold.refusals().0.get(at);
             if group.is_some_and(|group| self.is_free(group, slot)) {
-                let group = self.rare.refusals_mut().0.swap_remove(at);
+                let group = self.cold.refusals_mut().0.swap_remove(at);
                 self.owe_group(&group, slot);
             }
         }
     }
 
-    fn owe_group(&mut self, group: &Group, slot: Glimpse<'_>) {
+    fn owe_group(&mut self, group: &Group, slot: TypeSight<'_>) {
         let mut covered = Vec::new();
         let (mut owed, mut gone) = (Vec::new(), Vec::new());
         for (own, aliases) in group.members() {

@@ -37,7 +37,7 @@ impl Subscription {
         // B-09, B-23: the names of every request count, in arrival order, whatever its nonce says.
         let remembers = first && !request.version_info.is_empty();
         if remembers && self.first {
-            self.rare.note_brought(&request.version_info);
+            self.cold.note_brought(&request.version_info);
         }
         let listing = Listing {
             remembers,
@@ -87,7 +87,7 @@ impl Subscription {
 
     /// Whether so many names with this sum are what the client asks for.
     fn lists_the_same(&self, count: usize, sum: u64) -> bool {
-        if !self.globs.is_empty() || !self.spellings.is_empty() || count != self.names.len() {
+        if !self.collections.is_empty() || !self.spellings.is_empty() || count != self.names.len() {
             return false;
         }
         let hashes = self.names.iter().map(|(name, _)| xxh3_64(name.as_str().as_bytes()));
@@ -151,7 +151,7 @@ impl Subscription {
         }
         let single = self.single_names().map(|(name, _)| name);
         let mut left_out = of(single, listed);
-        left_out.append(&mut of(self.globs.iter(), listed));
+        left_out.append(&mut of(self.collections.iter(), listed));
         left_out
     }
 
@@ -293,7 +293,7 @@ impl Subscription {
                 Some(version) if !endpoints => Held::Version(version),
                 Some(_) | None => Held::Unknown,
             };
-            if self.globs.covers(&name) && !self.names.contains(&name) {
+            if self.collections.covers(&name) && !self.names.contains(&name) {
                 self.names.set(name.clone(), held);
                 self.names.mark(&name, true);
                 self.look_at(name);
@@ -303,12 +303,12 @@ impl Subscription {
                 // F-09: what is not asked for is called what the client calls it.
                 let own = name.as_str() == text;
                 let name = if own { name } else { Name::from(text.as_str()) };
-                changing.besides.insert(name, held);
+                changing.extra.insert(name, held);
                 continue;
             }
             // F-09: by every text that it asks for the name by, it must have it.
             let told = |text: &Name| versions.contains_key(text.as_str());
-            let own = told(&name) || !self.globs.covers(&name);
+            let own = told(&name) || !self.collections.covers(&name);
             if !endpoints && own && self.spellings.all(&name, told) {
                 self.owed.remove(&name);
                 self.look_at(name.clone());
@@ -319,11 +319,11 @@ impl Subscription {
         if last != changing.remembered.as_ref() {
             return true;
         }
-        let besides = std::mem::take(&mut changing.besides);
-        if !besides.is_empty() {
+        let extra = std::mem::take(&mut changing.extra);
+        if !extra.is_empty() {
             self.covered.arrive(Seen {
                 state: None,
-                extra: Some(answers.remembered(Extra::new(besides))),
+                extra: Some(answers.remembered(Extra::new(extra))),
             });
         }
         false
@@ -359,7 +359,7 @@ impl Subscription {
     pub(super) fn accept(&mut self, flight: &Flight) -> Option<Instant> {
         self.absolve(flight);
         if flight.set.is_some() {
-            self.rare.forget_refused_set();
+            self.cold.forget_refused_set();
         }
         flight.since
     }
@@ -367,7 +367,7 @@ impl Subscription {
     /// B-22, C-25: what was in a rejected response is unknown at the client, and is not sent again as it is.
     fn park(&mut self, flight: Flight) {
         if let Some(set) = flight.set {
-            self.rare.refuse_set(*set);
+            self.cold.refuse_set(*set);
             let held = self.names.iter().filter(|(_, held)| held.perhaps());
             let unsure: Vec<Name> = held.map(|(name, _)| name.clone()).collect();
             unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::subscription::{Current, Subscription};
-use crate::xds::{Dialect, Glimpse, Known, Name, Reason, Resource};
+use crate::xds::{Dialect, Known, Name, Reason, Resource, TypeSight};
 
 /// What there is to say of a name.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) enum Say<'a> {
 
 impl Subscription {
     /// What is owed is said whatever the client holds (K-12).
-    pub(super) fn answer<'a>(&self, name: &Name, slot: Glimpse<'a>) -> Say<'a> {
+    pub(super) fn answer<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Say<'a> {
         match self.current(name, slot) {
             Current::Unknown => Say::Wait,
             Current::Unwanted => Say::Nothing,
@@ -40,7 +40,7 @@ impl Subscription {
     }
 
     /// What is not owed is said if it is new to the client and was not refused as it is.
-    pub(super) fn news<'a>(&self, name: &Name, slot: Glimpse<'a>) -> Say<'a> {
+    pub(super) fn news<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Say<'a> {
         let held = self.held(name);
         match self.current(name, slot) {
             Current::Known(Known::Present(resource)) if self.refuses(resource) => Say::Nothing,
@@ -51,7 +51,7 @@ impl Subscription {
             Current::Known(Known::Absent(Reason::TimedOut)) => Say::Nothing,
             Current::Unknown | Current::Unwanted | Current::Uncovered => Say::Nothing,
             Current::Known(Known::Absent(_)) if !held.perhaps() || self.dialect == Dialect::Sotw => Say::Past,
-            Current::Known(Known::Absent(_)) if self.rare.refusals().has(name, None) => Say::Nothing,
+            Current::Known(Known::Absent(_)) if self.cold.refusals().has(name, None) => Say::Nothing,
             Current::Known(Known::Absent(_)) => Say::Gone,
         }
     }

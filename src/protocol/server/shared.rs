@@ -12,13 +12,13 @@ use crate::xds::{Answers, Batch, Dialect, Seen, State};
 impl Subscription {
     /// Whether this client is like all others at the same point, so that one encoded answer serves them all.
     pub(super) fn plain(&self, state: &State) -> bool {
-        let asked = self.names.is_empty() && self.globs.is_empty();
-        let alike = asked && self.owed.is_empty() && self.rare.refusals().is_empty() && !self.covered.is_owed();
+        let asked = self.names.is_empty() && self.collections.is_empty();
+        let alike = asked && self.owed.is_empty() && self.cold.refusals().is_empty() && !self.covered.is_owed();
         // C-23: in SotW a variant that is not for everybody says so around its body.
         let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
         let private = chosen
             || self.wrapped() && !state.is_nameless()
-            || self.reads_ttl() && !(state.expiries().is_empty() && self.rare.beats().is_empty());
+            || self.reads_ttl() && !(state.expiries().is_empty() && self.cold.beats().is_empty());
         self.wildcard && alike && !private
     }
 

@@ -49,7 +49,7 @@ pub struct Changing {
     /// The last of the names that the client remembers, of those that were taken.
     pub(super) remembered: Option<String>,
     /// What it remembers and does not ask for.
-    pub(super) besides: BTreeMap<Name, Held>,
+    pub(super) extra: BTreeMap<Name, Held>,
 }
 
 /// So many names are a slice: some milliseconds of work.

@@ -13,7 +13,7 @@ use super::subscription::{Status, Subscription};
 use crate::proto::envoy::config::core::v3 as core;
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::{parameters, read_node, relays};
-use crate::protocol::settings::Settings;
+use crate::protocol::settings::StreamSettings;
 use crate::xds::{Authorities, Cut, Dialect, Dirty, Node, Sight, Target, TypeUrl, Want};
 
 /// One client stream.
@@ -25,7 +25,7 @@ use crate::xds::{Authorities, Cut, Dialect, Dirty, Node, Sight, Target, TypeUrl,
 ///   can take more; then `poll_end` and `poll_timeout`.
 #[derive(Debug)]
 pub struct Server {
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<StreamSettings>,
     dialect: Dialect,
     service: Option<TypeUrl>,
     pub(super) nonces: Nonces,
@@ -58,7 +58,7 @@ pub struct Opening {
 impl Server {
     /// A stream on which nothing was said yet.
     #[must_use]
-    pub fn new(settings: Arc<Settings>, opening: Opening) -> Self {
+    pub fn new(settings: Arc<StreamSettings>, opening: Opening) -> Self {
         Self {
             settings,
             dialect: opening.dialect,
@@ -134,7 +134,7 @@ impl Server {
             gate.handle_timeout(self.settings.timers.order_gate, now);
         }
         for subscription in &mut self.types {
-            subscription.rare.let_on(now);
+            subscription.cold.let_on(now);
             if !subscription.asked.waive(bound, now) {
                 continue;
             }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::asked::Asked;
+use super::asked_collections::{AskedCollections, Extent, extent};
+use super::cold::Cold;
 use super::covered::Covered;
 use super::errors::Told;
 use super::flights::Flights;
 use super::glances::Glances;
-use super::globs::{Extent, Globs, extent};
 use super::held_names::HeldNames;
-use super::rare::Rare;
 use super::sorted::Sorted;
 use super::spellings::Spellings;
 use crate::xds::{
-    Audience, Authorities, Cut, Dialect, Dirty, Features, Glimpse, Known, Name, NameRule, Reason, Resource, Sight,
-    Slot, Target, Traits, TypeUrl, Want,
+    Audience, Authorities, Cut, Dialect, Dirty, Features, Known, Name, NameRule, Reason, Resource, Sight, Slot, Target,
+    Traits, TypeSight, TypeUrl, Want,
 };
 
 /// One type on one client stream.
@@ -39,7 +39,7 @@ pub(super) struct Subscription {
     pub(super) wildcard: bool,
     pub(super) names: HeldNames,
     /// The collections that it asked for.
-    pub(super) globs: Globs,
+    pub(super) collections: AskedCollections,
     /// What it says of itself, if anything (TP2).
     pub(super) audience: Option<Arc<Audience>>,
     /// How often it was sent one of several variants that it matches.
@@ -58,7 +58,7 @@ pub(super) struct Subscription {
     pub(super) dirty: Glances,
     pub(super) flights: Flights,
     pub(super) asked: Asked,
-    pub(super) rare: Rare,
+    pub(super) cold: Cold,
     pub(super) wants: Vec<Want>,
 }
 
@@ -85,7 +85,7 @@ impl Subscription {
             named: false,
             wildcard: false,
             names: HeldNames::default(),
-            globs: Globs::default(),
+            collections: AskedCollections::default(),
             audience: None,
             ambiguous: 0,
             told: Told::default(),
@@ -96,7 +96,7 @@ impl Subscription {
             dirty: Glances::default(),
             flights: Flights::default(),
             asked: Asked::new(now),
-            rare: Rare::default(),
+            cold: Cold::default(),
             wants: Vec::new(),
         }
     }
@@ -109,7 +109,7 @@ impl Subscription {
         match dirty {
             Dirty::All => {
                 self.dirty.add_all();
-                self.globs.stir_all();
+                self.collections.stir_all();
             }
             Dirty::Names(names) => names.into_iter().for_each(|name| self.look_at(name)),
         }
@@ -123,13 +123,13 @@ impl Subscription {
 
     pub(super) fn look_at(&mut self, name: Name) {
         if !self.names.contains(&name) {
-            return self.globs.note(name);
+            return self.collections.note(name);
         }
         self.dirty.add(name);
     }
 
     /// What is known of a name as far as this client's interest covers it; `None` is unknown.
-    pub(super) fn current<'a>(&self, name: &Name, slot: Glimpse<'a>) -> Current<'a> {
+    pub(super) fn current<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Current<'a> {
         let asked = self.names.contains(name) || self.any_name(name).is_some();
         let known = if asked || self.asked_by_alias(name, slot) {
             slot.known(name)
@@ -148,7 +148,7 @@ impl Subscription {
     }
 
     /// Whether the client asked for what has this name by another of its names (C-20).
-    fn asked_by_alias(&self, name: &Name, slot: Glimpse<'_>) -> bool {
+    fn asked_by_alias(&self, name: &Name, slot: TypeSight<'_>) -> bool {
         let mut aliases = slot.named(name).into_iter().flat_map(|found| found.aliases());
         aliases.any(|alias| self.names.contains(alias))
     }
@@ -206,12 +206,12 @@ impl Subscription {
     }
 
     /// What was asked for and is still unknown; `None` stands for the wildcard.
-    fn missing<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = Option<&'a Name>> {
+    fn missing<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = Option<&'a Name>> {
         let whole = slot.wildcard().is_some_and(|state| state.complete());
         let names = self.single_names().map(|(name, _)| name);
         let names = names.filter(move |name| slot.known(name).is_none());
         let unknown = move |name: &&Name| extent(name, slot) == Extent::Unknown;
-        let names = names.chain(self.globs.iter().filter(unknown));
+        let names = names.chain(self.collections.iter().filter(unknown));
         (self.wildcard && !whole)
             .then_some(None)
             .into_iter()
@@ -271,7 +271,7 @@ impl Subscription {
 
     /// Something that was asked for, is unknown, and whose server gives no hope; a wildcard has no name.
     pub(super) fn hopeless<'a>(&'a self, sight: &'a Sight) -> Option<Option<&'a Name>> {
-        let slot = sight.glimpse(&self.type_url).seen_by(self.audience.as_deref());
+        let slot = sight.type_sight(&self.type_url).seen_by(self.audience.as_deref());
         // L-14: a server that is there may yet say that a name does not exist; SotW clients would not wait for it.
         let sotw = self.dialect == Dialect::Sotw;
         self.missing(slot)
@@ -280,15 +280,15 @@ impl Subscription {
 
     /// How many names it takes of what a stream may have.
     pub(super) fn count(&self) -> usize {
-        self.names.len() + self.globs.len() + self.spellings.len()
+        self.names.len() + self.collections.len() + self.spellings.len()
     }
 
     pub(super) fn wants_nothing(&self) -> bool {
-        !self.wildcard && self.names.is_empty() && self.globs.is_empty()
+        !self.wildcard && self.names.is_empty() && self.collections.is_empty()
     }
 
     pub(super) fn status(&self) -> Status {
-        if self.rare.has_refused() {
+        if self.cold.has_refused() {
             Status::Error
         } else if self.is_under_way() || !self.flights.is_empty() {
             Status::Stale

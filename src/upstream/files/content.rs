@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::json::Place;
 use crate::xds::{Expiry, Name, Resource, TypeUrl, variant_prefix};
 
-use super::sheet::Stated;
+use super::parsed_file::Stated;
 
 /// A full state of every type (I-06).
 #[derive(Clone, Debug, Default)]

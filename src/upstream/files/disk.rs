@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use super::sheet::Format;
+use super::parsed_file::Format;
 use crate::upstream::clock::unix;
 
 /// What changes with a file's content, as far as the file system tells (I-07). By default that of an old file.

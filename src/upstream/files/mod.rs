@@ -5,10 +5,10 @@
 mod asked;
 mod content;
 mod disk;
+mod file_set;
 #[cfg(target_os = "linux")]
 mod inotify;
-mod sheet;
-mod shelf;
+mod parsed_file;
 mod watcher;
 mod writer;
 
@@ -22,12 +22,12 @@ use tokio::sync::watch;
 use super::clock::now;
 use super::status::{Phase, Status};
 use crate::telemetry::FileMetrics;
-use crate::xds::{Dialect, Standing};
+use crate::xds::{Dialect, ServerState};
 pub use asked::Asked;
 pub use content::{Content, Twice};
 pub use disk::{Listed, Stamp};
-pub use sheet::{Dictionary, Format, Sheet, Stated};
-pub use shelf::{Found, Shelf};
+pub use file_set::{FileChanges, FileSet};
+pub use parsed_file::{Dictionary, Format, ParsedFile, Stated};
 use watcher::Watcher;
 pub use writer::FileWriter;
 
@@ -44,7 +44,7 @@ pub struct Files {
 #[derive(Clone, Debug, Default)]
 struct Loaded {
     content: Arc<Content>,
-    standing: Standing,
+    server_state: ServerState,
 }
 
 /// How it stands with the files, as an operator sees it.
@@ -121,34 +121,34 @@ impl Files {
     /// Waits until all files were good once.
     pub async fn reached(&self) {
         let mut loaded = self.loaded.subscribe();
-        let up = loaded.wait_for(|loaded| loaded.standing == Standing::Up).await;
+        let up = loaded.wait_for(|loaded| loaded.server_state == ServerState::Up).await;
         debug_assert!(up.is_ok(), "the sender is our own");
     }
 
     /// Reads the files, and again whenever they change. `limit` bounds the bytes of all of them.
     pub async fn run(self: Arc<Self>, limit: usize, dictionary: Dictionary) {
         let mut watcher = Watcher::new(&self.path);
-        let mut shelf = Shelf::new(&self.path, limit, dictionary.clone());
+        let mut file_set = FileSet::new(&self.path, limit, dictionary.clone());
         let mut unwatched = None;
         loop {
             let begun = now();
             let look = tokio::task::spawn_blocking(move || {
                 watcher.arm();
-                let found = shelf.look(begun);
-                (watcher, shelf, found)
+                let found = file_set.look(begun);
+                (watcher, file_set, found)
             });
             let found;
             match look.await {
-                Ok(looked) => (watcher, shelf, found) = looked,
+                Ok(looked) => (watcher, file_set, found) = looked,
                 Err(error) => {
                     // What was read before stays published.
                     tracing::error!(server = self.uri, %error, "reading the files failed; starting over");
                     watcher = Watcher::new(&self.path);
-                    shelf = Shelf::new(&self.path, limit, dictionary.clone());
-                    found = Found::default();
+                    file_set = FileSet::new(&self.path, limit, dictionary.clone());
+                    found = FileChanges::default();
                 }
             }
-            self.tell(&shelf, &found);
+            self.tell(&file_set, &found);
             let fault = watcher.fault().map(str::to_owned);
             if fault != unwatched {
                 if let Some(fault) = &fault {
@@ -158,11 +158,11 @@ impl Files {
             }
             let took = now().saturating_duration_since(begun);
             let pace = (took * PACE).max(Duration::from_millis(20));
-            watcher.next(pace, shelf.ends()).await;
+            watcher.next(pace, file_set.ends()).await;
         }
     }
 
-    fn tell(&self, shelf: &Shelf, found: &Found) {
+    fn tell(&self, file_set: &FileSet, found: &FileChanges) {
         for fault in found.new_faults.iter().take(FAULTS_NAMED) {
             tracing::error!(server = self.uri, "{fault}");
         }
@@ -178,14 +178,14 @@ impl Files {
             }
         }
         self.metrics.errors.inc_by(found.new_faults.len() as u64);
-        let content = shelf.content();
+        let content = file_set.content();
         {
             let mut status = self.status.lock();
-            let before = status.since.filter(|_| !shelf.faults().is_empty());
-            status.since = before.or_else(|| (!shelf.faults().is_empty()).then(now));
-            status.faulty = shelf.faults().len();
-            status.faults = shelf.faults().iter().take(FAULTS_NAMED).cloned().collect();
-            status.files = shelf.files();
+            let before = status.since.filter(|_| !file_set.faults().is_empty());
+            status.since = before.or_else(|| (!file_set.faults().is_empty()).then(now));
+            status.faulty = file_set.faults().len();
+            status.faults = file_set.faults().iter().take(FAULTS_NAMED).cloned().collect();
+            status.files = file_set.files();
             status.resources = content.len();
             status.whole |= content.whole();
             if found.changed {
@@ -193,25 +193,25 @@ impl Files {
             }
         }
         // A source of which something was never good cannot say what does not exist: others are asked, too.
-        let standing = if content.whole() {
-            Standing::Up
+        let server_state = if content.whole() {
+            ServerState::Up
         } else {
-            Standing::Failing
+            ServerState::Failing
         };
         self.loaded.send_if_modified(|loaded| {
-            let same = Arc::ptr_eq(&loaded.content, content) && loaded.standing == standing;
+            let same = Arc::ptr_eq(&loaded.content, content) && loaded.server_state == server_state;
             if same || loaded.content.whole() && !content.whole() {
                 return false;
             }
             tracing::info!(
                 server = self.uri,
                 resources = content.len(),
-                files = shelf.files(),
+                files = file_set.files(),
                 "files read"
             );
             *loaded = Loaded {
                 content: content.clone(),
-                standing,
+                server_state,
             };
             true
         });

@@ -46,7 +46,7 @@ impl FileWriter {
                 let changes = self.asked.handle_content(&loaded.content, &self.view.cut());
                 self.publish(&changes).await;
             }
-            self.view.publish_standing(loaded.standing);
+            self.view.publish_server_state(loaded.server_state);
             self.next().await;
         }
     }

@@ -4,9 +4,9 @@
 
 use super::{Leg, Stage};
 use crate::protocol::Why;
+use crate::upstream::ads_stream::AdsStream;
 use crate::upstream::channel::Channel;
 use crate::upstream::doors::Doors;
-use crate::upstream::live::Live;
 use crate::upstream::status::Phase;
 use crate::xds::{Changes, Dialect};
 
@@ -49,7 +49,7 @@ impl Leg {
         tracing::info!(
             server = self.target.uri(), leg = ?self.which, ?dialect, round_trip = ?channel.round_trip, "stream opened"
         );
-        self.stage = Stage::Live(Box::new(Live::begin(channel, dialect, &self.settings)));
+        self.stage = Stage::Live(Box::new(AdsStream::begin(channel, dialect, &self.settings)));
     }
 
     /// The first response has come.

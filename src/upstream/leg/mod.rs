@@ -14,17 +14,17 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::access::Access;
+use super::ads_stream::AdsStream;
 use super::channel::Channel;
 use super::clock::now;
-use super::doors::Place;
+use super::doors::Admission;
 use super::failure::Failure;
-use super::live::Live;
 use super::status::{Board, Phase};
-use super::target::{Settings, Target};
+use super::target::{Target, UpstreamSettings};
 use super::writer::Talk;
 use crate::proto::google::rpc;
 use crate::protocol::{Backoff, Client, Cutter, Leg as Which, Pause, Received, Request, Suspects, Trial, Why};
-use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
+use crate::xds::{Changes, Dialect, ServerState, Slot, Target as Wanted, TypeUrl, Want};
 
 /// One stream of a view.
 pub(super) struct Leg {
@@ -33,7 +33,7 @@ pub(super) struct Leg {
     which: Which,
     target: Arc<Target>,
     access: Arc<Access>,
-    settings: Arc<Settings>,
+    settings: Arc<UpstreamSettings>,
     backoff: Backoff,
     trial: Trial,
     /// Why it speaks its dialect.
@@ -44,7 +44,7 @@ pub(super) struct Leg {
     /// Since when nothing is wanted of the open stream.
     idle: Option<Instant>,
     /// Its place among the streams that are in their opening, and until when it keeps that at the latest.
-    place: Option<(Place, Instant)>,
+    place: Option<(Admission, Instant)>,
     /// The server had no room for it the last time.
     exhausted: bool,
     /// The present attempt is made early, because the server answered another stream.
@@ -65,12 +65,12 @@ enum Stage {
     /// Nothing is under way.
     Rest,
     Opening(Opening),
-    Live(Box<Live>),
+    Live(Box<AdsStream>),
     /// It ended. No attempt is made before the pause is over, unless the server answers another stream.
     Waiting(Pause, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
-type Opening = Pin<Box<dyn Future<Output = (Place, Result<Channel, Failure>)> + Send>>;
+type Opening = Pin<Box<dyn Future<Output = (Admission, Result<Channel, Failure>)> + Send>>;
 
 /// A stream that is not answered for so long does not count as in its opening any more.
 const OPENING: Duration = Duration::from_secs(1);
@@ -84,7 +84,7 @@ impl Leg {
         client: Client,
         target: Arc<Target>,
         access: Arc<Access>,
-        settings: Arc<Settings>,
+        settings: Arc<UpstreamSettings>,
     ) -> Self {
         Self {
             board: Board::new(client.dialect()),
@@ -293,16 +293,16 @@ impl Talk for Leg {
         &self.board
     }
 
-    fn standing(&self) -> Option<Standing> {
-        let standing = match &self.stage {
-            Stage::Live(live) if live.answered => Standing::Up,
-            _ if self.board.failing() => Standing::Failing,
-            Stage::Live(_) => Standing::Open,
-            Stage::Rest | Stage::Opening(_) | Stage::Waiting(..) => Standing::Trying,
+    fn server_state(&self) -> Option<ServerState> {
+        let server_state = match &self.stage {
+            Stage::Live(live) if live.answered => ServerState::Up,
+            _ if self.board.failing() => ServerState::Failing,
+            Stage::Live(_) => ServerState::Open,
+            Stage::Rest | Stage::Opening(_) | Stage::Waiting(..) => ServerState::Trying,
         };
         // What only delta has says nothing of a server that does not speak it.
         let counts = self.client.wanted_in(Dialect::Sotw) || self.client.wanted() && !self.trial.is_without_delta();
-        counts.then_some(standing)
+        counts.then_some(server_state)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {

@@ -23,7 +23,7 @@ use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
 use crate::upstream::status::{Board, Phase};
 use crate::upstream::writer::Talk;
-use crate::xds::{Changes, Dialect, Slot, Standing, Target as Wanted, TypeUrl, Want};
+use crate::xds::{Changes, Dialect, ServerState, Slot, Target as Wanted, TypeUrl, Want};
 
 type Outcome = (Result<Reply, Failure>, Option<Link>);
 
@@ -225,8 +225,8 @@ impl Talk for PollLeg {
         self.poller.poll_timeout()
     }
 
-    fn standing(&self) -> Option<Standing> {
-        self.poller.standing()
+    fn server_state(&self) -> Option<ServerState> {
+        self.poller.server_state()
     }
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {

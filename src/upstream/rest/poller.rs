@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::topic::{ORDER, Topic};
 use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use crate::protocol::{Client, Received, Request};
-use crate::xds::{Changes, Kind, Slot, Standing, Target, TypeUrl, Want};
+use crate::xds::{Changes, Kind, ServerState, Slot, Target, TypeUrl, Want};
 
 /// Polls one server for one view, without touching it.
 ///
@@ -90,13 +90,13 @@ impl Poller {
 
     /// G-08: what failed has to answer before it counts again. `None`: nothing is wanted.
     #[must_use]
-    pub fn standing(&self) -> Option<Standing> {
-        let standing = match (self.failing, self.answers) {
-            (true, _) => Standing::Failing,
-            (false, true) => Standing::Up,
-            (false, false) => Standing::Trying,
+    pub fn server_state(&self) -> Option<ServerState> {
+        let server_state = match (self.failing, self.answers) {
+            (true, _) => ServerState::Failing,
+            (false, true) => ServerState::Up,
+            (false, false) => ServerState::Trying,
         };
-        self.client.wanted().then_some(standing)
+        self.client.wanted().then_some(server_state)
     }
 
     /// Something is wanted, or no more.

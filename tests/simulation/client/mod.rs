@@ -318,10 +318,10 @@ impl Line {
 
 impl Mux {
     fn explicit(&self, name: &str, aliases: &[String]) -> bool {
-        let glob = |glob: &String| covers(glob, name);
+        let collection = |collection: &String| covers(collection, name);
         self.names.contains(name)
             || aliases.iter().any(|alias| self.names.contains(alias))
-            || self.names.iter().any(glob)
+            || self.names.iter().any(collection)
     }
 }
 

@@ -8,7 +8,7 @@ use distributary::xds::Dialect;
 
 use super::{Client, Persona};
 use crate::body::Type;
-use crate::names::{alias, anywhere, canonical, glob, is_glob, name, respelled};
+use crate::names::{alias, anywhere, canonical, collection, is_collection, name, respelled};
 use crate::rng::Rng;
 
 /// What is wanted of one type.
@@ -78,12 +78,12 @@ impl Client {
         let delta = self.dialect == Dialect::Delta;
         if delta && name.starts_with("xdstp:") {
             name = match rng.below(10) {
-                0 | 1 => glob(rng.pick(self.authorities).unwrap_or(&"a"), kind),
+                0 | 1 => collection(rng.pick(self.authorities).unwrap_or(&"a"), kind),
                 2 => respelled(&name, rng),
                 _ => name,
             };
         }
-        let own = canonical(&name) == name && !is_glob(&name);
+        let own = canonical(&name) == name && !is_collection(&name);
         if own && on_demand && matches!(kind, Type::Sds | Type::Odd) && rng.chance(30) {
             name = alias(&name);
         }

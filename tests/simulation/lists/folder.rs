@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use distributary::json::{Schemas, Unknown};
 use distributary::proto::envoy::service::discovery::v3::DiscoveryResponse;
-use distributary::upstream::{Asked, Content as Stated, Dictionary, Listed, Shelf, Stamp};
-use distributary::xds::{Cut, Known, Name, Reason, Resource, Slot, Standing, State, Target, Types};
+use distributary::upstream::{Asked, Content as Stated, Dictionary, FileSet, Listed, Stamp};
+use distributary::xds::{Cut, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
 use prost::Message as _;
 
 use super::Mood;
 use super::account::{Counted, Line, Model, Said, Written};
 use crate::body::Type;
 use crate::feed::Zone;
-use crate::names::{covers, is_glob};
+use crate::names::{covers, is_collection};
 use crate::quiet::everything;
 use crate::rng::Rng;
 use crate::served::entry;
@@ -35,7 +35,7 @@ pub(crate) struct Folder {
     readable: bool,
     /// Which resources stand in which file.
     salt: usize,
-    shelf: Shelf,
+    file_set: FileSet,
     asked: Asked,
     /// What the view was brought to.
     content: Arc<Stated>,
@@ -54,9 +54,9 @@ static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(|| Dictionary {
     types: Types::default(),
 });
 
-fn shelf(single: bool) -> Shelf {
+fn file_set(single: bool) -> FileSet {
     let path = if single { FILE } else { FOLDER };
-    Shelf::new(Path::new(path), usize::MAX >> 1, DICTIONARY.clone())
+    FileSet::new(Path::new(path), usize::MAX >> 1, DICTIONARY.clone())
 }
 
 /// What tells the chance of files with times to live from all other chance.
@@ -73,7 +73,7 @@ impl Folder {
             disk: BTreeMap::new(),
             readable: true,
             salt: 0,
-            shelf: shelf(single),
+            file_set: file_set(single),
             asked: Asked::default(),
             content: Arc::default(),
             model: Model::default(),
@@ -99,7 +99,7 @@ impl Folder {
 
     /// The relay begins anew.
     pub(super) fn forget(&mut self) {
-        self.shelf = shelf(self.single);
+        self.file_set = file_set(self.single);
         self.model = Model::default();
         self.alarm = None;
     }
@@ -187,7 +187,7 @@ impl Folder {
             let written = disk.get(path).ok_or("no such file")?;
             Ok((stamp(written).unwrap_or_default(), written.bytes.clone()))
         };
-        self.shelf.handle_look(listed, read, now);
+        self.file_set.handle_look(listed, read, now);
     }
 
     /// The view has exactly what counts.
@@ -214,7 +214,7 @@ impl Folder {
                         ));
                     }
                 }
-                Target::Name(name) if is_glob(name.as_str()) => {
+                Target::Name(name) if is_collection(name.as_str()) => {
                     let named = slot.into_iter().map(|slot| &slot.named);
                     let members = named.flat_map(|state| everything(state).map(move |member| (member, state)));
                     let has: Told = members
@@ -338,7 +338,7 @@ impl World {
             return Ok(());
         };
         folder.look(now);
-        let line = format!("upstream {server}: looked, {:?}", folder.shelf.faults());
+        let line = format!("upstream {server}: looked, {:?}", folder.file_set.faults());
         self.log(|| line);
         self.set_alarm(server);
         self.read_files(server)
@@ -351,7 +351,7 @@ impl World {
             return;
         };
         let (now, alarm) = (self.now, folder.alarm);
-        let Some(due) = folder.shelf.ends().map(|ends| self.time(ends).max(now)) else {
+        let Some(due) = folder.file_set.ends().map(|ends| self.time(ends).max(now)) else {
             return;
         };
         if alarm.is_none_or(|alarm| due < alarm || alarm <= now) {
@@ -402,7 +402,7 @@ impl World {
         let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
             return Ok(());
         };
-        let content = folder.shelf.content().clone();
+        let content = folder.file_set.content().clone();
         let first = folder.asked.handle_wants(&wants, &content, &cut);
         here.publish(&first);
         let cut = here.view.cut();
@@ -415,13 +415,13 @@ impl World {
             second = folder.asked.handle_content(&content, &cut);
         }
         here.publish(&second);
-        let standing = if content.whole() {
-            Standing::Up
+        let server_state = if content.whole() {
+            ServerState::Up
         } else {
-            Standing::Failing
+            ServerState::Failing
         };
-        here.view.publish_standing(standing);
-        self.log(|| format!("upstream {server}: {standing:?}, wants {wants:?}, heard {first:?} {second:?}"));
+        here.view.publish_server_state(server_state);
+        self.log(|| format!("upstream {server}: {server_state:?}, wants {wants:?}, heard {first:?} {second:?}"));
         self.tally.hit(Rule::I05);
         let here = &mut self.zones[server];
         let checked = match here.source.as_ref() {

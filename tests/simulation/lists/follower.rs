@@ -8,7 +8,7 @@ use std::sync::Arc;
 use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource};
 
 use crate::body::Type;
-use crate::names::{authority, canonical, covers, is_glob, is_nothing, is_unnamed};
+use crate::names::{authority, canonical, covers, is_collection, is_nothing, is_unnamed};
 use crate::reading::Reading;
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Entry, Up};
@@ -117,17 +117,17 @@ impl Reading<'_> {
     }
 
     /// The members of a collection that are known, and whether all are.
-    pub(super) fn members(&self, kind: Type, glob: &str) -> (Vec<(String, u64)>, bool) {
-        let read = self.reads.get(&authority(glob));
+    pub(super) fn members(&self, kind: Type, collection: &str) -> (Vec<(String, u64)>, bool) {
+        let read = self.reads.get(&authority(collection));
         let slot = read.and_then(|(server, cut)| Some((*server, cut.slot(kind.type_url())?)));
-        let Some((server, slot)) = slot.filter(|_| is_glob(glob)) else {
+        let Some((server, slot)) = slot.filter(|_| is_collection(collection)) else {
             return (Vec::new(), false);
         };
         let book = &self.zones[server].book;
-        let glob = Name::from(glob);
+        let collection = Name::from(collection);
         let entry = |resource: &Arc<Resource>| (resource.name().as_str().to_owned(), book.revision(resource));
-        let members = self.lens(kind).members(glob.as_str());
-        (members.into_iter().map(entry).collect(), slot.named.whole(&glob))
+        let members = self.lens(kind).members(collection.as_str());
+        (members.into_iter().map(entry).collect(), slot.named.whole(&collection))
     }
 
     /// Whether a cut knows nothing of something that is wanted of an authority (G-03).
@@ -181,7 +181,7 @@ impl Track {
         let named = |name: &String| self.names.contains(name);
         self.names.contains(name)
             || aliases.iter().any(named)
-            || name.starts_with("xdstp:") && self.names.iter().any(|glob| covers(glob, name))
+            || name.starts_with("xdstp:") && self.names.iter().any(|collection| covers(collection, name))
     }
 }
 
@@ -202,8 +202,9 @@ impl Track {
         let beat = |entry: &Entry| entry.facts.is_none() || entry.ttl.is_some() || immortal(entry);
         let beats = entries.any(|entry| beat(entry) || mortal(entry));
         // C-08: of a name that was dropped, and that its collection might have, it may come late that there is none.
-        let globs = || self.names.iter().filter(|name| is_glob(name));
-        let moot = |name: &String| !self.sent.contains_key(name) && globs().any(|glob| covers(glob, name));
+        let collections = || self.names.iter().filter(|name| is_collection(name));
+        let moot =
+            |name: &String| !self.sent.contains_key(name) && collections().any(|collection| covers(collection, name));
         beats || answer.entries.is_empty() && answer.removed.iter().all(moot)
     }
 
@@ -282,9 +283,10 @@ impl Follower {
                 track.wildcard &= !less.iter().any(|name| name == "*");
                 track.names.retain(|name| !less.contains(name));
                 // B-15: with a collection goes what the client remembers of it.
-                let given_up = |name: &String| less.iter().any(|glob| covers(glob, name));
+                let given_up = |name: &String| less.iter().any(|collection| covers(collection, name));
                 let names = &track.names;
-                let asks = |name: &String| names.contains(name) || names.iter().any(|glob| covers(glob, name));
+                let asks =
+                    |name: &String| names.contains(name) || names.iter().any(|collection| covers(collection, name));
                 track.remembered.retain(|name| !given_up(name) || asks(name));
             }
         }
@@ -307,13 +309,13 @@ impl Follower {
                     contents.insert((*kind, name), revision);
                 }
             }
-            for glob in track.names.iter().filter(|name| is_glob(name)) {
-                let (members, whole) = reading.members(*kind, glob);
-                contents.insert((*kind, format!("{glob}{whole}")), u64::from(whole));
+            for collection in track.names.iter().filter(|name| is_collection(name)) {
+                let (members, whole) = reading.members(*kind, collection);
+                contents.insert((*kind, format!("{collection}{whole}")), u64::from(whole));
                 contents.extend(members.into_iter().map(|(name, revision)| ((*kind, name), revision)));
             }
             // What is held of a collection may go by its own name.
-            let member = |name: &&String| track.names.iter().any(|glob| covers(glob, name));
+            let member = |name: &&String| track.names.iter().any(|collection| covers(collection, name));
             for name in track.names.iter().chain(track.sent.keys().filter(member)) {
                 match reading.seen(*kind, name, track) {
                     Seen::Present(revision) => drop(contents.insert((*kind, name.clone()), revision)),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use distributary::xds::Standing;
+use distributary::xds::ServerState;
 
 use super::follower::Follower;
 use crate::feed::Zone;
@@ -148,20 +148,20 @@ impl World {
                 (false, false) => Rule::G03,
             };
             self.tally.hit(rule);
-            if chosen.standing() != Standing::Up {
-                let (at, standing) = (servers[to], chosen.standing());
-                let what = format!("{authority:?} is read from {at}, which is {standing:?}");
+            if chosen.server_state() != ServerState::Up {
+                let (at, server_state) = (servers[to], chosen.server_state());
+                let what = format!("{authority:?} is read from {at}, which is {server_state:?}");
                 return Err(Broken::new(rule, what));
             }
             if to < from {
                 continue;
             }
             let lacks = Reading::lacks(&stream.follower.tracks, authority, &left);
-            if left.standing() != Standing::Failing || !knob && !lacks && !stream.follower.hostile {
+            if left.server_state() != ServerState::Failing || !knob && !lacks && !stream.follower.hostile {
                 let what = format!(
                     "{authority:?} left {}, {:?}, lacks {lacks}",
                     servers[from],
-                    left.standing()
+                    left.server_state()
                 );
                 return Err(Broken::new(Rule::G03, what));
             }

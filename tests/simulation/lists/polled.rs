@@ -10,7 +10,7 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use distributary::protocol::{Client, ClientSettings, Demand, Leg, Request};
 use distributary::upstream::{Poller, Question};
-use distributary::xds::{Changes, Dialect, Standing, Target, Want};
+use distributary::xds::{Changes, Dialect, ServerState, Target, Want};
 
 use super::Mood;
 use crate::body::Type;
@@ -135,10 +135,17 @@ impl Polled {
     }
 
     /// What is wanted of both ways counts, and of two the worse.
-    fn standing(&self, otherwise: Standing) -> Standing {
-        let ways = self.ways.each_ref().map(|way| way.poller.standing());
-        let order = [Standing::Failing, Standing::Trying, Standing::Open, Standing::Up];
-        let worst = order.into_iter().find(|standing| ways.contains(&Some(*standing)));
+    fn server_state(&self, otherwise: ServerState) -> ServerState {
+        let ways = self.ways.each_ref().map(|way| way.poller.server_state());
+        let order = [
+            ServerState::Failing,
+            ServerState::Trying,
+            ServerState::Open,
+            ServerState::Up,
+        ];
+        let worst = order
+            .into_iter()
+            .find(|server_state| ways.contains(&Some(*server_state)));
         worst.unwrap_or(otherwise)
     }
 }
@@ -228,15 +235,15 @@ impl World {
         loop {
             (0..2).try_for_each(|way| self.turn_way(server, way, &mut changes))?;
             let view = self.zones[server].view.clone();
-            let before = view.cut().standing();
+            let before = view.cut().server_state();
             let Some(polled) = self.polled(server) else {
                 return Ok(());
             };
             if changes.is_empty() {
-                let standing = polled.standing(before);
-                view.publish_standing(standing);
-                if before != standing {
-                    self.log(|| format!("upstream {server}: {before:?} -> {standing:?}"));
+                let server_state = polled.server_state(before);
+                view.publish_server_state(server_state);
+                if before != server_state {
+                    self.log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
                 }
                 break;
             }

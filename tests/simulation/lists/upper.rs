@@ -7,9 +7,9 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use distributary::cache::{Route, Routes, Scopes};
-use distributary::downstream::Place;
+use distributary::downstream::Seats;
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::protocol::{Opening, Request, Server, Settings, come_through, read_node};
+use distributary::protocol::{Opening, Request, Server, StreamSettings, come_through, read_node};
 use distributary::xds::{Classes, Dialect, Resource};
 
 use crate::body::Type;
@@ -27,7 +27,7 @@ pub(crate) struct Upper {
     /// The zone that is its control plane.
     pub(super) origin: usize,
     scopes: Scopes,
-    settings: Arc<Settings>,
+    settings: Arc<StreamSettings>,
     /// Whether all that its control plane says of a type can be unsaid.
     full: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Upper {
 /// Its half of one stream from the relay below.
 pub(crate) struct Ahead {
     server: Server,
-    place: Option<Place>,
+    place: Option<Seats>,
     waker: Waker,
     timer: Option<Duration>,
     /// The time for which the timer has gone off.
@@ -82,7 +82,7 @@ impl World {
             } else {
                 format!("upper-{server}")
             };
-            let settings = Settings {
+            let settings = StreamSettings {
                 relay_id: relay_id.clone(),
                 ..(*self.settings).clone()
             };
@@ -109,7 +109,7 @@ impl World {
             };
             if upper.settings.relay_id == "relay" {
                 let relay_id = format!("upper-{server}");
-                upper.settings = Arc::new(Settings {
+                upper.settings = Arc::new(StreamSettings {
                     relay_id: relay_id.clone(),
                     ..(*upper.settings).clone()
                 });
@@ -178,7 +178,7 @@ impl World {
         if let (None, Some(node)) = (&ahead.place, ahead.server.node())
             && let Some(upper) = &self.zones[at.zone].upper
         {
-            let place = Place::enter(&upper.scopes, node, self.settings.timers.unanswered);
+            let place = Seats::enter(&upper.scopes, node, self.settings.timers.unanswered);
             ahead.place = Some(place.map_err(|full| Broken::new(Rule::Views, full.to_string()))?);
         }
         self.turn_upper(at, ahead)
@@ -352,7 +352,7 @@ impl World {
 impl Ahead {
     /// When it must be looked after, if nothing happens before.
     fn due(&self) -> Option<Instant> {
-        let settles = self.place.as_ref().and_then(Place::poll_timeout);
+        let settles = self.place.as_ref().and_then(Seats::poll_timeout);
         self.server.poll_timeout().into_iter().chain(settles).min()
     }
 

@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use distributary::xds::{Dialect, Name, Reason, Standing};
+use distributary::xds::{Dialect, Name, Reason, ServerState};
 
 use super::follower::Seen;
 use super::{Lists, Mood};
 use crate::body::{Content, Type};
 use crate::client::{Mux, Persona};
-use crate::names::{authority, canonical, covers, is_glob};
+use crate::names::{authority, canonical, covers, is_collection};
 use crate::quiet::timed_out;
 use crate::reading::Reading;
 use crate::relay::Stream;
@@ -42,7 +42,7 @@ impl World {
         for (authority, server) in &stream.follower.reads {
             let authority = authority.as_deref();
             let servers = lists.servers_of(stream.follower.class, authority);
-            let up = |server: &usize| self.zones[*server].view.cut().standing() == Standing::Up;
+            let up = |server: &usize| self.zones[*server].view.cut().server_state() == ServerState::Up;
             let above: Vec<usize> = servers.iter().copied().take_while(|other| other != server).collect();
             if let Some(better) = above.iter().find(|server| up(server)) {
                 let what = format!("{authority:?} is read from {server}, though {better} answers");
@@ -55,9 +55,9 @@ impl World {
                 .is_some_and(|route| route.reachability_only);
             let lacks = Reading::lacks(&stream.follower.tracks, authority, &cut);
             // G-10: one that fails leads further, one that is slow does not.
-            let fails = |server: &&usize| self.zones[**server].view.cut().standing() == Standing::Failing;
+            let fails = |server: &&usize| self.zones[**server].view.cut().server_state() == ServerState::Failing;
             let fine = servers.iter().find(|server| !fails(server)).is_some_and(up);
-            if cut.standing() == Standing::Failing && (knob || lacks) && fine {
+            if cut.server_state() == ServerState::Failing && (knob || lacks) && fine {
                 let what = format!("{authority:?} is read from {server}, which fails, though another one answers");
                 return Err(Broken::new(Rule::G04, what));
             }
@@ -107,10 +107,10 @@ impl World {
             if mux.wildcard {
                 wanted.extend(reading.covered(*kind).into_iter().map(|(name, _)| name));
             }
-            let globs = mux.names.iter().filter(|name| is_glob(name));
+            let collections = mux.names.iter().filter(|name| is_collection(name));
             wanted.extend(
-                globs
-                    .flat_map(|glob| reading.members(*kind, glob).0)
+                collections
+                    .flat_map(|collection| reading.members(*kind, collection).0)
                     .map(|(name, _)| name),
             );
             wanted.extend(holds.keys().cloned());
@@ -153,7 +153,7 @@ impl World {
                 let lists = self.lists.as_ref();
                 let servers = |lists: &Lists| lists.servers_of(follower.class, authority.as_deref());
                 let first = lists.and_then(|lists| servers(lists).first().copied());
-                let up = first.is_some_and(|first| self.zones[first].view.cut().standing() == Standing::Up);
+                let up = first.is_some_and(|first| self.zones[first].view.cut().server_state() == ServerState::Up);
                 if first == Some(*server) {
                     home.insert(authority.clone(), *server);
                 } else if up {
@@ -191,12 +191,12 @@ impl World {
                     };
                     // K-16: of a collection of which nobody says that it is known as a whole, nothing goes.
                     let cut = self.zones[*server].view.cut();
-                    let whole = |glob: &&String| {
+                    let whole = |collection: &&String| {
                         let slot = cut.slot(kind.type_url());
-                        slot.is_some_and(|slot| slot.named.whole(&Name::from(glob.as_str())))
+                        slot.is_some_and(|slot| slot.named.whole(&Name::from(collection.as_str())))
                     };
-                    let mut globs = mux.names.iter().filter(|glob| covers(glob, name));
-                    let open = globs.any(|glob| !whole(&glob));
+                    let mut collections = mux.names.iter().filter(|collection| covers(collection, name));
+                    let open = collections.any(|collection| !whole(&collection));
                     // C-20: it may be held by another name.
                     let aliases = holding.aliases.iter().filter(|alias| mux.names.contains(*alias));
                     let mut called = std::iter::once(name).chain(aliases);
@@ -231,8 +231,13 @@ impl World {
                 true => (it.name.clone(), it.revision),
                 false => (name, it.revision),
             };
-            let globs: Vec<&String> = mux.names.iter().filter(ours).filter(|name| is_glob(name)).collect();
-            let of_some = |it: &&Arc<Content>| globs.iter().any(|glob| covers(glob, &it.name));
+            let collections: Vec<&String> = mux
+                .names
+                .iter()
+                .filter(ours)
+                .filter(|name| is_collection(name))
+                .collect();
+            let of_some = |it: &&Arc<Content>| collections.iter().any(|collection| covers(collection, &it.name));
             let members = truth.of_for(kind, own).filter(of_some);
             let covered = truth
                 .of_for(kind, own)
@@ -256,7 +261,7 @@ impl World {
         let all_fine = lists.moods.iter().all(|mood| *mood == Mood::Fine);
         let up = |server: &usize| {
             let zone = &self.zones[*server];
-            !zone.attached || zone.view.cut().standing() == Standing::Up
+            !zone.attached || zone.view.cut().server_state() == ServerState::Up
         };
         if !all_fine || !firsts.iter().all(up) {
             return Ok(());

@@ -167,13 +167,13 @@ impl Witness {
     fn check_removal(&self, kind: Type, name: &str, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let watch = &self.watches[&kind];
         let lens = scene.lens(kind);
-        let glob = watch.globs.contains(name);
-        let holds = match glob {
+        let collection = watch.collections.contains(name);
+        let holds = match collection {
             true => watch.holds_of(name),
             false => watch.sent.contains_key(name) || watch.remembered.contains_key(name),
         };
         tally.hit(Rule::G20);
-        let seen = if glob {
+        let seen = if collection {
             watch.extent(name, lens)
         } else {
             watch.seen(name, lens)
@@ -282,9 +282,9 @@ impl Watch {
             self.licence.contains(name)
                 || self.licence.contains(&own)
                 || self
-                    .globs
+                    .collections
                     .iter()
-                    .any(|glob| covers(glob, &own) && self.licence.contains(glob))
+                    .any(|collection| covers(collection, &own) && self.licence.contains(collection))
                 || self.forced.contains(&own)
                 || self
                     .refused
@@ -314,9 +314,9 @@ impl Watch {
     }
 
     /// Whether the client may hold anything of a collection.
-    pub(super) fn holds_of(&self, glob: &str) -> bool {
+    pub(super) fn holds_of(&self, collection: &str) -> bool {
         let mut all = self.sent.keys().chain(self.remembered.keys());
-        all.any(|name| covers(glob, name))
+        all.any(|name| covers(collection, name))
     }
 
     /// Whether a name that stands for an alias lost its resource.

@@ -48,7 +48,7 @@ pub(crate) struct Watch {
     /// Names that it gave up.
     dropped: BTreeSet<String>,
     /// Collections that it asks for.
-    globs: BTreeSet<String>,
+    collections: BTreeSet<String>,
     /// Whether its requests list all that it asks for (SotW).
     listed: bool,
     /// What the client was sent on this stream and has not let go, by canonical name.
@@ -294,9 +294,9 @@ impl Watch {
     fn asks(&self, name: &str) -> bool {
         self.names.contains(name)
             || self
-                .globs
+                .collections
                 .iter()
-                .any(|glob| covers(glob, name) && canonical(name) == name)
+                .any(|collection| covers(collection, name) && canonical(name) == name)
     }
 
     fn explicit(&self, name: &str, aliases: &[String]) -> bool {
@@ -304,7 +304,7 @@ impl Watch {
     }
 
     fn wants_any(&self) -> bool {
-        self.wildcard || !self.names.is_empty() || !self.globs.is_empty()
+        self.wildcard || !self.names.is_empty() || !self.collections.is_empty()
     }
 
     fn seen<'a>(&self, name: &str, lens: Lens<'a>) -> Seen<'a> {
@@ -341,12 +341,12 @@ impl Watch {
     }
 
     /// What is known of a collection as such.
-    fn extent<'a>(&self, glob: &str, lens: Lens<'a>) -> Seen<'a> {
-        match lens.members(glob).first() {
+    fn extent<'a>(&self, collection: &str, lens: Lens<'a>) -> Seen<'a> {
+        match lens.members(collection).first() {
             Some(member) => Seen::Present(member),
             None => lens
-                .nowhere(glob)
-                .or_else(|| lens.named(glob))
+                .nowhere(collection)
+                .or_else(|| lens.named(collection))
                 .map_or(Seen::Unknown, Seen::from),
         }
     }
@@ -358,7 +358,12 @@ impl Watch {
         if self.wildcard {
             present.extend(lens.all().into_iter().map(own));
         }
-        present.extend(self.globs.iter().flat_map(|glob| lens.members(glob)).map(own));
+        present.extend(
+            self.collections
+                .iter()
+                .flat_map(|collection| lens.members(collection))
+                .map(own),
+        );
         for name in &self.names {
             if let Some(resource) = lens.resource(name) {
                 let alias = resource.aliases().iter().any(|alias| alias.as_str() == name);

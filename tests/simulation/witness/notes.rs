@@ -60,7 +60,7 @@ impl Witness {
                 aliases: entry.aliases.clone(),
                 mortal: entry.ttl.is_some(),
             };
-            watch.resolve_globs(&entry.name, tally);
+            watch.resolve_collections(&entry.name, tally);
             watch.bring(&entry.name);
             watch.sent.insert(entry.name.clone(), sent);
             watch.remembered.remove(&entry.name);
@@ -70,7 +70,7 @@ impl Witness {
             watch.resolve(name, &[], chain, tally);
             let held = watch.sent.remove(name).is_some();
             if watch.remembered.remove(name).is_some() || held {
-                watch.empty_globs(name);
+                watch.empty_collections(name);
             }
         }
         if full {
@@ -84,10 +84,10 @@ impl Witness {
         watch.refused.retain(|refused| !refused.members.is_empty());
         if !watch.chain {
             watch.end();
-            let (globs, asked) = (&watch.globs, &watch.asked);
+            let (collections, asked) = (&watch.collections, &watch.asked);
             watch
                 .licence
-                .retain(|name| !globs.contains(name) || asked.contains_key(name));
+                .retain(|name| !collections.contains(name) || asked.contains_key(name));
         }
         let nonce = answer.nonce.clone();
         watch.open.push(Open { nonce, members });
@@ -184,19 +184,19 @@ impl Watch {
     }
 
     /// A collection is answered for by a member.
-    fn resolve_globs(&mut self, member: &str, tally: &mut Tally) {
-        let globs = self.globs.iter().filter(|glob| covers(glob, member));
-        for asked in globs.filter_map(|glob| self.asked.remove(glob)) {
+    fn resolve_collections(&mut self, member: &str, tally: &mut Tally) {
+        let collections = self.collections.iter().filter(|collection| covers(collection, member));
+        for asked in collections.filter_map(|collection| self.asked.remove(collection)) {
             tally.hit(asked.rule);
         }
     }
 
     /// What the client held of a collection is gone. Whether that is all that it hears of the collection depends on what was known of
     /// it by then.
-    fn empty_globs(&mut self, member: &str) {
-        let globs = self.globs.iter().filter(|glob| covers(glob, member));
-        for glob in globs {
-            if let Some(asked) = self.asked.get_mut(glob) {
+    fn empty_collections(&mut self, member: &str) {
+        let collections = self.collections.iter().filter(|collection| covers(collection, member));
+        for collection in collections {
+            if let Some(asked) = self.asked.get_mut(collection) {
                 asked.lost = true;
             }
         }

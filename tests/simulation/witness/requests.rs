@@ -10,7 +10,7 @@ use distributary::xds::Dialect;
 
 use super::{Asked, Refused, Watch, Witness};
 use crate::body::Type;
-use crate::names::{canonical, covers, is_collection};
+use crate::names::{canonical, covers, is_collection_of};
 use crate::tally::Rule;
 use crate::wire::Up;
 
@@ -126,8 +126,8 @@ impl Watch {
     fn sotw(&mut self, kind: Type, request: &DiscoveryRequest, first: bool, now: Instant) {
         self.listed = true;
         let listed = request.resource_names.iter().cloned();
-        let (globs, mut names): (BTreeSet<String>, BTreeSet<String>) =
-            listed.partition(|name| is_collection(kind, name));
+        let (collections, mut names): (BTreeSet<String>, BTreeSet<String>) =
+            listed.partition(|name| is_collection_of(kind, name));
         let all = names.remove("*");
         if first && !request.version_info.is_empty() {
             self.reborn.clone_from(&names);
@@ -144,11 +144,11 @@ impl Watch {
             self.want_all();
         }
         self.wildcard = all;
-        let gone: Vec<String> = self.globs.difference(&globs).cloned().collect();
-        gone.iter().for_each(|glob| self.drop_glob(glob));
-        for glob in globs {
-            if !self.globs.contains(&glob) {
-                self.add_glob(glob, now);
+        let gone: Vec<String> = self.collections.difference(&collections).cloned().collect();
+        gone.iter().for_each(|collection| self.drop_collection(collection));
+        for collection in collections {
+            if !self.collections.contains(&collection) {
+                self.add_collection(collection, now);
             }
         }
         for name in self.brought.keys().filter(|name| names.contains(*name)) {
@@ -157,8 +157,9 @@ impl Watch {
             }
         }
         // What it does not name any more its wildcard may have brought by now, or not.
-        let globs = &self.globs;
-        let asks = |name: &String| names.contains(name) || globs.iter().any(|glob| covers(glob, name));
+        let collections = &self.collections;
+        let asks =
+            |name: &String| names.contains(name) || collections.iter().any(|collection| covers(collection, name));
         let given_up = self.own.iter().filter(|name| !asks(name));
         self.perhaps.extend(given_up.cloned());
         self.own.retain(asks);
@@ -172,7 +173,7 @@ impl Watch {
             self.asked.remove(name);
             self.licence.remove(name);
             // Whether the wildcard or a collection covers it is not for the client to know.
-            if all || self.globs.iter().any(|glob| covers(glob, name)) {
+            if all || self.collections.iter().any(|collection| covers(collection, name)) {
                 self.licence.insert(name.clone());
             }
         }
@@ -204,8 +205,8 @@ impl Watch {
                 if !self.wildcard {
                     self.want_all();
                 }
-            } else if is_collection(kind, name) {
-                self.add_glob(name.clone(), now);
+            } else if is_collection_of(kind, name) {
+                self.add_collection(name.clone(), now);
             } else {
                 let rule = match self.names.insert(name.clone()) {
                     true if self.dropped.remove(name) => Rule::B15,
@@ -221,16 +222,20 @@ impl Watch {
             if name == "*" {
                 self.wildcard = false;
                 self.first = false;
-                let (names, globs) = (&self.names, &self.globs);
-                let asks =
-                    |name: &String| names.contains(name) || globs.iter().any(|glob| glob == name || covers(glob, name));
+                let (names, collections) = (&self.names, &self.collections);
+                let asks = |name: &String| {
+                    names.contains(name)
+                        || collections
+                            .iter()
+                            .any(|collection| collection == name || covers(collection, name))
+                };
                 self.asked.retain(|name, _| asks(name));
                 self.again = false;
                 self.all_again.clear();
                 self.remembered.retain(|name, _| asks(name));
                 self.let_go();
-            } else if self.globs.contains(name) {
-                self.drop_glob(name);
+            } else if self.collections.contains(name) {
+                self.drop_collection(name);
                 self.let_go();
             } else if self.names.remove(name) {
                 self.drop_name(name, now);
@@ -278,13 +283,13 @@ impl Watch {
         self.let_go();
     }
 
-    fn add_glob(&mut self, glob: String, now: Instant) {
-        let rule = match self.globs.insert(glob.clone()) {
-            true if self.dropped.remove(&glob) => Rule::B15,
+    fn add_collection(&mut self, collection: String, now: Instant) {
+        let rule = match self.collections.insert(collection.clone()) {
+            true if self.dropped.remove(&collection) => Rule::B15,
             true => Rule::B14,
             false => Rule::C11,
         };
-        let members = self.sent.keys().filter(|name| covers(&glob, &canonical(name)));
+        let members = self.sent.keys().filter(|name| covers(&collection, &canonical(name)));
         for member in members.cloned().collect::<Vec<_>>() {
             if rule == Rule::C11 {
                 self.ask(member, rule, now);
@@ -292,17 +297,20 @@ impl Watch {
                 self.licence.insert(member);
             }
         }
-        let remembered = self.remembered.keys().filter(|name| covers(&glob, &canonical(name)));
+        let remembered = self
+            .remembered
+            .keys()
+            .filter(|name| covers(&collection, &canonical(name)));
         self.licence.extend(remembered.cloned());
-        self.ask(glob, rule, now);
+        self.ask(collection, rule, now);
     }
 
-    fn drop_glob(&mut self, glob: &str) {
-        self.globs.remove(glob);
-        self.dropped.insert(glob.to_owned());
-        self.asked.remove(glob);
+    fn drop_collection(&mut self, collection: &str) {
+        self.collections.remove(collection);
+        self.dropped.insert(collection.to_owned());
+        self.asked.remove(collection);
         let names = &self.names;
-        let moot = |name: &String| covers(glob, name) && !names.contains(name);
+        let moot = |name: &String| covers(collection, name) && !names.contains(name);
         self.asked.retain(|name, _| !moot(name));
         self.licence.retain(|name| !moot(name));
         self.remembered.retain(|name, _| !moot(name));
@@ -325,14 +333,18 @@ impl Watch {
     fn let_go(&mut self) {
         let Self {
             names,
-            globs,
+            collections,
             asked,
             wildcard,
             listed,
             ..
         } = self;
-        let by_glob = |name: &String| globs.iter().any(|glob| covers(glob, name) && canonical(name) == *name);
-        let asks = |name: &String| names.contains(name) || by_glob(name);
+        let by_collection = |name: &String| {
+            collections
+                .iter()
+                .any(|collection| covers(collection, name) && canonical(name) == *name)
+        };
+        let asks = |name: &String| names.contains(name) || by_collection(name);
         let covered = |name: &String| *wildcard && (*listed || !name.starts_with("xdstp:") || asked.contains_key(name));
         let keeps = |name: &String, aliases: &[String]| {
             covered(name) || asks(name) || aliases.iter().any(|alias| names.contains(alias))

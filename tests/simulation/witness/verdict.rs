@@ -43,19 +43,19 @@ impl Witness {
             let holds = watch.memory.contains(name)
                 || watch.reborn.contains(name)
                 || watch.refused_names().contains(name.as_str());
-            let seen = || match watch.globs.contains(name) {
+            let seen = || match watch.collections.contains(name) {
                 true => watch.extent(name, lens),
                 false => watch.seen(name, lens),
             };
             let owed = match seen() {
                 // Of a collection each member is looked at by itself. A full state answers for it, also if all of that is held.
-                Seen::Present(_) if watch.globs.contains(name) => {
+                Seen::Present(_) if watch.collections.contains(name) => {
                     self.full_state(kind) && (!watch.wildcard || lens.is_complete())
                 }
                 Seen::Present(resource) => asked.enough.as_deref() != Some(&resource.version().to_string()),
                 // What answered to an alias may be held under its own name.
                 Seen::Absent(Reason::TimedOut) if is_alias(name) && watch.holds_any() => false,
-                Seen::Absent(Reason::TimedOut) if watch.globs.contains(name) => {
+                Seen::Absent(Reason::TimedOut) if watch.collections.contains(name) => {
                     delta && !asked.lost && !watch.holds_of(name)
                 }
                 Seen::Absent(Reason::TimedOut) => delta && !holds && !watch.sent.contains_key(name),

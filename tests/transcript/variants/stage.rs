@@ -14,7 +14,7 @@ use distributary::proto::envoy::service::discovery::v3::{
     dynamic_parameter_constraints::{SingleConstraint, Type, single_constraint},
 };
 use distributary::proto::xds::core::v3::ContextParams;
-use distributary::protocol::{Answer, Limits, Opening, Poll, Response, Server, Settings, Timers};
+use distributary::protocol::{Opening, Poll, PollAnswer, Response, Server, StreamLimits, StreamSettings, StreamTimers};
 use distributary::xds::{
     Changes, Classes, Constraints, Cut, Dialect, Dirty, Expiry, Resource, ResourceParts, Sight, TypeUrl, Types,
     Unshared, Update, WRAPPER_URL,
@@ -39,11 +39,11 @@ pub(crate) fn rule(rule: Type) -> DynamicParameterConstraints {
     DynamicParameterConstraints { r#type: Some(rule) }
 }
 
-fn settings() -> Arc<Settings> {
-    Arc::new(Settings {
+fn settings() -> Arc<StreamSettings> {
+    Arc::new(StreamSettings {
         types: Types::default(),
-        limits: Limits::default(),
-        timers: Timers::default(),
+        limits: StreamLimits::default(),
+        timers: StreamTimers::default(),
         classes: Classes::default(),
         anonymous: true,
         relay_id: "relay-1".to_owned(),
@@ -202,7 +202,7 @@ impl Stage {
         let mut poll = poll.unwrap_or_else(|_| panic!("a poll"));
         let sight = self.sight();
         poll.look(&sight, &answers);
-        let Answer::News(found) = poll.answer(&sight, false) else {
+        let PollAnswer::News(found) = poll.answer(&sight, false) else {
             return Vec::new();
         };
         let bodies = found.resources().map(|resource| resource.body());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::cache::{self, Library, Scopes, Seat, View};
-use distributary::downstream::{Handshakes, Limits, Settings, Shared, Timers, serve};
+use distributary::downstream::{ConnectionLimits, ConnectionSettings, ConnectionTimers, Handshakes, Shared, serve};
 use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
@@ -44,8 +44,8 @@ pub(crate) struct Relay {
 
 /// What a test changes before the relay starts.
 pub(crate) struct Plan {
-    pub(crate) settings: Settings,
-    pub(crate) protocol: protocol::Settings,
+    pub(crate) settings: ConnectionSettings,
+    pub(crate) protocol: protocol::StreamSettings,
     pub(crate) classes: Classes,
     pub(crate) views: usize,
     pub(crate) names_per_view: usize,
@@ -63,24 +63,24 @@ impl Relay {
 
     /// Starts with what `plan` changes.
     pub(crate) fn with(plan: impl FnOnce(&mut Plan)) -> Self {
-        let protocol = protocol::Settings {
+        let protocol = protocol::StreamSettings {
             types: Types::default(),
-            limits: protocol::Limits::default(),
+            limits: protocol::StreamLimits::default(),
             // No upstream is there to answer: a slow machine must not end what a test is about.
-            timers: protocol::Timers {
+            timers: protocol::StreamTimers {
                 unanswered: Duration::from_secs(300),
-                ..protocol::Timers::default()
+                ..protocol::StreamTimers::default()
             },
             classes: Classes::default(),
             anonymous: false,
             relay_id: "relay".to_owned(),
         };
         let mut planned = Plan {
-            settings: Settings {
+            settings: ConnectionSettings {
                 protocol: Arc::new(protocol.clone()),
                 transport_v2: true,
-                limits: Limits::default(),
-                timers: Timers::default(),
+                limits: ConnectionLimits::default(),
+                timers: ConnectionTimers::default(),
             },
             protocol,
             classes: Classes::default(),
@@ -93,7 +93,7 @@ impl Relay {
         };
         plan(&mut planned);
         planned.settings.protocol = Arc::new(planned.protocol);
-        let of_views = cache::Settings {
+        let of_views = cache::ViewSettings {
             linger: Duration::from_secs(30),
             names_per_view: planned.names_per_view,
             pinned_bytes_per_view: planned.pinned_bytes_per_view,

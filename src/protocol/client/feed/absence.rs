@@ -22,7 +22,7 @@ impl Feed {
             if let Some(collection) = self.covering(canonical.as_str()) {
                 self.collections.mention(&collection, &canonical, false, false);
             }
-            return self.settle.confirm(&canonical, false);
+            return self.completeness.confirm(&canonical, false);
         }
         // E-06 holds for names too that are said to be gone.
         if let Some(asked) = self.names.get(name).cloned() {
@@ -44,11 +44,11 @@ impl Feed {
         let mut news = false;
         for name in std::mem::take(&mut message.removed) {
             // F-07: of a name that is asked for in several ways, another one may still be there.
-            if !self.line.ways.is_empty() && !self.all_absent(&name, message.removed_as.get(&name)) {
+            if !self.outbound.ways.is_empty() && !self.all_absent(&name, message.removed_as.get(&name)) {
                 continue;
             }
             match self.collections.get(&name).cloned() {
-                Some(collection) if self.line.is_leaving(&name) => drop(collection),
+                Some(collection) if self.outbound.is_leaving(&name) => drop(collection),
                 Some(collection) => self.empty(&collection, updates),
                 // What was removed had this name for its own; it is another's from now on (C-20).
                 None if aliases.contains(name.as_str()) && self.kept.held(&name).is_none() => {}
@@ -75,7 +75,7 @@ impl Feed {
             return;
         };
         self.errors.remove(canonical);
-        self.line.lost(canonical);
+        self.outbound.lost(canonical);
         if resource.constraints().is_some() {
             return self.withdraw(resource, reason, updates);
         }

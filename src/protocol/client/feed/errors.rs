@@ -34,7 +34,7 @@ impl Feed {
 
     /// G-15: an entry of this name is not sound; what is held of it stays.
     fn reject(&mut self, text: &str, updates: &mut Vec<Update>) {
-        if split_variant_key(text).1 || self.line.is_leaving(text) {
+        if split_variant_key(text).1 || self.outbound.is_leaving(text) {
             return;
         }
         let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
@@ -91,7 +91,11 @@ impl Feed {
 
     /// E-09: an error ends the wait. NOT_FOUND and PERMISSION_DENIED are about the resource, everything else passes.
     fn complain_of(&mut self, text: &str, error: ResourceError, updates: &mut Vec<Update>) {
-        let asked = self.names.get(text).filter(|_| !self.line.is_leaving(text)).cloned();
+        let asked = self
+            .names
+            .get(text)
+            .filter(|_| !self.outbound.is_leaving(text))
+            .cloned();
         let kept = self.kept.canonical(text).cloned();
         self.names.known(text);
         match (kept, &asked) {

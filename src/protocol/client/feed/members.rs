@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use super::Feed;
-use crate::protocol::client::settle::{Heard, Settled};
+use crate::protocol::client::completeness::{Heard, Settled};
 use crate::xds::{Name, Reason, Update, split_variant_key};
 
 impl Feed {
@@ -29,7 +29,7 @@ impl Feed {
     /// The collection that an entry of this name belongs to, if it counts.
     pub(super) fn covering(&self, name: &str) -> Option<Name> {
         let collection = self.collections.covering(split_variant_key(name).0)?;
-        (!self.line.is_leaving(collection.as_str())).then(|| collection.clone())
+        (!self.outbound.is_leaving(collection.as_str())).then(|| collection.clone())
     }
 
     /// C-22: the server says that a collection is empty.

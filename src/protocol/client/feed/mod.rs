@@ -1,6 +1,6 @@
 //! One type on one upstream stream: what is wanted of it, what is held, and how responses change that.
 //!
-//! Owns the standing of every name. Refuses to know the dialect's messages and the other types.
+//! Owns the state of every name. Refuses to know the dialect's messages and the other types.
 
 mod absence;
 mod errors;
@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 use super::awaited::{Awaited, Patience};
 use super::collections::Collections;
+use super::completeness::{Completeness, Heard, Settled};
 use super::entry::{Entry, called};
 use super::ingest::Message;
 use super::kept::{Kept, Receipt};
-use super::line::Line;
-use super::settle::{Heard, Settle, Settled};
+use super::outbound::Outbound;
 use crate::xds::{Changes, Dialect, Kind, Name, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
 
 /// One type on one stream.
@@ -32,14 +32,14 @@ use crate::xds::{Changes, Dialect, Kind, Name, Reason, ResourceError, ServerFeat
 #[derive(Debug)]
 pub(super) struct Feed {
     pub(super) type_url: TypeUrl,
-    pub(super) line: Line,
+    pub(super) outbound: Outbound,
     wildcard: bool,
     /// SotW: nobody wants the wildcard any more, but on this stream the server goes on sending it.
     hidden: bool,
     names: Awaited,
     collections: Collections,
     kept: Kept,
-    settle: Settle,
+    completeness: Completeness,
     /// Of names that were asked for and have variants (TP2), what is held since before this stream and not mentioned on it.
     doubted: BTreeSet<Name>,
     /// What is wrong with names that are wanted.
@@ -63,13 +63,13 @@ impl Feed {
     pub(super) fn new(type_url: TypeUrl, patience: Patience, features: ServerFeatures) -> Self {
         Self {
             type_url,
-            line: Line::default(),
+            outbound: Outbound::default(),
             wildcard: false,
             hidden: false,
             names: Awaited::default(),
             collections: Collections::default(),
             kept: Kept::default(),
-            settle: Settle::new(),
+            completeness: Completeness::new(),
             doubted: BTreeSet::new(),
             errors: BTreeMap::new(),
             features,
@@ -85,7 +85,7 @@ impl Feed {
 
     /// Whether anything is wanted of which nothing is known.
     pub(super) fn lacks(&self) -> bool {
-        let wildcard = self.wildcard && !self.hidden && !self.settle.complete();
+        let wildcard = self.wildcard && !self.hidden && !self.completeness.complete();
         wildcard && self.kept.names().next().is_none() || self.names.lacks()
     }
 
@@ -97,7 +97,7 @@ impl Feed {
             None if known => return self.want_anew(name),
             None => {}
         }
-        self.line.join(name.clone());
+        self.outbound.join(name.clone());
         if name.is_collection() {
             self.collections.insert(name);
         }
@@ -125,8 +125,8 @@ impl Feed {
         }
         self.names.remove(name);
         self.names.insert(name);
-        self.line.leave(name);
-        self.line.join(name.clone());
+        self.outbound.leave(name);
+        self.outbound.join(name.clone());
         vec![Update::Forget(name.clone())]
     }
 
@@ -135,10 +135,10 @@ impl Feed {
         if !self.names.remove(name) {
             return Vec::new();
         }
-        self.line.leave(name);
-        self.line.forget_written(name);
+        self.outbound.leave(name);
+        self.outbound.forget_written(name);
         self.errors.remove(name);
-        self.line.answered &= self.wanted();
+        self.outbound.answered &= self.wanted();
         if name.is_collection() {
             return self.unwant_collection(name);
         }
@@ -174,10 +174,10 @@ impl Feed {
         dialect: Dialect,
         now: Instant,
     ) -> (Option<Changes>, Message) {
-        if !self.wanted() && !self.hidden || self.line.is_leaving(Name::WILDCARD) {
+        if !self.wanted() && !self.hidden || self.outbound.is_leaving(Name::WILDCARD) {
             return (None, message);
         }
-        let first = !std::mem::replace(&mut self.line.answered, true);
+        let first = !std::mem::replace(&mut self.outbound.answered, true);
         let mut updates = Vec::new();
         let mut heard = Heard {
             news: false,
@@ -215,7 +215,7 @@ impl Feed {
             Dialect::Delta => {
                 self.heard(heard, now, &mut updates);
                 let settled = if self.wildcard {
-                    self.settle.heard(heard, self.patience.wildcard(), now)
+                    self.completeness.heard(heard, self.patience.wildcard(), now)
                 } else {
                     Settled::default()
                 };
@@ -237,11 +237,11 @@ impl Feed {
                     // What a server without full states leaves out says nothing, and its answer may have several parts.
                     self.heard(heard, now, &mut updates);
                 }
-                (self.wildcard && self.settle.finish()).then_some(true)
+                (self.wildcard && self.completeness.finish()).then_some(true)
             }
         };
         if !message.faults.none() {
-            self.settle.refuse();
+            self.completeness.refuse();
             self.collections.refuse();
         }
         if message.faults.none() {
@@ -290,7 +290,7 @@ impl Feed {
         // all of them, of what has no name.
         let answered: Vec<Name> = asked.filter(|_| entry.name.is_empty()).cloned().collect();
         let resent = held == Some(true) && entry.ttl.is_none() && !alone && !message.varies(&entry.name);
-        let news = held.is_none() | self.settle.confirm(key, resent);
+        let news = held.is_none() | self.completeness.confirm(key, resent);
         if let Some(collection) = collection {
             self.names.known(collection.as_str());
             self.collections.mention(collection, key, resent, news);
@@ -350,7 +350,7 @@ impl Feed {
     fn names_asked<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a Name> {
         // What was sent for a name before it was given up does not count when it is asked for anew.
         self.names_of(&entry.name, &entry.aliases)
-            .filter(|name| !self.line.is_leaving(name.as_str()))
+            .filter(|name| !self.outbound.is_leaving(name.as_str()))
     }
 
     fn changes(&self, updates: Vec<Update>, complete: Option<bool>, answered: Option<bool>) -> Option<Changes> {

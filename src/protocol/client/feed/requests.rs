@@ -17,17 +17,18 @@ impl Feed {
         legacy: bool,
         now: Instant,
     ) -> Option<DeltaDiscoveryRequest> {
-        if let Some(request) = self.line.delta_answer(&self.type_url, now) {
-            if self.line.answers.is_empty() {
+        if let Some(request) = self.outbound.delta_answer(&self.type_url, now) {
+            if self.outbound.acks.is_empty() {
                 self.unanswerable(now);
             }
             return Some(request);
         }
-        let (wildcard, settle, kept, collections) = (self.wildcard, &self.settle, &self.kept, &self.collections);
+        let (wildcard, completeness, kept, collections) =
+            (self.wildcard, &self.completeness, &self.kept, &self.collections);
         let whole = |names: &BTreeSet<Name>| names.iter().filter(|name| collections.whole(name)).cloned().collect();
-        let held = |names: &BTreeSet<Name>| declared(kept, wildcard, settle.complete(), names, whole(names));
-        let first = !self.line.opened;
-        let (request, joined) = self.line.delta_change(&self.type_url, legacy, held)?;
+        let held = |names: &BTreeSet<Name>| declared(kept, wildcard, completeness.complete(), names, whole(names));
+        let first = !self.outbound.opened;
+        let (request, joined) = self.outbound.delta_change(&self.type_url, legacy, held)?;
         if first {
             self.doubt_undeclared(&request, &joined, now);
         }
@@ -38,8 +39,8 @@ impl Feed {
     /// The next request in SotW.
     pub(in crate::protocol::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
         let accepted = if self.kept.is_told() { &*self.accepted } else { "" };
-        let (request, joined) = self.line.sotw(&self.type_url, legacy, accepted, now)?;
-        if self.line.answers.is_empty() {
+        let (request, joined) = self.outbound.sotw(&self.type_url, legacy, accepted, now)?;
+        if self.outbound.acks.is_empty() {
             self.unanswerable(now);
         }
         self.asked(joined, now);

@@ -11,7 +11,7 @@ impl Feed {
     /// Takes what was known of this target. K-16, G-19: it is held as if from before the stream, and the server confirms it or
     /// lets it go like anything else that it was not told of. Nothing, once the server has spoken.
     pub(in crate::protocol::client) fn restore(&mut self, target: &Target, slot: &Slot) -> Option<Changes> {
-        if self.line.answered || self.hidden {
+        if self.outbound.answered || self.hidden {
             return None;
         }
         match target {
@@ -24,7 +24,7 @@ impl Feed {
         let state = slot.wildcard.as_ref().filter(|_| self.wildcard)?;
         let all = || state.resources().chain(state.variants().map(|(variant, _)| variant));
         let updates = all().map(|resource| self.kept.restore(resource)).collect();
-        self.settle.restored(all().map(|resource| resource.key()));
+        self.completeness.restored(all().map(|resource| resource.key()));
         // The view may serve it as complete; whether it still is, the server has to show.
         self.changes(updates, state.complete().then_some(true), None)
     }

@@ -16,13 +16,14 @@ impl Feed {
         self.kept.tell(told);
         // E-19: a type of which nothing is wanted is not mentioned.
         let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
-        self.line.reset(self.names.iter().cloned().chain(wildcard).collect());
+        self.outbound
+            .reset(self.names.iter().cloned().chain(wildcard).collect());
         if self.wildcard && dialect == Dialect::Delta {
             // What is not complete is asked for from the beginning: then the answer surely has an end to wait for.
-            let complete = self.settle.complete();
+            let complete = self.completeness.complete();
             let declared = |name: &Name| complete && self.kept.declared(name.as_str()).is_some();
             let held = self.kept.names().map(|name| (name.clone(), declared(name)));
-            self.settle.connected(held.collect());
+            self.completeness.connected(held.collect());
         }
         if dialect == Dialect::Delta {
             // What is asked for by itself as well was declared by itself, and is waited for by itself.
@@ -40,12 +41,12 @@ impl Feed {
 
     /// The stream ended. G-19: what is known stays known. If the server had answered on it: for which half.
     pub(in crate::protocol::client) fn disconnected(&mut self) -> Option<bool> {
-        let answered = (self.line.answered && self.wanted()).then_some(self.wildcard);
+        let answered = (self.outbound.answered && self.wanted()).then_some(self.wildcard);
         if self.hidden {
             self.drop_wildcard();
         }
-        self.line.reset(BTreeSet::new());
-        self.settle.disconnected();
+        self.outbound.reset(BTreeSet::new());
+        self.completeness.disconnected();
         self.collections.disconnected();
         self.names.disconnected();
         self.doubted.clear();

@@ -10,7 +10,7 @@ use crate::xds::{Changes, Reason};
 impl Feed {
     /// A response came that cannot be answered, or all are answered.
     pub(in crate::protocol::client) fn unanswerable(&mut self, now: Instant) {
-        self.settle.answered(now);
+        self.completeness.answered(now);
         self.collections.answered(now);
     }
 
@@ -20,18 +20,18 @@ impl Feed {
     }
 
     pub(in crate::protocol::client) fn bytes(&mut self, at: Instant) {
-        self.settle.bytes(at);
+        self.completeness.bytes(at);
         self.collections.bytes(at);
     }
 
     pub(in crate::protocol::client) fn deadline(&self) -> Option<Instant> {
-        let complete = self.settle.deadline(self.patience.wildcard());
+        let complete = self.completeness.deadline(self.patience.wildcard());
         let all = [
             self.kept.deadline(),
             self.names.deadline(),
             complete,
             self.collections.deadline(self.patience.unlearned()),
-            self.line.answers.deadline(),
+            self.outbound.acks.deadline(),
         ];
         all.into_iter().flatten().min()
     }
@@ -46,7 +46,7 @@ impl Feed {
         }
         let settled = self.collections.timeout(self.patience.unlearned(), now);
         self.members_settled(settled, &mut updates);
-        let settled = self.settle.timeout(self.patience.wildcard(), now);
+        let settled = self.completeness.timeout(self.patience.wildcard(), now);
         let complete = self.settled(settled, &mut updates);
         self.changes(updates, complete, None)
     }

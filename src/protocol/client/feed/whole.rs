@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::Feed;
+use crate::protocol::client::completeness::Completeness;
 use crate::protocol::client::kept::Kept;
-use crate::protocol::client::settle::Settle;
 use crate::xds::{Changes, Dialect, Name};
 
 impl Feed {
@@ -16,23 +16,23 @@ impl Feed {
             if !std::mem::take(&mut self.hidden) {
                 return None;
             }
-            let complete = self.settle.complete().then_some(true);
-            let answered = self.line.answered.then_some(true);
+            let complete = self.completeness.complete().then_some(true);
+            let answered = self.outbound.answered.then_some(true);
             return self.changes(self.kept.puts().collect(), complete, answered);
         }
         self.wildcard = true;
-        self.line.join(Name::from(Name::WILDCARD));
+        self.outbound.join(Name::from(Name::WILDCARD));
         None
     }
 
     /// The wildcard is wanted no more. In SotW there is no way to end it and begin it again on one stream without reading an
     /// answer to one for the answer to the other, so it goes on unseen.
     pub(in crate::protocol::client) fn unwant_wildcard(&mut self, dialect: Dialect) {
-        if dialect == Dialect::Sotw && self.line.has_told(Name::WILDCARD) {
+        if dialect == Dialect::Sotw && self.outbound.has_told(Name::WILDCARD) {
             self.hidden = true;
         } else {
             self.drop_wildcard();
-            self.line.leave(&Name::from(Name::WILDCARD));
+            self.outbound.leave(&Name::from(Name::WILDCARD));
         }
     }
 
@@ -40,7 +40,7 @@ impl Feed {
         self.wildcard = false;
         self.hidden = false;
         self.kept = Kept::default();
-        self.settle = Settle::new();
+        self.completeness = Completeness::new();
         self.doubted.clear();
         self.errors.clear();
         self.accepted = Arc::from("");

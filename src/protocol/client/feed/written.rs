@@ -14,7 +14,7 @@ impl Feed {
     /// new.
     pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool) -> Option<Vec<Update>> {
         let held = self.kept.canonical(name.as_str()).is_some() || self.kept.has_variants(name.as_str());
-        let (new, again) = self.line.write(name, written, known, held);
+        let (new, again) = self.outbound.write(name, written, known, held);
         if again && !name.is_collection() && !held {
             // What the server said to another text says nothing about this one.
             self.names.remove(name);
@@ -26,7 +26,7 @@ impl Feed {
 
     /// Whether an entry counts: not if it answers to another text than the one by which its name is held, and goes on to be there.
     pub(super) fn counts(&mut self, entry: &Entry, message: &Message) -> bool {
-        if self.line.ways.is_empty() {
+        if self.outbound.ways.is_empty() {
             return true;
         }
         // A server may write the name in its own way, whatever it was asked for.
@@ -34,7 +34,7 @@ impl Feed {
         let left_out = entry.version.is_none() && self.type_url.traits().full_state;
         let stays = |text: &Name| !left_out && !message.removes(entry.name.as_str(), text);
         let other = held.is_some_and(|text| text != entry.text() && stays(text));
-        self.line.ways.heard(&entry.name, entry.written.as_ref(), other)
+        self.outbound.ways.heard(&entry.name, entry.written.as_ref(), other)
     }
 
     /// Whether what the server says to be gone is the name as a whole: it does not if that is asked for in other ways as well.
@@ -53,6 +53,6 @@ impl Feed {
         }
         texts
             .iter()
-            .fold(false, |all, text| self.line.absent(&asked, text) | all)
+            .fold(false, |all, text| self.outbound.absent(&asked, text) | all)
     }
 }

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use distributary::json::{Schemas, Unknown};
-use distributary::upstream::{Content, Dictionary, Format, Sheet};
+use distributary::upstream::{Content, Dictionary, Format, ParsedFile};
 use distributary::xds::Types;
 use libfuzzer_sys::fuzz_target;
 
@@ -22,15 +22,15 @@ fuzz_target!(|content: &[u8]| {
         types: Types::default(),
     };
     let now = Instant::now();
-    let Ok(mut sheet) = Sheet::parse(content, format, &dictionary, now) else {
+    let Ok(mut parsed) = ParsedFile::parse(content, format, &dictionary, now) else {
         return;
     };
-    let again = Sheet::parse(content, format, &dictionary, now).expect("what was good is good");
-    for (one, other) in sheet.resources.iter().zip(&again.resources) {
+    let again = ParsedFile::parse(content, format, &dictionary, now).expect("what was good is good");
+    for (one, other) in parsed.resources.iter().zip(&again.resources) {
         assert!(one.resource.same_content(&other.resource), "equal texts become equal bytes");
     }
-    let count = sheet.resources.len();
-    let (merged, twice) = Content::merge(&mut [&mut sheet.resources], &Content::default(), true, now);
+    let count = parsed.resources.len();
+    let (merged, twice) = Content::merge(&mut [&mut parsed.resources], &Content::default(), true, now);
     assert!(merged.len() + twice.len() <= count);
     assert_eq!(merged.whole(), twice.is_empty());
 });

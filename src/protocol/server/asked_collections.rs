@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::protocol::end::End;
-use crate::xds::{Answers, Dialect, Glimpse, Held, Known, Name, Reason, Sight, Target};
+use crate::xds::{Answers, Dialect, Held, Known, Name, Reason, Sight, Target, TypeSight};
 
 /// The collections of one type on one stream. Most clients have none, and so no box.
 ///
 /// Every member in the table of names is covered by a collection in `asked`, and is in no other way wanted.
 #[derive(Debug, Default)]
-pub(super) struct Globs(Option<Box<Lists>>);
+pub(super) struct AskedCollections(Option<Box<Lists>>);
 
 #[derive(Debug)]
 struct Lists {
@@ -39,7 +39,7 @@ pub(super) enum Extent {
     Some,
 }
 
-impl Globs {
+impl AskedCollections {
     pub(super) fn is_empty(&self) -> bool {
         self.lists().asked.is_empty()
     }
@@ -134,7 +134,7 @@ impl Lists {
 
 impl Subscription {
     pub(super) fn add_collection(&mut self, collection: Name) {
-        let lists = self.globs.lists_mut();
+        let lists = self.collections.lists_mut();
         lists.asked.insert(collection.clone());
         lists.owed.insert(collection.clone());
         lists.stirred.insert(collection.clone());
@@ -172,17 +172,17 @@ impl Subscription {
 
     /// C-11: whoever subscribes again may have forgotten what it was sent.
     pub(super) fn repeat_collection(&mut self, collection: &Name) {
-        self.globs.lists_mut().owed.insert(collection.clone());
+        self.collections.lists_mut().owed.insert(collection.clone());
         let members: Vec<Name> = self.names.within(collection).cloned().collect();
         self.owed.extend(members);
     }
 
     /// B-15: dropping a collection forgets that its members were sent.
     pub(super) fn drop_collection(&mut self, collection: &Name) {
-        if !self.globs.contains(collection) {
+        if !self.collections.contains(collection) {
             return;
         }
-        let lists = self.globs.lists_mut();
+        let lists = self.collections.lists_mut();
         lists.asked.remove(collection);
         lists.stirred.remove(collection);
         lists.owed.remove(collection);
@@ -196,8 +196,8 @@ impl Subscription {
         }
         members.iter().for_each(|name| self.give_up(name));
         self.want(Target::Name(collection.clone()), false);
-        if self.globs.is_empty() {
-            self.globs = Globs::default();
+        if self.collections.is_empty() {
+            self.collections = AskedCollections::default();
         }
     }
 
@@ -216,11 +216,11 @@ impl Subscription {
     }
 
     /// Brings the table in line with what is known of the collections. Whether there was room for all of it.
-    pub(super) fn admit(&mut self, slot: Glimpse<'_>, room: usize) -> bool {
-        if self.globs.is_empty() {
+    pub(super) fn admit(&mut self, slot: TypeSight<'_>, room: usize) -> bool {
+        if self.collections.is_empty() {
             return true;
         }
-        for collection in std::mem::take(&mut self.globs.lists_mut().stirred) {
+        for collection in std::mem::take(&mut self.collections.lists_mut().stirred) {
             let held: Vec<Name> = self.names.within(&collection).cloned().collect();
             held.into_iter().for_each(|name| self.look_at(name));
             for resource in slot.members(&collection) {
@@ -229,7 +229,7 @@ impl Subscription {
                 }
             }
         }
-        for name in std::mem::take(&mut self.globs.lists_mut().arrivals) {
+        for name in std::mem::take(&mut self.collections.lists_mut().arrivals) {
             let there = slot.resource(&name).is_some_and(|resource| *resource.name() == name);
             if there && !self.admit_one(&name, room) {
                 return false;
@@ -245,12 +245,12 @@ impl Subscription {
             Extent::Some => self.may_hold_of(collection),
         };
         let owed = self
-            .globs
+            .collections
             .lists()
             .owed
             .iter()
             .filter(|collection| !answered(collection));
-        self.globs.lists_mut().owed = owed.cloned().collect();
+        self.collections.lists_mut().owed = owed.cloned().collect();
         true
     }
 
@@ -264,20 +264,20 @@ impl Subscription {
     }
 
     /// The collections that must be answered for, and what is known of each.
-    pub(super) fn owed_collections<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = (&'a Name, Extent)> {
-        let owed = self.globs.lists().owed.iter();
+    pub(super) fn owed_collections<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = (&'a Name, Extent)> {
+        let owed = self.collections.lists().owed.iter();
         owed.map(move |collection| (collection, extent(collection, slot)))
     }
 
     /// B-14: whether something is known of a collection that must be answered for, be it that it is empty.
-    pub(super) fn owes_known_collection(&self, slot: Glimpse<'_>) -> bool {
+    pub(super) fn owes_known_collection(&self, slot: TypeSight<'_>) -> bool {
         self.owed_collections(slot).any(|(_, known)| known != Extent::Unknown)
     }
 
     /// C-22: the collections that must be answered for and are empty.
-    pub(super) fn empty_collections<'a>(&'a self, slot: Glimpse<'a>) -> impl Iterator<Item = &'a Name> {
+    pub(super) fn empty_collections<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = &'a Name> {
         let owed = self
-            .globs
+            .collections
             .lists()
             .owed
             .iter()
@@ -306,7 +306,7 @@ impl Server {
         let max = self.settings.limits.names_per_stream;
         for at in 0..self.types.len() {
             let subscription = self.types.get_mut(at).map(|one| one.choose(sight, answers));
-            if !subscription.is_some_and(|one| one.globs.restless()) {
+            if !subscription.is_some_and(|one| one.collections.restless()) {
                 continue;
             }
             let count: usize = self.types.iter().map(Subscription::count).sum();
@@ -321,7 +321,7 @@ impl Server {
             };
             let type_url = subscription.type_url.clone();
             let audience = subscription.audience.clone();
-            let slot = sight.glimpse(&type_url).seen_by(audience.as_deref());
+            let slot = sight.type_sight(&type_url).seen_by(audience.as_deref());
             if !subscription.admit(slot, room) {
                 let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
                 self.end = Some(Box::new(End::limit("names_per_stream", what)));
@@ -333,7 +333,7 @@ impl Server {
 }
 
 /// What is known of a collection.
-pub(super) fn extent(collection: &Name, slot: Glimpse<'_>) -> Extent {
+pub(super) fn extent(collection: &Name, slot: TypeSight<'_>) -> Extent {
     if slot.members(collection).next().is_some() {
         return Extent::Some;
     }
@@ -353,33 +353,36 @@ mod tests {
     fn what_comes_in() {
         let all = Name::from("xdstp://a/t/*");
         let member = |number: usize| Name::from(format!("xdstp://a/t/{number}"));
-        let mut globs = Globs::default();
-        globs.note(member(0));
-        assert!(globs.is_empty() && globs.0.is_none());
-        globs.lists_mut().asked.insert(all);
-        assert!(globs.covers(&member(1)) && !globs.covers(&Name::from("xdstp://b/t/1")));
-        globs.note(Name::from("xdstp://b/t/1"));
-        assert!(!globs.restless());
-        (0..ARRIVALS_MAX).for_each(|number| globs.note(member(number)));
+        let mut collections = AskedCollections::default();
+        collections.note(member(0));
+        assert!(collections.is_empty() && collections.0.is_none());
+        collections.lists_mut().asked.insert(all);
+        assert!(collections.covers(&member(1)) && !collections.covers(&Name::from("xdstp://b/t/1")));
+        collections.note(Name::from("xdstp://b/t/1"));
+        assert!(!collections.restless());
+        (0..ARRIVALS_MAX).for_each(|number| collections.note(member(number)));
         assert_eq!(
-            (globs.lists().arrivals.len(), globs.lists().stirred.len()),
+            (collections.lists().arrivals.len(), collections.lists().stirred.len()),
             (ARRIVALS_MAX, 0)
         );
-        globs.note(member(ARRIVALS_MAX));
-        assert_eq!((globs.lists().arrivals.len(), globs.lists().stirred.len()), (0, 1));
+        collections.note(member(ARRIVALS_MAX));
+        assert_eq!(
+            (collections.lists().arrivals.len(), collections.lists().stirred.len()),
+            (0, 1)
+        );
     }
 
     /// C-22: a member answers for its collection, and so does that there is none.
     #[test]
     fn what_answers() {
         let names = ["xdstp://a/t/*", "xdstp://b/t/*", "xdstp://c/t/*"].map(Name::from);
-        let mut globs = Globs::default();
-        globs.lists_mut().owed.extend(names.clone());
-        globs.settle(
+        let mut collections = AskedCollections::default();
+        collections.lists_mut().owed.extend(names.clone());
+        collections.settle(
             [Name::from("xdstp://a/t/x")].iter(),
             &BTreeSet::from([names[1].clone()]),
         );
-        assert_eq!(globs.lists().owed, BTreeSet::from([names[2].clone()]));
-        assert!(globs.owes());
+        assert_eq!(collections.lists().owed, BTreeSet::from([names[2].clone()]));
+        assert!(collections.owes());
     }
 }

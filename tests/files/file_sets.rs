@@ -7,14 +7,14 @@ use super::*;
 fn a_bad_file_never_replaces_a_good_state() {
     let folder = Folder::new();
     let path = folder.path("c.yaml");
-    let mut shelf = shelf(&path);
-    let (none, found) = look(&mut shelf);
-    assert!(none.is_empty() && !shelf.content().whole());
+    let mut file_set = file_set(&path);
+    let (none, found) = look(&mut file_set);
+    assert!(none.is_empty() && !file_set.content().whole());
     assert!(found.new_faults[0].contains("c.yaml: No such file"), "{found:?}");
-    assert!(look(&mut shelf).1.new_faults.is_empty(), "a fault is told once");
+    assert!(look(&mut file_set).1.new_faults.is_empty(), "a fault is told once");
     folder.place("c.yaml", &clusters(&["a/one"]));
-    assert_eq!(look(&mut shelf).0, ["a/one"]);
-    assert!(shelf.content().whole() && shelf.faults().is_empty());
+    assert_eq!(look(&mut file_set).0, ["a/one"]);
+    assert!(file_set.content().whole() && file_set.faults().is_empty());
     let torn = clusters(&["a/two", "b/two"]);
     for bad in [
         "",
@@ -26,33 +26,37 @@ fn a_bad_file_never_replaces_a_good_state() {
         "resources: [{}]",
     ] {
         folder.place("c.yaml", bad);
-        let (kept, found) = look(&mut shelf);
+        let (kept, found) = look(&mut file_set);
         assert_eq!(kept, ["a/one"], "{bad:?}");
-        assert_eq!((found.changed, shelf.faults().len()), (false, 1), "{bad:?}: {found:?}");
-        assert!(shelf.faults()[0].contains("c.yaml:"), "{:?}", shelf.faults());
+        assert_eq!(
+            (found.changed, file_set.faults().len()),
+            (false, 1),
+            "{bad:?}: {found:?}"
+        );
+        assert!(file_set.faults()[0].contains("c.yaml:"), "{:?}", file_set.faults());
     }
     folder.remove("c.yaml");
-    assert_eq!(look(&mut shelf).0, ["a/one"]);
-    assert!(shelf.faults()[0].contains("No such file"));
+    assert_eq!(look(&mut file_set).0, ["a/one"]);
+    assert!(file_set.faults()[0].contains("No such file"));
     folder.place("c.yaml", &clusters(&["a/three"]));
-    assert_eq!(look(&mut shelf).0, ["a/three"]);
-    assert!(shelf.faults().is_empty());
+    assert_eq!(look(&mut file_set).0, ["a/three"]);
+    assert!(file_set.faults().is_empty());
     folder.place("c.yaml", "resources: []\n");
-    assert_eq!(look(&mut shelf).0, [""; 0], "an empty state is one");
-    assert!(shelf.content().whole());
+    assert_eq!(look(&mut file_set).0, [""; 0], "an empty state is one");
+    assert!(file_set.content().whole());
 }
 
 /// I-06: what is written anew with the same content is the very same; the version that a file gives counts for nothing.
 #[test]
 fn equal_content_is_no_change() {
     let folder = Folder::new();
-    let mut shelf = shelf(&folder.write("c.yaml", &clusters(&["a", "b"])));
-    look(&mut shelf);
-    let of = |shelf: &Shelf, text: &str| shelf.content().resource(&cds(), &name(text)).unwrap().clone();
-    let (a, b) = (of(&shelf, "a"), of(&shelf, "b"));
+    let mut file_set = file_set(&folder.write("c.yaml", &clusters(&["a", "b"])));
+    look(&mut file_set);
+    let of = |file_set: &FileSet, text: &str| file_set.content().resource(&cds(), &name(text)).unwrap().clone();
+    let (a, b) = (of(&file_set, "a"), of(&file_set, "b"));
     folder.place("c.yaml", &format!("version_info: '2'\n{}", clusters(&["b", "a/new"])));
-    look(&mut shelf);
-    assert!(Arc::ptr_eq(&b, &of(&shelf, "b")) && !Arc::ptr_eq(&a, &of(&shelf, "a")));
+    look(&mut file_set);
+    assert!(Arc::ptr_eq(&b, &of(&file_set, "b")) && !Arc::ptr_eq(&a, &of(&file_set, "a")));
 }
 
 /// A directory is the sum of its files: what leaves takes its resources along, what is bad keeps its own.
@@ -69,33 +73,33 @@ fn directories() {
     folder.write(".hidden.yaml", "nothing of ours");
     folder.write("4.yaml~", "nothing of ours");
     std::fs::create_dir(folder.path("below")).unwrap();
-    let mut shelf = shelf(&folder.0);
-    assert_eq!(look(&mut shelf).0, ["a/x", "b/x", "c/x"]);
-    assert_eq!((shelf.files(), shelf.faults().len()), (3, 0));
+    let mut file_set = file_set(&folder.0);
+    assert_eq!(look(&mut file_set).0, ["a/x", "b/x", "c/x"]);
+    assert_eq!((file_set.files(), file_set.faults().len()), (3, 0));
     folder.place("1.yaml", "broken: [");
     folder.place("2.yml", &clusters(&["b/new"]));
-    assert_eq!(look(&mut shelf).0, ["a/x", "b/new", "c/x"], "the others go on");
+    assert_eq!(look(&mut file_set).0, ["a/x", "b/new", "c/x"], "the others go on");
     folder.remove("1.yaml");
-    assert_eq!(look(&mut shelf).0, ["b/new", "c/x"]);
+    assert_eq!(look(&mut file_set).0, ["b/new", "c/x"]);
     folder.place("5.yaml", "broken: [");
-    assert_eq!(look(&mut shelf).0, ["b/new", "c/x"]);
-    assert!(shelf.content().whole(), "a new bad file was never part of it");
+    assert_eq!(look(&mut file_set).0, ["b/new", "c/x"]);
+    assert!(file_set.content().whole(), "a new bad file was never part of it");
     folder.remove("5.yaml");
     folder.remove("2.yml");
     folder.remove("3.json");
     assert_eq!(
-        look(&mut shelf).0,
+        look(&mut file_set).0,
         ["b/new", "c/x"],
         "an emptied directory says nothing"
     );
     assert!(
-        shelf.faults()[0].contains("no file in it ends in"),
+        file_set.faults()[0].contains("no file in it ends in"),
         "{:?}",
-        shelf.faults()
+        file_set.faults()
     );
     std::fs::remove_dir_all(&folder.0).unwrap();
-    assert_eq!(look(&mut shelf).0, ["b/new", "c/x"]);
+    assert_eq!(look(&mut file_set).0, ["b/new", "c/x"]);
     std::fs::create_dir(&folder.0).unwrap();
     folder.write("3.json", "[]");
-    assert_eq!(look(&mut shelf).0, [""; 0]);
+    assert_eq!(look(&mut file_set).0, [""; 0]);
 }

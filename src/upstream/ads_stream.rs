@@ -23,13 +23,13 @@ use super::clock::now;
 use super::failure::Failure;
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Requests};
-use super::target::Settings;
+use super::target::UpstreamSettings;
 use crate::protocol::{Cutter, Ending};
 use crate::wire::message;
 use crate::xds::Dialect;
 
 /// A stream, from its request on.
-pub(super) struct Live {
+pub(super) struct AdsStream {
     pub(super) dialect: Dialect,
     /// Where it counts since it was answered.
     pub(super) counted: Option<Gauge>,
@@ -38,7 +38,7 @@ pub(super) struct Live {
     pub(super) answered: bool,
     pub(super) outbox: Outbox,
     inbound: Inbound,
-    pulse: std::sync::Arc<super::pulse::Pulse>,
+    io_monitor: std::sync::Arc<super::io_monitor::IoMonitor>,
     /// The last byte that is accounted for.
     last: Instant,
     hold: Hold,
@@ -52,9 +52,9 @@ enum Inbound {
     Flowing(Box<Inbox>),
 }
 
-impl Live {
-    pub(super) fn begin(channel: Channel, dialect: Dialect, settings: &Settings) -> Self {
-        let (origin, pulse) = (channel.origin.clone(), channel.pulse.clone());
+impl AdsStream {
+    pub(super) fn begin(channel: Channel, dialect: Dialect, settings: &UpstreamSettings) -> Self {
+        let (origin, io_monitor) = (channel.origin.clone(), channel.io_monitor.clone());
         let (sender, hold) = channel.split();
         let (outbox, requests) = Outbox::new();
         let path = match dialect {
@@ -69,7 +69,7 @@ impl Live {
             answered: false,
             outbox,
             inbound: Inbound::Asked(Box::pin(ask)),
-            pulse,
+            io_monitor,
             last: now(),
             hold,
         }
@@ -100,7 +100,7 @@ impl Live {
     fn farewell(&self, failure: Failure) -> Failure {
         // What the transport says of the end of the stream, the server may have said better when it went.
         let broken = failure.ending() == Some(Ending::Broken);
-        match self.pulse.farewell().filter(|_| broken) {
+        match self.io_monitor.farewell().filter(|_| broken) {
             Some(farewell) => Failure::GoneAway(farewell),
             None => failure,
         }
@@ -108,13 +108,13 @@ impl Live {
 
     /// When the last part of a message came that is not whole yet, if that is news.
     pub(super) fn partial(&mut self) -> Option<Instant> {
-        let at = self.pulse.data().filter(|at| *at > self.last)?;
+        let at = self.io_monitor.data().filter(|at| *at > self.last)?;
         self.last = at;
         Some(at)
     }
 }
 
-impl Drop for Live {
+impl Drop for AdsStream {
     fn drop(&mut self) {
         if let Some(counted) = &self.counted {
             counted.dec();

@@ -1,7 +1,7 @@
 //! A collection with very many members: from a control plane through a view to sessions, and what that costs.
 //!
 //! The figures are those of a process of its own, so that nobody else's memory is in them. `MEMBERS=1000000` for a million, with
-//! `cargo test --release --test cache -- --nocapture globs`.
+//! `cargo test --release --test cache -- --nocapture collections`.
 
 use std::process::Command;
 
@@ -125,9 +125,9 @@ struct Session {
 
 impl Session {
     fn new(source: &Source, dialect: Dialect, names_per_stream: usize) -> Self {
-        let settings = stream(Limits {
+        let settings = stream(StreamLimits {
             names_per_stream,
-            ..Limits::default()
+            ..StreamLimits::default()
         });
         let opening = Opening {
             dialect,
@@ -199,7 +199,12 @@ impl Session {
 #[test]
 fn very_many_members() {
     let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["globs::in_a_process_of_its_own", "--exact", "--ignored", "--nocapture"])
+        .args([
+            "collections::in_a_process_of_its_own",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
         .output()
         .expect("another process");
     let said = String::from_utf8_lossy(&child.stdout);
@@ -261,7 +266,7 @@ fn in_a_process_of_its_own() {
     }
 
     // Who may not have so many is told so, and has cost no more than it may have.
-    let usual = Limits::default().names_per_stream;
+    let usual = StreamLimits::default().names_per_stream;
     for dialect in [Dialect::Delta, Dialect::Sotw] {
         let (before, begun) = (resident(), start());
         let mut session = Session::new(&source, dialect, usual);

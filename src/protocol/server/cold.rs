@@ -10,10 +10,10 @@ use crate::xds::{Name, Version};
 
 /// What is seldom there of a type on a stream. Most have none, and so no box.
 #[derive(Debug, Default)]
-pub(super) struct Rare(Option<Box<Kept>>);
+pub(super) struct Cold(Option<Box<Contents>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Contents {
     brought: Option<Box<str>>,
     refused: Option<Box<RefusedSet>>,
     clusters: Vec<Name>,
@@ -30,7 +30,7 @@ struct RefusedSet {
     divided: bool,
 }
 
-impl Kept {
+impl Contents {
     const fn new() -> Self {
         Self {
             brought: None,
@@ -43,25 +43,25 @@ impl Kept {
     }
 }
 
-impl Rare {
-    fn kept(&self) -> &Kept {
-        static NONE: Kept = Kept::new();
+impl Cold {
+    fn contents(&self) -> &Contents {
+        static NONE: Contents = Contents::new();
         self.0.as_deref().unwrap_or(&NONE)
     }
 
-    fn kept_mut(&mut self) -> &mut Kept {
+    fn contents_mut(&mut self) -> &mut Contents {
         self.0.get_or_insert_default()
     }
 
     /// How many entries are kept.
     pub(super) fn len(&self) -> usize {
-        let kept = self.kept();
-        kept.refusals.len() + kept.beats.len() + kept.clusters.len()
+        let contents = self.contents();
+        contents.refusals.len() + contents.beats.len() + contents.clusters.len()
     }
 
     /// Whether there may be something to say although nothing else shows it.
     pub(super) fn waits(&self) -> bool {
-        self.kept().held_back.is_some() || self.has_refused_set()
+        self.contents().held_back.is_some() || self.has_refused_set()
     }
 
     /// Whether something of what the client was sent last is refused.
@@ -71,92 +71,92 @@ impl Rare {
 
     /// Of a full state: the version that the client came with, if it came with any.
     pub(super) fn brought(&self) -> Option<&str> {
-        self.kept().brought.as_deref()
+        self.contents().brought.as_deref()
     }
 
     pub(super) fn note_brought(&mut self, version: &str) {
-        self.kept_mut().brought = Some(version.into());
+        self.contents_mut().brought = Some(version.into());
     }
 
     /// Whether the client refused the last full state, and has accepted none since.
     pub(super) fn has_refused_set(&self) -> bool {
-        self.kept().refused.is_some()
+        self.contents().refused.is_some()
     }
 
     /// Whether this is the very full state that the client refused (K-08).
     pub(super) fn refuses_set(&self, version: Version) -> bool {
-        let refused = self.kept().refused.as_ref();
+        let refused = self.contents().refused.as_ref();
         refused.is_some_and(|refused| refused.version == version && !refused.divided)
     }
 
     pub(super) fn refuse_set(&mut self, version: Version) {
         let divided = false;
-        self.kept_mut().refused = Some(Box::new(RefusedSet { version, divided }));
+        self.contents_mut().refused = Some(Box::new(RefusedSet { version, divided }));
     }
 
     /// The client has given up what may be a part of the full state that it refused. That may come again as it was, because it
     /// would be asked for anew.
     pub(super) fn divide_refused_set(&mut self) {
-        if let Some(refused) = self.0.as_mut().and_then(|kept| kept.refused.as_mut()) {
+        if let Some(refused) = self.0.as_mut().and_then(|contents| contents.refused.as_mut()) {
             refused.divided = true;
         }
     }
 
     pub(super) fn forget_refused_set(&mut self) {
-        if let Some(kept) = &mut self.0 {
-            kept.refused = None;
+        if let Some(contents) = &mut self.0 {
+            contents.refused = None;
         }
     }
 
     /// Of a full state: the EDS names of the clusters that it adds or changes.
     pub(super) fn note_clusters(&mut self, clusters: Vec<Name>) {
         if self.0.is_some() || !clusters.is_empty() {
-            self.kept_mut().clusters = clusters;
+            self.contents_mut().clusters = clusters;
         }
     }
 
     pub(super) fn take_clusters(&mut self) -> Vec<Name> {
-        let kept = self.0.as_mut();
-        kept.map_or_else(Vec::new, |kept| std::mem::take(&mut kept.clusters))
+        let contents = self.0.as_mut();
+        contents.map_or_else(Vec::new, |contents| std::mem::take(&mut contents.clusters))
     }
 
     /// What the client refused of partial answers (B-22).
     pub(super) fn refusals(&self) -> &Refusals {
-        &self.kept().refusals
+        &self.contents().refusals
     }
 
     pub(super) fn refusals_mut(&mut self) -> &mut Refusals {
-        &mut self.kept_mut().refusals
+        &mut self.contents_mut().refusals
     }
 
     pub(super) fn beats(&self) -> &Beats {
-        &self.kept().beats
+        &self.contents().beats
     }
 
     /// `None` if there are none.
     pub(super) fn beats_mut(&mut self) -> Option<&mut Beats> {
-        self.0.as_mut().map(|kept| &mut kept.beats)
+        self.0.as_mut().map(|contents| &mut contents.beats)
     }
 
     pub(super) fn add_beat(&mut self, name: Name, beat: u32) {
-        self.kept_mut().beats.add(name, beat);
+        self.contents_mut().beats.add(name, beat);
     }
 
     /// Until when a change is held back for the sake of `pace`.
     pub(super) fn held_back(&self) -> Option<Instant> {
-        self.kept().held_back
+        self.contents().held_back
     }
 
     pub(super) fn hold_back(&mut self, ends: Option<Instant>) {
         if self.0.is_some() || ends.is_some() {
-            self.kept_mut().held_back = ends;
+            self.contents_mut().held_back = ends;
         }
     }
 
     /// What was held back until now is not any more.
     pub(super) fn let_on(&mut self, now: Instant) {
-        if let Some(kept) = &mut self.0 {
-            kept.held_back.take_if(|at| *at <= now);
+        if let Some(contents) = &mut self.0 {
+            contents.held_back.take_if(|at| *at <= now);
         }
     }
 }
@@ -169,17 +169,17 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_nothing() {
-        let mut rare = Rare::default();
-        rare.hold_back(None);
-        rare.note_clusters(Vec::new());
-        rare.forget_refused_set();
-        assert!(rare.0.is_none() && !rare.waits() && !rare.has_refused() && rare.len() == 0);
-        rare.refuse_set(Version::EMPTY);
-        assert!(rare.waits() && rare.has_refused() && rare.refuses_set(Version::EMPTY));
-        rare.divide_refused_set();
-        assert!(rare.has_refused_set() && !rare.refuses_set(Version::EMPTY));
-        rare.forget_refused_set();
-        assert!(!rare.waits() && !rare.has_refused());
+        let mut cold = Cold::default();
+        cold.hold_back(None);
+        cold.note_clusters(Vec::new());
+        cold.forget_refused_set();
+        assert!(cold.0.is_none() && !cold.waits() && !cold.has_refused() && cold.len() == 0);
+        cold.refuse_set(Version::EMPTY);
+        assert!(cold.waits() && cold.has_refused() && cold.refuses_set(Version::EMPTY));
+        cold.divide_refused_set();
+        assert!(cold.has_refused_set() && !cold.refuses_set(Version::EMPTY));
+        cold.forget_refused_set();
+        assert!(!cold.waits() && !cold.has_refused());
     }
 
     /// A stream keeps one for each of its types side by side: 64 bytes more of a type are the next larger class of the allocator,

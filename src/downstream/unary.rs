@@ -14,26 +14,30 @@ use http::{HeaderValue, Response};
 use http_body::Body as _;
 
 use super::body::Body;
-use super::service::Answering;
-use crate::wire::{Afloat, Progress, Rope};
+use super::service::PendingResponse;
+use crate::wire::{Progress, Rope, SharedSlices};
 
 /// One call, until all of its answer is with the transport.
-pub(super) struct Answer {
+pub(super) struct UnaryCall {
     state: State,
     progress: Arc<Progress>,
 }
 
 enum State {
     /// What to say is being found out.
-    Answering(Answering, SendResponse<Rope>),
+    PendingResponse(PendingResponse, SendResponse<Rope>),
     Saying(Body, SendStream<Rope>),
 }
 
-impl Answer {
-    pub(super) fn new(answering: Answering, respond: SendResponse<Rope>, afloat: Arc<Afloat>) -> Self {
+impl UnaryCall {
+    pub(super) fn new(
+        answering: PendingResponse,
+        respond: SendResponse<Rope>,
+        shared_slices: Arc<SharedSlices>,
+    ) -> Self {
         Self {
-            state: State::Answering(answering, respond),
-            progress: Arc::new(Progress::new(afloat)),
+            state: State::PendingResponse(answering, respond),
+            progress: Arc::new(Progress::new(shared_slices)),
         }
     }
 
@@ -41,7 +45,7 @@ impl Answer {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.state {
-                State::Answering(answering, respond) => {
+                State::PendingResponse(answering, respond) => {
                     if respond.poll_reset(cx).is_ready() {
                         return Poll::Ready(());
                     }

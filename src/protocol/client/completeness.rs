@@ -11,7 +11,7 @@ use crate::xds::Name;
 ///
 /// Invariant: `open` is there from the first response on a stream until the wildcard is complete.
 #[derive(Debug)]
-pub(super) struct Settle {
+pub(super) struct Completeness {
     complete: bool,
     open: Option<Open>,
     /// Names held since before this stream that it has not mentioned, and whether the server was told that we hold them.
@@ -78,7 +78,7 @@ pub(super) struct Heard {
     pub(super) uncertain: bool,
 }
 
-impl Settle {
+impl Completeness {
     pub(super) const fn new() -> Self {
         Self {
             complete: false,

@@ -17,7 +17,7 @@ use super::frames::{Farewell, Frames};
 
 /// What was noticed of a server.
 #[derive(Debug, Default)]
-pub(super) struct Pulse {
+pub(super) struct IoMonitor {
     noticed: Mutex<Noticed>,
     first: Notify,
 }
@@ -32,7 +32,7 @@ struct Noticed {
     farewell: Option<Farewell>,
 }
 
-impl Pulse {
+impl IoMonitor {
     /// Waits for the first words. Whether they may be HTTP/2.
     pub(super) async fn first(&self) -> bool {
         if !self.noticed.lock().heard {
@@ -69,10 +69,10 @@ impl Pulse {
     }
 }
 
-/// A connection of which the pulse is taken.
-pub(super) struct Watched<S> {
+/// A connection that is monitored.
+pub(super) struct Monitored<S> {
     inner: S,
-    pulse: Arc<Pulse>,
+    io_monitor: Arc<IoMonitor>,
     /// How much was read since there was a pause.
     read: usize,
 }
@@ -80,13 +80,17 @@ pub(super) struct Watched<S> {
 /// After so much there is a pause, in which what came is taken.
 const READ_BYTES_MAX: usize = 128 * 1024;
 
-impl<S> Watched<S> {
-    pub(super) const fn new(inner: S, pulse: Arc<Pulse>) -> Self {
-        Self { inner, pulse, read: 0 }
+impl<S> Monitored<S> {
+    pub(super) const fn new(inner: S, io_monitor: Arc<IoMonitor>) -> Self {
+        Self {
+            inner,
+            io_monitor,
+            read: 0,
+        }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Monitored<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.read >= READ_BYTES_MAX {
             self.read = 0;
@@ -96,14 +100,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, into))?;
         if let Some(read @ [_, ..]) = into.filled().get(before..) {
-            self.pulse.beat(read);
+            self.io_monitor.beat(read);
             self.read += read.len();
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Monitored<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, from)
     }

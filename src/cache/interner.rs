@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::xds::Name;
 
 /// All names that clients use, in shards, because every request looks its names up.
-pub(super) struct Names {
+pub(super) struct Interner {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
 }
@@ -25,7 +25,7 @@ struct Shard {
 const SHARDS: usize = 16;
 const PURGE_AT_LEAST: usize = 64;
 
-impl Names {
+impl Interner {
     pub(super) fn new() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_name_is_kept_once_and_only_while_somebody_has_it() {
-        let names = Names::new();
+        let names = Interner::new();
         let first = names.name("one");
         assert_eq!(names.name("one").copies(), 3);
         assert_eq!(first.copies(), 2);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn names_that_nobody_has_cannot_pile_up() {
-        let names = Names::new();
+        let names = Interner::new();
         let held: Vec<_> = (0..1000).map(|n| names.name(&format!("held-{n}"))).collect();
         for n in 0..100_000 {
             let _ = names.name(&format!("invented-{n}"));

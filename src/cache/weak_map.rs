@@ -7,14 +7,14 @@ use std::hash::Hash;
 use std::sync::{Arc, Weak};
 
 /// Weak references by key; the dead are thrown out whenever it grows.
-pub(super) struct Living<K, V> {
+pub(super) struct WeakMap<K, V> {
     values: HashMap<K, Weak<V>>,
     purge_at: usize,
 }
 
 const PURGE_AT_LEAST: usize = 64;
 
-impl<K: Eq + Hash, V> Living<K, V> {
+impl<K: Eq + Hash, V> WeakMap<K, V> {
     /// The value, if somebody has it.
     pub(super) fn get(&self, key: &K) -> Option<Arc<V>> {
         self.values.get(key).and_then(Weak::upgrade)
@@ -41,7 +41,7 @@ impl<K: Eq + Hash, V> Living<K, V> {
     }
 }
 
-impl<K, V> Default for Living<K, V> {
+impl<K, V> Default for WeakMap<K, V> {
     fn default() -> Self {
         Self {
             values: HashMap::new(),
@@ -56,17 +56,17 @@ mod tests {
 
     #[test]
     fn the_dead_cannot_pile_up() {
-        let mut living = Living::default();
+        let mut weak_map = WeakMap::default();
         let kept = Arc::new(0);
-        living.insert(0, &kept);
+        weak_map.insert(0, &kept);
         for key in 1..10_000 {
-            living.insert(key, &Arc::new(key));
-            assert!(living.len() <= PURGE_AT_LEAST);
+            weak_map.insert(key, &Arc::new(key));
+            assert!(weak_map.len() <= PURGE_AT_LEAST);
         }
-        assert_eq!(living.get(&0), Some(kept.clone()));
-        assert_eq!(living.get(&9_999), None);
+        assert_eq!(weak_map.get(&0), Some(kept.clone()));
+        assert_eq!(weak_map.get(&9_999), None);
         drop(kept);
-        living.purge();
-        assert_eq!((living.len(), living.get(&0)), (0, None));
+        weak_map.purge();
+        assert_eq!((weak_map.len(), weak_map.get(&0)), (0, None));
     }
 }

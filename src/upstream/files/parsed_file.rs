@@ -19,7 +19,7 @@ use crate::xds::{NameRule, Resource, TypeUrl, Types, WRAPPER_URL};
 
 /// What one file says: all of its resources are good.
 #[derive(Clone, Debug, Default)]
-pub struct Sheet {
+pub struct ParsedFile {
     /// The resources in their order.
     pub resources: Vec<Stated>,
     /// What was left out.
@@ -87,7 +87,7 @@ impl Format {
     }
 }
 
-impl Sheet {
+impl ParsedFile {
     /// Reads a file's content, which was there at `now`.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Sheet {
         let mut reading = Reading {
             dictionary,
             now,
-            sheet: Self::default(),
+            parsed: Self::default(),
         };
         match format {
             Format::Yaml => reading.tree(&Tree::yaml(content, Bounds::FILE)?)?,
@@ -107,7 +107,7 @@ impl Sheet {
             Format::Binary => reading.binary(content)?,
             Format::Text => reading.text(content)?,
         }
-        Ok(reading.sheet)
+        Ok(reading.parsed)
     }
 
     /// Whether anything in it has a time to live.
@@ -119,7 +119,7 @@ impl Sheet {
 struct Reading<'a> {
     dictionary: &'a Dictionary,
     now: Instant,
-    sheet: Sheet,
+    parsed: ParsedFile,
 }
 
 /// Where an entry stands.
@@ -240,7 +240,7 @@ impl Reading<'_> {
         let fault = plain(format!("not a {name}, or one with fields that are not known"));
         match self.dictionary.unknown {
             Unknown::Deny => return Err(fault),
-            Unknown::Warn => self.sheet.warnings.push(fault),
+            Unknown::Warn => self.parsed.warnings.push(fault),
             Unknown::Ignore => {}
         }
         Ok(())
@@ -263,7 +263,7 @@ impl Reading<'_> {
                     Some(ResourceSpecifier::InlineEntry(entry)) => self.entry(entry, &at)?,
                     // I-01: only what stands in the collection itself is used.
                     None => self
-                        .sheet
+                        .parsed
                         .warnings
                         .push(at.fault("is no inline entry, and was left out".to_owned())),
                 }
@@ -277,7 +277,7 @@ impl Reading<'_> {
         }
         let (type_url, resource, ttl) =
             stated(any, &self.dictionary.types, self.now).map_err(|message| at.fault(message))?;
-        self.sheet.resources.push(Stated {
+        self.parsed.resources.push(Stated {
             type_url,
             resource,
             place: at.place,
@@ -307,7 +307,7 @@ impl Reading<'_> {
     }
 
     fn warned<T>(&mut self, parsed: crate::json::Parsed<T>) -> T {
-        self.sheet.warnings.extend(parsed.warnings);
+        self.parsed.warnings.extend(parsed.warnings);
         parsed.value
     }
 }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::cache::{Driver, NoPlace, Route, Scopes, Seat, View};
 use crate::protocol::{Fallback, Look, Server, Step};
-use crate::xds::{Authorities, Dirty, Node, Sight, Standing, Target, TypeUrl, Want};
+use crate::xds::{Authorities, Dirty, Node, ServerState, Sight, Target, TypeUrl, Want};
 
 /// The seats of one session.
-pub struct Place {
+pub struct Seats {
     node: Arc<Node>,
     plain: Binding,
     authorities: BTreeMap<Arc<str>, Binding>,
@@ -41,8 +41,8 @@ pub struct Rung {
     pub dismissed: bool,
 }
 
-impl Place {
-    /// A place for a client; `patience` is how long a server may lack something before the session is bound to it all the same.
+impl Seats {
+    /// Takes seats for a client; `patience` is how long a server may lack something before the session is bound to it all the same.
     ///
     /// # Errors
     ///
@@ -239,8 +239,8 @@ impl Binding {
 
     fn settle(&mut self, scopes: &Scopes, node: &Arc<Node>, server: &Server, now: Instant) -> bool {
         let before = self.fallback.bound();
-        let standing = self.seat().map(|seat| seat.view().standing());
-        if self.fallback.at_rest() && standing != Some(Standing::Failing) {
+        let server_state = self.seat().map(|seat| seat.view().server_state());
+        if self.fallback.at_rest() && server_state != Some(ServerState::Failing) {
             return false;
         }
         let authority = self.authority.clone();
@@ -273,7 +273,10 @@ impl Binding {
             seat.compare(several);
             // G-12: as long as another one stands in, whoever comes back begins clean: told of what it said before, it might keep
             // silent, and nobody would come back to it.
-            let gone = matches!(seat.view().cut().standing(), Standing::Trying | Standing::Failing);
+            let gone = matches!(
+                seat.view().cut().server_state(),
+                ServerState::Trying | ServerState::Failing
+            );
             if at < bound && gone {
                 seat.view().supersede();
             }
@@ -311,7 +314,7 @@ impl Binding {
 fn look(seat: &Seat, authority: Option<&str>, served: &Authorities, server: &Server) -> Look {
     let cut = seat.view().cut();
     Look {
-        standing: cut.standing(),
+        server_state: cut.server_state(),
         lacks: server.lacks(authority, served, &cut),
         fresh: server.is_fresh(authority, served, &cut),
     }

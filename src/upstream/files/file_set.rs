@@ -12,18 +12,18 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::content::{Content, Twice};
 use super::disk::{self, Listed, Stamp};
-use super::sheet::{Dictionary, Format, Sheet};
+use super::parsed_file::{Dictionary, Format, ParsedFile};
 use crate::upstream::clock;
 
 /// The files, as they were found last.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct FileSet {
     path: PathBuf,
     /// The most bytes of all files together (`limits.upstream_message`).
     limit: usize,
     dictionary: Dictionary,
     /// By name, sorted; the one file of a source that is no directory has none.
-    files: Vec<(OsString, Kept)>,
+    files: Vec<(OsString, FileState)>,
     content: Arc<Content>,
     /// Whether every file was good when they were merged last.
     sound: bool,
@@ -35,13 +35,13 @@ pub struct Shelf {
 
 /// One file.
 #[derive(Debug, Default)]
-struct Kept {
+struct FileState {
     stamp: Option<Stamp>,
     /// The stamp may stay the same although the content changes.
     young: bool,
     hash: Option<u128>,
     len: usize,
-    good: Option<Sheet>,
+    good: Option<ParsedFile>,
     fault: Option<String>,
 }
 
@@ -50,7 +50,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 
 /// What one look at the files brought.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FileChanges {
     /// Whether the content is another one than before.
     pub changed: bool,
     /// What is wrong now and was not before.
@@ -59,7 +59,7 @@ pub struct Found {
     pub warnings: Vec<String>,
 }
 
-impl Shelf {
+impl FileSet {
     /// The files at a path, of which none was looked at.
     #[must_use]
     pub fn new(path: &Path, limit: usize, dictionary: Dictionary) -> Self {
@@ -100,7 +100,7 @@ impl Shelf {
     }
 
     /// Looks at the files, and reads those that are not as they were.
-    pub fn look(&mut self, now: Instant) -> Found {
+    pub fn look(&mut self, now: Instant) -> FileChanges {
         let listed = self.list();
         self.handle_look(listed, disk::read, now)
     }
@@ -112,8 +112,8 @@ impl Shelf {
         listed: Result<Vec<Listed>, String>,
         read: impl Fn(&Path, usize) -> Result<(Stamp, Vec<u8>), String>,
         now: Instant,
-    ) -> Found {
-        let mut found = Found::default();
+    ) -> FileChanges {
+        let mut found = FileChanges::default();
         let mut faults = Vec::new();
         let mut changed = false;
         match listed {
@@ -171,7 +171,7 @@ impl Shelf {
                 gone = true;
             }
             let kept = before.next_if(|(old, _)| *old == name);
-            self.files.push(kept.unwrap_or_else(|| (name, Kept::default())));
+            self.files.push(kept.unwrap_or_else(|| (name, FileState::default())));
         }
         gone | before.next().is_some()
     }
@@ -205,11 +205,11 @@ impl Shelf {
     }
 
     fn merge(&mut self, now: Instant) {
-        let mut sheets: Vec<&mut [_]> = Vec::new();
+        let mut lists: Vec<&mut [_]> = Vec::new();
         for (_, kept) in &mut self.files {
-            sheets.push(kept.good.as_mut().map_or(&mut [], |sheet| &mut sheet.resources));
+            lists.push(kept.good.as_mut().map_or(&mut [], |parsed| &mut parsed.resources));
         }
-        let (content, twice) = Content::merge(&mut sheets, &self.content, self.sound, now);
+        let (content, twice) = Content::merge(&mut lists, &self.content, self.sound, now);
         self.content = Arc::new(content);
         self.disputes = twice.iter().map(|twice| self.said(twice)).collect();
     }
@@ -229,7 +229,7 @@ impl Shelf {
     }
 }
 
-impl Kept {
+impl FileState {
     /// Reads the file anew. Whether what is good of it is another than before.
     fn renew(
         &mut self,
@@ -253,20 +253,20 @@ impl Kept {
         self.len = content.len();
         let hash = Some(xxh3_128(&content));
         // E-11: what is written again without a change is received again.
-        let renewed = again && self.good.as_ref().is_some_and(Sheet::ends);
+        let renewed = again && self.good.as_ref().is_some_and(ParsedFile::ends);
         if self.hash == hash && !renewed {
             return false;
         }
         self.hash = hash;
-        match Sheet::parse(&content, Format::of(path), dictionary, now) {
-            Ok(sheet) => {
+        match ParsedFile::parse(&content, Format::of(path), dictionary, now) {
+            Ok(parsed) => {
                 warnings.extend(
-                    sheet
+                    parsed
                         .warnings
                         .iter()
                         .map(|fault| fault.within(&path.display().to_string())),
                 );
-                self.good = Some(sheet);
+                self.good = Some(parsed);
                 self.fault = None;
                 true
             }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::compose::Allowed;
 use super::subscription::Subscription;
-use crate::xds::{Extra, Glimpse, Held, Name};
+use crate::xds::{Extra, Held, Name, TypeSight};
 
 impl Subscription {
     /// Of what a client holds and no state has: what can be taken from it now, and what it perhaps asked for by another name
     /// (C-20), as long as such a name is unknown (G-20), or is what it is called now.
-    pub(super) fn goes(&self, extra: &Arc<Extra>, slot: Glimpse<'_>) -> (Vec<Name>, Option<Arc<Extra>>) {
+    pub(super) fn goes(&self, extra: &Arc<Extra>, slot: TypeSight<'_>) -> (Vec<Name>, Option<Arc<Extra>>) {
         let held = self
             .names
             .iter()
@@ -48,7 +48,7 @@ impl Subscription {
     pub(super) fn unasked(
         &self,
         extra: &Arc<Extra>,
-        slot: Glimpse<'_>,
+        slot: TypeSight<'_>,
         allowed: Allowed,
     ) -> (Vec<Name>, Option<Arc<Extra>>, bool) {
         let (goes, rest) = self.goes(extra, slot);

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::answers::{Answer, Answers};
+use super::acks::{Ack, Acks};
 use super::refusals::Refusal;
 use super::ways::Ways;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -16,12 +16,12 @@ use crate::xds::{Name, TypeUrl};
 ///
 /// Invariant: `leave` is part of `told`; a name in both `join` and `told` is in `leave`.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct Outbound {
     /// Something was sent for this type on this stream.
     pub(super) opened: bool,
     /// The server has answered on this stream.
     pub(super) answered: bool,
-    pub(super) answers: Answers,
+    pub(super) acks: Acks,
     told: BTreeSet<Name>,
     join: BTreeSet<Name>,
     leave: BTreeSet<Name>,
@@ -44,7 +44,7 @@ const REQUEST_BYTES: usize = 1024 * 1024;
 /// INVALID_ARGUMENT.
 const REFUSED: i32 = 3;
 
-impl Line {
+impl Outbound {
     /// A new stream: everything is to be said again (E-04).
     pub(super) fn reset(&mut self, wanted: BTreeSet<Name>) {
         let mut ways = std::mem::take(&mut self.ways);
@@ -90,11 +90,11 @@ impl Line {
 
     /// The server says that there is nothing of a name that it writes so. Whether that is all that can be said of the name.
     pub(super) fn absent(&mut self, name: &Name, text: &str) -> bool {
-        let (all, turn) = self.ways.absent(name, text);
+        let (all, alternatives) = self.ways.absent(name, text);
         if self.told.contains(name) && !self.leave.contains(name) {
             // E-17: what is to be sent again is first unsubscribed.
-            self.less.extend(turn.again.iter().cloned());
-            let more = turn.more.into_iter().chain(turn.again);
+            self.less.extend(alternatives.again.iter().cloned());
+            let more = alternatives.more.into_iter().chain(alternatives.again);
             self.more.extend(more.map(|text| (text, name.clone())));
         }
         all
@@ -119,7 +119,7 @@ impl Line {
 
     /// Whether there is anything to say at all, now or later.
     pub(super) fn is_ready(&self) -> bool {
-        !self.answers.is_empty() || self.changed()
+        !self.acks.is_empty() || self.changed()
     }
 
     pub(super) fn changed(&self) -> bool {
@@ -128,19 +128,19 @@ impl Line {
     }
 
     /// The response with this nonce was received and will be answered (SotW).
-    pub(super) fn received(&mut self, answer: Answer, now: Instant) {
+    pub(super) fn received(&mut self, ack: Ack, now: Instant) {
         // E-03: every further request of the type carries the newest nonce.
-        self.nonce.clone_from(&answer.nonce);
-        self.answers.replace(answer, now);
+        self.nonce.clone_from(&ack.nonce);
+        self.acks.replace(ack, now);
     }
 
     /// The next delta answer. E-16: an answer never shares its request with a change of what we want, and goes first.
     pub(super) fn delta_answer(&mut self, type_url: &TypeUrl, now: Instant) -> Option<DeltaDiscoveryRequest> {
-        let answer = self.answers.take(now)?;
+        let ack = self.acks.take(now)?;
         Some(DeltaDiscoveryRequest {
             type_url: type_url.url().to_owned(),
-            response_nonce: answer.nonce,
-            error_detail: answer.refusal.map(status),
+            response_nonce: ack.nonce,
+            error_detail: ack.refusal.map(status),
             ..DeltaDiscoveryRequest::default()
         })
     }
@@ -198,12 +198,12 @@ impl Line {
         accepted: &str,
         now: Instant,
     ) -> Option<(DiscoveryRequest, Vec<Name>)> {
-        if !self.changed() && !self.answers.due(now) {
+        if !self.changed() && !self.acks.due(now) {
             return None;
         }
         // E-22: a change of names does not wait for the pace of a refusal, and carries it: a request with the nonce and without
         // the refusal would accept the response. An ACK is the same request as a change of names.
-        let refusal = self.answers.take_any(now).and_then(|answer| answer.refusal);
+        let refusal = self.acks.take_any(now).and_then(|ack| ack.refusal);
         let joined = if std::mem::take(&mut self.repeat) {
             Vec::new()
         } else {

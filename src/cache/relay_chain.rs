@@ -10,7 +10,7 @@ use super::view::View;
 
 /// Marks of relays, the latest last.
 #[derive(Debug, Default)]
-pub(super) struct Through(Mutex<Marks>);
+pub(super) struct RelayChain(Mutex<Marks>);
 
 #[derive(Debug, Default)]
 struct Marks {
@@ -28,7 +28,7 @@ impl View {
         if relays.is_empty() {
             return;
         }
-        let mut marks = self.through.0.lock();
+        let mut marks = self.relay_chain.0.lock();
         let before = marks.news;
         for relay in relays {
             if !marks.relays.contains(relay) {
@@ -48,7 +48,7 @@ impl View {
     /// All that are known, if there are new ones since the last call.
     #[must_use]
     pub fn take_relays(&self) -> Option<Vec<String>> {
-        let mut marks = self.through.0.lock();
+        let mut marks = self.relay_chain.0.lock();
         std::mem::take(&mut marks.news).then(|| marks.relays.iter().cloned().collect())
     }
 }
@@ -58,13 +58,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cache::Settings;
+    use crate::cache::ViewSettings;
     use crate::xds::Class;
 
     /// K-25: whoever comes later is heard of once, and a client that invents relays does not fill the list.
     #[test]
     fn those_that_come_later() {
-        let settings = Settings {
+        let settings = ViewSettings {
             linger: Duration::ZERO,
             names_per_view: 0,
             pinned_bytes_per_view: 0,

@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use super::sets::Seated;
 use super::view::View;
 use super::woken::Woken;
-use crate::xds::{Cut, Name, Standing, Target, TypeUrl};
+use crate::xds::{Cut, Name, ServerState, Target, TypeUrl};
 
 /// Who must look again when the server begins to fail, because there is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Heed {
+pub enum WakeOnFailure {
     /// There is no other one.
     Nobody,
     /// Who wants anything of which nothing is known (G-03).
@@ -24,18 +24,18 @@ pub enum Heed {
 
 impl View {
     /// The writer says how it stands with the server. Those are told who may have to read another view because of it.
-    pub fn publish_standing(&self, standing: Standing) {
+    pub fn publish_server_state(&self, server_state: ServerState) {
         let replaced = self.writer.lock();
         let cut = self.cut.load_full();
-        if cut.standing() == standing {
+        if cut.server_state() == server_state {
             return;
         }
-        let cut = Arc::new(cut.with_standing(standing));
+        let cut = Arc::new(cut.with_server_state(server_state));
         self.cut.store(cut.clone());
         drop(replaced);
-        let fails = standing == Standing::Failing;
-        self.nudge(|seated| fails && self.heed == Heed::Everybody || seated.compares());
-        if fails && self.heed == Heed::Lacking {
+        let fails = server_state == ServerState::Failing;
+        self.nudge(|seated| fails && self.wake_on_failure == WakeOnFailure::Everybody || seated.compares());
+        if fails && self.wake_on_failure == WakeOnFailure::Lacking {
             self.ring_lacking(&cut);
         }
     }

@@ -10,20 +10,20 @@ use crate::xds::{Changes, Cut, Known, State, TypeUrl, Update};
 
 impl View {
     /// Lays in what an earlier run knew. It is not served before somebody wants it.
-    pub fn lay_in(&self, stock: Cut) {
-        self.stock.store(Some(Arc::new(stock)));
+    pub fn set_restored(&self, restored: Cut) {
+        self.restored.store(Some(Arc::new(restored)));
     }
 
     /// What an earlier run knew, until the server can say all of it itself.
     #[must_use]
-    pub fn stock(&self) -> Option<Arc<Cut>> {
-        self.stock.load_full()
+    pub fn restored(&self) -> Option<Arc<Cut>> {
+        self.restored.load_full()
     }
 
     /// The server can say all of it itself.
-    pub fn clear_stock(&self) {
-        if self.stock.load().is_some() {
-            self.stock.store(None);
+    pub fn forget_restored(&self) {
+        if self.restored.load().is_some() {
+            self.restored.store(None);
         }
     }
 
@@ -42,34 +42,34 @@ impl View {
 
     /// All that a later run may begin with.
     #[must_use]
-    pub fn to_keep(&self) -> Kept {
-        Kept {
+    pub fn knowledge(&self) -> Knowledge {
+        Knowledge {
             cut: self.cut(),
-            stock: self.stock(),
+            restored: self.restored(),
         }
     }
 }
 
-/// What is known of a view at one instant, and of its stock what nobody has wanted yet.
+/// What is known of a view at one instant, and what an earlier run knew that nobody has wanted yet.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct Knowledge {
     cut: Arc<Cut>,
-    stock: Option<Arc<Cut>>,
+    restored: Option<Arc<Cut>>,
 }
 
-impl Kept {
+impl Knowledge {
     /// Whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cut.slots().next().is_none()
     }
 
-    /// All of it. Takes as long as there is much in the stock.
+    /// All of it. Takes as long as much is known from an earlier run.
     #[must_use]
     pub fn whole(self) -> Arc<Cut> {
-        match self.stock {
+        match self.restored {
             None => self.cut,
-            Some(stock) => Arc::new(over(&stock, &self.cut)),
+            Some(restored) => Arc::new(over(&restored, &self.cut)),
         }
     }
 }

@@ -68,14 +68,18 @@ fn collections() {
         entry("a"),
         entry("b")
     );
-    let sheet = Sheet::parse(text.as_bytes(), Format::Yaml, &dictionary(), now()).unwrap();
-    let names: Vec<_> = sheet.resources.iter().map(|one| one.resource.name().as_str()).collect();
+    let parsed = ParsedFile::parse(text.as_bytes(), Format::Yaml, &dictionary(), now()).unwrap();
+    let names: Vec<_> = parsed
+        .resources
+        .iter()
+        .map(|one| one.resource.name().as_str())
+        .collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(sheet.warnings.len(), 1);
+    assert_eq!(parsed.warnings.len(), 1);
     assert!(
-        sheet.warnings[0].to_string().contains("entries[2]"),
+        parsed.warnings[0].to_string().contains("entries[2]"),
         "{:?}",
-        sheet.warnings
+        parsed.warnings
     );
 }
 
@@ -138,8 +142,8 @@ fn lenient() {
     };
     let text = clusters(&["a"]) + "  nme: b\n";
     assert_eq!(parse_with(text.as_bytes(), Format::Yaml, &lenient).unwrap(), ["cds a"]);
-    let sheet = Sheet::parse(text.as_bytes(), Format::Yaml, &lenient, now()).unwrap();
-    assert!(sheet.warnings[0].to_string().contains("nme"));
+    let parsed = ParsedFile::parse(text.as_bytes(), Format::Yaml, &lenient, now()).unwrap();
+    assert!(parsed.warnings[0].to_string().contains("nme"));
 }
 
 /// I-01: the ending says the format, whatever its case.
@@ -186,10 +190,10 @@ fn foreign_bytes() {
 #[test]
 fn the_quick_start_is_good() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/quickstart");
-    let mut shelf = shelf(&path);
-    let found = shelf.look(now());
+    let mut file_set = file_set(&path);
+    let found = file_set.look(now());
     assert_eq!((found.new_faults, found.warnings), (Vec::new(), Vec::new()));
-    let content = shelf.content();
+    let content = file_set.content();
     assert!(content.whole());
     for (of, name) in [
         ("envoy.config.listener.v3.Listener", "web"),

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 /// The shared pieces of all ropes that the connection has not written to their ends.
 #[derive(Debug, Default)]
-pub struct Afloat(Mutex<Ropes>);
+pub struct SharedSlices(Mutex<Ropes>);
 
 #[derive(Debug, Default)]
 struct Ropes {
@@ -22,7 +22,7 @@ struct Ropes {
 /// Below this it costs less to copy than to refer.
 pub(super) const SHARED_BYTES_MIN: usize = 2048;
 
-impl Afloat {
+impl SharedSlices {
     /// A rope with these pieces is given to the transport.
     pub(super) fn enter(&self, pieces: &Arc<[Bytes]>) {
         if is_worth(pieces) {
@@ -90,28 +90,31 @@ mod tests {
         let pieces: Arc<[Bytes]> = Arc::from([Bytes::from(vec![1; 2100]), Bytes::from(vec![2; 100])]);
         let others: Arc<[Bytes]> = Arc::from([Bytes::from(vec![1; SHARED_BYTES_MIN])]);
         let small: Arc<[Bytes]> = Arc::from([Bytes::from(vec![1; SHARED_BYTES_MIN - 1])]);
-        let afloat = Afloat::default();
-        assert_eq!(afloat.find(&pieces[0]), None);
-        afloat.enter(&pieces);
-        afloat.enter(&pieces);
+        let shared_slices = SharedSlices::default();
+        assert_eq!(shared_slices.find(&pieces[0]), None);
+        shared_slices.enter(&pieces);
+        shared_slices.enter(&pieces);
         for piece in pieces.iter() {
             for (from, to) in [(0, 100), (10, 20), (99, 100)] {
-                let found = afloat.find(&piece[from..to]).unwrap();
+                let found = shared_slices.find(&piece[from..to]).unwrap();
                 assert_eq!(found.as_ptr_range(), piece[from..to].as_ptr_range());
             }
         }
-        assert_eq!(afloat.find(&others[0]), None, "equal content elsewhere");
-        assert_eq!(afloat.find(&pieces[0][3..3]), None);
-        afloat.enter(&others);
-        afloat.leave(&pieces);
-        assert!(afloat.find(&pieces[1]).is_some(), "it is on its way a second time");
-        afloat.leave(&pieces);
-        assert_eq!(afloat.find(&pieces[1]), None);
-        assert!(afloat.find(&others[0]).is_some());
-        afloat.leave(&others);
-        afloat.enter(&small);
-        assert_eq!(afloat.find(&small[0]), None, "it is copied");
-        afloat.leave(&small);
-        assert_eq!(afloat.0.lock().pieces.capacity(), 0);
+        assert_eq!(shared_slices.find(&others[0]), None, "equal content elsewhere");
+        assert_eq!(shared_slices.find(&pieces[0][3..3]), None);
+        shared_slices.enter(&others);
+        shared_slices.leave(&pieces);
+        assert!(
+            shared_slices.find(&pieces[1]).is_some(),
+            "it is on its way a second time"
+        );
+        shared_slices.leave(&pieces);
+        assert_eq!(shared_slices.find(&pieces[1]), None);
+        assert!(shared_slices.find(&others[0]).is_some());
+        shared_slices.leave(&others);
+        shared_slices.enter(&small);
+        assert_eq!(shared_slices.find(&small[0]), None, "it is copied");
+        shared_slices.leave(&small);
+        assert_eq!(shared_slices.0.lock().pieces.capacity(), 0);
     }
 }
