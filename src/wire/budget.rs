@@ -1,7 +1,7 @@
-//! What the process holds of requests on their way in: those whose ends have not come yet, and those that were compressed.
+//! The memory of the process for unfinished requests: those that are not complete yet, and those that are being inflated.
 //!
-//! Owns one sum over all connections, its bound, and that who holds the most gives way when another one needs something. Refuses to know
-//! what is read: one message is bounded elsewhere, but clients may begin thousands of them.
+//! Owns the sum over all connections, its bound, and the rule that the connection with the largest share gives way when another
+//! one needs memory. Knows nothing of the content. Each message has a bound of its own, but clients may begin thousands of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-/// The sum, and its bound.
+/// The sum over all connections, and its bound.
 #[derive(Debug)]
 pub struct Budget {
     bytes_max: usize,
@@ -19,41 +19,41 @@ pub struct Budget {
     held: Mutex<Held>,
 }
 
-/// What one connection holds: as much as it likes while nobody who holds less needs it.
+/// The share of one connection: as much as it needs, until a connection with a smaller share needs memory.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<Budget>,
     number: u64,
 }
 
-/// One part of a share; it leaves the sum when it is dropped.
+/// One part of a share: what one stream holds. Dropping it subtracts it from the sum.
 #[derive(Debug)]
 pub struct Charge {
     share: Arc<Share>,
-    /// Most streams hold nothing most of the time, and so there is a box.
+    /// In a box, because most streams hold nothing most of the time.
     entry: Option<Box<Entry>>,
 }
 
-/// What is written down of a part, by its number.
+/// The size of a part as last set, and the number under which the budget knows the part.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     number: u64,
     bytes: usize,
 }
 
-/// Why nothing more is held.
+/// Why a connection cannot hold more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Short {
-    /// It would be more than all may hold, although nobody else holds anything.
+    /// This connection alone would exceed the bound; no other one holds anything.
     #[error(
-        "the requests of this connection that are on their way would take {0} bytes; the relay holds at most {1}, four times \
+        "the unfinished requests of this connection would take {0} bytes; the relay holds at most {1} bytes of them, four times \
          `limits.request`"
     )]
     Own(usize, usize),
-    /// Others hold something too, and this connection has its share.
+    /// The bound is reached, and no connection that can give way holds more than this one.
     #[error(
-        "the relay holds as much of requests that are on their way as it may, four times `limits.request`, and others hold less of it \
-         than this connection; try again later"
+        "the relay's memory for unfinished requests (four times `limits.request`) is full, and this connection uses at least as much \
+         of it as the others; try again later"
     )]
     Shared,
 }
@@ -62,11 +62,11 @@ pub enum Short {
 struct Held {
     bytes: usize,
     holders: BTreeMap<u64, Holder>,
-    /// The holders, by how much they hold.
+    /// The holders, ordered by the bytes that they hold.
     order: BTreeSet<(usize, u64)>,
 }
 
-/// A connection that holds something.
+/// A connection that holds at least one byte.
 #[derive(Debug, Default)]
 struct Holder {
     bytes: usize,
@@ -76,12 +76,12 @@ struct Holder {
 #[derive(Debug, Default)]
 struct Part {
     bytes: usize,
-    /// Of whoever waits for the rest of the request, and gives up what there is when it is woken and finds the part gone.
+    /// The task that waits for the rest of the request. When it is woken and finds the part gone, it gives up the request.
     waiting: Option<Waker>,
 }
 
 impl Budget {
-    /// Nothing is held yet; all connections together hold at most `bytes_max`.
+    /// Creates an empty budget; all connections together hold at most `bytes_max`.
     #[must_use]
     pub const fn new(bytes_max: usize) -> Self {
         Self {
@@ -96,19 +96,19 @@ impl Budget {
         }
     }
 
-    /// Bytes held now.
+    /// Returns the bytes held now, over all connections.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.held.lock().bytes
     }
 
-    /// How often something was not to be had, or had to be given up, since the last call.
+    /// Returns how many requests were refused or given up for lack of memory since the last call.
     #[must_use]
     pub fn take_refused(&self) -> u64 {
         self.refused.swap(0, Ordering::Relaxed)
     }
 
-    /// The share of one more connection.
+    /// Creates the share of a new connection.
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Arc<Share> {
         Arc::new(Share {
@@ -128,22 +128,22 @@ impl Budget {
 }
 
 impl Charge {
-    /// Nothing yet.
+    /// Creates a part that holds nothing.
     #[must_use]
     pub const fn new(share: Arc<Share>) -> Self {
         Self { share, entry: None }
     }
 
-    /// The share that it is a part of.
+    /// Returns the share that this is a part of.
     #[must_use]
     pub const fn share(&self) -> &Arc<Share> {
         &self.share
     }
 
-    /// So much is held now. To hold less always succeeds.
+    /// Sets how many bytes are held now. Holding less than before succeeds, unless the part was taken away.
     ///
     /// # Errors
-    /// It is not to be had, or what was held had to be given up. Whoever is told so holds nothing any more.
+    /// When there is not enough memory, or the part was taken away for another connection. The part holds nothing then.
     pub fn set(&mut self, bytes: usize) -> Result<(), Short> {
         let before = self.entry.as_deref().copied();
         if bytes == before.map_or(0, |entry| entry.bytes) {
@@ -170,7 +170,7 @@ impl Charge {
         outcome
     }
 
-    /// Ready when what is held must be given up, because others need it.
+    /// Ready when the part was taken away because another connection needs the memory.
     pub fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Short> {
         let Some(entry) = self.entry.as_deref() else {
             return Poll::Pending;
@@ -204,7 +204,7 @@ impl Held {
         holder.parts.get(&number).map(|part| part.bytes)
     }
 
-    /// The part has so many bytes now, if that is possible.
+    /// Sets the size of the part, and takes memory from larger connections if that is necessary.
     fn grow(&mut self, holder: u64, number: u64, bytes: usize, bytes_max: usize) -> Result<(), Short> {
         let before = self.part(holder, number).unwrap_or_default();
         let more = bytes.saturating_sub(before);
@@ -226,7 +226,7 @@ impl Held {
         Ok(())
     }
 
-    /// Takes away the largest part that waits, of the connection that holds the most, if that is more than `than`.
+    /// Takes away one part: the largest waiting part of the connection that holds the most, if that is more than `than`.
     fn take_from_larger(&mut self, than: usize) -> bool {
         let over = self.order.iter().rev().take_while(|(bytes, _)| *bytes > than);
         let found = over.map(|(_, number)| number).find_map(|number| {
@@ -246,7 +246,7 @@ impl Held {
         true
     }
 
-    /// Writes down that the part has so many bytes. Gives it back when it has none.
+    /// Records the size of the part. Removes and returns the part if the size is zero.
     fn put(&mut self, number: u64, part: u64, bytes: usize) -> Option<Part> {
         let holder = self.holders.entry(number).or_default();
         let known = holder.parts.entry(part).or_default();
@@ -310,14 +310,14 @@ mod tests {
         assert!(waits(&mut small) && waits(&mut other));
         assert_eq!((budget.bytes(), budget.take_refused()), (1900, 1));
         assert_eq!(large.set(100), Ok(()), "it may begin again");
-        // Who would hold the most takes nothing from anybody.
+        // A connection that would hold the most takes nothing from the others.
         assert_eq!(large.set(2500), Err(Short::Shared));
         assert_eq!(other.set(3000), Ok(()));
         assert_eq!(other.set(3200), Err(Short::Shared));
         assert_eq!(budget.bytes(), 900);
     }
 
-    /// Those who hold as much as the others take nothing from them, and neither is anything taken that is not waited for.
+    /// A connection takes nothing from others that hold as much as itself, and no part is taken whose task does not wait.
     #[test]
     fn the_bound_holds() {
         let budget = Arc::new(Budget::new(4000));

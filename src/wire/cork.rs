@@ -1,8 +1,8 @@
 //! Many small writes of one turn become one large write.
 //!
-//! The transport writes one HTTP/2 frame at a time and flushes after each. Here a turn of the connection (one poll of it)
-//! gathers all of them and writes once when the turn ends: shared bytes by reference, the others copied into memory of the
-//! thread. Owns what the socket did not take; as long as there is some, writers wait. Refuses to know frames.
+//! The transport writes one HTTP/2 frame at a time and flushes after each. This module gathers all frames of a turn (one poll of
+//! the connection) and writes them at once when the turn ends: shared bytes by reference, the others copied into a buffer of the
+//! thread. Owns what the socket did not take; until that is sent, writers wait. Knows nothing of frames.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -23,53 +23,53 @@ use super::signal::Signal;
 /// The end that the connection's task keeps.
 pub struct Cork<S>(Arc<Mutex<Inner<S>>>);
 
-/// How far a connection has come.
+/// The progress of a connection, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// How much was ever read.
+    /// Bytes that were ever read.
     pub received: u64,
-    /// If the socket has not taken everything: how much it has taken ever, which grows unless the client is stuck.
+    /// The bytes that the socket has ever taken, if it has not taken everything. If this does not grow, the client is stuck.
     pub stuck_at: Option<u64>,
 }
 
 /// The end that the transport reads from and writes to.
 pub struct Corked<S>(Arc<Mutex<Inner<S>>>);
 
-/// The most that is copied before it is written, and so the most memory that a stalled client holds here.
+/// The most bytes that are copied before a write, and so the most memory that a stalled client costs here.
 pub const COPIED_BYTES_MAX: usize = 128 * 1024;
-/// The most that is gathered before it is written, give or take one frame: 256 KiB of content, and what is around it.
+/// The most bytes that are gathered before a write, give or take one frame: 256 KiB of content, and the framing around it.
 pub const GATHERED_BYTES_MAX: usize = 272 * 1024;
 
 thread_local! {
-    /// Lent to one connection for the time of its turn, and empty whenever it is not lent.
+    /// Lent to one connection for the time of its turn; empty between turns.
     static SCRATCH: Cell<Gathering> = Cell::default();
 }
 
-/// Both ends share it; they belong to one task, so the lock is never waited for.
+/// The state that both ends share. Both belong to one task, so nobody ever waits for the lock.
 struct Inner<S> {
     socket: S,
-    /// What was read before the transport began to read.
+    /// Bytes that were read from the socket before the transport began to read.
     replay: Bytes,
-    /// Whether it is worth to read from the socket.
+    /// Whether the socket may have something to read.
     signal: Signal,
-    /// What is on its way, and so need not be copied.
+    /// The shared bytes on their way through this connection; they need not be copied.
     shared_slices: Arc<SharedSlices>,
-    /// Whether this is a turn: outside of one, writes go straight to the socket.
+    /// Whether a turn is going on. Outside of one, writes go straight to the socket.
     within: bool,
     /// What this turn wrote, if it wrote anything.
     gathering: Option<Gathering>,
-    /// What the socket has not taken. While there is any, nothing more is accepted.
+    /// What the socket has not taken. As long as it is not empty, writers wait.
     rest: VecDeque<Bytes>,
-    /// Whether the socket has taken something that it has not sent: what it has sealed is its own.
+    /// Whether the socket still holds bytes that it took and has not sent, such as records that TLS has sealed.
     unsent: bool,
-    /// Bytes that the socket has ever taken, and given.
+    /// Bytes that were ever written to the socket, and read from it.
     sent: u64,
     received: u64,
     failed: Option<io::Error>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
-    /// Two ends for one socket, of which `replay` was read already; what is in `shared_slices` is not copied.
+    /// Creates both ends for a socket, of which `replay` was already read. Bytes found in `shared_slices` are not copied.
     pub fn new(socket: S, replay: Bytes, shared_slices: Arc<SharedSlices>) -> (Self, Corked<S>) {
         let shared = Arc::new(Mutex::new(Inner {
             socket,
@@ -87,7 +87,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
         (Self(shared.clone()), Corked(shared))
     }
 
-    /// One turn: what is written in `turn` goes to the socket when it ends, or as soon as there is much of it.
+    /// Runs one turn: what `turn` writes goes to the socket when the turn ends, or earlier if it is much.
     pub fn turn<T>(&self, cx: &mut Context<'_>, turn: impl FnOnce(&mut Context<'_>) -> T) -> (T, Flow) {
         self.0.lock().begin(cx);
         let result = turn(cx);
@@ -100,7 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
         (result, flow)
     }
 
-    /// What is on its way, and so not copied.
+    /// Returns the shared bytes on their way through this connection.
     #[must_use]
     pub fn shared_slices(&self) -> Arc<SharedSlices> {
         self.0.lock().shared_slices.clone()
@@ -122,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         }
         if let Poll::Ready(Err(error)) = self.send_gathered(cx) {
             self.failed = Some(error);
-            // The transport believes that it has written all this: let it come back and learn otherwise.
+            // The transport believes that all this was written. Wake it, so that its next call gets the error.
             cx.waker().wake_by_ref();
         }
         if let Some(mut gathering) = self.gathering.take() {
@@ -152,12 +152,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             self.sent += count as u64;
             skip(&mut self.rest, count);
         }
-        // The memory is given back, not kept for the next time.
+        // Frees the memory instead of keeping it for the next time.
         self.rest = VecDeque::new();
         self.flush_socket(cx)
     }
 
-    /// Sends what this turn gathered, and keeps what the socket does not take.
+    /// Sends what this turn gathered, and keeps what the socket did not take.
     fn send_gathered(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(gathering) = &mut self.gathering else {
             return Poll::Ready(Ok(()));
@@ -202,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         flushed
     }
 
-    /// Makes sure that everything before has been sent or gathered, so that something can be added.
+    /// Sends what is left from before, and what is gathered if that is much, so that there is room for more.
     fn make_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Err(error));
@@ -247,7 +247,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         }
         ready!(self.send_rest(cx))?;
         if self.within {
-            // The turn's end does it.
+            // The end of the turn flushes.
             return Poll::Ready(Ok(()));
         }
         self.flush_socket(cx)

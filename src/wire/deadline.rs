@@ -1,16 +1,16 @@
 //! The client's deadline.
 //!
-//! Owns how `grpc-timeout` is read. Refuses to watch the time.
+//! Owns the parsing of `grpc-timeout`. Does not watch the time.
 
 use std::time::Duration;
 
 use http::HeaderMap;
 use tonic::Status;
 
-/// How long the client waits for the whole call, if it says so.
+/// Returns how long the client waits for the whole call, or none if the header is missing.
 ///
 /// # Errors
-/// When the header is not what gRPC defines.
+/// When the header does not have the form that gRPC defines.
 pub fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     let Some(value) = headers.get("grpc-timeout") else {
         return Ok(None);

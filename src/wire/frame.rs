@@ -1,7 +1,7 @@
-//! gRPC messages out of the bytes of a request stream.
+//! Splits the bytes of a request stream into gRPC messages.
 //!
-//! Owns the length prefix, compression, and the bound on a message's size, which holds before a message is gathered or inflated.
-//! Refuses to know what a message says.
+//! Owns the length prefix, compression, and the bound on a message's size, which is checked before a message is gathered or
+//! inflated. Knows nothing of the content.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,44 +14,44 @@ use super::budget::{Charge, Share, Short};
 use super::inflating::Inflating;
 use super::response::PREFIX_LEN;
 
-/// Reads messages one by one. Holds at most one incomplete message and what came with its beginning.
+/// Reads messages one by one. Holds at most one incomplete message and the chunk that came last.
 #[derive(Debug)]
 pub struct Deframer {
     encoding: Encoding,
-    /// A prefix can say no more.
+    /// The largest message. A `u32`, because the prefix of a message cannot state more.
     bytes_max: u32,
-    /// What came last and was not read yet.
+    /// The unread rest of the last chunk.
     chunk: Bytes,
-    /// The beginning of a message whose end has not come yet, with its prefix.
+    /// The beginning of an incomplete message, with its prefix.
     partial: BytesMut,
     inflating: Option<Box<Inflating>>,
-    /// What all of this takes.
+    /// The part of the budget that this message takes.
     charge: Charge,
 }
 
-/// How the client compresses, where it does.
+/// How the client compresses messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Not at all.
+    /// It does not compress.
     Identity,
     /// With gzip.
     Gzip,
 }
 
-/// What to answer in `grpc-accept-encoding`.
+/// The value of `grpc-accept-encoding` in responses.
 pub const ACCEPTED_ENCODINGS: &str = "identity,gzip";
 
-/// The most that is set aside for a message before its bytes have come.
+/// The most memory that is allocated for a message before its bytes have arrived.
 const RESERVE_BYTES_MAX: usize = 8 * 1024;
 
-/// What there is to be read.
+/// The outcome of one read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
     /// A message.
     Message(Bytes),
-    /// Nothing more, until more has come.
+    /// No complete message until more bytes arrive.
     Nothing,
-    /// A message on which there is more work to do: it takes as many turns as it is large.
+    /// A message is being inflated: call again, after others had their turn. A large message takes many turns.
     Busy,
 }
 
@@ -59,7 +59,7 @@ impl Encoding {
     /// Reads `grpc-encoding`.
     ///
     /// # Errors
-    /// When it names another one.
+    /// When it names an encoding that the relay does not support.
     pub fn of(headers: &HeaderMap) -> Result<Self, Status> {
         match headers.get("grpc-encoding").map(|value| value.as_bytes()) {
             None | Some(b"identity") => Ok(Self::Identity),
@@ -73,7 +73,7 @@ impl Encoding {
 }
 
 impl Deframer {
-    /// Nothing has been read; a message has at most `bytes_max` bytes, also after decompression.
+    /// Creates a reader of messages of at most `bytes_max` bytes each, also after decompression.
     #[must_use]
     pub fn new(encoding: Encoding, bytes_max: usize, share: Arc<Share>) -> Self {
         Self {
@@ -86,22 +86,22 @@ impl Deframer {
         }
     }
 
-    /// What its connection holds of requests.
+    /// Returns the share of the connection in the budget for unfinished requests.
     #[must_use]
     pub const fn share(&self) -> &Arc<Share> {
         self.charge.share()
     }
 
-    /// Takes what came. Call [`Self::read`] until there is nothing before giving more.
+    /// Takes the next chunk. Before that, call [`Self::read`] until it returns [`Read::Nothing`].
     pub fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "messages are left unread");
         self.chunk = chunk;
     }
 
-    /// The next complete message.
+    /// Returns the next complete message.
     ///
     /// # Errors
-    /// When the message is too large, is not what gRPC defines, or takes more than may be held; nothing can be read after that.
+    /// When the message is too large, breaks the gRPC framing, or finds no memory. Nothing can be read after that.
     pub fn read(&mut self) -> Result<Read, Status> {
         if self.inflating.is_some() {
             return self.inflate();
@@ -122,7 +122,7 @@ impl Deframer {
             if self.partial.len() < whole {
                 return Ok(Read::Nothing);
             }
-            // The memory goes with the message; the next one begins with none.
+            // The message keeps the memory; the next message allocates its own.
             let mut message = std::mem::take(&mut self.partial).freeze();
             message.advance(PREFIX_LEN);
             message
@@ -143,10 +143,10 @@ impl Deframer {
         }
     }
 
-    /// To be called when the stream has ended.
+    /// Checks the end of the stream.
     ///
     /// # Errors
-    /// When it ended within a message.
+    /// When the stream ended in the middle of a message.
     pub fn finish(&self) -> Result<(), Status> {
         let got = self.partial.len() + self.chunk.len();
         if got == 0 {
@@ -157,7 +157,7 @@ impl Deframer {
         )))
     }
 
-    /// The prefix of the message that is being read, once it is there.
+    /// Returns the prefix (flag and length) of the current message, once all of it has arrived.
     fn prefix(&mut self) -> Result<Option<(u8, usize)>, Status> {
         if !self.partial.is_empty() {
             self.gather(PREFIX_LEN)?;
@@ -186,7 +186,7 @@ impl Deframer {
         let take = missing.min(self.chunk.len());
         let len = self.partial.len() + take;
         if len > self.partial.capacity() {
-            // Twice as much as before, but never more than the message takes.
+            // Doubles the memory, but never takes more than the message needs.
             let room = len.max(2 * self.partial.capacity()).max(RESERVE_BYTES_MAX);
             let room = room.min(whole).max(len);
             self.hold(room.saturating_sub(PREFIX_LEN))?;
@@ -198,17 +198,17 @@ impl Deframer {
         Ok(())
     }
 
-    /// Ready, with how the stream must end, when what is held of a message must be given up because others need it.
+    /// Ready when the message must be given up because other connections need the memory. The stream must end with the status.
     pub fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Status> {
         self.charge.poll_given_up(cx).map(short)
     }
 
-    /// So many bytes are held now.
+    /// Sets how many bytes of the budget this message takes.
     fn hold(&mut self, bytes: usize) -> Result<(), Status> {
         self.charge.set(bytes).map_err(short)
     }
 
-    /// Inflates some more of a message.
+    /// Inflates one more piece of the message.
     fn inflate(&mut self) -> Result<Read, Status> {
         let Some(mut inflating) = self.inflating.take() else {
             return Ok(Read::Nothing);
@@ -230,13 +230,13 @@ impl Deframer {
 
     fn too_large(&self, what: std::fmt::Arguments<'_>) -> Status {
         Status::resource_exhausted(format!(
-            "{what}: over the relay's limit `limits.request` of {} bytes",
+            "{what} is over the relay's limit `limits.request` of {} bytes",
             self.bytes_max
         ))
     }
 }
 
-/// What the client is told: what is its own doing, and what is not to be had for now.
+/// Returns the status for the client: whether its own requests are too large, or memory is short for now.
 fn short(short: Short) -> Status {
     match short {
         Short::Own(..) => Status::resource_exhausted(short.to_string()),
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(status.code(), tonic::Code::Internal);
     }
 
-    /// What is inflated takes turns, and counts as it grows.
+    /// Inflating a large message takes several turns, and the budget counts what is inflated so far.
     #[test]
     fn a_large_message_takes_several_turns() {
         let budget = Arc::new(Budget::new(4 << 20));
@@ -341,7 +341,7 @@ mod tests {
         };
         assert_eq!((message.len(), turns, budget.bytes()), (1 << 20, 4, 0));
 
-        // Another connection has it all: there is no more than the share.
+        // Another connection holds most of the memory, and a request for more is refused.
         let mut other = Charge::new(budget.share());
         other.set(3 << 20).unwrap();
         let mut deframer = Deframer::new(Encoding::Gzip, 4 << 20, budget.share());

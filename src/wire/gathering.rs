@@ -1,13 +1,13 @@
-//! What one turn of a connection has written, in order: copied bytes, and references to shared ones between them.
+//! What one turn of a connection has written, in order: copied bytes, and references to shared bytes between them.
 //!
-//! Owns the order. Refuses to write.
+//! Owns the order. Does not write to the socket.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 
-/// Bytes on their way to a socket. The memory is used again from turn to turn.
+/// Bytes on their way to a socket. The next turn uses the memory again.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
     copied: Vec<u8>,
@@ -15,23 +15,23 @@ pub(super) struct Gathering {
     len: usize,
 }
 
-/// Shared bytes, and how many of the copied ones come before them.
+/// Shared bytes, and how many copied bytes come before them.
 #[derive(Debug)]
 struct Shared {
     after: usize,
     bytes: Bytes,
 }
 
-/// The most parts that one write takes.
+/// The most slices of one vectored write.
 pub(super) const PARTS_MAX: usize = 64;
 
 impl Gathering {
-    /// All bytes.
+    /// Returns the number of all bytes.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// The bytes that take memory of their own.
+    /// Returns the number of copied bytes.
     pub(super) const fn copied(&self) -> usize {
         self.copied.len()
     }
@@ -53,7 +53,7 @@ impl Gathering {
         self.len = 0;
     }
 
-    /// The parts from a position on, as many as there is room for.
+    /// Fills `into` with the parts from position `from` on, and returns their number.
     pub(super) fn slices<'a>(&'a self, from: usize, into: &mut [IoSlice<'a>]) -> usize {
         let parts = Parts {
             parts: self.parts(),
@@ -62,12 +62,12 @@ impl Gathering {
         fill(parts, into)
     }
 
-    /// All of it from a position on, where nothing is shared.
+    /// Returns everything from position `from` on as one slice, if no part is shared.
     pub(super) fn whole(&self, from: usize) -> Option<&[u8]> {
         self.copied.get(from..).filter(|_| self.shared.is_empty())
     }
 
-    /// What comes from a position on, in memory of its own as far as it is not shared.
+    /// Returns everything from position `from` on; copied parts are copied once more, because this memory is reused.
     pub(super) fn rest(&self, from: usize) -> VecDeque<Bytes> {
         let mut rest = VecDeque::new();
         let mut skip = from;
@@ -77,7 +77,7 @@ impl Gathering {
             sent
         };
         let mut at = 0;
-        // One copy of all copied bytes that are left, cut into the parts that they were.
+        // One new copy of all copied bytes that are left; the parts are slices of it.
         let mut own: Option<(Bytes, usize)> = None;
         let parts = self.shared.iter().map(|shared| (shared.after, Some(&shared.bytes)));
         for (after, shared) in parts.chain(std::iter::once((self.copied.len(), None))) {
@@ -96,7 +96,7 @@ impl Gathering {
         rest
     }
 
-    /// All parts in order; some are empty.
+    /// Returns all parts in order; some may be empty.
     fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let last = self.shared.last().map_or(0, |shared| shared.after);
         let befores = std::iter::once(0).chain(self.shared.iter().map(|shared| shared.after));
@@ -108,7 +108,7 @@ impl Gathering {
     }
 }
 
-/// Parts of which the first so many bytes, and those that are empty, are left out.
+/// Leaves out the first `skip` bytes, and all empty parts.
 struct Parts<I> {
     parts: I,
     skip: usize,
@@ -138,7 +138,7 @@ pub(super) fn fill<'a>(parts: impl Iterator<Item = &'a [u8]>, into: &mut [IoSlic
     count
 }
 
-/// Removes so many bytes, and then every empty part, from the front.
+/// Removes the first `count` bytes, and then all empty parts at the front.
 pub(super) fn skip(rest: &mut VecDeque<Bytes>, mut count: usize) {
     while let Some(front) = rest.front_mut() {
         let step = count.min(front.len());

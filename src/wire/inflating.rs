@@ -1,7 +1,7 @@
-//! A compressed message, as far as it is inflated.
+//! A compressed message that is being inflated.
 //!
-//! Owns that a large one is inflated piece by piece, and in memory that does not grow from size to size. Refuses to know how much of
-//! it there may be.
+//! Inflates a large message piece by piece, each piece into memory of its own, so that nothing is copied while it grows. Does not
+//! know the limit on its size.
 
 use std::io::{self, Read as _};
 
@@ -9,7 +9,7 @@ use bytes::buf::Reader;
 use bytes::{Buf as _, Bytes};
 use flate2::bufread::GzDecoder;
 
-/// A message on the way.
+/// A message that is being inflated.
 #[derive(Debug)]
 pub(super) struct Inflating {
     decoder: GzDecoder<Reader<Bytes>>,
@@ -18,7 +18,7 @@ pub(super) struct Inflating {
     len: usize,
 }
 
-/// So much is inflated at a time: then others have their turns.
+/// The bytes that are inflated at a time. After each piece, others have their turn.
 pub(super) const PIECE_BYTES: usize = 256 * 1024;
 
 impl Inflating {
@@ -31,12 +31,13 @@ impl Inflating {
         }
     }
 
-    /// How much of it is inflated.
+    /// Returns the number of bytes inflated so far.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// What the next piece makes of what is held. Of what is small nothing is: it is gone before anybody else has a turn.
+    /// Returns the memory that the message holds after the next piece. A message of one piece counts as nothing: it is complete
+    /// before anybody else has a turn.
     pub(super) const fn holds_next(&self) -> usize {
         if self.len == 0 {
             0
@@ -45,7 +46,7 @@ impl Inflating {
         }
     }
 
-    /// Inflates one more piece, and gives whether it was the last one.
+    /// Inflates one more piece. Returns whether it was the last one.
     pub(super) fn step(&mut self) -> io::Result<bool> {
         let mut piece = Vec::with_capacity(PIECE_BYTES);
         let count = self.decoder.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
@@ -54,7 +55,7 @@ impl Inflating {
         Ok(count < PIECE_BYTES)
     }
 
-    /// All of it.
+    /// Returns the inflated message.
     pub(super) fn whole(mut self) -> Bytes {
         if self.pieces.len() < 2 {
             return self.pieces.pop().unwrap_or_default().into();

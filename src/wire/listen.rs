@@ -1,6 +1,6 @@
-//! Where clients connect to.
+//! The sockets that clients connect to.
 //!
-//! Owns the kinds of sockets and their options. Refuses to know what is spoken on them.
+//! Owns the kinds of sockets and their options. Knows nothing of the protocol on them.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -21,7 +21,7 @@ use super::Sealed;
 pub enum Listener {
     /// A TCP port.
     Tcp(TcpListener),
-    /// A Unix domain socket; its file goes with the listener.
+    /// A Unix domain socket. Dropping the listener removes the file.
     Unix(UnixListener, PathBuf),
 }
 
@@ -32,7 +32,7 @@ pub enum Socket {
     Tcp(TcpStream),
     /// Over a Unix domain socket.
     Unix(UnixStream),
-    /// Over one of these, sealed; the handshake is over.
+    /// Over TLS on one of these; the handshake is complete.
     Secure(Box<Sealed<Self>>),
 }
 
@@ -45,10 +45,10 @@ pub enum Peer {
     Unix,
 }
 
-/// Bytes that the kernel holds for a connection before they can be sent. Without it a client that stops reading costs
-/// megabytes in the kernel; with it, nothing is lost but that.
+/// The most unsent bytes that the kernel accepts for a connection. Without this limit, a client that stops reading costs
+/// megabytes in the kernel. The limit costs no throughput.
 const UNSENT_BYTES_MAX: u32 = 128 * 1024;
-/// Connections that wait to be accepted.
+/// The most connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
 
 impl Listener {
@@ -65,16 +65,16 @@ impl Listener {
         TcpListener::from_std(socket.into()).map(Self::Tcp)
     }
 
-    /// Binds a Unix domain socket, in place of a file that a dead process left there.
+    /// Binds a Unix domain socket. Replaces the socket file of a process that no longer runs.
     ///
     /// # Errors
-    /// When the path cannot be bound, is not a socket, or is the socket of a living process.
+    /// When the path cannot be bound, or is the socket of a running process or another kind of file.
     pub fn unix(path: &Path) -> io::Result<Self> {
         remove_stale(path)?;
         UnixListener::bind(path).map(|listener| Self::Unix(listener, path.to_owned()))
     }
 
-    /// The bound TCP address, if it is one.
+    /// Returns the bound address of a TCP listener.
     #[must_use]
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match self {
@@ -83,10 +83,10 @@ impl Listener {
         }
     }
 
-    /// The next connection.
+    /// Returns the next connection.
     ///
     /// # Errors
-    /// When the kernel has none to give; it may have one later.
+    /// When the kernel cannot accept a connection; a later call may succeed.
     pub async fn accept(&self) -> io::Result<(Socket, Peer)> {
         match self {
             Self::Tcp(listener) => {
@@ -105,19 +105,19 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
-            // It may be gone already; nobody can do anything about a failure either.
+            // The file may be gone already, and nothing can be done about another failure.
             drop(std::fs::remove_file(path));
         }
     }
 }
 
-/// A client that is gone already refuses them; reading from it will tell.
+/// Sets the options of a new connection. This fails if the client is already gone; the next read reports that.
 fn set_options(stream: &TcpStream) {
     let options = stream.set_nodelay(true);
     #[cfg(target_os = "linux")]
     let options = options.and_then(|()| SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX));
     if let Err(error) = options {
-        tracing::debug!(%error, "a socket does not take its options");
+        tracing::debug!(%error, "cannot set the options of a client's socket");
     }
 }
 
@@ -130,7 +130,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     if !found.file_type().is_socket() {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "there is a file of this name that is not a socket",
+            "a file with this name exists and is not a socket",
         ));
     }
     if std::os::unix::net::UnixStream::connect(path).is_ok() {

@@ -1,6 +1,6 @@
 //! Bytes on the wire towards clients: gRPC messages, sockets, and the way from one to the other without copies.
 //!
-//! Owns framing, encoding of responses around shared bytes, and the gathering of small writes. Refuses to know sessions.
+//! Owns framing, the encoding of responses around shared bytes, and the gathering of small writes. Knows nothing of sessions.
 
 mod budget;
 mod cork;

@@ -1,6 +1,6 @@
-//! A discovery response as one gRPC message around bytes that all clients share.
+//! Encodes a discovery response as one gRPC message around bytes that all clients share.
 //!
-//! Owns the private fields (version, type, nonce, control plane) and the gRPC prefix. Refuses to look into the shared bytes.
+//! Owns the private fields (version, type, nonce, control plane) and the gRPC prefix. Does not look into the shared bytes.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::Rope;
 use crate::xds::{Dialect, field_len, put_field, put_key_len};
 
-/// What one response says besides its resources.
+/// The fields of one response other than its resources.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseFields<'a> {
-    /// Which of the two messages it is.
+    /// SotW or delta: which of the two messages is encoded.
     pub dialect: Dialect,
-    /// The version of what the client has then (`version_info` or `system_version_info`).
+    /// The version of what the client holds after this response (`version_info` or `system_version_info`).
     pub version: &'a [u8],
     /// The type, canonical.
     pub type_url: &'a str,
     /// The nonce.
     pub nonce: &'a [u8],
-    /// Who we are. A-14: the relay sets its own identifier. The v2 delta message has no such field.
+    /// The identifier of the relay. A-14: the relay sets its own identifier. The v2 delta message has no such field.
     pub identifier: Option<&'a str>,
 }
 
-/// Bytes before a gRPC message: the flag for compression, and the length.
+/// The bytes before a gRPC message: the compression flag and the length.
 pub(super) const PREFIX_LEN: usize = 5;
 
 /// Field numbers of the two responses; those of the version and the type are the same in both.
@@ -50,7 +50,7 @@ impl ResponseFields<'_> {
     }
 }
 
-/// The gRPC message. The order of fields on the wire is free, so everything private comes first.
+/// Returns the gRPC message. Protobuf allows any order of fields, so the private ones come first.
 #[must_use]
 pub fn encode(answer: ResponseFields<'_>, shared: Arc<[Bytes]>) -> Rope {
     let identifier = answer.identifier.map(|text| (text, field_len(IDENTIFIER, text.len())));
@@ -74,7 +74,7 @@ pub fn encode(answer: ResponseFields<'_>, shared: Arc<[Bytes]>) -> Rope {
     Rope::new(Bytes::from(head), shared)
 }
 
-/// Any small message with its prefix.
+/// Returns any small message with its gRPC prefix.
 #[must_use]
 pub fn message(encoded: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(PREFIX_LEN + encoded.len());

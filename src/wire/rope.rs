@@ -1,6 +1,6 @@
-//! A message that is sent without being put together: a few private bytes, then pieces that all clients share.
+//! A message that is sent without copying it together: a few private bytes, then pieces that all clients share.
 //!
-//! Owns the reading position, and the word to the sender of how far the transport has come. Refuses to know the pieces' content.
+//! Owns the reading position, and tells the sender how much the transport has taken. Knows nothing of the pieces' content.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -17,28 +17,28 @@ use super::SharedSlices;
 pub struct Rope {
     head: Bytes,
     pieces: Arc<[Bytes]>,
-    /// The piece that is read next, and how much of it has been read.
+    /// The index of the next piece, and how many of its bytes were read.
     at: usize,
     within: usize,
     remaining: usize,
     progress: Option<Arc<Progress>>,
 }
 
-/// How far the transport has come with what one stream gave to it.
+/// How much of one stream's messages the transport has taken.
 pub struct Progress {
     shared_slices: Arc<SharedSlices>,
-    /// Bytes that it was ever given, and that it has taken: what is between waits.
+    /// Bytes that the transport was ever given, and that it has taken. The difference waits.
     given: AtomicU64,
     taken: AtomicU64,
     waker: AtomicWaker,
 }
 
-/// A stream gives the transport nothing more while this many bytes wait there: what comes next can then still be replaced
-/// by something newer.
+/// A stream gives the transport nothing more while this many bytes wait there. The next response is then made later, from newer
+/// content.
 const WAITING_BYTES_MAX: u64 = 64 * 1024;
 
 impl Rope {
-    /// A message of these parts, of which nobody asks how far it has come.
+    /// Creates a message of these parts that reports no progress.
     #[must_use]
     pub fn new(head: Bytes, pieces: Arc<[Bytes]>) -> Self {
         let remaining = head.len() + pieces.iter().map(Bytes::len).sum::<usize>();
@@ -52,7 +52,7 @@ impl Rope {
         }
     }
 
-    /// The same message, reporting to `progress` from now on.
+    /// Makes the message report to `progress` from now on.
     #[must_use]
     pub fn reporting(mut self, progress: &Arc<Progress>) -> Self {
         progress.given.fetch_add(self.remaining as u64, Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl Buf for Rope {
 }
 
 impl Drop for Rope {
-    /// What is never read does not wait either.
+    /// Bytes that are never read no longer wait.
     fn drop(&mut self) {
         if let Some(progress) = &self.progress {
             progress.shared_slices.leave(&self.pieces);
@@ -143,7 +143,7 @@ impl fmt::Debug for Rope {
 }
 
 impl Progress {
-    /// Nothing was given to the connection on which these are shared.
+    /// Creates the progress of a stream that has sent nothing, on the connection with these shared slices.
     #[must_use]
     pub fn new(shared_slices: Arc<SharedSlices>) -> Self {
         Self {
@@ -154,7 +154,7 @@ impl Progress {
         }
     }
 
-    /// Whether the transport can be given more; if not, `waker` is woken when it can.
+    /// Whether the transport may be given more. If not, `waker` is woken once it may.
     pub fn ready(&self, waker: &Waker) -> bool {
         if self.waiting() < WAITING_BYTES_MAX {
             return true;
@@ -163,14 +163,14 @@ impl Progress {
         self.waiting() < WAITING_BYTES_MAX
     }
 
-    /// Bytes that wait in the transport.
+    /// Returns the number of bytes that wait in the transport.
     #[must_use]
     pub fn waiting(&self) -> u64 {
         let taken = self.taken.load(Ordering::Acquire);
         self.given.load(Ordering::Relaxed).saturating_sub(taken)
     }
 
-    /// A number that grows with every byte that the transport takes.
+    /// Returns how many bytes the transport has ever taken.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Acquire)

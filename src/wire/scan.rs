@@ -1,17 +1,17 @@
-//! What a request would cost, before it is decoded.
+//! Measures what a request would cost before it is decoded.
 //!
 //! Owns a walk over the wire format that allocates nothing, so that 16 MiB of empty names never become 200 MiB of strings.
-//! Refuses to judge content.
+//! Does not judge the content.
 
 use bytes::Bytes;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 use crate::xds::Dialect;
 
-/// The parts of a request that decoding allocates for.
+/// The sizes of the parts of a request for which decoding allocates memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Names, versions, locators and their parameters, error details: everything that is repeated.
+    /// The number of names, versions, locators and their parameters, and error details: of everything that is repeated.
     pub entries: usize,
     /// Bytes of the node.
     pub node: usize,
@@ -23,12 +23,12 @@ pub struct Scan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// What a field of a request is to the scan.
+/// How the scan counts a field of a request.
 enum Field {
     Node,
     TypeUrl,
     Entry,
-    /// An entry with repeated fields of its own, of this number.
+    /// An entry that contains a repeated field with this number.
     Nested(u32),
     Other,
 }
@@ -37,7 +37,7 @@ enum Field {
 const DETAILS: u32 = 3;
 const PARAMETERS: u32 = 2;
 
-/// Before the fields of an acknowledgement: their numbers, 2 and 6, and that they have a length.
+/// The tags of the two fields of a delta acknowledgement: field 2 and field 6, both length-delimited.
 const TYPE_URL: u8 = 2 << 3 | 2;
 const NONCE: u8 = 6 << 3 | 2;
 
@@ -53,10 +53,10 @@ fn field(dialect: Dialect, number: u32) -> Field {
 }
 
 impl Scan {
-    /// Walks over the request.
+    /// Measures the request.
     ///
     /// # Errors
-    /// When it is not protobuf.
+    /// When it is not valid protobuf.
     pub fn of(request: &[u8], dialect: Dialect) -> Result<Self, Malformed> {
         let mut scan = Self::default();
         walk(request, |number, content| {
@@ -79,8 +79,8 @@ impl Scan {
     }
 }
 
-/// The type and the nonce of a delta request that says nothing else: nearly all of them are acknowledgements, which need not be
-/// decoded field by field. Whoever compares these bytes with text need not know whether they are text.
+/// Returns the type and the nonce of a delta request that has no other field. Nearly all requests are such acknowledgements, and
+/// they need not be decoded field by field. Callers only compare the bytes, so they need not be valid UTF-8.
 #[must_use]
 pub fn acknowledgement(mut request: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut type_url, mut nonce) = (&[][..], &[][..]);
@@ -97,7 +97,8 @@ pub fn acknowledgement(mut request: &[u8]) -> Option<(&[u8], &[u8])> {
     (!nonce.is_empty()).then_some((type_url, nonce))
 }
 
-/// A field of this number that is longer than `bytes_max`: what comes before it, what comes after it, and what is in it.
+/// Finds a field with this number that is longer than `bytes_max`. Returns what comes before it, what comes after it, and its
+/// content.
 #[must_use]
 pub fn around(request: &Bytes, number: u32, bytes_max: usize) -> Option<[Bytes; 3]> {
     let (mut rest, mut found) = (&**request, None);
@@ -117,7 +118,7 @@ pub fn around(request: &Bytes, number: u32, bytes_max: usize) -> Option<[Bytes; 
     found
 }
 
-/// Shows every length-delimited field.
+/// Calls `see` with every length-delimited field.
 fn walk(mut bytes: &[u8], mut see: impl FnMut(u32, &[u8]) -> Result<(), Malformed>) -> Result<(), Malformed> {
     while !bytes.is_empty() {
         let (number, wire_type) = decode_key(&mut bytes).map_err(|_| Malformed)?;
@@ -129,7 +130,7 @@ fn walk(mut bytes: &[u8], mut see: impl FnMut(u32, &[u8]) -> Result<(), Malforme
     Ok(())
 }
 
-/// Goes on behind the field whose key was read. Gives what is in it, if it has a length.
+/// Skips the field whose key was just read. Returns its content, which is empty for a varint.
 fn skip<'a>(wire_type: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
     let length = match wire_type {
         WireType::Varint => {
@@ -142,7 +143,7 @@ fn skip<'a>(wire_type: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], Malfo
             let length = decode_varint(bytes).map_err(|_| Malformed)?;
             usize::try_from(length).map_err(|_| Malformed)?
         }
-        // Groups were given up long before these messages were written.
+        // Groups were deprecated long before these messages were defined.
         WireType::StartGroup | WireType::EndGroup => return Err(Malformed),
     };
     let (content, rest) = bytes.split_at_checked(length).ok_or(Malformed)?;
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(Scan::of(&delta.encode_to_vec(), Dialect::Delta), Ok(scan));
     }
 
-    /// An acknowledgement reads the same either way; whatever else there is, or is wrong, is left to the decoder.
+    /// An acknowledgement reads the same either way. Any other request, and a malformed one, is left to the decoder.
     #[test]
     fn an_acknowledgement_is_nothing_else() {
         let request = DeltaDiscoveryRequest {

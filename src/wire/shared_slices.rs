@@ -1,36 +1,36 @@
-//! Which shared bytes are on their way through one connection.
+//! The shared bytes on their way through one connection.
 //!
-//! Owns the way back from a slice, which is all that a transport shows when it writes, to the shared bytes that it is part
-//! of: they can then be held by reference where they would have to be copied. Refuses to know what they say.
+//! The transport writes plain slices. This module finds the shared bytes that a slice is part of, so that the slice need not be
+//! copied. Knows nothing of the content.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// The shared pieces of all ropes that the connection has not written to their ends.
+/// The shared pieces of all ropes that the transport has not read to their ends.
 #[derive(Debug, Default)]
 pub struct SharedSlices(Mutex<Ropes>);
 
 #[derive(Debug, Default)]
 struct Ropes {
     pieces: Vec<Arc<[Bytes]>>,
-    /// Where the last slice was found: the next one is usually there or right behind.
+    /// The rope and piece of the last slice that was found. The next slice is usually in the same piece or in the one after it.
     last: (usize, usize),
 }
 
-/// Below this it costs less to copy than to refer.
+/// Copying a shorter slice costs less than referring to it.
 pub(super) const SHARED_BYTES_MIN: usize = 2048;
 
 impl SharedSlices {
-    /// A rope with these pieces is given to the transport.
+    /// Adds the pieces of a rope that is given to the transport.
     pub(super) fn enter(&self, pieces: &Arc<[Bytes]>) {
         if is_worth(pieces) {
             self.0.lock().pieces.push(pieces.clone());
         }
     }
 
-    /// The rope has been read, or given up.
+    /// Removes the pieces of a rope that was read or dropped.
     pub(super) fn leave(&self, pieces: &Arc<[Bytes]>) {
         if !is_worth(pieces) {
             return;
@@ -40,12 +40,12 @@ impl SharedSlices {
             ropes.pieces.swap_remove(at);
         }
         if ropes.pieces.is_empty() {
-            // An idle connection holds nothing.
+            // An idle connection holds no memory here.
             ropes.pieces = Vec::new();
         }
     }
 
-    /// The slice by reference, if it is part of something that is on its way.
+    /// Returns the slice as a reference to shared bytes, if it is part of any on their way.
     pub(super) fn find(&self, slice: &[u8]) -> Option<Bytes> {
         let mut ropes = self.0.lock();
         let (rope, piece) = ropes.last;
@@ -70,12 +70,12 @@ impl SharedSlices {
     }
 }
 
-/// Whether anybody will look for one of the pieces.
+/// Whether any piece is long enough to be looked for.
 fn is_worth(pieces: &[Bytes]) -> bool {
     pieces.iter().any(|piece| piece.len() >= SHARED_BYTES_MIN)
 }
 
-/// Whether the slice lies within the bytes' very memory. Since somebody holds those, it can be nothing else.
+/// Whether the slice lies in the memory of `bytes`. That memory is held, so the slice cannot belong to anything else.
 fn contains(bytes: &Bytes, slice: &[u8]) -> bool {
     let (outer, inner) = (bytes.as_ptr_range(), slice.as_ptr_range());
     !slice.is_empty() && outer.start <= inner.start && inner.end <= outer.end

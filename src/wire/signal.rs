@@ -1,13 +1,13 @@
-//! Whether a socket has said that it can be read since it could not.
+//! Whether a socket has become readable since the last read found nothing.
 //!
-//! The transport tries to read in each of its turns, most of which it has for other reasons. Owns the waker that the socket is given.
-//! Refuses to read.
+//! The transport tries to read in each of its turns, and most turns have other reasons. Owns the waker that the socket gets. Does
+//! not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-/// Raised from the beginning.
+/// A flag that the socket raises. It is raised at the start.
 #[derive(Debug)]
 pub(super) struct Signal {
     flag: Arc<Flag>,
@@ -38,13 +38,13 @@ impl Signal {
         }
     }
 
-    /// Whether it was raised; it is not any more then. From here on `reader` is woken when it is raised.
+    /// Lowers the flag, and returns whether it was raised. From now on, raising it wakes `reader`.
     pub(super) fn take(&mut self, reader: &Waker) -> bool {
         if !self.flag.reader.will_wake(reader) {
-            // Whoever was woken before does not read any more.
+            // The reader before this one does not read any more.
             *self = Self::of(reader.clone());
         }
-        // Before the socket is read: what comes after it has said that there is no more raises it again.
+        // Lowered before the socket is read: bytes that arrive after that read raise it again.
         self.flag.raised.swap(false, Ordering::AcqRel)
     }
 
@@ -52,7 +52,7 @@ impl Signal {
         self.flag.raised.store(true, Ordering::Release);
     }
 
-    /// What raises it.
+    /// Returns the context to poll the socket with; its waker raises the flag.
     pub(super) fn context(&self) -> Context<'_> {
         Context::from_waker(&self.waker)
     }

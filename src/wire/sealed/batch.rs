@@ -1,34 +1,34 @@
-//! Records that go out together.
+//! TLS records that are sent together.
 //!
-//! Owns how bytes are divided among records. Refuses to send.
+//! Owns how bytes are divided among records. Does not send.
 
 use std::io::{self, IoSlice};
 
 use rustls::server::ServerConnectionData;
 use rustls::unbuffered::{EncryptError, WriteTraffic};
 
-/// What is sealed before it is sent, and so the most memory that a stalled client holds here: a third of 256 KiB of content with
-/// what is around it, so that no small rest is left for one write more.
+/// The bytes that are sealed before they are sent, and so the most memory that a stalled client costs here. It is a third of
+/// 256 KiB of content with its framing, so that no small rest needs one more write.
 const BATCH_BYTES: usize = 88 * 1024;
-/// Room for its records, if they are not all tiny.
+/// Room for the records of a batch, unless they are all tiny.
 const ROOM_BYTES: usize = BATCH_BYTES + 8 * 1024;
-/// What a record holds at the most. TLS takes memory for every record while it seals it: with a full one that would be memory of
-/// the kind that the transport takes for its buffers, which it hardly uses and which so would stay full of old records.
+/// The most content of a record. TLS allocates memory for each record while it seals it. A full record would be of the same size
+/// class as the buffers of the transport, which hardly uses them; such memory would stay resident, full of old records.
 const RECORD_BYTES: usize = 14 * 1024 - 64;
 /// A part of this size is a record of its own; smaller ones share records, at the price of a copy.
 const ALONE_BYTES_MIN: usize = 8 * 1024;
 
-/// Memory that is used again from batch to batch.
+/// Memory that each batch uses again.
 #[derive(Default)]
 pub(super) struct Batch {
     /// The records.
     pub(super) sealed: Vec<u8>,
-    /// What becomes the next one.
+    /// The content of the next record.
     clear: Vec<u8>,
 }
 
 impl Batch {
-    /// Seals as much as makes a batch: how much of it there was, and how much it became.
+    /// Seals up to one batch. Returns how many bytes were taken, and how many bytes the records have.
     pub(super) fn fill(&mut self, traffic: &mut Traffic<'_>, slices: &[IoSlice<'_>]) -> io::Result<(usize, usize)> {
         let Self { sealed, clear } = self;
         if sealed.len() < ROOM_BYTES {
@@ -39,7 +39,7 @@ impl Batch {
         for (at, slice) in slices.iter().enumerate() {
             let mut rest = &**slice;
             while !rest.is_empty() && taken < BATCH_BYTES {
-                // Where nothing comes before and nothing after it there is nothing to share a record with.
+                // If no other part comes before or after, there is nothing to share a record with.
                 let only = clear.is_empty() && at + 1 == slices.len();
                 let alone = only || rest.len() >= ALONE_BYTES_MIN;
                 if alone || clear.len() == RECORD_BYTES {
@@ -64,7 +64,7 @@ impl Batch {
 
 pub(super) type Traffic<'a> = WriteTraffic<'a, ServerConnectionData>;
 
-/// Seals one record behind those that there are; gives its length.
+/// Seals one record at position `at`, behind the earlier ones. Returns its length.
 fn seal(traffic: &mut Traffic<'_>, clear: &[u8], sealed: &mut Vec<u8>, at: usize) -> io::Result<usize> {
     if clear.is_empty() {
         return Ok(0);

@@ -1,6 +1,6 @@
-//! The beginning of a sealed connection.
+//! The TLS handshake of a client's connection.
 //!
-//! Owns what is said until both sides agree. Refuses to know how many begin, and how long it may take.
+//! Owns all messages until the handshake is complete. Does not limit the number of handshakes, nor their time.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,15 +14,15 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
 use super::{RECORD_BYTES_MAX, Sealed};
 
-/// The kind of record with which every client begins.
+/// The type of the first record of every client.
 pub const HANDSHAKE: u8 = 22;
-/// A hello is rarely longer.
+/// A client hello is rarely longer.
 const HELLO_BYTES: usize = 2048;
 
-/// What a client says first: a whole record, or as much as it takes to see that it will be none.
+/// Reads the first record of a client, or as much as shows that the bytes are not a TLS handshake.
 ///
 /// # Errors
-/// When the connection ends before.
+/// When the connection ends before that.
 pub async fn hello(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     let mut said = Vec::with_capacity(HELLO_BYTES);
     loop {
@@ -39,10 +39,10 @@ pub async fn hello(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>>
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
-    /// Agrees with a client that has said `hello`.
+    /// Completes the handshake with a client that has sent `hello`.
     ///
     /// # Errors
-    /// When there is no agreement, in the words of [`rustls::Error`], or the connection fails.
+    /// When the handshake fails (a [`rustls::Error`]), or the connection does.
     pub async fn accept(socket: S, mut hello: Vec<u8>, config: Arc<ServerConfig>) -> io::Result<Self> {
         let mut sealed = Self {
             socket,
@@ -63,7 +63,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
     fn poll_agree(&mut self, cx: &mut Context<'_>, opened: &mut io::Result<()>) -> Poll<io::Result<()>> {
         loop {
             let sent = self.poll_send(cx);
-            // The client was told why, as far as its socket takes it.
+            // Before this error ends the handshake, the alert was sent to the client, as far as its socket takes it.
             std::mem::replace(opened, Ok(()))?;
             ready!(sent)?;
             if !self.tls.is_handshaking() {
@@ -76,7 +76,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
         }
     }
 
-    /// Whether this goes on where an earlier connection ended.
+    /// Whether this handshake resumed an earlier TLS session.
     #[must_use]
     pub fn resumed(&self) -> bool {
         self.tls.handshake_kind() == Some(HandshakeKind::Resumed)

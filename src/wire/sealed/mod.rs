@@ -1,7 +1,7 @@
-//! TLS on a client's connection: bytes in the clear on one side, records on the other.
+//! TLS on a client's connection: plain bytes on one side, records on the other.
 //!
-//! Owns records that are not whole or not sent, and nothing else while it is idle: what is being opened or sealed lies in
-//! memory of the thread. Refuses to know who the client is and what is said.
+//! Owns incomplete and unsent records, and no other memory while it is idle: records are opened and sealed in buffers of the
+//! thread. Knows nothing of the client's identity and of the content.
 
 mod batch;
 mod handshake;
@@ -21,38 +21,38 @@ pub use handshake::{HANDSHAKE, hello};
 
 use batch::{Batch, Traffic};
 
-/// A connection on which both sides have agreed.
+/// A TLS connection. Outside of this module, its handshake is complete.
 pub struct Sealed<S> {
     socket: S,
     tls: UnbufferedServerConnection,
-    /// The beginning of a record.
+    /// The beginning of an incomplete record.
     incoming: Vec<u8>,
-    /// What was opened and nobody has read.
+    /// Opened content that was not read yet.
     opened: BytesMut,
-    /// Records that the socket has not taken. While there are any, nothing more is accepted.
+    /// Records that the socket has not taken. As long as there are any, writers wait.
     outgoing: BytesMut,
-    /// The client says nothing more.
+    /// Whether the client has closed its side.
     ended: bool,
-    /// We say nothing more.
+    /// Whether the relay has closed its side.
     closing: bool,
-    /// There was a fault, and nothing more is opened or sealed.
+    /// Whether TLS has failed; nothing more is opened or sealed then.
     failed: bool,
 }
 
-/// A record and what is around it.
+/// The longest record, with its header and overhead.
 const RECORD_BYTES_MAX: usize = 16 * 1024 + 5 + 2048;
-/// A message of a handshake may take several records, but not more than this.
+/// The most bytes that are kept of an incomplete message. A handshake message may take several records.
 const INCOMING_BYTES_MAX: usize = 128 * 1024;
 const FAREWELL_BYTES_MAX: usize = 256;
 
 thread_local! {
-    /// Lent to one connection for the time of a call, and nobody's between.
+    /// Lent to one connection for the time of a call.
     static RECORDS: Cell<Vec<u8>> = Cell::default();
     static BATCH: Cell<Batch> = Cell::default();
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
-    /// Reads once from the socket, and opens what came.
+    /// Reads once from the socket, and opens the records.
     fn poll_receive(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut records = RECORDS.take();
         let kept = self.incoming.len();
@@ -85,7 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
         Poll::Ready(self.open(records, into))
     }
 
-    /// Opens records, the content of which goes to a reader as far as it has room. What is not whole is kept.
+    /// Opens records into `into`, and keeps the content that does not fit and an incomplete last record.
     fn open(&mut self, records: &mut [u8], into: &mut ReadBuf<'_>) -> io::Result<()> {
         let mut used = 0;
         loop {
@@ -114,12 +114,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
         }
         self.incoming = records.get(used..).unwrap_or_default().to_vec();
         if self.incoming.len() > INCOMING_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a message without end"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a TLS message is too long"));
         }
         Ok(())
     }
 
-    /// Takes what TLS has to say to the client about a fault, after which it must not be asked again.
+    /// Takes the alert that TLS has for the client. After that, TLS must not be called again.
     fn fail(&mut self) {
         self.failed = true;
         self.incoming = Vec::new();
@@ -132,7 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
         }
     }
 
-    /// Sends what was sealed before.
+    /// Sends the records that the socket has not taken yet.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.outgoing.is_empty() {
             let count = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.outgoing))?;
@@ -141,14 +141,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
             }
             self.outgoing.advance(count);
             if self.outgoing.is_empty() {
-                // The memory is given back, not kept for the next time.
+                // Frees the memory instead of keeping it for the next time.
                 self.outgoing = BytesMut::new();
             }
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Does something with the side of the connection that sends.
+    /// Calls `send` with the sending side of the connection, after TLS has done its own work.
     fn sending<T>(&mut self, mut send: impl FnMut(&mut Traffic<'_>) -> io::Result<T>) -> io::Result<T> {
         loop {
             if self.failed {
@@ -190,7 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
     fn write_batch(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>], batch: &mut Batch) -> io::Result<usize> {
         let (taken, len) = self.sending(|traffic| batch.fill(traffic, slices))?;
         let mut records = batch.sealed.get(..len).unwrap_or_default();
-        // Rarely there is something of TLS itself that goes first.
+        // TLS may have messages of its own, which must go first; this is rare.
         while self.outgoing.is_empty() && !records.is_empty() {
             match Pin::new(&mut self.socket).poll_write(cx, records)? {
                 Poll::Ready(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -202,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
         Ok(taken)
     }
 
-    /// Seals the word that nothing more comes.
+    /// Seals the alert that closes the relay's side.
     fn say_farewell(&mut self) -> io::Result<()> {
         let mut room = [0; FAREWELL_BYTES_MAX];
         let len = self.sending(|traffic| traffic.queue_close_notify(&mut room).map_err(io::Error::other))?;
@@ -211,7 +211,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
     }
 }
 
-/// What TLS itself has to say.
+/// Encodes a message of TLS itself.
 fn encode(data: &mut EncodeTlsData<'_, ServerConnectionData>, into: &mut BytesMut) -> io::Result<()> {
     if let Err(EncodeError::InsufficientSize(short)) = data.encode(&mut []) {
         let at = into.len();
@@ -240,7 +240,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Sealed<S> {
                 return Poll::Ready(Ok(()));
             }
             let received = ready!(self.poll_receive(cx, into));
-            // An answer of TLS itself; what cannot be sent now goes with the next write.
+            // TLS may have a message of its own. If it cannot be sent now, the next write sends it.
             let sent = self.poll_send(cx);
             received?;
             if let Poll::Ready(sent) = sent {
@@ -284,7 +284,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Sealed<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.closing {
             self.closing = true;
-            // A connection that has failed has no farewell.
+            // A failed connection sends no closing alert.
             drop(self.say_farewell());
         }
         ready!(self.poll_send(cx))?;
