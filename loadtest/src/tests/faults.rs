@@ -8,13 +8,13 @@ use crate::kind::Dialect;
 use crate::record::{Assertion, Verdict};
 use crate::scenario::file::Scenario;
 
-/// What the README shows can be played: its clients ask for the same, because there is a floor.
+/// What the manual shows can be played: its clients ask for the same, because there is a floor.
 #[test]
-fn the_scenario_of_the_readme_can_be_played() {
-    let readme = include_str!("../../../README.md");
-    let (_, text) = readme.split_once("```yaml\ndescription: One change").unwrap();
+fn the_scenario_of_the_manual_can_be_played() {
+    let manual = include_str!("../../README.md");
+    let (_, text) = manual.split_once("```yaml\ndescription: One change").unwrap();
     let (text, _) = text.split_once("```").unwrap();
-    let mut scenario = Scenario::parse("README.md", &format!("description: One change{text}")).unwrap();
+    let mut scenario = Scenario::parse("loadtest/README.md", &format!("description: One change{text}")).unwrap();
     scenario.check_cast(false).unwrap();
     let flags = Overrides {
         clients: Some(4),

@@ -1,0 +1,233 @@
+//! Documents for people: their links lead somewhere, their tables name what there is, and the first of them is short.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::tree::{self, File};
+
+const README_LINES_MAX: usize = 450;
+const README_WIDTH_MAX: usize = 150;
+
+/// Where dependencies and metrics are listed.
+const DEPENDENCIES: &str = "tests/README.md";
+const METRICS: &str = "config/README.md";
+
+fn documents() -> impl Iterator<Item = File> {
+    tree::files().into_iter().filter(|file| file.path.ends_with(".md"))
+}
+
+/// The lines that are not in a block of code.
+fn prose(text: &str) -> Vec<&str> {
+    let mut code = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            code = !code;
+        } else if !code {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// The anchor of a heading: lower case, without punctuation, dashes for spaces.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        '-' | '_' => Some(c),
+        c if c.is_alphanumeric() => Some(c.to_ascii_lowercase()),
+        _ => None,
+    });
+    kept.collect()
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let lines = prose(text).into_iter().filter(|line| line.starts_with('#'));
+    lines.map(|line| anchor(line.trim_start_matches('#').trim())).collect()
+}
+
+/// The targets of the links in a document.
+fn links(text: &str) -> Vec<&str> {
+    let lines = prose(text).into_iter();
+    let after = lines.flat_map(|line| line.split("](").skip(1));
+    after.filter_map(|rest| rest.split(')').next()).collect()
+}
+
+/// Why a link of the document at `path` leads nowhere.
+fn broken(path: &str, text: &str, link: &str) -> Option<String> {
+    if link.contains("://") {
+        return None;
+    }
+    let (file, heading) = link
+        .split_once('#')
+        .map_or((link, None), |(file, heading)| (file, Some(heading)));
+    let folder = Path::new(path).parent().unwrap();
+    let target = folder.join(file);
+    if !file.is_empty() && !tree::root().join(&target).exists() {
+        return Some(format!("{path}: `{link}` leads to no file"));
+    }
+    let heading = heading?;
+    let other;
+    let text = if file.is_empty() {
+        text
+    } else {
+        other = tree::read(target.to_str().unwrap());
+        &other
+    };
+    (!anchors(text).contains(heading)).then(|| format!("{path}: `{link}` leads to no heading"))
+}
+
+#[test]
+fn the_readme_is_short() {
+    let text = tree::read("README.md");
+    let lines = text.lines().count();
+    assert!(
+        lines <= README_LINES_MAX,
+        "README.md: {lines} lines; move what is not for everybody to the README of a folder"
+    );
+    let wide: Vec<_> = text
+        .lines()
+        .filter(|line| line.chars().count() > README_WIDTH_MAX)
+        .collect();
+    assert!(wide.is_empty(), "README.md: break these lines: {wide:#?}");
+}
+
+#[test]
+fn links_in_documents_lead_somewhere() {
+    let mut wrong = Vec::new();
+    for File { path, text } in documents() {
+        wrong.extend(links(&text).into_iter().filter_map(|link| broken(&path, &text, link)));
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Whatever looks like a path of this repository is one, from the root or from the document's folder.
+#[test]
+fn paths_in_documents_exist() {
+    let ours = ["src/", "tests/", "config/", "proto/", "loadtest/", ".ci/", ".cargo/"];
+    let mut wrong = Vec::new();
+    for File { path, text } in documents().filter(|file| file.path.ends_with("README.md")) {
+        let folder = Path::new(&path).parent().unwrap();
+        for word in text.split(|c: char| c.is_whitespace() || "`()[]<>\"',;|#".contains(c)) {
+            let named = word.split(':').next().unwrap().trim_end_matches(['.', '/']);
+            let pattern = named.contains(['*', '{', '$']);
+            let there = tree::exists(named) || tree::root().join(folder).join(named).exists();
+            if ours.iter().any(|folder| named.starts_with(folder)) && !pattern && !there {
+                wrong.push(format!("{path}: {named} does not exist"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// The direct dependencies that a manifest names, of all kinds.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut listed = false;
+    for line in manifest.lines() {
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.trim_end_matches(']');
+            listed = section.ends_with("dependencies");
+            if let Some((_, name)) = section.split_once("dependencies.") {
+                found.insert(name.to_owned());
+            }
+        } else if let Some((name, _)) = line.split_once('=')
+            && listed
+            && !line.starts_with(['#', ' '])
+        {
+            found.insert(name.trim().split('.').next().unwrap().to_owned());
+        }
+    }
+    found
+}
+
+/// What stands in backticks in the first cells of the rows below a heading.
+fn first_cells(text: &str, heading: &str) -> Vec<String> {
+    let lines = text.lines().skip_while(|line| *line != heading).skip(1);
+    let rows = lines
+        .take_while(|line| !line.starts_with('#'))
+        .filter_map(|line| line.strip_prefix("| "));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    names.map(str::to_owned).collect()
+}
+
+/// Each direct dependency of each manifest has its place in one row, and each name in a row is one.
+#[test]
+fn every_dependency_says_what_it_is_for() {
+    let text = tree::read(DEPENDENCIES);
+    let manifests: Vec<_> = tree::files()
+        .into_iter()
+        .filter(|file| file.path == "Cargo.toml" || file.path.ends_with("/Cargo.toml"))
+        .collect();
+    assert!(manifests.len() >= 3, "where are the manifests?");
+    for manifest in manifests {
+        let named = dependencies(&manifest.text);
+        let listed = first_cells(&text, &format!("### {}", manifest.path));
+        let once: BTreeSet<_> = listed.iter().cloned().collect();
+        assert_eq!(
+            once.len(),
+            listed.len(),
+            "{DEPENDENCIES}: {}: twice in {listed:?}",
+            manifest.path
+        );
+        let missing: Vec<_> = named.difference(&once).collect();
+        let gone: Vec<_> = once.difference(&named).collect();
+        assert!(
+            missing.is_empty() && gone.is_empty(),
+            "{DEPENDENCIES}: {} has {missing:?}, which are not listed, and not {gone:?}, which are",
+            manifest.path
+        );
+    }
+}
+
+/// The name under which a metric is registered: without prefix, labels, and what counters end with.
+fn registered(shown: &str) -> String {
+    let name = shown.trim_start_matches("distributary_");
+    let name = name.split('{').next().unwrap_or_default();
+    name.trim_end_matches("_total").to_owned()
+}
+
+/// Each metric has its place in the table of all, each name there is a metric, and so is each in the short table of the first README.
+#[test]
+fn every_metric_says_what_it_is() {
+    let families = tree::read("src/telemetry/families.rs");
+    let calls = families.split("register(").skip(1);
+    let names = calls.filter_map(|call| call.split_once(", \"")?.1.split('"').next());
+    let names: BTreeSet<_> = names.map(str::to_owned).collect();
+    assert!(names.len() > 30, "only {names:?}");
+    let listed = |path: &str, heading: &str| -> BTreeSet<String> {
+        let cells = first_cells(&tree::read(path), heading);
+        assert!(cells.len() > 10, "{path}: only {cells:?} below {heading}");
+        cells.iter().map(|name| registered(name)).collect()
+    };
+    let all = listed(METRICS, "## Metrics");
+    let missing: Vec<_> = names.difference(&all).collect();
+    assert!(missing.is_empty(), "{METRICS} does not list {missing:?}");
+    for (path, listed) in [
+        (METRICS, all),
+        ("README.md", listed("README.md", "## Metrics to watch")),
+    ] {
+        let gone: Vec<_> = listed.difference(&names).collect();
+        assert!(gone.is_empty(), "{path} lists {gone:?}, which are no metrics");
+    }
+}
+
+#[test]
+fn the_scanner_sees_what_it_should() {
+    let text = "# One: `two` three\n[a](#one-two-three) [b](c.md#d)\n```\n# no [e](f)\n```\n";
+    assert_eq!(anchors(text), BTreeSet::from(["one-two-three".to_owned()]));
+    assert_eq!(links(text), ["#one-two-three", "c.md#d"]);
+    assert_eq!(broken("README.md", text, "#one-two-three"), None);
+    assert!(broken("README.md", text, "#one").is_some());
+    assert!(broken("README.md", text, "nowhere.md").is_some());
+    assert_eq!(broken("tests/tidy/x.md", text, "../../Cargo.toml"), None);
+    let manifest = "[package]\nname = 1\n[dependencies]\na = 1\n# b = 1\nc.workspace = true\n[target.'x'.dependencies]\nd = 1\n\
+                    [dev-dependencies.e]\nversion = 1\n[profile.dev]\nf = 1\n";
+    assert_eq!(
+        dependencies(manifest).into_iter().collect::<Vec<_>>(),
+        ["a", "c", "d", "e"]
+    );
+    let table = "### x\n| Crate | What for |\n|---|---|\n| `a`; `b` | with `c` |\n### y\n| `d` | |\n";
+    assert_eq!(first_cells(table, "### x"), ["a", "b"]);
+}
