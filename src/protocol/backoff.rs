@@ -1,6 +1,6 @@
 //! How long to wait before the next stream to a server.
 //!
-//! Owns the sequence of waits. Refuses to roll dice: randomness is an argument.
+//! Owns the sequence of waits. Does not make random numbers: they are arguments.
 
 use std::time::{Duration, Instant};
 
@@ -22,13 +22,13 @@ pub struct Pause {
 const FIRST: Duration = Duration::from_secs(1);
 const GROWTH: f64 = 1.6;
 const SPREAD: f64 = 0.2;
-/// While a client waits for an answer that nobody has, the next attempt is made after this time at the latest.
+/// While a client waits for something that the relay does not have, the next attempt starts after this time at the latest.
 const AWAITED: Duration = Duration::from_secs(5);
-/// A stream that lived shorter than this was closed quickly.
+/// A stream that ended sooner than this counts as closed quickly.
 const QUICK: Duration = Duration::from_secs(10);
 
 impl Backoff {
-    /// Waits that grow to `most`, before they are spread.
+    /// Creates waits that grow to `most`, before the random spread is added.
     #[must_use]
     pub fn new(most: Duration) -> Self {
         Self {
@@ -37,19 +37,20 @@ impl Backoff {
         }
     }
 
-    /// The server answered: what went wrong before does not count any more (E-14).
+    /// The server answered: earlier failures do not count any more (E-14).
     pub fn handle_response(&mut self) {
         self.next = FIRST.min(self.most);
     }
 
-    /// An attempt ended without any response. How long to wait; `dice` is evenly spread over 0 to 1.
+    /// An attempt ended without any response. Returns how long to wait; `dice` is uniform between 0 and 1.
     pub fn handle_failure(&mut self, dice: f64) -> Duration {
         let wait = self.next.mul_f64(1.0 + SPREAD * (2.0 * dice - 1.0));
         self.next = self.next.mul_f64(GROWTH).min(self.most);
         wait
     }
 
-    /// A stream on which only what ends streams is asked for ended after a response: one that did not live long came to nothing.
+    /// A stream ended after a response. It asked only for types that are suspected of ending streams, so a short life counts as a
+    /// failure.
     pub fn handle_end_alone(&mut self, lived: Duration, dice: f64) -> Duration {
         if lived < QUICK {
             return self.handle_failure(dice);
@@ -57,24 +58,24 @@ impl Backoff {
         self.handle_end(lived, dice)
     }
 
-    /// A stream ended after a response, which is no failure. How long to wait; `dice` is evenly spread over 0 to 1.
+    /// A stream ended after a response, which is no failure. Returns how long to wait; `dice` is uniform between 0 and 1.
     pub fn handle_end(&mut self, lived: Duration, dice: f64) -> Duration {
         self.handle_response();
-        // K-22: many streams that end together do not begin together.
+        // K-22: streams that end together must not all start again at the same moment.
         let spread = FIRST.mul_f64(SPREAD * dice);
-        // E-15: a server that answers once and closes, for ever, is asked once a second at the most.
+        // E-15: a server that answers once and closes, again and again, gets at most one stream per second.
         if lived < QUICK { FIRST + spread } else { spread }
     }
 }
 
 impl Pause {
-    /// A pause that begins now.
+    /// Creates a pause that begins now.
     #[must_use]
     pub const fn new(wait: Duration, now: Instant) -> Self {
         Self { since: now, wait }
     }
 
-    /// When it is over; `awaited`: a client waits for an answer that nobody has.
+    /// Returns when the pause is over; `awaited`: a client waits for something that the relay does not have.
     #[must_use]
     pub fn due(&self, awaited: bool) -> Instant {
         let wait = if awaited { self.wait.min(AWAITED) } else { self.wait };
@@ -94,8 +95,8 @@ mod tests {
         assert_eq!(waits, [1000, 1600, 2560, 4000, 4000, 4000]);
     }
 
-    /// E-14: while a client waits for an answer that nobody has, no pause is longer than five seconds; whoever comes in its middle
-    /// need not wait for its end.
+    /// E-14: while a client waits for something that the relay does not have, no pause is longer than five seconds. This also
+    /// holds for a client that comes in the middle of a pause.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test begins at some instant")]
     fn who_waits_shortens_a_pause() {

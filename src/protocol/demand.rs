@@ -1,6 +1,6 @@
 //! What the streams of one view ask their server for.
 //!
-//! Owns the split between a wildcard and names of the same type. Refuses to know streams and responses.
+//! Owns the split between a wildcard and names of the same type. Knows nothing of streams and responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,19 +9,20 @@ use imbl::ordmap::DiffItem;
 
 use crate::xds::{Cut, Known, Name, Resource, Slot, State, Target, TypeUrl, Want};
 
-/// Divides what a view wants between two streams, because one subscription cannot tell what a wildcard covers from what was
-/// asked for besides (K-05).
+/// Divides what a view wants between two streams, because one subscription cannot tell what its wildcard covers from what was
+/// also requested by name (K-05).
 ///
-/// Of each type, whichever is wanted first lives on the main stream and the other on the aside; so a stream that has a
-/// wildcard of a type has never named that type.
+/// Of each type, the kind that is wanted first (wildcard or names) goes to the main stream, and the other kind to the aside
+/// stream. So a stream with a wildcard of a type has never named resources of that type.
 ///
-/// Invariant: a name is asked for only if it is wanted; of a type with a complete wildcard, only if that does not cover it.
+/// Invariant: a name is requested only if it is wanted; if the type has a complete wildcard, only if that does not cover the
+/// name.
 #[derive(Debug, Default)]
 pub struct Demand {
     types: BTreeMap<TypeUrl, Split>,
-    /// Types of which a wildcard and names are wanted.
+    /// Types of which both a wildcard and names are wanted.
     mixed: BTreeSet<TypeUrl>,
-    /// Types of which the server has no answer for a wildcard.
+    /// Types for which the server does not answer a wildcard.
     unserved: BTreeSet<TypeUrl>,
     sweep_at: usize,
 }
@@ -31,30 +32,30 @@ pub struct Demand {
 pub enum Leg {
     /// The stream that is always there.
     Main,
-    /// The stream for what the main stream cannot hold apart.
+    /// The stream for what cannot share a subscription with the main stream.
     Aside,
 }
 
 #[derive(Debug)]
 struct Split {
-    /// Where the wildcard lives; names live on the other stream.
+    /// The stream with the wildcard; names are on the other stream.
     wildcard_on: Leg,
     wildcard: bool,
-    /// Whether names wait until the wildcard is complete. E-20: of most types servers may never answer to one.
+    /// Whether names wait until the wildcard is complete. E-20: for most types, a server may never answer a wildcard.
     waits: bool,
     names: BTreeSet<Name>,
-    /// How those are written that are not written in the canonical way alone (F-07).
+    /// The spellings of each name that clients do not write in the canonical way alone (F-07); `None` is the canonical one.
     written: BTreeMap<Name, BTreeSet<Option<Name>>>,
     asked: BTreeSet<Name>,
-    /// The wildcard as it was last looked at, while names are wanted too.
+    /// The wildcard's state at the last look, while names are wanted too.
     looked_at: Option<Arc<State>>,
 }
 
-/// Types that nobody wants any more are remembered up to this number.
+/// The relay keeps up to this number of types that nobody wants any more.
 const TYPES_REMEMBERED: usize = 1024;
 
 impl Leg {
-    /// The other stream.
+    /// Returns the other stream.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -65,7 +66,7 @@ impl Leg {
 }
 
 impl Demand {
-    /// Something is wanted in the view, or no more. What to tell which stream.
+    /// The view starts or stops wanting something. Returns what to tell which stream.
     pub fn handle_want(&mut self, want: &Want, cut: &Cut) -> Vec<(Leg, Want)> {
         let split = match self.types.get_mut(&want.type_url) {
             Some(split) => split,
@@ -83,7 +84,8 @@ impl Demand {
             }
             Target::Wildcard => {}
             Target::Name(name) if want.wanted => {
-                // Of what was asked for already the other way is told; of all others, all ways when they are asked for.
+                // A name that was requested already: tell the stream the new spelling. Any other name goes out with all its
+                // spellings later.
                 if split.write(name, want.written.as_ref()) && split.asked.contains(name) {
                     told.push((split.wildcard_on.other(), want.clone()));
                 }
@@ -97,7 +99,7 @@ impl Demand {
             }
         }
         match (&want.target, split.wildcard) {
-            // What was asked for while there was no wildcard stays until one covers it.
+            // Names that were requested before the wildcard was wanted stay until the wildcard covers them.
             (Target::Wildcard, true) => split.looked_at = None,
             (Target::Wildcard, false) => {
                 split.looked_at = None;
@@ -121,7 +123,7 @@ impl Demand {
         told
     }
 
-    /// The server was found not to answer for this type: no name of it waits for its wildcard any more. What to tell which stream.
+    /// The server does not answer for this type, so its names stop waiting for the wildcard. Returns what to tell which stream.
     pub fn handle_unserved(&mut self, type_url: &TypeUrl, cut: &Cut) -> Vec<(Leg, Want)> {
         if self.unserved.len() < TYPES_REMEMBERED {
             self.unserved.insert(type_url.clone());
@@ -135,7 +137,7 @@ impl Demand {
         told
     }
 
-    /// The view changed, and so perhaps what its wildcards cover. What to tell which stream.
+    /// The view changed, and perhaps what its wildcards cover. Returns what to tell which stream.
     pub fn handle_cut(&mut self, cut: &Cut) -> Vec<(Leg, Want)> {
         let mut told = Vec::new();
         for type_url in self.mixed.clone() {
@@ -144,7 +146,7 @@ impl Demand {
         told
     }
 
-    /// Asks anew about those names for which the wildcard changed since it was last looked at.
+    /// Decides again about the names for which the wildcard changed since the last look.
     fn look(&mut self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(Leg, Want)>) {
         let (Some(split), Some(state)) = (self.types.get_mut(type_url), wildcard(cut, type_url)) else {
             return;
@@ -154,7 +156,7 @@ impl Demand {
             Some(before) if before.id() == state.id() => {}
             Some(before) if before.complete() == state.complete() => {
                 let changed = changed(&before, &state);
-                // what has no name answers to all names.
+                // a resource without a name answers to all names.
                 if changed.first().is_some_and(Name::is_empty) {
                     split.ask_all(type_url, Some(&state), told);
                 }
@@ -196,14 +198,15 @@ impl Split {
         }
     }
 
-    /// Wants anew what is known no more because nobody knew which of two contents was newer ([`Slot::doubted`]).
+    /// Requests again the names that are unknown now because nobody could tell which of two contents was newer
+    /// ([`Slot::doubted`]).
     fn ask_anew(&self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(Leg, Want)>) {
         let doubted = cut.slot(type_url).into_iter().flat_map(Slot::doubted);
         let asked = doubted.filter(|name| self.asked.contains(*name));
         told.extend(asked.map(|name| (self.wildcard_on.other(), want(type_url, name, true, None))));
     }
 
-    /// Asks for the name, or gives it up, by what the wildcard says of it.
+    /// Requests the name or stops requesting it, depending on whether the wildcard covers it.
     fn ask(&mut self, type_url: &TypeUrl, name: &Name, state: Option<&State>, told: &mut Vec<(Leg, Want)>) {
         if !self.names.contains(name) {
             return;
@@ -211,7 +214,8 @@ impl Split {
         let covered = state.is_some_and(|state| state.resource(name).is_some());
         let open = self.wildcard && self.waits && !state.is_some_and(State::complete);
         let asked = self.asked.contains(name);
-        // While a wildcard is not complete it may still bring the name, so nothing new is asked for, and nothing given up.
+        // An incomplete wildcard may still bring the name. Until it is complete, no new name is requested and no requested name
+        // is given up.
         let wanted = !covered && (asked || !open);
         if wanted == asked {
             return;
@@ -227,7 +231,7 @@ impl Split {
         told.extend(ways.map(|written| (self.wildcard_on.other(), want(type_url, name, wanted, written.clone()))));
     }
 
-    /// A name is wanted, and written so. Whether that is one more way.
+    /// Adds a wanted name and one of its spellings. Returns whether the spelling is new.
     fn write(&mut self, name: &Name, written: Option<&Name>) -> bool {
         let known = !self.names.insert(name.clone());
         if let Some(ways) = self.written.get_mut(name) {
@@ -256,7 +260,7 @@ fn wildcard(cut: &Cut, type_url: &TypeUrl) -> Option<Arc<State>> {
     cut.slot(type_url).and_then(|slot| slot.wildcard.clone())
 }
 
-/// The names and aliases for which the two states may differ.
+/// Returns the names and aliases for which the two states may differ.
 fn changed(before: &State, after: &State) -> BTreeSet<Name> {
     let mut names = BTreeSet::new();
     let mut note = |name: &Name, known: &Known| {

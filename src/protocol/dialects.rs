@@ -1,6 +1,6 @@
 //! Which of the two dialects a server is asked in, and why (E-23).
 //!
-//! Owns what was learned of the server's dialects. Refuses to know streams: how one ended comes in as an [`Ending`].
+//! Owns what was learned of the server's dialects. Knows nothing of streams: how one ended comes in as an [`Ending`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use super::ending::{Ending, Refusal};
 use crate::xds::Dialect;
 
-/// The dialects of one server, as all streams to it know them.
+/// The dialects of one server, shared by all streams to it.
 #[derive(Clone, Debug)]
 pub struct Dialects {
-    /// Delta may be tried.
+    /// Whether delta may be tried.
     both: bool,
-    /// The server answers in this one, and refused the other.
+    /// The dialect that the server answers in, and the words with which it refused the other one.
     kept: Option<(Dialect, Arc<str>)>,
 }
 
@@ -30,15 +30,15 @@ pub enum Why {
     Unanswered(Arc<str>),
 }
 
-/// The dialects on one stream, over all the attempts that it takes.
+/// The choice of the dialect for one stream, over all its attempts.
 ///
-/// Invariant: `refused` is there from the refusal in one dialect until the other is answered or refused.
+/// Invariant: `refused` is set from the refusal in one dialect until the other dialect is answered or refused.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Whether what happens here decides for all streams of the server.
+    /// Whether what this stream learns decides for all streams to the server.
     decides: bool,
     refused: Option<Declined>,
-    /// So many times in a row delta was not answered, and the other dialect was, or nothing could be asked for in that.
+    /// How many times in a row delta was not answered, while the other dialect was or could not be tried.
     in_vain: u32,
 }
 
@@ -49,30 +49,30 @@ pub struct Declined {
     pub dialect: Dialect,
     /// How the stream ended.
     pub ending: Ending,
-    /// The same in words.
+    /// The words of that end.
     pub words: Arc<str>,
 }
 
-/// What follows when a stream ended before it was answered.
+/// What to do when a stream ended before it was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The other dialect is tried at once.
+    /// Try the other dialect at once.
     Other,
-    /// G-02: the server has failed. If it had refused the other dialect as well: how.
+    /// G-02: the server has failed. Contains the refusal of the other dialect, if there was one.
     Failed(Option<Declined>),
 }
 
-/// After so many attempts in a row that were not answered in delta a stream does without it.
+/// After this many delta attempts in a row without an answer, a stream stops trying delta.
 const IN_VAIN: u32 = 3;
 
 impl Dialects {
-    /// Nothing is known of the server; with `both` delta is tried first, else it is never tried.
+    /// Creates the dialects of a server of which nothing is known. With `both` delta is tried first; without it, never.
     #[must_use]
     pub const fn new(both: bool) -> Self {
         Self { both, kept: None }
     }
 
-    /// The dialect that is tried first, and why.
+    /// Returns the dialect that is tried first, and why.
     #[must_use]
     pub fn first(&self) -> (Dialect, Why) {
         match &self.kept {
@@ -84,7 +84,7 @@ impl Dialects {
 }
 
 impl Trial {
-    /// A stream of which nothing is known yet. With `decides` what is learned on it counts for all streams of the server.
+    /// Creates the choice for a new stream. With `decides`, what this stream learns holds for all streams to the server.
     #[must_use]
     pub const fn new(decides: bool) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Trial {
         }
     }
 
-    /// The dialect of the next attempt, and why.
+    /// Returns the dialect of the next attempt, and why.
     #[must_use]
     pub fn next(&self, dialects: &Dialects) -> (Dialect, Why) {
         match &self.refused {
@@ -106,13 +106,13 @@ impl Trial {
         }
     }
 
-    /// Whether the server seems not to speak delta: it refused that clearly, or it never answered it in several attempts.
+    /// Returns whether the server seems not to speak delta: it refused delta clearly, or did not answer it in several attempts.
     #[must_use]
     pub const fn is_without_delta(&self) -> bool {
         self.in_vain >= IN_VAIN
     }
 
-    /// The server answers in this dialect. Whether that decides for all streams from now on.
+    /// The server answers in this dialect. Returns whether that decides for all streams from now on.
     pub fn handle_answer(&mut self, dialect: Dialect, dialects: &mut Dialects) -> bool {
         let Some(refused) = self.refused.take() else {
             if dialect == Dialect::Delta {
@@ -121,7 +121,7 @@ impl Trial {
             return false;
         };
         self.in_vain = self.in_vain.saturating_add(1);
-        // Who panics or is reset at each delta stream would be made to do so for ever.
+        // A server that crashes or resets the connection at each delta stream must not be made to do so for ever.
         let clear = refused.ending.refusal() == Refusal::Clear || self.in_vain >= IN_VAIN;
         if !clear || !self.decides {
             return false;
@@ -130,8 +130,8 @@ impl Trial {
         true
     }
 
-    /// A stream in this dialect ended before it was answered, on a connection that was made. With `other`, what is wanted of the
-    /// server can be asked for in the other dialect as well.
+    /// A stream in this dialect ended before it was answered, although the connection worked. `other`: what is wanted can be
+    /// requested in the other dialect as well.
     pub fn handle_end(&mut self, refused: Declined, other: bool, dialects: &Dialects) -> Next {
         let before = self.refused.take();
         let alternates = match refused.ending.refusal() {
@@ -153,7 +153,7 @@ impl Trial {
 }
 
 impl Why {
-    /// A word for a metric.
+    /// Returns a word for a metric.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -171,7 +171,7 @@ impl fmt::Display for Why {
             Self::Configured => f.write_str("the configuration says so"),
             Self::Preferred => f.write_str("it is tried first"),
             Self::Refused(words) => write!(f, "the server refused the other dialect: {words}"),
-            Self::Unanswered(words) => write!(f, "this time the other dialect was not answered: {words}"),
+            Self::Unanswered(words) => write!(f, "the last stream in the other dialect got no answer: {words}"),
         }
     }
 }
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Delta ends so, and state of the world answers. The dialect in which the next stream begins.
+    /// Delta ends in this way, and state of the world answers. Returns the dialect of the next stream.
     fn after(trial: &mut Trial, dialects: &mut Dialects, ending: Ending) -> Dialect {
         let next = trial.handle_end(refused(Dialect::Delta, ending), true, dialects);
         assert_eq!(next, Next::Other, "{ending:?}");
@@ -197,7 +197,7 @@ mod tests {
         trial.next(dialects).0
     }
 
-    /// E-23: what decides for all streams, and what for one.
+    /// E-23: which endings decide for all streams, and which for one.
     #[test]
     fn every_ending() {
         for code in 0..=16 {
@@ -220,7 +220,8 @@ mod tests {
         assert_eq!(after(&mut trial, &mut dialects, Ending::Broken), Dialect::Delta);
     }
 
-    /// E-23: a server that is broken by each delta stream is spared after a few; one that answers delta in between is not.
+    /// E-23: after a few delta streams that break, the server gets no more of them; an answered one in between starts the count
+    /// again.
     #[test]
     fn delta_in_vain() {
         let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(after(&mut trial, &mut dialects, Ending::Broken), Dialect::Sotw);
     }
 
-    /// E-23: what was kept is left again where it is refused clearly, and not for anything that may pass.
+    /// E-23: the relay leaves the dialect that it kept if the server refuses that clearly, and not for an error that may pass.
     #[test]
     fn what_is_kept_may_be_refused() {
         let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(Trial::new(true).next(&dialects).0, Dialect::Delta);
     }
 
-    /// E-23: where nothing can be asked for in the other dialect, that is not tried, and delta is tried again.
+    /// E-23: if nothing can be requested in the other dialect, that is not tried, and delta is tried again.
     #[test]
     fn nothing_to_ask_for_in_the_other_dialect() {
         let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
@@ -270,7 +271,7 @@ mod tests {
         }
     }
 
-    /// E-23: after both were refused the round begins anew.
+    /// E-23: after the server refused both dialects, the attempts start from the beginning.
     #[test]
     fn both_refused() {
         let (mut trial, dialects) = (Trial::new(true), Dialects::new(true));

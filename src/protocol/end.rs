@@ -1,6 +1,6 @@
 //! How a stream ends.
 //!
-//! Owns the status codes that the relay uses and the words that go with them. Refuses to know trailers.
+//! Owns the status codes that the relay uses and their messages. Knows nothing of trailers.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,11 +14,11 @@ pub struct End {
     pub code: Code,
     /// What was wrong, where, and what to do.
     pub message: String,
-    /// The limit that was exceeded, if it was one: its key.
+    /// The configuration key of the limit that was exceeded, if that is the reason.
     pub limit: Option<&'static str>,
 }
 
-/// gRPC's codes, as far as the relay uses them.
+/// The gRPC codes that the relay uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// A regular end.
@@ -27,11 +27,11 @@ pub enum Code {
     InvalidArgument = 3,
     /// The client's deadline has passed.
     DeadlineExceeded = 4,
-    /// The client may not have it.
+    /// The client has no permission.
     PermissionDenied = 7,
     /// A limit was reached.
     ResourceExhausted = 8,
-    /// The relay cannot serve this client as things are.
+    /// The relay cannot serve this client in its present state.
     FailedPrecondition = 9,
     /// There is no such method.
     Unimplemented = 12,
@@ -42,7 +42,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The number in `grpc-status`.
+    /// Returns the number in `grpc-status`.
     #[must_use]
     pub const fn number(self) -> u32 {
         self as u32
@@ -50,7 +50,7 @@ impl Code {
 }
 
 impl End {
-    /// An end with this code and message.
+    /// Creates an end with this code and message.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl End {
         Self::new(Code::InvalidArgument, message)
     }
 
-    /// Nothing was answered for the type in this time; `reason` is why, as far as is known.
+    /// Nothing was answered for the type within this time; `reason` says why, if that is known.
     #[must_use]
     pub fn unanswered(type_url: &TypeUrl, within: Duration, reason: Option<&str>) -> Self {
         let message = format!(
@@ -76,13 +76,13 @@ impl End {
         Self::new(Code::Unavailable, message)
     }
 
-    /// What follows in a message of why nothing is known; empty if that is not known either.
+    /// Returns the part of a message that says why nothing is known; empty without a reason.
     #[must_use]
     pub fn because(reason: Option<&str>) -> String {
         reason.map_or_else(String::new, |reason| format!("; control plane {reason}"))
     }
 
-    /// The client reached a limit; `key` is the configuration key that would raise it.
+    /// The client reached a limit; `key` is the configuration key that raises it.
     #[must_use]
     pub fn limit(key: &'static str, what: fmt::Arguments<'_>) -> Self {
         let message = format!("{what}: over the relay's limit `limits.{key}`");

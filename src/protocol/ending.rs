@@ -1,24 +1,24 @@
 //! How a stream to a control plane ended.
 //!
-//! Owns what an ending says of the dialect. Refuses to know connections and the words of a status.
+//! Owns what an ending means for the choice of the dialect. Knows nothing of connections and the message of a status.
 
 /// How a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The server ended it with this gRPC status; 0 is OK.
     Status(i32),
-    /// The server or something on the way reset it, or the connection was lost.
+    /// The server or something on the way reset the stream, or the connection was lost.
     Broken,
 }
 
-/// What an ending before the first response says of the dialect (E-23).
+/// What an ending before the first response means for the dialect (E-23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The server does not know the dialect.
+    /// The server does not speak the dialect.
     Clear,
     /// The server perhaps cannot answer just now.
     Passing,
-    /// It is not about the dialect: the server does not accept who asks.
+    /// The ending is not about the dialect: the server does not accept this client.
     Denied,
 }
 
@@ -29,8 +29,8 @@ impl Ending {
     /// gRPC's UNIMPLEMENTED: the server does not know the method.
     pub const UNIMPLEMENTED: Self = Self::Status(UNIMPLEMENTED);
 
-    /// Whether it may be because of what was asked for, if `answered` after a response. Before one it is more likely about the server,
-    /// its room, its methods, or who asks.
+    /// Whether the requested types may be the reason; `answered`: the stream ended after a response. Before the first response,
+    /// the reason is more likely the server: its capacity, its methods, or its permissions.
     #[must_use]
     pub const fn accuses(self, answered: bool) -> bool {
         match self {
@@ -43,7 +43,8 @@ impl Ending {
         }
     }
 
-    /// Whether the server is there and does not want this stream; of others that says nothing.
+    /// Whether the server is reachable and refuses this stream. `false` means nothing: the server may be down or may have closed
+    /// normally.
     #[must_use]
     pub const fn refuses(self) -> bool {
         !matches!(
@@ -52,7 +53,7 @@ impl Ending {
         )
     }
 
-    /// What it says of the dialect, before the first response.
+    /// Returns what the ending means for the dialect, if no response came before it.
     #[must_use]
     pub const fn refusal(self) -> Refusal {
         match self {

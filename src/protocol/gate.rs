@@ -1,37 +1,38 @@
-//! How many streams to one server are in their opening at a time.
+//! Limits how many streams to one server are being opened at a time.
 //!
-//! Owns who may open a stream next, and how a server without room slows that down. Refuses to know connections, and to roll dice.
+//! Owns who may open a stream next, and how a server without room slows that down. Knows nothing of connections, and makes no
+//! random numbers.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
 
-/// The gate before one server, through which all streams to it go while they are opened.
+/// The gate in front of one server. Every stream to the server passes it while it is being opened.
 ///
-/// Invariant: a ticket is in one of `opening`, `queue` and `refused`, or it is not known any more.
+/// Invariant: a ticket is in exactly one of `opening`, `queue` and `refused`, or the gate does not know it any more.
 #[derive(Debug)]
 pub struct Gate {
-    /// So many may be in their opening now.
+    /// How many streams may be opening now.
     width: usize,
     opening: BTreeSet<Ticket>,
     queue: VecDeque<Ticket>,
-    /// Those for which there was no room the last time: they come after all others.
+    /// Streams for which the server had no room the last time; they come after all others.
     refused: VecDeque<Ticket>,
     /// The number of the newest ticket.
     last: u64,
-    /// Until then nobody enters: the server had no room.
+    /// Nobody enters before this time, because the server had no room.
     closed_until: Option<Instant>,
     pace: Backoff,
 }
 
-/// One stream that is to be opened.
+/// One stream that waits to be opened or is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// At most so many streams to a server are in their opening.
+/// How many streams to a server may be opening at most.
 const WIDTH: usize = 16;
-/// The longest that a server without room is spared.
+/// The longest pause for a server without room.
 const PACE_MOST: Duration = Duration::from_secs(5);
 
 impl Default for Gate {
@@ -49,7 +50,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// A stream is to be opened; `refused`: the server had no room for it the last time.
+    /// A stream wants to open; `refused`: the server had no room for it the last time.
     pub fn handle_arrival(&mut self, refused: bool) -> Ticket {
         self.last += 1;
         let ticket = Ticket(self.last);
@@ -69,14 +70,14 @@ impl Gate {
         }
     }
 
-    /// The server answered a stream: there is room.
+    /// The server answered on a stream, so it has room.
     pub fn handle_answer(&mut self) {
         self.pace.handle_response();
         self.closed_until = None;
         self.width = (self.width + 1).min(WIDTH);
     }
 
-    /// The server has no room for a stream: it is spared for a while, and then asked for one stream at a time.
+    /// The server has no room for a stream. It gets a pause, and then one stream at a time.
     pub fn handle_exhausted(&mut self, dice: f64, now: Instant) {
         self.width = 1;
         if self.closed_until.is_none_or(|until| until <= now) {
@@ -84,7 +85,7 @@ impl Gate {
         }
     }
 
-    /// Those that may be opened from now on, and were not before.
+    /// Returns the tickets that may enter now and could not before.
     pub fn enter(&mut self, now: Instant) -> Vec<Ticket> {
         let mut entered = Vec::new();
         if self.closed_until.is_some_and(|until| now < until) {
@@ -106,7 +107,7 @@ impl Gate {
         self.opening.contains(&ticket)
     }
 
-    /// Until when nobody enters, if that is so.
+    /// Returns until when nobody enters, if the gate is closed.
     #[must_use]
     pub const fn closed_until(&self) -> Option<Instant> {
         self.closed_until
@@ -122,7 +123,7 @@ mod tests {
         Instant::now()
     }
 
-    /// E-14: so many at a time and in order; who leaves the queue holds nobody up.
+    /// E-14: sixteen at a time and in order; a ticket that leaves the queue holds up no other.
     #[test]
     fn sixteen_at_a_time() {
         let (mut gate, now) = (Gate::default(), begin());
@@ -135,7 +136,7 @@ mod tests {
         assert!(gate.is_open_for(tickets[17]) && !gate.is_open_for(tickets[3]));
     }
 
-    /// A server without room is asked for one stream after a pause that grows to five seconds, and for more as it answers.
+    /// After a pause that grows to five seconds, a server without room gets one stream, and more as it answers.
     #[test]
     fn a_server_without_room() {
         let (mut gate, mut now) = (Gate::default(), begin());

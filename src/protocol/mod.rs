@@ -1,6 +1,6 @@
 //! The protocol as pure state machines: no I/O, no clock, no randomness; time is an argument.
 //!
-//! Owns what is said and when. Refuses to know sockets, tasks and the cache.
+//! Owns the messages of the protocol and their timing. Knows nothing of sockets, tasks and the cache.
 
 mod backoff;
 mod client;

@@ -1,6 +1,6 @@
-//! Reads a node off the wire.
+//! Reads a node from a request.
 //!
-//! Owns which of its parts the relay looks at. Refuses to keep the rest.
+//! Owns which parts of a node the relay reads, and drops the rest.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
 use crate::xds::{Features, Locality, Node, Parameters, RELAYS, TypeUrl, member_path};
 
-/// How deep metadata is read; deeper members cannot be part of a key.
+/// How deep metadata is read; members below that cannot be part of a key.
 const DEPTH_MAX: usize = 16;
 
-/// The parts of a node that the relay looks at.
+/// Returns the parts of a node that the relay uses.
 #[must_use]
 pub fn read_node(node: &core::Node) -> Node {
     let locality = node.locality.clone().unwrap_or_default();
@@ -36,7 +36,7 @@ pub fn read_node(node: &core::Node) -> Node {
     }
 }
 
-/// The relays that a request has come through (K-25).
+/// Returns the relays that a request has come through (K-25).
 pub(super) fn relays(node: &core::Node) -> Vec<String> {
     let members = node.metadata.as_ref().and_then(|members| members.fields.get(RELAYS));
     match members.and_then(|value| value.kind.as_ref()) {
@@ -45,7 +45,7 @@ pub(super) fn relays(node: &core::Node) -> Vec<String> {
     }
 }
 
-/// What a client says of itself that may change, by the full name of a type (TP2).
+/// Returns the client's dynamic parameters for each type, by the full name of the type (TP2).
 pub(super) fn parameters(node: &core::Node) -> BTreeMap<String, Parameters> {
     let by_type = node.dynamic_parameters.iter();
     let by_type = by_type.map(|(url, own)| {

@@ -1,7 +1,8 @@
-//! One poll: what a client has, what it wants, and what it is to be told.
+//! One poll: what the client has, what it wants, and what the relay answers.
 //!
-//! Owns that nothing is said out of ignorance, and that whoever has something else than there is is told so. Interest and
-//! limits are those of a stream: a poll is a stream of one request. Refuses to know HTTP, JSON and how long a client waits.
+//! Owns two rules: the relay never answers with something it does not know, and a client whose version differs gets an answer.
+//! Interest and limits are those of a stream: a poll is a stream with one request. Knows nothing of HTTP, JSON and how long a
+//! client waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,34 +16,34 @@ use crate::xds::{
 
 /// One poll.
 ///
-/// It is made from a request; whoever made it takes what it wants with `poll_want`, and asks `answer` whenever something may
-/// have changed, and once more at the end of its time.
+/// It is made from one request. The caller takes what the poll wants with `poll_want`. It calls `answer` whenever something may
+/// have changed, and once more when the poll's time is over.
 pub struct Poll {
     server: Server,
     type_url: TypeUrl,
-    /// What the client has.
+    /// The version that the client has.
     version: String,
-    /// What it wants; none: all that there is.
+    /// The names that the client wants; empty: all resources.
     names: Vec<Name>,
 }
 
-/// What a poll comes to at one moment.
+/// The answer to a poll at one moment.
 pub enum PollAnswer<'a> {
-    /// Something else than the client has.
+    /// The content differs from what the client has.
     News(PollContent<'a>),
-    /// The client has all there is.
+    /// The client has the present content.
     Nothing,
-    /// Not all of it is known.
+    /// Not everything that the client wants is known.
     Open,
 }
 
-/// What is known at one moment.
+/// What the relay knows at one moment of what a client wants.
 pub struct PollContent<'a> {
-    /// All that there is, if that is wanted.
+    /// All resources, if the client wants all.
     all: Option<&'a State>,
-    /// What is wanted by name.
+    /// The resources that the client wants by name.
     named: BTreeMap<&'a Name, &'a Arc<Resource>>,
-    /// Whether something is not known.
+    /// Whether something that the client wants is not known.
     open: bool,
 }
 
@@ -50,7 +51,7 @@ impl Poll {
     /// A poll for this type.
     ///
     /// # Errors
-    /// What would end a stream.
+    /// Fails for the same reasons that would end a stream.
     pub fn new(
         settings: Arc<StreamSettings>,
         type_url: TypeUrl,
@@ -58,16 +59,16 @@ impl Poll {
         answers: &impl Answers,
         now: Instant,
     ) -> Result<Self, End> {
-        // H-05: nothing is known of the client but what stands here. H-01: the path says the type.
+        // H-05: the relay knows nothing of the client but this request. H-01: the path names the type.
         let version = std::mem::take(&mut asked.version_info);
         asked.response_nonce = String::new();
         asked.error_detail = None;
-        // JSON has no place for whom a variant is.
+        // JSON has no field for the constraints of a variant.
         if let Some(node) = &mut asked.node {
             node.client_features.retain(|feature| feature != ALL_VARIANTS);
         }
         asked.type_url = type_url.url().to_owned();
-        // H-06: no names are all names.
+        // H-06: no names means all names.
         if asked.resource_names.is_empty() {
             asked.resource_names.push(Name::WILDCARD.to_owned());
         }
@@ -89,36 +90,36 @@ impl Poll {
         })
     }
 
-    /// The next thing that it wants.
+    /// Returns the next thing that the poll wants.
     pub fn poll_want(&mut self) -> Option<Want> {
         self.server.poll_want()
     }
 
-    /// The stream that it would be.
+    /// Returns the machine of the stream that this poll stands for.
     #[must_use]
     pub const fn server(&self) -> &Server {
         &self.server
     }
 
-    /// What is polled.
+    /// Returns the type that is polled.
     #[must_use]
     pub const fn type_url(&self) -> &TypeUrl {
         &self.type_url
     }
 
-    /// Looks up what the client sees with what it says of itself; before each question for the answer.
+    /// Finds out what the client sees with the parameters of its node. Call it before each `answer`.
     pub fn look(&mut self, sight: &Sight, answers: &impl Answers) {
         self.server.choose(sight, answers);
     }
 
-    /// What is to be said now. What is not known is waited for, and at the `last` moment left out where a client does not take
-    /// that for a removal (B-16).
+    /// Returns the answer at this moment. The poll waits for what is not known. At the `last` moment it leaves that out, but only
+    /// for types where a client does not take a missing resource for a removal (B-16).
     #[must_use]
     pub fn answer<'a>(&'a self, sight: &'a Sight, last: bool) -> PollAnswer<'a> {
         let found = PollContent::of(self.server.type_sight(&self.type_url, sight), &self.names);
         let partial = last && !self.type_url.traits().full_state && found.resources().next().is_some();
         if (!found.open || partial) && found.version().to_string() != self.version {
-            // H-02: whatever else the client has.
+            // H-02: any other version gets the content, whatever the client has.
             PollAnswer::News(found)
         } else if found.open {
             PollAnswer::Open
@@ -129,7 +130,7 @@ impl Poll {
 }
 
 impl<'a> PollContent<'a> {
-    /// What is known of these names; without names, of all that there is.
+    /// Collects what is known of these names; without names, of all resources.
     fn of(type_sight: TypeSight<'a>, names: &'a [Name]) -> Self {
         let mut found = Self {
             all: None,
@@ -137,7 +138,7 @@ impl<'a> PollContent<'a> {
             open: false,
         };
         if names.is_empty() {
-            // H-06. B-20: a short state is no answer.
+            // H-06. B-20: an incomplete state is no answer.
             found.all = type_sight
                 .wildcard()
                 .map(|state| &**state)
@@ -163,7 +164,7 @@ impl<'a> PollContent<'a> {
         found
     }
 
-    /// K-09: the version of exactly this set, as on a stream.
+    /// K-09: returns the version of exactly this set, as on a stream.
     #[must_use]
     pub fn version(&self) -> Version {
         let all = self.all.map_or(Version::EMPTY, State::sum);
@@ -172,7 +173,7 @@ impl<'a> PollContent<'a> {
             .fold(all, |sum, resource| sum.plus(resource.version()))
     }
 
-    /// All of it.
+    /// Returns all resources of the answer.
     pub fn resources(&self) -> impl Iterator<Item = &'a Arc<Resource>> {
         let all = self.all.into_iter().flat_map(State::resources);
         all.chain(self.named.values().copied())

@@ -1,17 +1,17 @@
-//! What the operator decided about client streams.
+//! The operator's settings for client streams.
 //!
-//! Owns plain numbers. Refuses to know where they were written.
+//! Owns plain values. Does not know where they were configured.
 
 use std::time::Duration;
 
 use crate::xds::{Classes, Types};
 
-/// What holds for every client stream of the relay.
+/// The settings that hold for every client stream of the relay.
 #[derive(Clone, Debug)]
 pub struct StreamSettings {
     /// The table of types.
     pub types: Types,
-    /// What is kept of clients' nodes to be passed on.
+    /// Which parts of clients' nodes are kept and passed on to control planes.
     pub classes: Classes,
     /// Bounds on what one client may ask for.
     pub limits: StreamLimits,
@@ -19,11 +19,11 @@ pub struct StreamSettings {
     pub timers: StreamTimers,
     /// Whether a stream may begin without a node (B-01).
     pub anonymous: bool,
-    /// The relay's own id, by which it knows itself in a chain (K-25).
+    /// The relay's own id, by which it recognizes itself in a chain of relays (K-25).
     pub relay_id: String,
 }
 
-/// Bounds on what one client may ask for; 0 is no bound.
+/// Bounds on what one client may ask for; 0 means no bound.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamLimits {
     /// Types on one stream.

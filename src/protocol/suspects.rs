@@ -1,7 +1,7 @@
-//! Types that a server ends streams for.
+//! Types that make a server end streams.
 //!
-//! Owns who is suspected of it, and for how long. Refuses to know streams: what was asked, answered and ended on the one that all
-//! types share comes in.
+//! Owns which types are suspected, and for how long. Knows nothing of streams: the caller reports what was asked, answered and
+//! ended on the stream that all types share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -9,33 +9,33 @@ use std::time::{Duration, Instant};
 use super::ending::Ending;
 use crate::xds::TypeUrl;
 
-/// The types of one stream that many share, as far as they are suspected of being its end.
+/// The suspected types of one stream that many types share.
 ///
-/// A type is suspected when two streams in a row ended with an error shortly after it was asked for and before it was answered. It
-/// is then asked for apart from the others, and again with them after a time without trouble.
+/// A type is suspected when two streams in a row ended with an error shortly after a request for it and before a response to it.
+/// It then gets a stream apart from the others. After a time without trouble it joins the others again.
 ///
 /// Invariant: a type in `suspected` is neither in `asked` nor in `accused`.
 #[derive(Debug, Default)]
 pub struct Suspects {
-    /// The types that were asked for on the present stream and are not answered on it, and when they were asked for.
+    /// The types that were requested on the present stream and not answered yet, and when each was requested.
     asked: BTreeMap<TypeUrl, Instant>,
     /// The types that may have ended the last stream.
     accused: BTreeSet<TypeUrl>,
-    /// The types that were answered on some stream: of a stream without any answer they are not the reason.
+    /// The types that were answered on some stream. They cannot be the reason if a stream ends without any answer.
     proven: BTreeSet<TypeUrl>,
-    /// The types that are asked for apart, and when each last gave trouble.
+    /// The types that are requested apart from the others, and when each last gave trouble.
     suspected: BTreeMap<TypeUrl, Instant>,
 }
 
-/// An end that comes so soon after a question may be because of it.
+/// A stream that ends so soon after a request may end because of it.
 const SOON: Duration = Duration::from_secs(1);
-/// After so long without trouble a type is asked for together with the others again.
+/// After this time without trouble, a type is requested together with the others again.
 const QUIET: Duration = Duration::from_secs(3600);
-/// Clients invent types; so many are remembered.
+/// Clients can invent types, so only this many are remembered.
 const PROVEN_MAX: usize = 1024;
 
 impl Suspects {
-    /// The type was asked for, for the first time on the present stream.
+    /// The type was requested for the first time on the present stream.
     pub fn handle_asked(&mut self, type_url: TypeUrl, now: Instant) {
         self.asked.insert(type_url, now);
     }
@@ -49,12 +49,12 @@ impl Suspects {
         }
     }
 
-    /// The stream ended, if `answered` after a response. The types that are suspected from now on.
+    /// The stream ended; `answered`: after a response. Returns the types that are newly suspected.
     pub fn handle_end(&mut self, ending: Option<Ending>, answered: bool, now: Instant) -> Vec<TypeUrl> {
         let accuses = ending.is_some_and(|ending| ending.accuses(answered));
         let asked = std::mem::take(&mut self.asked).into_iter();
         let soon = asked.filter(|(type_url, at)| {
-            // Where nothing at all was answered, what was answered before is not the reason.
+            // If the stream had no answer at all, types that were answered earlier are not the reason.
             accuses && now < *at + SOON && (answered || !self.proven.contains(type_url))
         });
         let soon: BTreeSet<TypeUrl> = soon.map(|(type_url, _)| type_url).collect();
@@ -74,7 +74,7 @@ impl Suspects {
         }
     }
 
-    /// Time has passed. The types that are asked for together with the others again.
+    /// Time has passed. Returns the types that join the others again.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<TypeUrl> {
         let over = self.suspected.iter().filter(|(_, last)| **last + QUIET <= now);
         let over: Vec<TypeUrl> = over.map(|(type_url, _)| type_url.clone()).collect();
@@ -106,7 +106,7 @@ mod tests {
         TypeUrl::new(&format!("type.googleapis.com/{name}"))
     }
 
-    /// A stream on which these are asked for, and the first ones answered; it ends so.
+    /// Runs a stream that requests all these types, answers the first ones, and ends in this way.
     fn stream(
         suspects: &mut Suspects,
         asked: &[&str],
@@ -121,7 +121,7 @@ mod tests {
         suspects.handle_end(ending, answered > 0, now + Duration::from_millis(5))
     }
 
-    /// Two streams in a row, and only what was not answered on them; whoever joins later is found out as soon.
+    /// Two streams in a row accuse only what they did not answer; a type that joins later is found as fast.
     #[test]
     fn two_in_a_row() {
         let (mut suspects, now) = (Suspects::default(), begin());
@@ -144,7 +144,7 @@ mod tests {
         );
     }
 
-    /// An end that is about the server, the connection, or who asks accuses nobody; nor does one that comes late.
+    /// An ending that is about the server, the connection or the permissions accuses no type; nor does one that comes late.
     #[test]
     fn what_accuses_nobody() {
         let ends = [0, 14].map(|code| (Some(Ending::Status(code)), true));
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// A server that has no answer for anything any more does not complain of what it answered before.
+    /// A server that answers nothing any more does not object to the types that it answered before.
     #[test]
     fn what_was_answered_before_is_not_the_reason() {
         let (mut suspects, now) = (Suspects::default(), begin());
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// After an hour without trouble, and not before.
+    /// A type joins the others after an hour without trouble, and not before.
     #[test]
     fn a_quiet_hour() {
         let (mut suspects, mut now) = (Suspects::default(), begin());

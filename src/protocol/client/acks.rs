@@ -1,45 +1,45 @@
-//! The ACKs and NACKs of one type that the server has not been sent yet.
+//! The ACKs and NACKs of one type that are not sent yet.
 //!
-//! Owns their order and when each may go out. Refuses to know what they are about.
+//! Owns their order and when each may be sent. Knows nothing of the responses that they answer.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::refusals::{Refusal, Refusals};
 
-/// An ACK, or with a refusal a NACK.
+/// An ACK; with a refusal, a NACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ack {
     pub(super) nonce: String,
     pub(super) refusal: Option<Refusal>,
 }
 
-/// Answers to be sent, the oldest first.
+/// The answers that are to be sent, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     pending: VecDeque<Pending>,
-    /// The nonce of the last ACK, and when that was sent.
+    /// The nonce of the last ACK, and when that ACK was sent.
     accepted: Option<(String, Instant)>,
-    /// E-22: what was refused.
+    /// E-22: the faults that the server was sent.
     refusals: Refusals,
 }
 
-/// An answer, and when it may go out; `None`: now.
+/// An answer, and when it may be sent; `None`: now.
 #[derive(Debug)]
 struct Pending {
     ack: Ack,
     at: Option<Instant>,
 }
 
-/// An ACK with a nonce that is not new waits this long.
+/// An ACK waits this long if its nonce is that of the last ACK.
 const PACE: Duration = Duration::from_secs(1);
-/// A server that has so many unanswered responses of one type under way has lost count of them itself.
+/// A server with this many unanswered responses of one type has lost count of them itself.
 const PENDING: usize = 256;
 
 impl Acks {
-    /// Every response gets its own answer (delta), within the bound.
+    /// Adds the answer to a delta response: every response gets its own answer, within the bound.
     pub(super) fn push(&mut self, ack: Ack, now: Instant) {
-        // E-22: of answers that say the same, only the newest is kept.
+        // E-22: of answers with the same content, only the newest is kept.
         self.pending.retain(|other| !ack.repeats(&other.ack));
         if self.pending.len() == PENDING {
             self.pending.pop_front();
@@ -48,7 +48,7 @@ impl Acks {
         self.pending.push_back(Pending { ack, at });
     }
 
-    /// The newest response's answer stands for all (SotW). E-21: the latest wins.
+    /// Replaces all answers by the one to the newest response (SotW). E-21: the latest wins.
     pub(super) fn replace(&mut self, ack: Ack, now: Instant) {
         self.pending.clear();
         self.push(ack, now);
@@ -58,24 +58,24 @@ impl Acks {
         self.pending.is_empty()
     }
 
-    /// Whether an answer may go out now.
+    /// Returns whether any answer may be sent now.
     pub(super) fn due(&self, now: Instant) -> bool {
         self.pending.iter().any(|pending| pending.due(now))
     }
 
-    /// When the next one that must wait may go out.
+    /// Returns when the next waiting answer may be sent.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.pending.iter().filter_map(|pending| pending.at).min()
     }
 
-    /// The next answer that may go out now; it counts as sent.
+    /// Takes the next answer that may be sent now; it counts as sent.
     pub(super) fn take(&mut self, now: Instant) -> Option<Ack> {
         let due = self.pending.iter().position(|pending| pending.due(now))?;
         let pending = self.pending.remove(due)?;
         Some(self.sent(pending.ack, now))
     }
 
-    /// The newest answer, whether or not it may go out on its own; it counts as sent.
+    /// Takes the newest answer, even if it should still wait; it counts as sent.
     pub(super) fn take_any(&mut self, now: Instant) -> Option<Ack> {
         let pending = self.pending.pop_back()?;
         Some(self.sent(pending.ack, now))
@@ -86,7 +86,7 @@ impl Acks {
             self.accepted = Some((ack.nonce.clone(), now));
             return ack;
         };
-        // What may go out now may do so whatever goes out before it.
+        // An answer that may be sent now stays so, whatever is sent before it.
         for pending in self.pending.iter_mut().filter(|pending| pending.due(now)) {
             pending.at = None;
         }
@@ -116,7 +116,8 @@ impl Pending {
 }
 
 impl Ack {
-    /// Whether this says all that another says: it refuses for the same reasons, or acknowledges the same nonce.
+    /// Whether this answer makes the other one superfluous: it refuses for at least the same reasons, or acknowledges the same
+    /// nonce.
     fn repeats(&self, other: &Self) -> bool {
         match (&self.refusal, &other.refusal) {
             (Some(a), Some(b)) => a.covers(b),

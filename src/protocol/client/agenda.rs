@@ -1,6 +1,6 @@
-//! Which types have something to say, and which have something to do when.
+//! Which types have requests to send, and which have work to do at what time.
 //!
-//! Owns the order among types. Refuses to know what it is about.
+//! Owns the order among types. Knows nothing of the requests and the work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -18,7 +18,7 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// How it stands with a type. Without it the server is not asked for it.
+    /// Records the present state of a type. Without `outbound`, the server gets no requests for the type.
     pub(super) fn note(&mut self, type_url: &TypeUrl, outbound: Option<&Outbound>, deadline: Option<Instant>) {
         let sets = [
             (
@@ -57,12 +57,12 @@ impl Agenda {
         }
     }
 
-    /// Types with responses to answer, make before break (D-02).
+    /// Returns the types with responses to answer, in make-before-break order (D-02).
     pub(super) fn answers(&self) -> impl Iterator<Item = &TypeUrl> {
         self.answers.iter()
     }
 
-    /// The first type of which something else is wanted than the server knows.
+    /// Returns the first type whose subscription differs from what the server knows.
     pub(super) fn change(&self) -> Option<&TypeUrl> {
         self.changes.first()
     }
@@ -71,13 +71,13 @@ impl Agenda {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// A type that has something to do by now.
+    /// Returns a type whose deadline has passed.
     pub(super) fn due(&self, now: Instant) -> Option<TypeUrl> {
         let (at, type_url) = self.by_time.first()?;
         (*at <= now).then(|| type_url.clone())
     }
 
-    /// What is left to do for the type now is to send, which needs no reminder.
+    /// Drops a deadline that has passed: the type only has to send something now, which needs no reminder.
     pub(super) fn rest(&mut self, type_url: &TypeUrl, now: Instant) {
         if let Some(at) = self.by_type.get(type_url).copied().filter(|at| *at <= now) {
             self.by_type.remove(type_url);

@@ -1,6 +1,6 @@
-//! The names that are wanted of one type, and what each still waits for.
+//! The wanted names of one type, and which of them still wait for an answer.
 //!
-//! Owns the time that a server has to answer for a name (E-08). Refuses to know resources.
+//! Owns the time that a server has to answer for a name (E-08). Knows nothing of resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::completeness::Quiet;
 use crate::xds::Name;
 
-/// Names that are wanted.
+/// The wanted names.
 ///
 /// Invariant: `verdicts` has exactly the names that are `Asked`; `open` counts those that are not `Known`.
 #[derive(Debug, Default)]
@@ -22,9 +22,9 @@ pub(super) struct Awaited {
 enum NameState {
     /// The server has not been asked on this stream.
     Unasked,
-    /// It was asked, and has until then.
+    /// The server was asked, and has time to answer until then.
     Asked(Instant),
-    /// It has said something, or its time is over.
+    /// The server has answered, or its time is over.
     Known,
 }
 
@@ -33,7 +33,7 @@ impl Awaited {
         self.names.is_empty()
     }
 
-    /// Whether the server has something to say of a name, and has time to.
+    /// Whether any name still waits for the server's answer.
     pub(super) const fn lacks(&self) -> bool {
         self.open > 0
     }
@@ -42,12 +42,12 @@ impl Awaited {
         self.names.contains_key(name)
     }
 
-    /// The name with this text.
+    /// Returns the stored name with this text.
     pub(super) fn get(&self, name: &str) -> Option<&Name> {
         self.names.get_key_value(name).map(|(name, _)| name)
     }
 
-    /// The names for which the server has time to answer.
+    /// Returns the names that still wait for the server's answer.
     pub(super) fn open(&self) -> impl Iterator<Item = &Name> {
         let open = self.names.iter().filter(|(_, state)| **state != NameState::Known);
         open.map(|(name, _)| name)
@@ -57,7 +57,7 @@ impl Awaited {
         self.names.keys()
     }
 
-    /// Whether the name is new.
+    /// Adds a name. Returns whether it is new.
     pub(super) fn insert(&mut self, name: &Name) -> bool {
         let new = !self.names.contains_key(name);
         if new {
@@ -67,7 +67,7 @@ impl Awaited {
         new
     }
 
-    /// Whether the name was there.
+    /// Removes a name. Returns whether it was there.
     pub(super) fn remove(&mut self, name: &Name) -> bool {
         let state = self.names.remove(name);
         self.open -= usize::from(state.is_some_and(|state| state != NameState::Known));
@@ -77,8 +77,8 @@ impl Awaited {
         state.is_some()
     }
 
-    /// The server was asked for the name. E-08: the time to answer begins when the request has really been sent, and not for
-    /// what is held.
+    /// The server was asked for the name. E-08: its time to answer begins when the request has really been sent. A name whose
+    /// content is held does not wait.
     pub(super) fn asked(&mut self, name: Name, until: Instant) {
         if let Some(state @ NameState::Unasked) = self.names.get_mut(&name) {
             *state = NameState::Asked(until);
@@ -86,7 +86,7 @@ impl Awaited {
         }
     }
 
-    /// Something was said about the name.
+    /// The server has answered for the name.
     pub(super) fn known(&mut self, name: &str) {
         let Some((name, _)) = self.names.get_key_value(name) else {
             return;
@@ -99,7 +99,7 @@ impl Awaited {
         }
     }
 
-    /// What was said about the name does not hold any more: it is waited for like one that was just asked for.
+    /// The earlier answer for the name does not hold any more: the name waits as if it was just asked for.
     pub(super) fn doubt(&mut self, name: &Name, until: Instant) {
         if let Some(state @ NameState::Known) = self.names.get_mut(name) {
             *state = NameState::Asked(until);
@@ -108,7 +108,7 @@ impl Awaited {
         }
     }
 
-    /// E-08: the time to answer stops with the stream, and begins anew on the next.
+    /// E-08: the time to answer stops with the stream, and begins again on the next one.
     pub(super) fn disconnected(&mut self) {
         for (_, name) in std::mem::take(&mut self.verdicts) {
             self.names.insert(name, NameState::Unasked);
@@ -119,7 +119,7 @@ impl Awaited {
         self.verdicts.first().map(|(at, _)| *at)
     }
 
-    /// A name for which the time to answer is over.
+    /// Takes a name whose time to answer is over.
     pub(super) fn overdue(&mut self, now: Instant) -> Option<Name> {
         self.verdicts.first().filter(|(at, _)| *at <= now)?;
         let (_, name) = self.verdicts.pop_first()?;
@@ -129,14 +129,14 @@ impl Awaited {
     }
 }
 
-/// The durations that a type goes by.
+/// How long the relay waits for a server's answers for one type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// What a server has to answer for a name.
+    /// How long a server may take to answer for a name.
     pub(super) does_not_exist: Duration,
-    /// How long it must be quiet before a wildcard is complete.
+    /// How long a server must be quiet before a wildcard is complete.
     pub(super) quiet: Duration,
-    /// The same for this type, if the server has shown how it answers.
+    /// The same, learned from how this server answers for this type.
     pub(super) learned: Option<Duration>,
 }
 
@@ -149,7 +149,7 @@ impl Patience {
         }
     }
 
-    /// Collections are waited for as if nothing were known: each may have members that come in another way.
+    /// For collections, the learned time does not count: their members may come in another rhythm than a wildcard.
     pub(super) const fn unlearned(&self) -> Quiet {
         Quiet {
             needed: self.quiet,

@@ -1,6 +1,6 @@
-//! The collections that are wanted of one type (C-22), and when each is known as a whole.
+//! The wanted collections of one type (C-22), and when each is complete.
 //!
-//! Owns what each waits for. Refuses to know the content of members.
+//! Owns what each collection still waits for. Knows nothing of the content of members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -8,13 +8,13 @@ use std::time::Instant;
 use super::completeness::{Completeness, Heard, Quiet, Settled};
 use crate::xds::Name;
 
-/// Collections, each with what must come before it is known as a whole: the same as for a wildcard.
+/// The collections. Each is complete under the same conditions as a wildcard.
 #[derive(Debug, Default)]
 pub(super) struct Collections {
     all: BTreeMap<Name, Completeness>,
-    /// Those that wait for something.
+    /// The collections that still wait for something.
     busy: BTreeSet<Name>,
-    /// Those that the response at hand is about, and whether it has news of them.
+    /// The collections that the present response mentions, and whether it has news of them.
     mentioned: BTreeMap<Name, bool>,
 }
 
@@ -32,7 +32,7 @@ impl Collections {
         self.all.get_key_value(text).map(|(name, _)| name)
     }
 
-    /// The collection that a name belongs to, if it is wanted (F-10).
+    /// Returns the wanted collection that a name belongs to (F-10).
     pub(super) fn covering(&self, name: &str) -> Option<&Name> {
         if self.all.is_empty() {
             return None;
@@ -40,12 +40,12 @@ impl Collections {
         self.get(Name::from(name).collection()?.as_str())
     }
 
-    /// Whether every member is known.
+    /// Returns whether every member of the collection is known.
     pub(super) fn whole(&self, name: &Name) -> bool {
         self.all.get(name).is_some_and(Completeness::complete)
     }
 
-    /// A stream begins. `held` gives what is held of each, and whether the server is told of it.
+    /// A stream begins. `held` returns the held members of a collection, and for each whether the server is told of its version.
     pub(super) fn connected(&mut self, held: impl Fn(&Name) -> Vec<(Name, bool)>) {
         for (name, completeness) in &mut self.all {
             let complete = completeness.complete();
@@ -54,7 +54,7 @@ impl Collections {
         }
     }
 
-    /// These members are held since an earlier run of the relay.
+    /// Members of the collection were restored from an earlier run of the relay.
     pub(super) fn restored(&mut self, collection: &Name, members: impl Iterator<Item = Name>) {
         if let Some(completeness) = self.all.get_mut(collection) {
             completeness.restored(members);
@@ -66,7 +66,7 @@ impl Collections {
         self.busy.clear();
     }
 
-    /// The response at hand says something of a name in this collection.
+    /// The present response has an entry or a removal for a name in this collection.
     pub(super) fn mention(&mut self, collection: &Name, name: &Name, same_version: bool, news: bool) {
         if let Some(completeness) = self.all.get_mut(collection) {
             let news = news | completeness.confirm(name, same_version);
@@ -74,14 +74,14 @@ impl Collections {
         }
     }
 
-    /// A name in this collection that is held is asked for by itself as well.
+    /// A held name in this collection is now requested by itself as well.
     pub(super) fn asked(&mut self, collection: &Name, name: &Name) {
         if let Some(completeness) = self.all.get_mut(collection) {
             completeness.asked(name);
         }
     }
 
-    /// A response is refused (E-22).
+    /// The relay rejects a response (E-22).
     pub(super) fn refuse(&mut self) {
         self.busy.iter().for_each(|name| {
             if let Some(completeness) = self.all.get_mut(name) {
@@ -90,14 +90,14 @@ impl Collections {
         });
     }
 
-    /// Everything that the response at hand says was said, in delta. What that brings to whom.
+    /// The present delta response is read to its end. Returns what that means for the collections that it mentions.
     pub(super) fn heard(&mut self, heard: Heard, quiet: Quiet, now: Instant) -> Vec<(Name, Settled)> {
         let mut settled = Vec::new();
         for (name, news) in std::mem::take(&mut self.mentioned) {
             let Some(completeness) = self.all.get_mut(&name) else {
                 continue;
             };
-            // That another relay has no more to say in this answer does not mean that it knows the whole collection.
+            // Another relay may say that this answer is finished, but that does not mean that it knows the whole collection.
             let more = heard.more.filter(|more| *more);
             settled.push((
                 name.clone(),
@@ -109,13 +109,13 @@ impl Collections {
         settled
     }
 
-    /// The response at hand had all there is of what it mentions. Which are known as a whole by that.
+    /// The present response has all members of the collections that it mentions. Returns those that are newly complete.
     pub(super) fn finish_mentioned(&mut self) -> Vec<Name> {
         let mentioned = std::mem::take(&mut self.mentioned).into_keys();
         mentioned.filter(|name| self.finish(name)).collect()
     }
 
-    /// All there is of a collection was said. Whether that is new.
+    /// The server has sent the whole collection. Returns whether it is newly complete.
     pub(super) fn finish(&mut self, name: &Name) -> bool {
         self.busy.remove(name);
         self.all.get_mut(name).is_some_and(Completeness::finish)

@@ -1,6 +1,6 @@
 //! When a wildcard is complete.
 //!
-//! Owns the quiet that must come before it, and what was not confirmed since a reconnect. Refuses to know content.
+//! Owns how long the server must be quiet before, and which names were not confirmed since a reconnect. Knows nothing of content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -9,22 +9,23 @@ use crate::xds::Name;
 
 /// Whether a wildcard is complete, and what it waits for until it is.
 ///
-/// Invariant: `open` is there from the first response on a stream until the wildcard is complete.
+/// Invariant: `open` is set from the first response on a stream until the wildcard is complete.
 #[derive(Debug)]
 pub(super) struct Completeness {
     complete: bool,
     open: Option<Open>,
-    /// Names held since before this stream that it has not mentioned, and whether the server was told that we hold them.
+    /// Names held since before this stream that the server has not mentioned on it, and whether the server was sent their
+    /// versions.
     unconfirmed: BTreeMap<Name, bool>,
-    /// Those of them that were asked for by a name of their own since: they are sent whatever the server was told.
+    /// Those of them that were requested by name since: the server sends them even if it was sent their versions.
     asked: BTreeSet<Name>,
-    /// The server resent what it was told that we hold.
+    /// The server resent content although it was sent the same version.
     ignored: bool,
-    /// A response was refused on this stream: what is resent since says nothing.
+    /// The relay rejected a response on this stream, so a later resend has no meaning.
     refused: bool,
-    /// The last message with a name that was new or unconfirmed.
+    /// When the last message came with a name that was new or unconfirmed.
     calm_since: Option<Instant>,
-    /// It counts as complete because the server was quiet for less than an unknown one must be: when it last spoke.
+    /// When the server last spoke, if the wildcard counts as complete after a shorter quiet than an unknown server needs.
     guessed: Option<Instant>,
 }
 
@@ -32,47 +33,47 @@ pub(super) struct Completeness {
 struct Open {
     first: Instant,
     quiet_since: Instant,
-    /// When the server last said more, or a part of what may be more.
+    /// When the server last sent something new, or a part of a message that may be new.
     spoke: Instant,
-    /// The longest time between that and the next time.
+    /// The longest time between two such moments.
     pause: Duration,
-    /// The same with parts of messages of which it is not known yet whether they say more.
+    /// The same, counting parts of messages that are not known to be new yet.
     perhaps: Duration,
-    /// A message with new names is not answered yet.
+    /// A message with new names is not acknowledged yet.
     unanswered: bool,
     /// The server said that more follows.
     more: bool,
-    /// The last message had an entry that may have been any name.
+    /// The last message had an entry whose name is in doubt.
     doubtful: bool,
 }
 
-/// What the passing of time brought.
+/// The result of a response or of the passing of time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Settled {
     pub(super) complete: bool,
     pub(super) gone: Vec<Name>,
-    /// The server was seen to come to the end of its answer: how long it had been quiet before within it, at the longest.
+    /// The longest quiet time within the server's answer, if the end of that answer was seen.
     pub(super) pause: Option<Duration>,
 }
 
 /// How long a server must be quiet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quiet {
-    /// Until its answer counts as complete.
+    /// The time until its answer counts as complete.
     pub(super) needed: Duration,
-    /// The same for a server of which nothing is known.
+    /// The same for a server whose rhythm is not known.
     pub(super) unknown: Duration,
 }
 
-/// However busy the server is, a first answer takes no longer than this.
+/// Even if the server stays busy, its first answer takes no longer than this.
 const AT_MOST: Duration = Duration::from_secs(10);
-/// How long it must be quiet before what was not mentioned after a clean start counts as gone.
+/// After a reconnect, the server must be quiet this long before names that it did not mention count as gone.
 const CALM: Duration = Duration::from_secs(5);
 
-/// A response, as far as completeness is concerned.
+/// The parts of a response that matter for completeness.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
-    /// It had a name that was new, or not confirmed yet.
+    /// Whether it had a name that was new or unconfirmed.
     pub(super) news: bool,
     pub(super) more: Option<bool>,
     pub(super) uncertain: bool,
@@ -96,12 +97,12 @@ impl Completeness {
         self.complete
     }
 
-    /// Whether it waits for nothing.
+    /// Returns whether it waits for nothing.
     pub(super) fn rests(&self) -> bool {
         self.open.is_none() && (self.unconfirmed.is_empty() || self.calm_since.is_none())
     }
 
-    /// A stream begins on which the server is told of the names marked so.
+    /// A stream begins. `held`: the held names, and for each whether the server is sent its version.
     pub(super) fn connected(&mut self, held: BTreeMap<Name, bool>) {
         self.unconfirmed = held;
         self.asked.clear();
@@ -109,12 +110,12 @@ impl Completeness {
         self.refused = false;
     }
 
-    /// These are held since an earlier run of the relay; the server is not told of them.
+    /// These names were restored from an earlier run of the relay; the server is not sent their versions.
     pub(super) fn restored(&mut self, names: impl Iterator<Item = Name>) {
         self.unconfirmed.extend(names.map(|name| (name, false)));
     }
 
-    /// A stream ended; what is known stays (G-19).
+    /// The stream ended; what is complete stays so (G-19).
     pub(super) fn disconnected(&mut self) {
         self.open = None;
         self.unconfirmed.clear();
@@ -123,30 +124,31 @@ impl Completeness {
         self.guessed = None;
     }
 
-    /// This is asked for by a name of its own: that the server sends it again says nothing.
+    /// This name is requested by itself: if the server resends it, that means nothing.
     pub(super) fn asked(&mut self, name: &Name) {
         if self.unconfirmed.contains_key(name) {
             self.asked.insert(name.clone());
         }
     }
 
-    /// The server sent this name. Whether that was still open.
+    /// The server sent this name. Returns whether it was unconfirmed.
     pub(super) fn confirm(&mut self, name: &Name, same_version: bool) -> bool {
         let Some(declared) = self.unconfirmed.remove(name) else {
             return false;
         };
-        // It resends what it was told that we hold: it does not look at the map, and will not say what is gone.
+        // The server resends content although it was sent the same version: it ignores `initial_resource_versions`, and will not
+        // report removals.
         let asked = self.asked.remove(name);
         self.ignored |= declared && same_version && !asked && !self.refused;
         true
     }
 
-    /// A response is refused. E-22: some servers then send all of it again.
+    /// The relay rejects a response. E-22: some servers then resend everything.
     pub(super) const fn refuse(&mut self) {
         self.refused = true;
     }
 
-    /// All of it came in one answer. Whether that is new.
+    /// The server has sent everything. Returns whether the wildcard is newly complete.
     pub(super) fn finish(&mut self) -> bool {
         self.open = None;
         self.unconfirmed.clear();
@@ -155,7 +157,7 @@ impl Completeness {
         !std::mem::replace(&mut self.complete, true)
     }
 
-    /// A delta response came.
+    /// A delta response came. Returns what follows.
     pub(super) fn heard(&mut self, heard: Heard, quiet: Quiet, now: Instant) -> Settled {
         if heard.news || self.calm_since.is_none() {
             self.calm_since = Some(now);
@@ -196,7 +198,8 @@ impl Completeness {
         }
     }
 
-    /// What counts as complete was not, as far as can be known: the server paused for longer than it was given.
+    /// The wildcard counted as complete, and then more news came: the server paused for longer than it was given. Returns that
+    /// pause.
     fn pause_after_all(&mut self, news: bool, quiet: Quiet, now: Instant) -> Option<Duration> {
         let since = self.guessed.filter(|_| news)?;
         let pause = now.saturating_duration_since(since);
@@ -204,7 +207,7 @@ impl Completeness {
         self.guessed.map(|_| pause)
     }
 
-    /// Our answers to all that came are on their way.
+    /// The relay's ACKs for all responses so far are sent.
     pub(super) fn answered(&mut self, now: Instant) {
         if let Some(open) = &mut self.open
             && std::mem::take(&mut open.unanswered)
@@ -225,7 +228,7 @@ impl Completeness {
         }
     }
 
-    /// When the wildcard is complete, or what was not confirmed is gone, if nothing happens before.
+    /// Returns when the wildcard becomes complete, or the unconfirmed names count as gone, if nothing happens before.
     pub(super) fn deadline(&self, quiet: Quiet) -> Option<Instant> {
         match &self.open {
             Some(open) if open.more || open.doubtful => None,
@@ -242,7 +245,7 @@ impl Completeness {
         }
         if let Some(open) = self.open.take() {
             self.complete = true;
-            // Who never ceased to speak showed no end.
+            // A server that was never quiet did not show the end of its answer.
             let silent = !open.unanswered && open.quiet_since + quiet.needed <= now;
             self.guessed = (silent && quiet.needed < quiet.unknown).then_some(open.spoke);
             return Settled {
@@ -257,7 +260,7 @@ impl Completeness {
         }
     }
 
-    /// What the server would have mentioned if it existed.
+    /// Returns the unconfirmed names that the server would have mentioned if they existed.
     fn purge(&mut self) -> Vec<Name> {
         let ignored = self.ignored;
         self.asked.clear();

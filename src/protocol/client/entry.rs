@@ -1,6 +1,6 @@
-//! One entry of a response: its name, what is around it, and what is wrong with it.
+//! One entry of a response: its name, the fields around its body, and its faults.
 //!
-//! Owns the names and the faults of a single entry. Refuses to know the others of its response.
+//! Owns the names and the faults of a single entry. Knows nothing of the other entries of the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::xds::{Constraints, Name, NameRule, TypeUrl, WRAPPER_URL, put_field, s
 /// One entry of a response.
 pub(super) struct Entry {
     pub(super) name: Name,
-    /// How the server writes it, where not in the canonical way.
+    /// The server's spelling of the name, if that is not the canonical one.
     pub(super) written: Option<Name>,
-    /// For whom it is meant, and with that what tells it from the other variants of its name.
+    /// The constraints of a variant, and the key that distinguishes it from the other variants of the name.
     pub(super) variant: Option<(Constraints, String)>,
     pub(super) aliases: Vec<Name>,
-    /// The entry's own version; in SotW it has none that counts (E-10).
+    /// The entry's own version; `None` in SotW, where it does not count (E-10).
     pub(super) version: Option<Arc<str>>,
     pub(super) ttl: Option<Duration>,
     pub(super) passed_on: Vec<u8>,
     pub(super) body: Option<Bytes>,
 }
 
-/// An entry that is not sound, with its name where that is beyond doubt.
+/// A faulty entry, with its name if that is certain.
 pub(super) struct Fault {
     pub(super) name: Option<String>,
     pub(super) what: String,
@@ -37,7 +37,7 @@ pub(super) struct Fault {
 
 const NAME_SHOWN: usize = 128;
 
-/// How an entry is called in a fault.
+/// Returns how a fault names the entry.
 pub(super) fn called(name: &str) -> String {
     let (name, _) = split_variant_key(name);
     if name.is_empty() {
@@ -48,7 +48,7 @@ pub(super) fn called(name: &str) -> String {
 }
 
 impl Entry {
-    /// What tells it from other entries: its name, and for whom it is meant.
+    /// Returns the key that distinguishes the entry from others: its name and its constraints.
     pub(super) fn key(&self) -> &str {
         self.variant.as_ref().map_or(self.name.as_str(), |(_, key)| key)
     }
@@ -57,19 +57,19 @@ impl Entry {
         self.variant.as_ref().map(|(constraints, _)| constraints)
     }
 
-    /// Its name as the server writes it.
+    /// Returns the name in the server's spelling.
     pub(super) fn text(&self) -> &Name {
         self.written.as_ref().unwrap_or(&self.name)
     }
 
-    /// All names that it answers to.
+    /// Returns all names that the entry answers to.
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
         std::iter::once(&self.name).chain(&self.aliases)
     }
 
-    /// An entry of a SotW response, or a resource that stands alone.
+    /// Reads an entry of a SotW response, or a resource outside of any response.
     pub(super) fn of_any(any: Any, type_url: &TypeUrl) -> Result<Self, Fault> {
-        // E-10: the wrapper is taken off; its name has precedence over the body's.
+        // E-10: the wrapper is removed; its name takes precedence over the body's name.
         if any.type_url == WRAPPER_URL {
             return Self::of_wrapper(&any.value, type_url, false);
         }
@@ -89,14 +89,14 @@ impl Entry {
         })
     }
 
-    /// An entry of a delta response, or what is in the wrapper of a SotW one.
+    /// Reads an entry of a delta response, or the wrapper in an entry of a SotW one.
     pub(super) fn of_wrapper(bytes: &Bytes, type_url: &TypeUrl, own_version: bool) -> Result<Self, Fault> {
         let unreadable = || Fault::nameless("is empty or not readable".to_owned());
         let wrapper = Wrapper::read(bytes).ok_or_else(unreadable)?;
         let (full, rule) = wrapper.rest.resource_name.map_or((None, None), |full| {
             (Some(full.name), full.dynamic_parameter_constraints)
         });
-        // the wrapper's name first, then the type's rule.
+        // the wrapper's name comes first, then the name by the type's rule.
         let around = [wrapper.name, full.as_deref().unwrap_or_default()];
         let name = around.into_iter().find(|name| !name.is_empty());
         let inside = || {
@@ -106,7 +106,7 @@ impl Entry {
         let name = name.or_else(inside);
         if let Some((url, _)) = wrapper.body {
             check_type(url, type_url).map_err(|what| Fault {
-                // F-04: however the server writes it.
+                // F-04: the canonical name, however the server spells it.
                 name: name
                     .and_then(|name| canonical(name, type_url).ok())
                     .map(|name| name.to_string()),
@@ -156,13 +156,13 @@ impl Fault {
     }
 }
 
-/// The `Resource` message around a body. What nearly every one has is read in place, the rest by the generated code.
+/// The `Resource` message around a body. The fields that nearly every one has are read in place, the rest by the generated code.
 #[derive(Default)]
 struct Wrapper<'a> {
     version: &'a str,
     name: &'a str,
     aliases: Vec<&'a str>,
-    /// The type, and the bytes.
+    /// The type URL, and the bytes.
     body: Option<(&'a str, &'a [u8])>,
     rest: Resource,
 }
@@ -201,7 +201,7 @@ fn read_any<'a>(mut bytes: &'a [u8], (url, value): &mut (&'a str, &'a [u8])) -> 
     Some(())
 }
 
-/// The one text of a name (F-04), or what is wrong with it: it may be meant for any name.
+/// Returns the canonical text of a name (F-04), or its fault: such an entry may be meant for any name.
 pub(super) fn canonical(name: &str, type_url: &TypeUrl) -> Result<Name, String> {
     if !name.starts_with(SCHEME) {
         return Ok(Name::from(name));
@@ -215,7 +215,7 @@ pub(super) fn canonical(name: &str, type_url: &TypeUrl) -> Result<Name, String> 
     xdstp::canonical(name, type_url).map(Name::from).map_err(shown)
 }
 
-/// the type of an entry is that of the response.
+/// an entry must have the type of its response.
 fn check_type(url: &str, type_url: &TypeUrl) -> Result<(), String> {
     if type_url.is_named(url) {
         return Ok(());
@@ -230,7 +230,7 @@ fn check_type(url: &str, type_url: &TypeUrl) -> Result<(), String> {
 fn name_in<'a>(body: &'a [u8], type_url: &TypeUrl) -> Option<&'a str> {
     let traits = type_url.traits();
     match traits.name {
-        // Of a type that nobody told us anything about the field may well be a message: that reads as text with control characters.
+        // Of a type without a name rule, this field may be a message: read as text, that has control characters.
         NameRule::Field(number) if traits.nameless => {
             string_field(body, number).filter(|name| !name.contains(char::is_control))
         }
@@ -239,19 +239,20 @@ fn name_in<'a>(body: &'a [u8], type_url: &TypeUrl) -> Option<&'a str> {
     }
 }
 
-/// the name of a resource that has none, where that makes it the only one of its type. What is no message is no resource.
+/// returns the empty name for a resource without a name, if its type has only one resource. A body that is no message is no
+/// resource.
 fn without_name(body: &[u8], type_url: &TypeUrl) -> Option<&'static str> {
     (type_url.traits().nameless && is_message(body)).then_some("")
 }
 
 fn no_name(type_url: &TypeUrl) -> String {
     match type_url.traits().name {
-        NameRule::Field(number) => format!("has no name: none around it, and no readable string field {number} in it"),
-        NameRule::Wrapper => "has no name: this type has it in the Resource message around it".to_owned(),
+        NameRule::Field(number) => format!("has no name, neither in a Resource wrapper nor in string field {number}"),
+        NameRule::Wrapper => "has no name: a resource of this type needs a Resource wrapper with its name".to_owned(),
     }
 }
 
-/// Times below zero count as zero, times without end as very long.
+/// A negative duration counts as zero, one that is too long for the type as the longest.
 fn duration(seconds: i64, nanos: i32) -> Duration {
     let seconds = u64::try_from(seconds).unwrap_or(0);
     Duration::from_secs(seconds).saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)))

@@ -1,7 +1,7 @@
-//! When the server is told who asks.
+//! When the server is sent the relay's node.
 //!
-//! Owns that the node is said once on each stream, and again when more relays ask through this one (K-25). Refuses to know what is
-//! asked.
+//! Owns that the node is sent once on each stream, and again when more relays ask through this one (K-25). Knows nothing of the
+//! rest of the requests.
 
 use super::node::{come_through, stamped};
 use super::{Client, Request};
@@ -9,7 +9,7 @@ use crate::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use crate::xds::Dialect;
 
 impl Client {
-    /// K-25: what is asked here is asked by these relays as well. The server is told on the present stream.
+    /// K-25: these relays ask through this one, so the server is sent the node again on the present stream.
     pub fn handle_relays(&mut self, relays: Vec<String>) {
         let node = come_through(std::mem::take(&mut self.node), relays);
         self.node = stamped(node, &self.settings.relay_id);
@@ -18,7 +18,7 @@ impl Client {
         }
     }
 
-    /// E-01: the node is in the first message of a stream, and in a later one only where it has changed.
+    /// E-01: the first message of a stream has the node; later messages have it only if it changed.
     pub(super) fn introduce(&mut self, request: &mut Request) {
         let Some(stream) = &mut self.stream else {
             return;
@@ -32,8 +32,8 @@ impl Client {
         }
     }
 
-    /// K-25: a request that says nothing else. C-04: it changes nothing. In SotW there is no such request, and the node goes with
-    /// the next one.
+    /// K-25: returns a request with nothing but the changed node. C-04: it changes no subscription. SotW has no such request, so
+    /// there the node goes with the next one.
     pub(super) fn greet_again(&mut self) -> Option<Request> {
         let again = self.dialect == Dialect::Delta && !self.stream.as_ref()?.node_sent;
         let (type_url, _) = self.feeds.iter().find(|(_, feed)| again && feed.outbound.opened)?;

@@ -1,6 +1,6 @@
-//! From a response of either dialect to one form, and what is wrong with it.
+//! Reads a response of either dialect into one form, with its faults.
 //!
-//! Owns the faults. Refuses to know what is held and wanted.
+//! Owns the faults. Knows nothing of the content that is held and wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -16,33 +16,33 @@ use crate::proto::envoy::service::discovery::v3::{self as discovery, DiscoveryRe
 use crate::proto::google::protobuf::Any;
 use crate::xds::{Constraints, Name, ResourceError, TypeUrl, variant_key};
 
-/// A response in the one form that both dialects have in common.
+/// A response in the form that both dialects share.
 pub(super) struct Message {
     pub(super) nonce: String,
-    /// What the server calls the version of the whole.
+    /// The server's version of the whole response.
     pub(super) version: Arc<str>,
-    /// The sound entries, no name twice.
+    /// The sound entries; no name is there twice.
     pub(super) entries: Vec<Entry>,
     /// Names that the server says are gone.
     pub(super) removed: Vec<String>,
-    /// How the server writes those that it does not write in the canonical way alone.
+    /// The server's spellings of removed names that it does not spell only in the canonical way.
     pub(super) removed_as: BTreeMap<String, BTreeSet<String>>,
-    /// Names of entries that are not sound: nothing changes for them.
+    /// Names of faulty entries: nothing changes for them.
     pub(super) spoiled: BTreeSet<String>,
-    /// What the server says is wrong with names that are not among the entries (E-09).
+    /// The server's errors for names that are not among the entries (E-09).
     pub(super) errors: BTreeMap<String, ResourceError>,
     pub(super) faults: Faults,
-    /// An entry has no name or one that is another's too, so that what is not mentioned may be meant by it.
+    /// An entry has no name, or a name that another entry has too. So a name that is not mentioned may be meant by it.
     pub(super) uncertain: bool,
-    /// Whether more messages of the same answer follow, where the server says so.
+    /// Whether more messages of the same answer follow, if the server says so.
     pub(super) more: Option<bool>,
-    /// Whether what it says of a name is all that there is of it: so in SotW, and where a relay says it.
+    /// Whether the response has everything that exists of each name it mentions: in SotW, and from another relay.
     pub(super) whole: bool,
-    /// Names of which it has variants that are not for everybody.
+    /// Names with variants that are not for everybody.
     varied: BTreeSet<Name>,
 }
 
-/// What is wrong with a response, in words for a NACK: bounded, however much is wrong.
+/// The faults of a response, as text for a NACK; bounded, however many there are.
 #[derive(Default)]
 pub(super) struct Faults {
     words: Vec<String>,
@@ -68,7 +68,7 @@ impl Faults {
         self.words.is_empty()
     }
 
-    /// What the NACK says, if one is due. E-02: short, but naming resource and fault.
+    /// Returns the NACK's text, if a NACK is due. E-02: short, but with resource and fault.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         if self.none() {
             return None;
@@ -96,7 +96,7 @@ impl Message {
     pub(super) fn delta(response: DeltaResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
         let DeltaResponse { head, entries } = response;
         let mut message = Self::new(head.nonce, head.system_version_info);
-        // The mark of another relay counts only with the name of one.
+        // The mark of another relay counts only if the control plane's identifier is that of a relay.
         let relay = head
             .control_plane
             .is_some_and(|plane| plane.identifier.starts_with(RELAY));
@@ -104,7 +104,7 @@ impl Message {
         message.whole = relay;
         let read = |entry: Bytes| Entry::of_wrapper(&entry, type_url, true);
         message.take(entries.into_iter().map(read), ways);
-        // F-04: however the server writes it. What names nothing cannot be gone.
+        // F-04: canonical names, however the server spells them. A name with a fault removes nothing.
         let plain = message.removed_names(&head.removed_resources, type_url).into_iter();
         let constrained = head.removed_resource_names.into_iter().filter_map(|full| {
             let constraints = full.dynamic_parameter_constraints.and_then(Constraints::new);
@@ -135,7 +135,7 @@ impl Message {
         }
     }
 
-    /// F-04: the names that the server says are gone, however it writes them.
+    /// F-04: returns the canonical names that the server says are removed, however it spells them.
     fn removed_names(&mut self, texts: &[String], type_url: &TypeUrl) -> Vec<String> {
         let mut names = Vec::with_capacity(texts.len());
         let mut said: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -154,7 +154,7 @@ impl Message {
         names
     }
 
-    /// F-07: of what the server was asked for in several ways, and answers to in several, one answer counts.
+    /// F-07: for a name that was requested in several spellings and answered in several, only one answer counts.
     fn choose(&mut self, ways: &Ways) {
         if ways.is_empty() {
             return;
@@ -196,7 +196,7 @@ impl Message {
         let faulty_names = faulty.iter().map(String::as_str);
         let mut names: Vec<&str> = self.entries.iter().map(Entry::key).chain(faulty_names).collect();
         names.sort_unstable();
-        // E-12: a name that is there twice refuses the response, and neither copy counts.
+        // E-12: a name that is there twice makes the relay reject the response, and neither copy counts.
         let again = names.windows(2).filter(|pair| pair.first() == pair.last());
         let twice: BTreeSet<String> = again.filter_map(|pair| Some((*pair.first()?).to_owned())).collect();
         for name in &twice {
@@ -215,14 +215,15 @@ impl Message {
         }
     }
 
-    /// B-31: an error has the name of a resource that is not in the same response, and is one.
+    /// B-31: an entry of `resource_errors` must have a name and an error code. It counts only if no resource in the response has
+    /// that name.
     fn complain(&mut self, errors: Vec<discovery::ResourceError>, type_url: &TypeUrl) {
         for (at, error) in errors.into_iter().enumerate() {
             let name = error.resource_name.map(|resource| resource.name).unwrap_or_default();
             let status = error.error_detail.unwrap_or_default();
             let nameless = name.is_empty() && !type_url.traits().nameless;
             if nameless || status.code == 0 {
-                let fault = "has no name, or is no error";
+                let fault = "has no name, or no error code";
                 self.faults.add(&format!("entry {at} of resource_errors"), fault);
             } else if let Ok(name) = canonical(&name, type_url) {
                 self.errors
@@ -235,17 +236,17 @@ impl Message {
         }
     }
 
-    /// Whether it has variants of a name that are not for everybody.
+    /// Whether the response has variants of a name that are not for everybody.
     pub(super) fn varies(&self, name: &Name) -> bool {
         self.varied.contains(name)
     }
 
-    /// F-07: whether the server says that there is nothing of a name by this text.
+    /// F-07: whether the server says that nothing exists under this spelling of the name.
     pub(super) fn removes(&self, name: &str, text: &Name) -> bool {
         self.removed.iter().any(|removed| removed == name) && self.writes(name, text)
     }
 
-    /// Whether this is how it writes a name that is gone.
+    /// Whether the server removed the name in this spelling.
     fn writes(&self, name: &str, text: &Name) -> bool {
         let own = || text.as_str() == name;
         self.removed_as
@@ -258,7 +259,7 @@ impl Message {
             return;
         }
         let present: BTreeMap<&str, &Name> = self.entries.iter().map(|entry| (entry.key(), entry.text())).collect();
-        // F-07: what is gone by one text may be there by another.
+        // F-07: a name may be removed in one spelling and present in another.
         let same = |name: &&String| {
             let text = present.get(name.as_str());
             text.is_some_and(|text| !ways.contains(name) || self.writes(name, text))
@@ -276,6 +277,6 @@ impl Message {
     }
 }
 
-/// How another relay of this kind begins its identifier, and ends a nonce when more messages of an answer follow.
+/// How another relay begins its identifier, and how it ends a nonce when more messages of the same answer follow.
 const RELAY: &str = "distributary/";
 const MORE: char = '+';

@@ -1,6 +1,6 @@
-//! What is held of one type from one server.
+//! The content that is held of one type from one server.
 //!
-//! Owns the content, its aliases and its time to live. Refuses to know who wants it.
+//! Owns the content, its aliases and its time to live. Does not know who wants it.
 
 use std::collections::btree_map::Entry as Held;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,46 +12,46 @@ use super::entry::Entry;
 use crate::proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
 use crate::xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update, split_variant_key, variant_prefix};
 
-/// The resources that a server has sent, by canonical name, and the variants of a name by their keys.
+/// The resources that a server has sent, by canonical name; variants by their keys.
 ///
-/// Invariant: `aliases`, `expiries` and `variants` are about exactly what is in `resources`.
+/// Invariant: `aliases`, `expiries` and `variants` describe exactly what is in `resources`.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     resources: BTreeMap<Name, One>,
     aliases: BTreeMap<Name, Name>,
     expiries: BTreeSet<(Instant, Name)>,
-    /// How the server writes the names that it does not write in the canonical way.
+    /// The server's spellings of the names that it does not spell in the canonical way.
     written: BTreeMap<Name, Name>,
-    /// How many of them are not for everybody (TP2).
+    /// How many of the resources are not for everybody (TP2).
     variants: usize,
-    /// The server is not told of the versions: they are not its own, or of the other dialect.
+    /// The server is not sent the versions, because they are of the other dialect.
     untold: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct One {
     pub(super) resource: Arc<Resource>,
-    /// As the server calls it; good for this server alone (E-04).
+    /// The server's own version; valid for this server alone (E-04).
     version: Arc<str>,
-    /// It came without further fields around its body.
+    /// The resource came without further fields around its body.
     bare: bool,
     seed: u64,
     expiry: Option<Expiry>,
     beats: u32,
 }
 
-/// What a receipt did.
+/// The effect of an entry.
 pub(super) enum Receipt {
-    /// The same content with the same life.
+    /// The same content with the same time to live.
     Same,
-    /// Something to tell: new content, or a confirmation. With the aliases that it answers to no more.
+    /// New content, or a confirmation that must be published; with the aliases that the resource has lost.
     Put(Arc<Resource>, Option<Expiry>, Vec<Name>),
-    /// Its life ends at once.
+    /// The time to live is zero: the resource ends at once.
     Dead,
 }
 
 impl Kept {
-    /// All that is held, as news.
+    /// Returns everything that is held, as updates.
     pub(super) fn puts(&self) -> impl Iterator<Item = Update> {
         self.resources
             .values()
@@ -62,7 +62,7 @@ impl Kept {
         self.resources.keys()
     }
 
-    /// What is held of a collection (F-10).
+    /// Returns what is held of a collection (F-10).
     pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
         let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
         let names = self.resources.range::<str, _>(from).map(|(name, _)| name);
@@ -73,22 +73,23 @@ impl Kept {
         })
     }
 
-    /// Whether anything is not for everybody.
+    /// Returns whether any held resource is not for everybody.
     pub(super) const fn varies(&self) -> bool {
         self.variants > 0
     }
 
-    /// Whether there are variants of a name that are not for everybody.
+    /// Returns whether the name has variants that are not for everybody.
     pub(super) fn has_variants(&self, name: &str) -> bool {
         self.varies() && self.variants(name).next().is_some()
     }
 
-    /// Whether a version alone tells the server that we hold this: not of a name that has variants, and not without a name.
+    /// Returns whether a version alone tells the server which resource is held: not for a name with variants, and not for a
+    /// resource without a name.
     pub(super) fn can_be_declared(&self, name: &str) -> bool {
         !name.is_empty() && !split_variant_key(name).1 && !self.has_variants(name)
     }
 
-    /// The keys of the variants of a name that are not for everybody (TP2).
+    /// Returns the keys of the name's variants that are not for everybody (TP2).
     pub(super) fn variants<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Name> + use<'a> {
         let prefix = variant_prefix(name);
         let from = self
@@ -98,17 +99,17 @@ impl Kept {
         keys.take_while(move |key| key.as_str().starts_with(&prefix))
     }
 
-    /// What something is kept by, as it is in the table, and what the server calls its version.
+    /// Returns the stored key with this text, and the server's version of that resource.
     pub(super) fn held(&self, text: &str) -> Option<(&Name, &Arc<str>)> {
         self.resources.get_key_value(text).map(|(key, one)| (key, &one.version))
     }
 
-    /// What something is kept by, as it is in the table.
+    /// Returns the stored key with this text.
     pub(super) fn key(&self, text: &str) -> Option<&Name> {
         self.held(text).map(|(key, _)| key)
     }
 
-    /// The canonical name of what is held under this name or alias. A-09: what has no name answers to all.
+    /// Returns the canonical name of the resource with this name or alias. A-09: a resource without a name answers to every name.
     pub(super) fn canonical(&self, name: &str) -> Option<&Name> {
         match self.resources.get_key_value(name) {
             Some((canonical, _)) => Some(canonical),
@@ -116,7 +117,7 @@ impl Kept {
         }
     }
 
-    /// The name of the type's only resource, if that has none.
+    /// Returns the empty name, if the type's only resource has no name.
     pub(super) fn nameless(&self) -> Option<&Name> {
         self.resources
             .first_key_value()
@@ -128,28 +129,28 @@ impl Kept {
         self.resources.get(name).map(|one| &one.resource)
     }
 
-    /// Whether the server is told of the versions.
+    /// Returns whether the server is sent the versions.
     pub(super) const fn is_told(&self) -> bool {
         !self.untold
     }
 
-    /// From now on the server is told of the versions, or not.
+    /// Sets whether the server is sent the versions from now on.
     pub(super) const fn tell(&mut self, told: bool) {
         self.untold = !told;
     }
 
-    /// How the server writes a name.
+    /// Returns the server's spelling of a name.
     pub(super) fn text<'a>(&'a self, name: &'a Name) -> &'a Name {
         self.written.get(name).unwrap_or(name)
     }
 
-    /// The version that the server is told of, if it has given one.
+    /// Returns the version that the server is sent for this name, if it has given one.
     pub(super) fn declared(&self, name: &str) -> Option<&Arc<str>> {
         let (_, version) = self.held(name)?;
         Some(version).filter(|version| !self.untold && !version.is_empty() && self.can_be_declared(name))
     }
 
-    /// Takes what an earlier run of the relay held, unless something is held under that name already.
+    /// Takes a resource that an earlier run of the relay held, unless one is held under that name already.
     pub(super) fn restore(&mut self, resource: &Arc<Resource>) -> Update {
         let new = || One {
             resource: resource.clone(),
@@ -173,7 +174,7 @@ impl Kept {
         )
     }
 
-    /// The versions mean nothing any more: the server will be spoken to in another dialect.
+    /// Forgets the versions: they are of the other dialect, or another server has stood in since (G-12).
     pub(super) fn forget_versions(&mut self) {
         self.untold = false;
         let none: Arc<str> = Arc::from("");
@@ -182,7 +183,7 @@ impl Kept {
         }
     }
 
-    /// Takes content, or without a body a confirmation of what is held.
+    /// Takes the content of an entry; without a body, its confirmation of what is held.
     pub(super) fn receive(
         &mut self,
         type_url: &TypeUrl,
@@ -191,7 +192,7 @@ impl Kept {
         version: Arc<str>,
         now: Instant,
     ) -> Receipt {
-        // E-11: a ttl of zero means that it is gone at once.
+        // E-11: a ttl of zero means that the resource is gone at once.
         if entry.ttl.is_some_and(|ttl| ttl.is_zero()) {
             return Receipt::Dead;
         }
@@ -217,7 +218,7 @@ impl Kept {
             }
         };
         one.version = version;
-        // E-11: every receipt sets the time to live anew, or takes it away. K-17: what is kept is the end, not the duration.
+        // E-11: every entry sets the time to live anew, or ends it. K-17: stored is the end, not the duration.
         let before = one.expiry;
         one.expiry = entry.ttl.and_then(|ttl| now.checked_add(ttl)).map(|at| {
             one.beats = one.beats.wrapping_add(1);
@@ -242,7 +243,7 @@ impl Kept {
         Receipt::Put(resource, expiry, lost)
     }
 
-    /// Drops what is held under a canonical name.
+    /// Drops the resource with this canonical name.
     pub(super) fn remove(&mut self, name: &Name) -> Option<Arc<Resource>> {
         let one = self.resources.remove(name)?;
         self.written.remove(name);
@@ -258,18 +259,18 @@ impl Kept {
         Some(one.resource)
     }
 
-    /// When the next life ends.
+    /// Returns when the next resource expires.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.expiries.first().map(|(at, _)| *at)
     }
 
-    /// The canonical name of something whose life has ended.
+    /// Returns the canonical name of a resource that has expired.
     pub(super) fn expired(&self, now: Instant) -> Option<Name> {
         let (at, name) = self.expiries.first()?;
         (*at <= now).then(|| name.clone())
     }
 
-    /// Brings the aliases in line with a resource; gives those that it had and has no more.
+    /// Updates the aliases after a change of a resource; returns those that it has lost.
     fn rename(&mut self, had: Vec<Name>, resource: &Resource) -> Vec<Name> {
         let name = resource.name();
         let lost = had
@@ -298,8 +299,8 @@ impl One {
         }
     }
 
-    /// The content after a receipt, with its seed; `None` if it is what is held: then it stays the same in memory too, so that
-    /// nobody notices.
+    /// Returns the content after an entry, with its seed; `None` if it is equal to what is held. Then the old one stays in
+    /// memory, so that nobody sees a change.
     fn renewed(&self, type_url: &TypeUrl, entry: &Entry, body: &[u8], now: Instant) -> Option<(Arc<Resource>, u64)> {
         let bare = entry.passed_on.is_empty();
         if bare && self.bare && self.resource.aliases() == entry.aliases && self.resource.body() == body {
@@ -312,13 +313,13 @@ impl One {
         if new.same_content(&self.resource) {
             return None;
         }
-        // K-09: bodies count as equal only when their bytes are equal, so a crafted collision hides nothing.
+        // K-09: content counts as equal only if its bytes are equal, so a crafted hash collision hides nothing.
         let seed = self.seed.wrapping_add(1);
         Some((build(type_url, entry, body, seed, now), seed))
     }
 }
 
-/// Copies the body out of the message, so that a small resource never keeps a large message in memory.
+/// Copies the body out of the message, so that a small resource does not keep a large message in memory.
 pub(super) fn build(type_url: &TypeUrl, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> Arc<Resource> {
     let parts = ResourceParts {
         type_url,
@@ -337,8 +338,8 @@ pub(super) fn build(type_url: &TypeUrl, entry: &Entry, body: &[u8], seed: u64, n
 
 const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
 
-/// K-13: the name under which a cluster takes its endpoints from EDS: the service name, else its own. A-08: a body that is
-/// not readable is no fault here.
+/// K-13: returns the name under which a cluster takes its endpoints from EDS: the service name, else its own. A-08: a body that
+/// is not readable is not a fault here.
 fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
     let cluster: Cluster = prost::Message::decode(body).ok()?;
     if cluster.r#type() != DiscoveryType::Eds {
@@ -348,7 +349,7 @@ fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
         .eds_cluster_config
         .map(|config| config.service_name)
         .filter(|name| !name.is_empty());
-    // F-04: who asks for the endpoints may write the name in another way.
+    // F-04: the client that requests the endpoints may spell the name in another way.
     let service = service.as_deref().unwrap_or(name.as_str());
     Some(Name::read(service, &TypeUrl::new(ENDPOINTS)))
 }

@@ -1,7 +1,7 @@
-//! One upstream stream: interest into requests, responses into changes.
+//! One upstream stream: turns interest into requests, and responses into changes.
 //!
-//! Owns the client's half of the protocol in both dialects. Refuses to know connections, the other stream of its view and
-//! the cache.
+//! Owns the client's half of the protocol in both dialects. Knows nothing of connections, the other stream of its view and the
+//! cache.
 
 mod acks;
 mod agenda;
@@ -46,34 +46,34 @@ pub use rhythm::Rhythm;
 pub use stated::stated;
 pub use wire::{Cutter, DeltaResponse, Unreadable, read_delta, read_sotw};
 
-/// The client's half of one ADS stream to one server, over all the connections that it takes.
+/// The client's half of one ADS stream to one server, over all the connections that the stream takes.
 ///
-/// It lives as long as the server is the source: what it holds survives the stream (G-19). For another server there is
-/// another one, because versions are good for the server that gave them alone (G-12).
+/// It lives as long as the server is the source: the content that it holds survives the stream (G-19). Another server gets
+/// another `Client`, because versions are valid only for the server that gave them (G-12).
 ///
 /// - A, getters: [`dialect`](Self::dialect), [`wanted`](Self::wanted), [`connected`](Self::connected).
-/// - B, inputs: `handle_*`. Each takes the time; what changes in the view comes back as [`Changes`], to be published in order.
-/// - C, commands: none; what is wanted comes in as a [`Want`].
-/// - D, outputs: [`poll_request`](Self::poll_request), to be called only when the transport takes a request, because asking
-///   is sending (E-08, E-21); [`poll_timeout`](Self::poll_timeout), after which [`handle_timeout`](Self::handle_timeout) is due
-///   and then `poll_request` again. Both after every input.
+/// - B, inputs: `handle_*`. Each takes the time and returns the view's [`Changes`], to be published in order.
+/// - C, commands: none; interest comes in as a [`Want`].
+/// - D, outputs: [`poll_request`](Self::poll_request), to be called only when the transport takes a request, because the request
+///   counts as sent (E-08, E-21); [`poll_timeout`](Self::poll_timeout), after which [`handle_timeout`](Self::handle_timeout) is
+///   due and then `poll_request` again. Call both after every input.
 ///
-/// Of one type either the wildcard is wanted or names are, never both: see [`Demand`](super::Demand).
+/// Of one type, either the wildcard or names are wanted, never both: see [`Demand`](super::Demand).
 #[derive(Debug)]
 pub struct Client {
     settings: Arc<ClientSettings>,
     dialect: Dialect,
-    /// The dialect in which the server gave the versions that are held.
+    /// The dialect in which the server gave the versions of the held content.
     versions_of: Dialect,
     node: Node,
     feeds: BTreeMap<TypeUrl, Feed>,
     agenda: Agenda,
     stream: Option<Stream>,
     received: Option<Received>,
-    /// The type that the last request asked for, if it was the first of that type on the stream.
+    /// The type of the last request, if that was the first of its type on the stream.
     asked: Option<TypeUrl>,
     unserved: Unserved,
-    /// What others have seen of the server, and what was seen here and not taken yet.
+    /// The server's rhythm as other streams saw it; `seen` is what this stream saw and nobody took yet.
     rhythm: Arc<Rhythm>,
     seen: Rhythm,
 }
@@ -85,11 +85,11 @@ pub struct ClientSettings {
     pub types: Types,
     /// This relay's own id, for the node's metadata (K-25).
     pub relay_id: String,
-    /// How long a server has to send a name that it was asked for.
+    /// How long a server may take to send a name that it was asked for.
     pub does_not_exist: Duration,
-    /// How long it must be quiet before a delta wildcard counts as complete.
+    /// How long a server must be quiet before a delta wildcard counts as complete.
     pub wildcard_quiet: Duration,
-    /// What the server says of itself.
+    /// The server's features, from its configuration.
     pub features: ServerFeatures,
 }
 
@@ -102,23 +102,23 @@ pub enum Request {
     Delta(DeltaDiscoveryRequest),
 }
 
-/// What holds for the present stream alone.
+/// State that belongs to the present stream alone.
 #[derive(Debug)]
 struct Stream {
     node_sent: bool,
-    /// How long the transport takes there and back.
+    /// How long the transport takes for a round trip.
     round_trip: Duration,
-    /// So many types came and went that it is no longer known what the server was told of each.
+    /// Types were dropped on this stream, so it is not known any more whether the server was asked for a new type before.
     forgetful: bool,
-    /// At how many types those that nobody wants are dropped.
+    /// From this number of types on, those that nobody wants are dropped.
     sweep_at: usize,
 }
 
-/// Types that nobody wants any more are remembered up to this number while the stream lasts.
+/// While the stream lasts, up to this number of types that nobody wants is kept.
 const TYPES_REMEMBERED: usize = 1024;
 
 impl Client {
-    /// The machine for a server to which the relay says that it is `node`.
+    /// Creates the client's half for a server that will see the relay as `node`.
     #[must_use]
     pub fn new(settings: Arc<ClientSettings>, dialect: Dialect, node: Node) -> Self {
         let node = node::stamped(node, &settings.relay_id);
@@ -138,39 +138,39 @@ impl Client {
         }
     }
 
-    /// The dialect that it speaks.
+    /// Returns the dialect that the client speaks.
     #[must_use]
     pub const fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Whether anything is wanted that can be asked for, so that a stream is needed.
+    /// Returns whether anything is wanted that this server can be asked for, so that a stream is needed.
     #[must_use]
     pub fn wanted(&self) -> bool {
         self.wanted_in(self.dialect)
     }
 
-    /// Whether anything of that is wanted of which nothing is known.
+    /// Returns whether nothing is known yet of something that is wanted and can be asked for.
     #[must_use]
     pub fn lacks(&self) -> bool {
         let mut asked = self.feeds.iter().filter(|(type_url, _)| self.asks(type_url));
         asked.any(|(_, feed)| feed.lacks())
     }
 
-    /// Who it says that it is.
+    /// Returns the node that the server is sent.
     #[must_use]
     pub const fn node(&self) -> &Node {
         &self.node
     }
 
-    /// Whether there is a stream.
+    /// Returns whether there is a stream.
     #[must_use]
     pub const fn connected(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// From now on it speaks this dialect. Only between streams. The dialects call versions by different names, so the server is
-    /// not told the other one's; they are forgotten when it answers (E-23: it may refuse this dialect).
+    /// Changes the dialect. To be called only between streams. The two dialects have different versions, so the server is not
+    /// sent those of the other dialect. They are forgotten only when the server answers (E-23: it may refuse this dialect).
     pub fn handle_dialect(&mut self, dialect: Dialect) {
         debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
         if std::mem::replace(&mut self.dialect, dialect) != dialect {
@@ -178,7 +178,8 @@ impl Client {
         }
     }
 
-    /// G-12: another server has stood in. What this one said before is kept, but it is not told so. Only between streams.
+    /// G-12: another server has stood in for this one. The content from this server is kept, but the server is not sent its
+    /// versions. To be called only between streams.
     pub fn handle_superseded(&mut self) {
         debug_assert!(self.stream.is_none(), "the versions belong to the stream");
         self.forget_versions();
@@ -188,7 +189,7 @@ impl Client {
         self.feeds.values_mut().for_each(Feed::forget_versions);
     }
 
-    /// Something is wanted, or no more. What is not wanted is forgotten.
+    /// Something is wanted, or not any more. The content that nobody wants is dropped.
     pub fn handle_want(&mut self, want: &Want) -> Vec<Changes> {
         let known = self.feeds.contains_key(&want.type_url);
         if !known && !want.wanted {
@@ -214,13 +215,13 @@ impl Client {
         changes.into_iter().chain(told).collect()
     }
 
-    /// Something is wanted of which an earlier run of the relay knew this. What it says holds until the server says otherwise;
-    /// the server is not told of it. To be published as restored.
+    /// An earlier run of the relay held content for this target. It holds until the server sends something else; the server is
+    /// not told of it. The changes are to be published as restored.
     pub fn handle_restored(&mut self, type_url: &TypeUrl, target: &Target, slot: &Slot) -> Option<Changes> {
         self.feeds.get_mut(type_url)?.restore(target, slot)
     }
 
-    /// A stream was opened; `round_trip` is how long its transport takes there and back.
+    /// A stream was opened; `round_trip` is how long its transport takes for a round trip.
     pub fn handle_connected(&mut self, round_trip: Duration) {
         self.stream = Some(Stream {
             node_sent: false,
@@ -239,7 +240,7 @@ impl Client {
         self.note_all();
     }
 
-    /// The stream is gone. G-19: nothing else is.
+    /// The stream ended. G-19: everything else stays.
     pub fn handle_disconnected(&mut self) -> Vec<Changes> {
         self.stream = None;
         let mut changes = Vec::new();
@@ -259,7 +260,7 @@ impl Client {
         changes
     }
 
-    /// A SotW response whose last byte was read at `received`.
+    /// Takes a SotW response whose last byte was read at `received`.
     pub fn handle_sotw(&mut self, response: DiscoveryResponse, received: Instant) -> Vec<Changes> {
         let type_url = self.settings.types.resolve(&response.type_url);
         self.receive(&type_url, received, |type_url, ways| {
@@ -267,7 +268,7 @@ impl Client {
         })
     }
 
-    /// A delta response whose last byte was read at `received`.
+    /// Takes a delta response whose last byte was read at `received`.
     pub fn handle_delta(&mut self, response: DeltaResponse, received: Instant) -> Vec<Changes> {
         let type_url = self.settings.types.resolve(&response.head.type_url);
         self.receive(&type_url, received, |type_url, ways| {
@@ -275,7 +276,7 @@ impl Client {
         })
     }
 
-    /// A part of a message that is not whole yet was read at `at`.
+    /// A part of an incomplete message was read at `at`.
     pub fn handle_bytes(&mut self, at: Instant) {
         self.feeds.values_mut().for_each(|feed| feed.bytes(at));
         self.note_all();
@@ -295,20 +296,20 @@ impl Client {
         changes
     }
 
-    /// The next message for the server. It counts as sent at `now`.
+    /// Returns the next message for the server. It counts as sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
         let stream = self.stream.as_ref()?;
         let forgetful = stream.forgetful;
-        // D-08: answers before everything else.
+        // D-08: ACKs and NACKs before everything else.
         let due = |of: &&TypeUrl| self.feeds.get(*of).is_some_and(|feed| feed.outbound.acks.due(now));
         let answer = self.agenda.answers().find(due);
-        // E-19: a stream of which nothing is wanted is closed before long; that says all.
+        // E-19: a stream on which nothing is wanted is closed soon, so nothing needs to be unsubscribed.
         let change = || self.agenda.change().filter(|_| self.wanted());
         let Some(type_url) = answer.or_else(change).cloned() else {
             return self.greet_again();
         };
         let feed = self.feeds.get_mut(&type_url)?;
-        // E-20: the legacy form, which every server knows, where it means the wildcard and the type was never named.
+        // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard and the type was never named.
         let legacy = type_url.traits().wildcard && !forgetful;
         let first = !feed.outbound.opened;
         let mut request = match self.dialect {
@@ -321,7 +322,7 @@ impl Client {
         Some(request)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due, or an answer that had to wait may go out.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due, or when an answer that had to wait may be sent.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.agenda.deadline()
@@ -333,7 +334,7 @@ impl Client {
         now: Instant,
         read: impl FnOnce(&TypeUrl, &Ways) -> Message,
     ) -> Vec<Changes> {
-        // E-05: what was never asked for on this stream gets no answer.
+        // E-05: a response for a type that was never requested on this stream gets no answer.
         if !self.feeds.get(type_url).is_some_and(|feed| feed.outbound.opened) {
             return Vec::new();
         }
@@ -358,10 +359,10 @@ impl Client {
             refusal: message.faults.refusal(),
             nonce: message.nonce,
         };
-        // K-06: what was accepted here is accepted; no client is waited for.
+        // K-06: the relay acknowledges on its own and waits for no client.
         match self.dialect {
             Dialect::Sotw => feed.outbound.received(ack, now),
-            // C-02: without a nonce there is nothing to answer to.
+            // C-02: without a nonce, the response cannot be acknowledged.
             Dialect::Delta if ack.nonce.is_empty() => feed.unanswerable(now),
             Dialect::Delta => feed.outbound.acks.push(ack, now),
         }

@@ -1,6 +1,6 @@
-//! Who the relay says it is.
+//! The node that the relay sends to servers.
 //!
-//! Owns what every upstream node has in common. Refuses to know classes.
+//! Owns what every upstream node has in common. Knows nothing of classes.
 
 use crate::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use crate::proto::google::protobuf::{ListValue, Struct, Value, value};
@@ -14,7 +14,7 @@ const FEATURES: [&str; 4] = [
     ALL_VARIANTS,
 ];
 
-/// The node with the ids of relays that its clients have come through.
+/// Returns the node with the ids of the relays that its clients have come through.
 #[must_use]
 pub fn come_through(mut node: Node, relays: Vec<String>) -> Node {
     let values = relays.into_iter().map(|id| Value {
@@ -33,9 +33,9 @@ pub fn come_through(mut node: Node, relays: Vec<String>) -> Node {
     node
 }
 
-/// The node with the relay's own marks.
+/// Returns the node with the relay's own id, features and software.
 pub(super) fn stamped(mut node: Node, relay_id: &str) -> Node {
-    // K-25: every relay adds its id, so that one that meets its own refuses the stream.
+    // K-25: every relay adds its id, so that a relay that finds its own id refuses the stream.
     let fields = &mut node.metadata.get_or_insert_with(Struct::default).fields;
     let mut relays = match fields.remove(RELAYS).and_then(|value| value.kind) {
         Some(value::Kind::ListValue(list)) => list.values,
@@ -51,7 +51,7 @@ pub(super) fn stamped(mut node: Node, relay_id: &str) -> Node {
             node.client_features.push(feature.to_owned());
         }
     }
-    // K-04: where classes differ in it, the server sees the software of the clients.
+    // K-04: if the classes distinguish clients by software, the server sees that of the clients.
     if node.user_agent_name.is_empty() {
         node.user_agent_name = "distributary".to_owned();
         node.user_agent_version_type = Some(UserAgentVersionType::UserAgentVersion(

@@ -1,18 +1,18 @@
-//! What was noted of the last message in either direction, for whoever keeps count.
+//! Notes on the last message in either direction, for metrics.
 //!
-//! Owns the notes. Refuses to know who reads them.
+//! Owns the notes. Does not know who reads them.
 
 use super::Client;
 use crate::xds::TypeUrl;
 
-/// What was in a response.
+/// The content of a response, in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Of which type.
+    /// The type of the response.
     pub type_url: TypeUrl,
-    /// How many resources were in order.
+    /// How many resources were sound.
     pub valid: usize,
-    /// How many were not.
+    /// How many were faulty.
     pub invalid: usize,
 }
 

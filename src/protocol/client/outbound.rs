@@ -1,6 +1,6 @@
-//! What the server was told of one type on the present stream, and what it is to be told next.
+//! The subscription of one type on the present stream: what the server knows of it, and what it must be sent next.
 //!
-//! Owns the difference between the two and its form in both dialects. Refuses to know resources.
+//! Owns the difference between the two and its form in both dialects. Knows nothing of resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -12,12 +12,12 @@ use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, Discove
 use crate::proto::google::rpc::Status;
 use crate::xds::{Name, TypeUrl};
 
-/// One type on one stream. The wildcard is a name here, as it is on the wire.
+/// The subscription of one type on one stream. The wildcard is a name here, as on the wire.
 ///
 /// Invariant: `leave` is part of `told`; a name in both `join` and `told` is in `leave`.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
-    /// Something was sent for this type on this stream.
+    /// A request for this type was sent on this stream.
     pub(super) opened: bool,
     /// The server has answered on this stream.
     pub(super) answered: bool,
@@ -25,27 +25,27 @@ pub(super) struct Outbound {
     told: BTreeSet<Name>,
     join: BTreeSet<Name>,
     leave: BTreeSet<Name>,
-    /// How the names are written.
+    /// The spellings of the names.
     pub(super) ways: Ways,
-    /// F-07: by these texts the server shall be asked as well for names that it was asked for.
+    /// F-07: further spellings that the server must be asked for, with the names that they belong to.
     more: BTreeMap<Name, Name>,
-    /// By these texts it shall be asked anew.
+    /// Spellings that the server must be asked for again, so they are unsubscribed first.
     less: BTreeSet<Name>,
-    /// The wildcard was asked for by an empty list.
+    /// The wildcard was requested by an empty list.
     legacy: bool,
     /// SotW: the nonce of the newest response.
     nonce: String,
-    /// SotW: the names went with a refusal, and follow once more without one.
+    /// SotW: the names were sent with a NACK, and are sent once more without one.
     repeat: bool,
 }
 
-/// How many bytes of names a delta request carries, so that it stays well below the limits of common servers.
+/// How many bytes of names a delta request carries. This stays well below the limits of common servers.
 const REQUEST_BYTES: usize = 1024 * 1024;
-/// INVALID_ARGUMENT.
+/// gRPC's INVALID_ARGUMENT.
 const REFUSED: i32 = 3;
 
 impl Outbound {
-    /// A new stream: everything is to be said again (E-04).
+    /// A new stream: everything must be sent again (E-04).
     pub(super) fn reset(&mut self, wanted: BTreeSet<Name>) {
         let mut ways = std::mem::take(&mut self.ways);
         ways.reset();
@@ -68,15 +68,15 @@ impl Outbound {
         }
     }
 
-    /// How a name is written does not matter any more, once the server is told that it is not wanted.
+    /// Forgets the spellings of a name that nobody wants, once the server knows that.
     pub(super) fn forget_written(&mut self, name: &Name) {
         if !self.told.contains(name) {
             self.ways.forget(name);
         }
     }
 
-    /// F-07: somebody writes a name so; `known`: one that was wanted already, `held`: of which the server has something. Whether nobody
-    /// wrote it so before, and whether the server must be asked once more.
+    /// F-07: adds a spelling of a name. `known`: the name was wanted already; `held`: the server has content for it. Returns
+    /// whether the spelling is new, and whether the server must be asked for it too.
     pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> (bool, bool) {
         let new = self.ways.add(name, written, known, held);
         let told = self.told.contains(name) && !self.leave.contains(name);
@@ -88,11 +88,11 @@ impl Outbound {
         (new, more)
     }
 
-    /// The server says that there is nothing of a name that it writes so. Whether that is all that can be said of the name.
+    /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name.
     pub(super) fn absent(&mut self, name: &Name, text: &str) -> bool {
         let (all, alternatives) = self.ways.absent(name, text);
         if self.told.contains(name) && !self.leave.contains(name) {
-            // E-17: what is to be sent again is first unsubscribed.
+            // E-17: a spelling that must be requested again is unsubscribed first.
             self.less.extend(alternatives.again.iter().cloned());
             let more = alternatives.more.into_iter().chain(alternatives.again);
             self.more.extend(more.map(|text| (text, name.clone())));
@@ -100,14 +100,15 @@ impl Outbound {
         all
     }
 
-    /// What was held of a name is gone, and perhaps there is something by another text.
+    /// The content of a name is gone; another spelling may still have some.
     pub(super) fn lost(&mut self, name: &Name) {
         if let Some(text) = self.ways.answered(name).cloned() {
             self.absent(name, text.as_str());
         }
     }
 
-    /// Whether the server was asked for this name and shall be told that we do not want it, or want it anew.
+    /// Whether the server was asked for this name and must be sent an unsubscription, also if the name is wanted again after
+    /// that.
     pub(super) fn is_leaving(&self, name: &str) -> bool {
         self.leave.contains(name)
     }
@@ -117,7 +118,7 @@ impl Outbound {
         self.told.contains(name)
     }
 
-    /// Whether there is anything to say at all, now or later.
+    /// Whether there is anything to send at all, now or later.
     pub(super) fn is_ready(&self) -> bool {
         !self.acks.is_empty() || self.changed()
     }
@@ -127,14 +128,14 @@ impl Outbound {
         self.repeat || names || !self.more.is_empty() || !self.less.is_empty()
     }
 
-    /// The response with this nonce was received and will be answered (SotW).
+    /// A response with this nonce was received (SotW). Its answer replaces earlier ones.
     pub(super) fn received(&mut self, ack: Ack, now: Instant) {
         // E-03: every further request of the type carries the newest nonce.
         self.nonce.clone_from(&ack.nonce);
         self.acks.replace(ack, now);
     }
 
-    /// The next delta answer. E-16: an answer never shares its request with a change of what we want, and goes first.
+    /// Returns the next delta answer. E-16: an answer never shares its request with a change of the subscription, and goes first.
     pub(super) fn delta_answer(&mut self, type_url: &TypeUrl, now: Instant) -> Option<DeltaDiscoveryRequest> {
         let ack = self.acks.take(now)?;
         Some(DeltaDiscoveryRequest {
@@ -145,7 +146,8 @@ impl Outbound {
         })
     }
 
-    /// The next change of what we want, in delta, and the names that are new in it. `held` gives the versions that we hold; E-04: they go with the first request.
+    /// Returns the next change of the subscription in delta, and the names that are new in it. `held` returns the versions of the
+    /// held content; E-04: they go with the first request.
     pub(super) fn delta_change(
         &mut self,
         type_url: &TypeUrl,
@@ -156,7 +158,7 @@ impl Outbound {
             type_url: type_url.url().to_owned(),
             ..DeltaDiscoveryRequest::default()
         };
-        // E-16, E-17: a name that is to be sent again is first unsubscribed, in a request of its own.
+        // E-16, E-17: a name that must be sent again is first unsubscribed, in a request of its own.
         if !self.leave.is_empty() || !self.less.is_empty() {
             let leave = portion(&mut self.leave);
             self.told.retain(|name| !leave.contains(name));
@@ -182,7 +184,7 @@ impl Outbound {
         if first {
             request.initial_resource_versions = held(&join);
         }
-        // E-20: the wildcard's legacy form, a first request that names nothing.
+        // E-20: the wildcard's legacy form is a first request without names.
         if !(first && legacy && is_wildcard(&join)) {
             request.resource_names_subscribe = self.texts(&join);
         }
@@ -190,7 +192,7 @@ impl Outbound {
         Some((request, join.into_iter().collect()))
     }
 
-    /// The next request in SotW: the answer that is due, always all that we want, and the names that are new in it.
+    /// Returns the next SotW request, and the names that are new in it. It has all wanted names, and the answer that is due.
     pub(super) fn sotw(
         &mut self,
         type_url: &TypeUrl,
@@ -201,15 +203,15 @@ impl Outbound {
         if !self.changed() && !self.acks.due(now) {
             return None;
         }
-        // E-22: a change of names does not wait for the pace of a refusal, and carries it: a request with the nonce and without
-        // the refusal would accept the response. An ACK is the same request as a change of names.
+        // E-22: a change of names does not wait until its refusal may be sent again, but carries the refusal: a request with the
+        // nonce and without a refusal would accept the response. An ACK is the same request as a change of names.
         let refusal = self.acks.take_any(now).and_then(|ack| ack.refusal);
         let joined = if std::mem::take(&mut self.repeat) {
             Vec::new()
         } else {
             let changed = self.changed();
             let joined = self.turn(legacy);
-            // Some servers do not look at the names of a refusal.
+            // Some servers ignore the names in a NACK.
             self.repeat = changed && refusal.is_some();
             joined
         };
@@ -229,7 +231,7 @@ impl Outbound {
         Some((request, joined))
     }
 
-    /// Brings `told` nearer to what we want; gives the names that are new in it.
+    /// Moves `told` towards what is wanted; returns the names that are new in it.
     fn turn(&mut self, legacy: bool) -> Vec<Name> {
         let leave = std::mem::take(&mut self.leave);
         self.told.retain(|name| !leave.contains(name));
@@ -237,7 +239,7 @@ impl Outbound {
         let more = std::mem::take(&mut self.more).into_values();
         let join = std::mem::take(&mut self.join).into_iter();
         let (again, joined): (BTreeSet<Name>, BTreeSet<Name>) = join.partition(|name| leave.contains(name));
-        // B-15: what is to be sent again must be missing in one request and come back in the next.
+        // B-15: a name that must be sent again is missing in one request and comes back in the next.
         self.join = again;
         self.forget_ways(&leave);
         let first = !joined.is_empty() && !std::mem::replace(&mut self.opened, true);
@@ -249,13 +251,13 @@ impl Outbound {
         joined.into_iter().chain(more).collect()
     }
 
-    /// How these names are written.
+    /// Returns the spellings by which these names were requested.
     fn texts(&self, names: &BTreeSet<Name>) -> Vec<String> {
         let texts = names.iter().flat_map(|name| self.ways.asked(name));
         texts.map(Name::to_string).collect()
     }
 
-    /// The server was told that these are not wanted; those that are wanted anew are written as before.
+    /// The server was told that these names are not wanted. Those that are wanted again keep their spellings.
     fn forget_ways(&mut self, left: &BTreeSet<Name>) {
         if !self.ways.is_empty() {
             let gone = left.iter().filter(|name| !self.join.contains(*name));
@@ -268,7 +270,7 @@ fn is_wildcard(names: &BTreeSet<Name>) -> bool {
     names.len() == 1 && names.contains(Name::WILDCARD)
 }
 
-/// As many names as one request carries.
+/// Takes as many names as one request carries.
 fn portion(names: &mut BTreeSet<Name>) -> BTreeSet<Name> {
     let mut bytes = 0;
     let beyond = names.iter().find(|name| {
@@ -276,7 +278,7 @@ fn portion(names: &mut BTreeSet<Name>) -> BTreeSet<Name> {
         bytes > REQUEST_BYTES
     });
     match beyond.cloned() {
-        // One name alone always fits.
+        // A single name always fits.
         Some(name) if names.first() != Some(&name) => {
             let rest = names.split_off(&name);
             std::mem::replace(names, rest)

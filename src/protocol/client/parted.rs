@@ -1,6 +1,6 @@
 //! A type that moves from one stream to another.
 //!
-//! Owns that what is held moves with it. Refuses to know why it moves.
+//! Owns that the held content moves with it. Does not know why the type moves.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Client;
 use super::feed::Feed;
 use crate::xds::{Changes, Dialect, ResourceError, TypeUrl};
 
-/// All that one machine knows of a type, on its way to another machine for the same server.
+/// Everything that one machine knows of a type, on its way to another machine for the same server.
 #[derive(Debug)]
 pub struct Parted {
     type_url: TypeUrl,
@@ -17,7 +17,7 @@ pub struct Parted {
 }
 
 impl Client {
-    /// The type moves away from this stream, if it is there.
+    /// Removes the type from this stream, if it is there, so that it can join another.
     pub fn part(&mut self, type_url: &TypeUrl) -> Option<(Parted, Vec<Changes>)> {
         let mut feed = self.feeds.remove(type_url)?;
         self.agenda.remove(type_url);
@@ -36,7 +36,7 @@ impl Client {
         Some((parted, unanswered.into_iter().collect()))
     }
 
-    /// A type moves to this stream, of which nothing of the kind is wanted so far.
+    /// Adds a type from another stream. Nothing of that type may be wanted here before.
     pub fn join(&mut self, parted: Parted) -> Option<Changes> {
         let Parted {
             type_url,
@@ -59,7 +59,7 @@ impl Client {
         told
     }
 
-    /// The server ends the stream whenever it is asked for what is here: whoever waits for a name of it is told so (E-09).
+    /// The server ends the stream whenever it is asked for these types: every name that still waits gets this error (E-09).
     pub fn handle_refused(&mut self, words: &str) -> Vec<Changes> {
         let error = Arc::new(ResourceError::refused(words));
         let told = self.feeds.values_mut().filter_map(|feed| feed.refused(&error));

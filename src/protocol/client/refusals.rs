@@ -1,22 +1,22 @@
-//! How often a server is told the same fault.
+//! Limits how often a server is sent the same fault.
 //!
-//! Owns what it was told of one type on the present stream, and when it may be told so again. Refuses to know responses: the same
-//! resource with the same fault is the same, whatever the version (E-22).
+//! Owns the faults that the server was sent of one type on the present stream, and when it may be sent each again. Knows nothing
+//! of responses: the same resource with the same fault counts as the same, whatever the version (E-22).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What a NACK says.
+/// The content of a NACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     text: String,
-    /// A number for each fault, in order.
+    /// A hash of each fault, in order.
     faults: Box<[u64]>,
 }
 
-/// The faults that the server was told lately, within a bound.
+/// The faults that the server was sent lately, within a bound.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     said: BTreeMap<u64, Said>,
@@ -24,23 +24,23 @@ pub(super) struct Refusals {
 
 #[derive(Debug)]
 struct Said {
-    /// When it may be said again.
+    /// When it may be sent again.
     next: Instant,
-    /// How long it waited for that.
+    /// The length of that wait.
     wait: Duration,
 }
 
-/// E-22: what was said once may be said again after this, and then after twice as long each time.
+/// E-22: a fault may be sent again after this time, and then after twice as long each time.
 const FIRST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(5);
-/// What might have been said for so long, and was not, counts as new.
+/// A fault that could have been sent for this long, and was not, counts as new.
 const QUIET: Duration = Duration::from_secs(10);
-/// So many faults are told apart; all others count as one, so that a server that finds a new name for each fault gains nothing.
+/// This many faults are told apart. All others count as one, so a server cannot evade the limit with a new name for each fault.
 const FAULTS_MAX: usize = 64;
 const OTHERS: u64 = 0;
 
 impl Refusal {
-    /// A refusal for these reasons, each of which names its resource; `text` is what the server is told.
+    /// Creates a refusal for these reasons, each of which names its resource; `text` is what the server is sent.
     pub(super) fn new<'a>(text: String, reasons: impl Iterator<Item = &'a str>) -> Self {
         let mut faults: Vec<u64> = reasons.map(|reason| xxh3_64(reason.as_bytes())).collect();
         faults.sort_unstable();
@@ -54,7 +54,7 @@ impl Refusal {
         self.text
     }
 
-    /// Whether it has all the faults of another one.
+    /// Whether it contains all faults of the other one.
     pub(super) fn covers(&self, other: &Self) -> bool {
         other
             .faults
@@ -64,7 +64,7 @@ impl Refusal {
 }
 
 impl Refusals {
-    /// When the refusal may go out; `None`: at once, because something in it is new.
+    /// Returns when the refusal may be sent; `None`: at once, because it has a new fault.
     pub(super) fn at(&self, refusal: &Refusal, now: Instant) -> Option<Instant> {
         let said = |fault: &u64| {
             let said = self.said.get(&self.known_as(*fault))?;
@@ -74,7 +74,7 @@ impl Refusals {
         all?.into_iter().min()
     }
 
-    /// The refusal goes out.
+    /// The refusal is sent.
     pub(super) fn said(&mut self, refusal: &Refusal, now: Instant) {
         self.said.retain(|_, said| said.counts(now));
         for fault in &refusal.faults {

@@ -1,6 +1,7 @@
-//! What a server has shown of how it answers for a wildcard.
+//! What the relay has learned about how a server answers for a wildcard.
 //!
-//! Owns how long it must be quiet from then on. Refuses to know one view or stream: what one has seen is good for all of a server.
+//! Owns how long the server must be quiet from then on. Knows no single view or stream: what one stream learns holds for the
+//! whole server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,30 +14,30 @@ use crate::xds::TypeUrl;
 
 /// The longest pause within an answer, for each type of which the end of an answer was seen.
 ///
-/// A type that is not there is waited for as long as for a server of which nothing is known.
+/// For a type that is not in it, the relay waits as long as for an unknown server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rhythm {
     pauses: BTreeMap<TypeUrl, Duration>,
 }
 
-/// The pauses of so many types are remembered.
+/// The pauses of this many types are remembered.
 const TYPES_MAX: usize = 64;
-/// A server that never paused must be quiet for this long, and any other for this longer than twice its longest pause: networks
-/// are not even.
+/// A known server must be quiet for twice its longest pause and this margin; a server that never paused, for the margin alone.
+/// Network delays vary.
 const MARGIN: Duration = Duration::from_millis(30);
-/// A server may wait for our answer before it goes on: so many round trips of quiet show that one that is known, and one that is
-/// not, has nothing more to say.
+/// A server may wait for the relay's ACK before it goes on. So many round trips of quiet show that a known server, or an unknown
+/// one, has nothing more to send.
 const ROUND_TRIPS: u32 = 2;
 const ROUND_TRIPS_UNKNOWN: u32 = 4;
 
 impl Rhythm {
-    /// Whether nothing was seen.
+    /// Returns whether nothing was learned.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pauses.is_empty()
     }
 
-    /// Adds what others have seen of the same server.
+    /// Adds what other streams have learned of the same server.
     pub fn merge(&mut self, other: &Self) {
         for (type_url, pause) in &other.pauses {
             self.note(type_url, *pause);
@@ -51,7 +52,7 @@ impl Rhythm {
         }
     }
 
-    /// How long the server must be quiet until its answer counts as complete, if it has shown that.
+    /// Returns how long the server must be quiet until its answer counts as complete, if that was learned.
     pub(super) fn quiet(&self, type_url: &TypeUrl, round_trip: Duration) -> Option<Duration> {
         let pause = self.pauses.get(type_url)?;
         Some((*pause * 2 + MARGIN).max(round_trip * ROUND_TRIPS))
@@ -59,12 +60,12 @@ impl Rhythm {
 }
 
 impl Client {
-    /// What was seen of the same server so far. It counts for what is asked for from now on.
+    /// Takes what was learned of the same server so far. It holds for what is requested from now on.
     pub fn handle_rhythm(&mut self, rhythm: Arc<Rhythm>) {
         self.rhythm = rhythm;
     }
 
-    /// What was seen here of how the server answers, for all its clients.
+    /// Takes what this stream has learned of the server, to be shared with the server's other streams.
     pub fn take_rhythm(&mut self) -> Option<Rhythm> {
         (!self.seen.is_empty()).then(|| std::mem::take(&mut self.seen))
     }
@@ -75,7 +76,7 @@ impl Client {
         }
     }
 
-    /// How long the server has for what.
+    /// Returns how long the relay waits for this server's answers for a type.
     pub(super) fn patience(&self, type_url: &TypeUrl) -> Patience {
         // G-14: a server that reports errors itself has twice the time.
         let times = 1 + u32::from(self.settings.features.resource_timer_is_transient_error);

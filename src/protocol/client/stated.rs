@@ -1,6 +1,6 @@
-//! A resource that stands alone, outside of any response: in a file.
+//! A resource in a file, outside of any response.
 //!
-//! Owns nothing of its own: names and faults are those of responses. Refuses to know where it stands.
+//! Owns nothing of its own: names and faults are those of responses. Does not know which file it is.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
 use crate::proto::google::protobuf::Any;
 use crate::xds::{Resource, TypeUrl, Types, WRAPPER_URL};
 
-/// The resource that an `Any` states, in the wrapper or without, and how long it lives (E-11).
+/// Reads the resource in an `Any`, with or without the wrapper. Returns its type, the resource, and its time to live (E-11).
 ///
 /// # Errors
-/// When it has no type, no name or no body.
+/// If it has no type, no name or no body, or is not readable.
 pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Resource>, Option<Duration>), String> {
     let mut url = any.type_url.clone();
     if any.type_url == WRAPPER_URL {

@@ -1,12 +1,12 @@
 //! Types of which nothing is wanted any more.
 //!
-//! Owns when they are forgotten. Refuses to know what is wanted.
+//! Owns when they are dropped. Does not know what is wanted.
 
 use super::{Client, TYPES_REMEMBERED};
 use crate::xds::TypeUrl;
 
 impl Client {
-    /// A client that invents types without end does not fill this table.
+    /// Drops types that nobody wants, so that a client that invents types without end does not fill this table.
     pub(super) fn drop_unwanted(&mut self, last: &TypeUrl) {
         let Some(stream) = &mut self.stream else {
             if self.feeds.get(last).is_some_and(|feed| !feed.wanted()) {

@@ -1,7 +1,8 @@
-//! Types that the server cannot be asked for: those that only delta has, where it does not speak delta, and those without a path, where
-//! it is polled.
+//! Types that the server cannot be asked for: delta-only types, if it does not speak delta; types without a REST path, if it is
+//! polled.
 //!
-//! Owns that it is not asked for them, and that whoever wants a name of them is told so. Refuses to know how the dialect is chosen.
+//! Owns that the server is not asked for them, and that names that wait for it get an error. Does not know how the dialect is
+//! chosen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,29 +10,29 @@ use std::sync::Arc;
 use super::Client;
 use crate::xds::{Changes, Dialect, ResourceError, TypeUrl};
 
-/// What is known of the types that the server cannot be asked for.
+/// What the relay knows of the types that the server cannot be asked for.
 #[derive(Debug, Default)]
 pub(super) struct Unserved {
     why: Option<Why>,
     /// Those of them that somebody wants.
     types: BTreeSet<TypeUrl>,
-    /// Whether these are others than were taken last.
+    /// Whether `types` has changed since it was last taken.
     changed: bool,
 }
 
-/// Why there are such types.
+/// Why the server cannot be asked for some types.
 #[derive(Debug, PartialEq, Eq)]
 struct Why {
     lack: Lack,
-    /// What clients are told.
+    /// The error that clients get.
     error: Arc<ResourceError>,
 }
 
-/// What the server does not have.
+/// The missing part of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lack {
     Delta,
-    /// A path for the type (H-03).
+    /// A REST path for the type (H-03).
     Path,
 }
 
@@ -57,8 +58,8 @@ impl Unserved {
 }
 
 impl Client {
-    /// The server does not speak delta; `why` is how that is known. Whoever waits for a name of a type that only delta has is told so,
-    /// also those who come later, until the server answers in delta or is asked in delta again.
+    /// The server does not speak delta; `why` says how the relay knows. Every name of a delta-only type that waits gets an error,
+    /// also a later one, until the server answers in delta or is asked in delta again.
     pub fn handle_no_delta(&mut self, why: &str) -> Vec<Changes> {
         let why = Some(Why {
             lack: Lack::Delta,
@@ -73,7 +74,7 @@ impl Client {
             .collect()
     }
 
-    /// The server is polled. Only before anything is wanted. Whoever wants a name of a type that cannot be polled is told so.
+    /// The server is polled. To be called before anything is wanted. Names of a type that cannot be polled get an error.
     pub fn handle_polled(&mut self) {
         debug_assert!(self.feeds.is_empty(), "whoever waits would have to be told");
         self.unserved.why = Some(Why {
@@ -82,7 +83,8 @@ impl Client {
         });
     }
 
-    /// The types that somebody wants and that the server is not asked for, and why, if they are others than the last time.
+    /// Takes the wanted types that the server cannot be asked for, each with the reason; `None` if they have not changed since
+    /// the last time.
     pub fn take_unserved(&mut self) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
         if !std::mem::take(&mut self.unserved.changed) {
             return None;
@@ -92,7 +94,7 @@ impl Client {
         Some(types.zip(why.into_iter().cycle()).collect())
     }
 
-    /// Whether anything is wanted that can be asked for in this dialect.
+    /// Returns whether anything is wanted that can be requested in this dialect.
     #[must_use]
     pub fn wanted_in(&self, dialect: Dialect) -> bool {
         let mut asked = self
@@ -102,7 +104,7 @@ impl Client {
         asked.any(|(_, feed)| feed.wanted())
     }
 
-    /// Whether the type can be asked for in the present dialect.
+    /// Returns whether the type can be requested in the present dialect.
     pub(super) fn asks(&self, type_url: &TypeUrl) -> bool {
         self.asks_in(self.dialect, type_url)
     }
@@ -113,7 +115,7 @@ impl Client {
         !polled && (dialect == Dialect::Delta || !type_url.traits().delta_only)
     }
 
-    /// Tells whoever waits for a name of the type, if the server is known not to have it.
+    /// Gives the waiting names of the type an error, if the server is known not to serve the type.
     pub(super) fn tell_unserved(&mut self, type_url: &TypeUrl) -> Option<Changes> {
         let error = self.unserved.why(type_url)?.error.clone();
         let Some(feed) = self.feeds.get_mut(type_url).filter(|feed| feed.wanted()) else {

@@ -1,35 +1,35 @@
-//! The bytes by which a server is asked for names (F-07).
+//! The spellings by which a server is asked for names (F-07).
 //!
-//! Owns in which of several ways a name is asked for. Refuses to know what is held under it.
+//! Owns the choice among several spellings of a name. Knows nothing of the content of names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::xds::Name;
 
-/// How the names are written that clients write in another way than the canonical one; of all other names nothing is kept.
+/// The names that clients spell in another way than the canonical one. Other names are not in it.
 #[derive(Debug, Default)]
 pub(super) struct Ways(BTreeMap<Name, Way>);
 
-/// The ways in which one name is written.
+/// The spellings of one name.
 ///
-/// A server may compare bytes, and know only one of them. All are asked for until the server answers to one; then that one serves
-/// everybody, because all of them mean the same (F-04). What was asked for stays so: a server that compares as we do would take the
-/// end of one for the end of all.
+/// A server may compare bytes, and know only one of them. All are requested until the server answers to one. From then on that
+/// one serves every client, because all of them mean the same name (F-04). The others stay subscribed: a server that compares as
+/// the relay does would take the end of one subscription for the end of all.
 #[derive(Debug, Default)]
 struct Way {
     texts: BTreeSet<Name>,
-    /// Those of them for which the server was asked on this stream.
+    /// The spellings that the server was asked for on this stream.
     asked: BTreeSet<Name>,
     answered: Option<Name>,
-    /// To which the server says that there is nothing.
+    /// The spellings under which nothing exists, as the server says.
     absent: BTreeSet<Name>,
 }
 
-/// What else to ask for where something is gone.
+/// The spellings to request after the answered one is gone.
 #[derive(Debug, Default)]
 pub(super) struct Alternatives {
     pub(super) more: Vec<Name>,
-    /// What was asked for already, and was passed over when it came.
+    /// Spellings that were requested already: the relay ignored the server's answers to them.
     pub(super) again: Vec<Name>,
 }
 
@@ -38,7 +38,7 @@ impl Ways {
         self.0.is_empty()
     }
 
-    /// Whether a name is written in another way than the canonical one.
+    /// Returns whether a client spells the name in another way than the canonical one.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
@@ -57,15 +57,15 @@ impl Ways {
         }
     }
 
-    /// The texts by which a name was asked for.
+    /// Returns the spellings by which a name was requested.
     pub(super) fn asked<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Name> {
         let way = self.0.get(name);
         let own = way.is_none().then_some(name);
         own.into_iter().chain(way.into_iter().flat_map(|way| &way.asked))
     }
 
-    /// Somebody writes a name so; `None`: in the canonical way. `known`: whether it was wanted already, and `held`: whether the server has
-    /// something of it. Whether that is one more way.
+    /// Adds a spelling of a name; `None`: the canonical one. `known`: the name was wanted already; `held`: the server has content
+    /// for it. Returns whether the spelling is new.
     pub(super) fn add(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> bool {
         if let Some(way) = self.0.get_mut(name) {
             return way.texts.insert(written.unwrap_or(name).clone());
@@ -76,7 +76,7 @@ impl Ways {
         texts.insert(written.clone());
         let way = Way {
             texts,
-            // What was asked for by its own name alone was answered to that.
+            // A name that was requested in the canonical way only was answered in that spelling.
             answered: own.first().filter(|_| held).cloned(),
             asked: own,
             ..Way::default()
@@ -85,21 +85,21 @@ impl Ways {
         true
     }
 
-    /// Whether the server must be asked by one more text, if it was asked for the name.
+    /// Returns whether the server must be asked for one more spelling, if it was asked for the name.
     pub(super) fn ask_more(&mut self, name: &Name, text: &Name) -> bool {
         let way = self.0.get_mut(name);
         way.is_some_and(|way| way.answered.is_none() && way.asked.insert(text.clone()))
     }
 
-    /// The server has something of the name, which it writes so. Whether that counts: not if it answers to another text than the one
-    /// by which something is `held`.
+    /// The server sent content under this spelling of the name. Returns whether it counts. It does not if content is `held` under
+    /// another spelling.
     pub(super) fn heard(&mut self, name: &Name, written: Option<&Name>, held: bool) -> bool {
         let Some(way) = self.0.get_mut(name) else {
             return true;
         };
         let text = written.unwrap_or(name);
         match &way.answered {
-            // A server that writes the name in a way of its own may mean any of ours.
+            // A server that uses a spelling of its own may mean any of the requested ones.
             Some(answered) if answered == text || !way.texts.contains(text) => return true,
             Some(_) if held => return false,
             Some(_) | None => {}
@@ -112,13 +112,13 @@ impl Ways {
         true
     }
 
-    /// By which text a name is held.
+    /// Returns the spelling under which the name's content came.
     pub(super) fn answered(&self, name: &Name) -> Option<&Name> {
         self.0.get(name)?.answered.as_ref()
     }
 
-    /// The server says that there is nothing of the name that it writes so. Whether that is all that can be said of the name, and what
-    /// to ask for instead.
+    /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name, and what to
+    /// request instead.
     pub(super) fn absent(&mut self, name: &Name, text: &str) -> (bool, Alternatives) {
         let Some(way) = self.0.get_mut(name) else {
             return (true, Alternatives::default());
@@ -139,13 +139,13 @@ impl Ways {
         }
     }
 
-    /// The name is asked for no more.
+    /// The name is not requested any more.
     pub(super) fn forget(&mut self, name: &Name) {
         self.0.remove(name);
     }
 
-    /// Which of these texts of one name counts, where the name is asked for in several ways: a server may answer to each, and to the
-    /// canonical one for the sake of a collection.
+    /// Returns the spelling that counts, if a response has content under several of them. A server may answer to each, and to the
+    /// canonical one for a collection.
     pub(super) fn choose(&self, name: &str, texts: &BTreeSet<&Name>) -> Option<&Name> {
         let way = self.0.get(name)?;
         let answered = way.answered.as_ref().filter(|answered| texts.contains(answered));

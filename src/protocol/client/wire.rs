@@ -1,7 +1,7 @@
-//! Reading responses, whole and damaged ones.
+//! Reads responses, whole and damaged ones.
 //!
-//! Owns the cut of a response into its entries while it comes, and what can be saved of a damaged one: its type, its nonce and
-//! its sound entries. Refuses to judge them.
+//! Owns how an arriving response is cut into its entries, and what can be saved of a damaged one: its type, its nonce and its
+//! sound entries. Does not judge the entries.
 
 use bytes::{Bytes, BytesMut};
 use prost::Message;
@@ -11,13 +11,13 @@ use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Discov
 use crate::proto::google::protobuf::Any;
 use crate::xds::put_field;
 
-/// A response of which not even the type and the nonce can be read, so that it cannot be refused by name.
+/// A response without a readable type and nonce, so that the relay cannot send a NACK for it.
 #[derive(Debug, thiserror::Error)]
-#[error("the server sent a response that is not readable ({0}); it is no xDS server, or the message was cut")]
+#[error("the server sent a response that is not readable ({0}); it is no xDS server, or the message was damaged")]
 pub struct Unreadable(&'static str);
 
-/// A delta response whose entries are not read yet. Each is read by itself, so that what it has many of is never there as a
-/// second copy.
+/// A delta response whose entries are not decoded yet. Each is decoded by itself, so that the many entries are never in memory
+/// twice.
 #[derive(Debug)]
 pub struct DeltaResponse {
     /// Everything but the entries.
@@ -26,35 +26,35 @@ pub struct DeltaResponse {
     pub(super) entries: Vec<Bytes>,
 }
 
-/// A response of either dialect, cut into its entries while it comes: of the bytes that it comes in nothing is kept.
+/// A response of either dialect that is cut into its entries while it arrives; the received buffers are not kept.
 #[derive(Debug, Default)]
 pub struct Cutter {
     length: usize,
-    /// How much is still to come.
+    /// How many bytes are still to come.
     left: usize,
     entries: Vec<Bytes>,
-    /// The other fields, and of them the type and the nonce.
+    /// The other fields, encoded; `least` has only the type and the nonce.
     head: BytesMut,
     least: BytesMut,
     typed: bool,
     named: bool,
-    /// What has come of a field that is not whole yet.
+    /// The bytes of a field that is not complete yet.
     begun: BytesMut,
 }
 
-/// The numbers that `resources`, `type_url` and `nonce` have in both kinds of response.
+/// The field numbers of `resources`, `type_url` and `nonce` in both kinds of response.
 const RESOURCES: u32 = 2;
 const TYPE_URL: u32 = 4;
 const NONCE: u32 = 5;
-/// Most of what is not an entry fits into so much.
+/// Most responses have no more bytes than this besides their entries.
 const HEAD_BYTES: usize = 256;
-/// Within so many bytes a field has said how long it is.
+/// The head of a field, with its length, has at most this many bytes.
 const FIELD_HEAD_MAX: usize = 20;
 
 /// Reads a whole SotW response.
 ///
 /// # Errors
-/// When it is damaged, and not even the type and the nonce can be found.
+/// If it is damaged, and its type or its nonce is lost.
 pub fn read_sotw(message: impl AsRef<[u8]>) -> Result<DiscoveryResponse, Unreadable> {
     Cutter::whole(message.as_ref()).sotw()
 }
@@ -62,13 +62,13 @@ pub fn read_sotw(message: impl AsRef<[u8]>) -> Result<DiscoveryResponse, Unreada
 /// Reads a whole delta response.
 ///
 /// # Errors
-/// When it is damaged, and not even the type and the nonce can be found.
+/// If it is damaged, and its type or its nonce is lost.
 pub fn read_delta(message: impl AsRef<[u8]>) -> Result<DeltaResponse, Unreadable> {
     Cutter::whole(message.as_ref()).delta()
 }
 
 impl Cutter {
-    /// A response of so many bytes, of which none has come.
+    /// Creates a cutter for a response of this many bytes, before any of them came.
     #[must_use]
     pub fn new(length: usize) -> Self {
         let room = length.min(HEAD_BYTES);
@@ -87,19 +87,19 @@ impl Cutter {
         cutter
     }
 
-    /// How many bytes it has.
+    /// Returns how many bytes the response has.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.length
     }
 
-    /// How many of them are still to come.
+    /// Returns how many of them are still to come.
     #[must_use]
     pub const fn left(&self) -> usize {
         self.left
     }
 
-    /// The next bytes have come.
+    /// Takes the next bytes.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while !self.begun.is_empty() && !bytes.is_empty() {
             let lacks = field_length(&self.begun).saturating_sub(self.begun.len());
@@ -120,7 +120,7 @@ impl Cutter {
         self.left = self.left.saturating_sub(bytes.len());
     }
 
-    /// Takes the fields that are whole, and gives the rest.
+    /// Takes the complete fields, and returns the rest.
     fn cut<'a>(&mut self, mut bytes: &'a [u8], entry: impl Fn(&[u8]) -> Bytes) -> &'a [u8] {
         let mut rest = bytes;
         while let Some((number, content)) = next_field(&mut rest) {
@@ -140,16 +140,17 @@ impl Cutter {
         bytes
     }
 
-    /// Takes what has been gathered. Whether all of it could be read.
+    /// Takes the gathered bytes. Returns whether all of them were readable.
     fn finish_begun(&mut self) -> bool {
         let begun = std::mem::take(&mut self.begun).freeze();
         self.cut(&begun, |content| begun.slice_ref(content)).is_empty()
     }
 
-    /// The SotW response. E-13: an entry that cannot be read stands in it as an empty one, so that it alone is refused.
+    /// Returns the SotW response. E-13: an entry that is not readable is in it as an empty one, so that only this entry is
+    /// rejected.
     ///
     /// # Errors
-    /// When it is damaged, and not even the type and the nonce can be found.
+    /// If it is damaged, and its type or its nonce is lost.
     pub fn sotw(self) -> Result<DiscoveryResponse, Unreadable> {
         let (head, entries) = self.finish::<DiscoveryResponse>()?;
         let resources = entries.into_iter().map(|entry| Any::decode(entry).unwrap_or_default());
@@ -159,23 +160,23 @@ impl Cutter {
         })
     }
 
-    /// The delta response. E-13: an entry that cannot be read is refused alone, when its turn comes.
+    /// Returns the delta response. E-13: an entry that is not readable is rejected alone, when it is decoded.
     ///
     /// # Errors
-    /// When it is damaged, and not even the type and the nonce can be found.
+    /// If it is damaged, and its type or its nonce is lost.
     pub fn delta(self) -> Result<DeltaResponse, Unreadable> {
         let (head, entries) = self.finish()?;
         Ok(DeltaResponse { head, entries })
     }
 
-    /// All fields but the entries, and the entries. Where the others are damaged, type and nonce are all there is of them, and of
-    /// what was lost an empty entry tells, which no response may have.
+    /// Returns all fields but the entries, and the entries. If the other fields are damaged, only type and nonce are kept. An
+    /// empty entry, which no response may have, stands for the lost part.
     fn finish<M: Message + Default>(mut self) -> Result<(M, Vec<Bytes>), Unreadable> {
         let whole = self.finish_begun();
-        let mut damage = (!whole).then_some("it ends in the middle, or is no message at all");
+        let mut damage = (!whole).then_some("it is cut off, or is not a protobuf message");
         let mut rest = M::decode(self.head.freeze());
         if rest.is_err() {
-            damage = Some("what stands beside its resources is damaged");
+            damage = Some("its fields besides resources are damaged");
             rest = M::decode(self.least.freeze());
         }
         match damage {
@@ -183,13 +184,13 @@ impl Cutter {
             Some(_) => self.entries.push(Bytes::new()),
             None => {}
         }
-        let damaged = |_| Unreadable("its type or its nonce is no text");
+        let damaged = |_| Unreadable("its type_url or its nonce is not UTF-8");
         Ok((rest.map_err(damaged)?, self.entries))
     }
 }
 
-/// How many bytes the field has of which these are the first: one more as long as it does not say, and no end where it is none
-/// that says so.
+/// Returns the length of the field that begins with these bytes: one byte more if they are too few to tell, and no limit if this
+/// is no field with a length.
 fn field_length(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     let said = decode_key(&mut rest).ok().and_then(|(_, wire)| {
@@ -203,7 +204,7 @@ fn field_length(bytes: &[u8]) -> usize {
     }
 }
 
-/// The next field: its number, and its content unless that is a number; `None` when the message ends in its middle.
+/// Returns the next field: its number, and its content unless that is a number; `None` if the message ends within it.
 pub(super) fn next_field<'a>(bytes: &mut &'a [u8]) -> Option<(u32, Option<&'a [u8]>)> {
     let (number, wire) = decode_key(bytes).ok()?;
     if wire != WireType::LengthDelimited {
@@ -216,7 +217,7 @@ pub(super) fn next_field<'a>(bytes: &mut &'a [u8]) -> Option<(u32, Option<&'a [u
     Some((number, Some(content)))
 }
 
-/// Whether this is an encoded message, as far as its own fields go.
+/// Whether this is an encoded message; nested messages are not checked.
 pub(super) fn is_message(mut body: &[u8]) -> bool {
     while !body.is_empty() {
         if next_field(&mut body).is_none() {
@@ -226,7 +227,7 @@ pub(super) fn is_message(mut body: &[u8]) -> bool {
     true
 }
 
-/// The string field with this number in an encoded message, the rest unread.
+/// Returns the string field with this number in an encoded message, without decoding the rest.
 pub(super) fn string_field(mut body: &[u8], number: u32) -> Option<&str> {
     let mut found = None;
     while !body.is_empty() {
@@ -267,7 +268,7 @@ mod tests {
         cutter
     }
 
-    /// However a message comes, and wherever it ends, the same is read; of what has come nothing is kept twice.
+    /// The result does not depend on the parts in which a message comes or on where it ends; no byte is kept twice.
     #[test]
     fn cuts_do_not_matter() {
         let message = message();
@@ -299,7 +300,7 @@ mod tests {
         }
     }
 
-    /// What a field says of its length takes no memory before it has come.
+    /// The claimed length of a field takes no memory before the bytes have come.
     #[test]
     fn a_length_is_no_memory() {
         for claim in [[0x12, 0xff, 0xff, 0xff, 0x7f, 1], [0x12, 0xff, 0xff, 0xff, 0xff, 0x7f]] {

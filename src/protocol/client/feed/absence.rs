@@ -1,6 +1,6 @@
-//! What is gone, and how that is known.
+//! Removals: which names are gone, and how the relay knows.
 //!
-//! Owns what follows for the names of what was held. Refuses to know what came in its place.
+//! Owns the effects of a removal on the names of the resource. Knows nothing of the content that may replace it.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::protocol::client::ingest::Message;
 use crate::xds::{Name, Reason, Update};
 
 impl Feed {
-    /// The server says that a name does not exist. Whether that was news.
+    /// The server says that a name does not exist. Returns whether that confirms something that was in doubt.
     pub(super) fn absent(&mut self, name: &str, reason: Reason, updates: &mut Vec<Update>) -> bool {
-        // that there is nothing of some name says nothing about what has no name and answers to all.
+        // that some name does not exist says nothing about a resource without a name, which answers to all names.
         if !name.is_empty() && self.kept.canonical(name).is_some_and(Name::is_empty) {
             self.names.known(name);
             return false;
@@ -24,7 +24,7 @@ impl Feed {
             }
             return self.completeness.confirm(&canonical, false);
         }
-        // E-06 holds for names too that are said to be gone.
+        // E-06 holds for removed names too: only names that were requested count.
         if let Some(asked) = self.names.get(name).cloned() {
             self.names.known(name);
             self.errors.remove(name);
@@ -34,7 +34,8 @@ impl Feed {
         false
     }
 
-    /// Names that the server says are gone, in a response that gave these `aliases` to what it has. Whether that was news.
+    /// Takes the removed names of a response; `aliases` are those of its resources. Returns whether any removal confirms
+    /// something that was in doubt.
     pub(super) fn remove(
         &mut self,
         message: &mut Message,
@@ -43,14 +44,14 @@ impl Feed {
     ) -> bool {
         let mut news = false;
         for name in std::mem::take(&mut message.removed) {
-            // F-07: of a name that is asked for in several ways, another one may still be there.
+            // F-07: if the name was requested in several spellings, another one may still exist.
             if !self.outbound.ways.is_empty() && !self.all_absent(&name, message.removed_as.get(&name)) {
                 continue;
             }
             match self.collections.get(&name).cloned() {
                 Some(collection) if self.outbound.is_leaving(&name) => drop(collection),
                 Some(collection) => self.empty(&collection, updates),
-                // What was removed had this name for its own; it is another's from now on (C-20).
+                // The name was that of a removed resource, and is now the alias of another one (C-20).
                 None if aliases.contains(name.as_str()) && self.kept.held(&name).is_none() => {}
                 None => news |= self.absent(&name, Reason::Said, updates),
             }
@@ -58,16 +59,16 @@ impl Feed {
         news
     }
 
-    /// C-21: an entry of a virtual host that does not exist stands for all names in it.
+    /// C-21: an entry for a virtual host that does not exist stands for all names in it.
     pub(super) fn missing(&mut self, entry: &Entry, updates: &mut Vec<Update>) -> bool {
         entry.names().fold(false, |news, name| {
             self.absent(name.as_str(), Reason::Said, updates) | news
         })
     }
 
-    /// What is held under a canonical name ends.
+    /// The resource with this canonical name is gone.
     pub(super) fn gone(&mut self, canonical: &Name, reason: Reason, updates: &mut Vec<Update>) {
-        // G-13: the one switch that keeps what the server has deleted.
+        // G-13: this feature alone makes the relay keep what the server has deleted.
         if reason == Reason::Said && self.features.ignore_resource_deletion {
             return self.keep_deleted(canonical, updates);
         }
@@ -80,12 +81,12 @@ impl Feed {
             return self.withdraw(resource, reason, updates);
         }
         let asked: Vec<Name> = self.names_of(canonical, resource.aliases()).cloned().collect();
-        // What leaves a wildcard is not covered by it any more, and that says nothing about the name itself (K-05).
+        // A resource that leaves a wildcard is only not covered by it any more; the name may still exist (K-05).
         if !asked.contains(canonical) {
             updates.push(self.uncovered(&resource));
         }
         for name in asked {
-            // E-08: what ends by itself is no answer for the variants that are left.
+            // E-08: if a resource expires, that is no answer for its remaining variants.
             if reason != Reason::Expired || !self.kept.has_variants(name.as_str()) {
                 self.names.known(name.as_str());
             }
@@ -93,7 +94,8 @@ impl Feed {
         }
     }
 
-    /// E-07: of a full state, what is held and not in it is deleted; a name never received is not proved absent by it.
+    /// E-07: a full state deletes every held resource that is not in it. It does not prove that a name that was never received
+    /// does not exist.
     pub(super) fn delete_others(&mut self, mentioned: &BTreeSet<Name>, updates: &mut Vec<Update>) {
         let others = self.kept.names().filter(|name| !mentioned.contains(*name));
         for name in others.cloned().collect::<Vec<_>>() {

@@ -1,7 +1,7 @@
-//! What is wrong with names: what a server says (E-09), what is not sound of what it sends, and what follows by what it says of
-//! itself (G-13, G-14, G-15).
+//! Errors of names: those that a server reports (E-09), faulty entries, and the effects of the server's features (G-13, G-14,
+//! G-15).
 //!
-//! Owns the errors that are remembered. Refuses to know how they are passed on.
+//! Owns the errors that are remembered. Does not know how they are passed on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::Feed;
 use crate::protocol::client::ingest::Message;
 use crate::xds::{Changes, Name, Reason, ResourceError, Trouble, Update, split_variant_key};
 
-/// Of so many names that nobody asked for by itself it is remembered at most that they were not sound.
+/// At most this many faulty names are remembered among those that nobody requested by name.
 const REJECTED_MAX: usize = 1024;
 
 impl Feed {
-    /// Takes the errors of a response, and the names of its entries that are not sound.
+    /// Takes the errors of a response, and the names of its faulty entries.
     pub(super) fn complain(&mut self, message: &mut Message, updates: &mut Vec<Update>) {
-        // G-13: what is wrong takes nothing from anybody, unless the server entry says so.
+        // G-13: errors take nothing from any client, unless the feature `fail_on_data_errors` of the server says so.
         if self.features.fail_on_data_errors {
             for text in &message.spoiled {
                 if let Some(canonical) = self.kept.canonical(text).cloned() {
@@ -32,7 +32,7 @@ impl Feed {
         }
     }
 
-    /// G-15: an entry of this name is not sound; what is held of it stays.
+    /// G-15: an entry of this name is faulty; its held content stays.
     fn reject(&mut self, text: &str, updates: &mut Vec<Update>) {
         if split_variant_key(text).1 || self.outbound.is_leaving(text) {
             return;
@@ -45,7 +45,8 @@ impl Feed {
         self.remember(name, ResourceError::rejected(), updates);
     }
 
-    /// G-15: what nobody asked for by itself, and is not mentioned any more where all is, is not known to be unsound any more.
+    /// G-15: a complete response does not mention these names any more, and nobody requested them by name, so their faults are
+    /// forgotten.
     pub(super) fn absolve_others(&mut self, mentioned: &BTreeSet<Name>, updates: &mut Vec<Update>) {
         let rejected = self.errors.iter().filter(|(name, error)| {
             let alone = !self.names.contains(name.as_str());
@@ -56,7 +57,7 @@ impl Feed {
         }
     }
 
-    /// The server ends the stream whenever it is asked for this type: so it is said of every name of which nothing is known.
+    /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error.
     pub(in crate::protocol::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
         let open = self.names.open().filter(|name| self.errors.get(*name) != Some(error));
         let open: Vec<Name> = open.cloned().collect();
@@ -68,7 +69,8 @@ impl Feed {
         self.changes(updates, None, None)
     }
 
-    /// The server is not asked for this type, so no name of which nothing is held waits for it: as if it had not answered in time.
+    /// The server cannot be asked for this type. Every name without content stops waiting, as if the server had not answered in
+    /// time.
     pub(in crate::protocol::client) fn unserved(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
         let held = |name: &Name| self.kept.canonical(name.as_str()).is_some() || self.kept.has_variants(name.as_str());
         let open: Vec<Name> = self.names.open().filter(|name| !held(name)).cloned().collect();
@@ -82,14 +84,14 @@ impl Feed {
         self.changes(updates, None, None)
     }
 
-    /// G-13: the server has deleted what the relay keeps all the same.
+    /// G-13: remembers that the server has deleted a resource which the relay keeps anyway.
     pub(super) fn keep_deleted(&mut self, canonical: &Name, updates: &mut Vec<Update>) {
         if self.kept.resource(canonical.as_str()).is_some() && !split_variant_key(canonical.as_str()).1 {
             self.remember(canonical.clone(), ResourceError::deleted(), updates);
         }
     }
 
-    /// E-09: an error ends the wait. NOT_FOUND and PERMISSION_DENIED are about the resource, everything else passes.
+    /// E-09: an error ends the wait. NOT_FOUND and PERMISSION_DENIED are about the resource, any other error may pass.
     fn complain_of(&mut self, text: &str, error: ResourceError, updates: &mut Vec<Update>) {
         let asked = self
             .names
@@ -119,15 +121,15 @@ impl Feed {
         updates.push(Update::Error(name, Some(error)));
     }
 
-    /// The server has said something else of a name.
+    /// The server has sent something else for a name, so its error is forgotten.
     pub(super) fn absolve(&mut self, text: &str, updates: &mut Vec<Update>) {
         if let Some((name, _)) = self.errors.remove_entry(text) {
             updates.push(Update::Error(name, None));
         }
     }
 
-    /// E-08: a name for which the server has not answered in time. For a collection it has, if anything of it is held that was not
-    /// held for its sake alone; what was is from before the stream, and the server was not told of it.
+    /// E-08: the server has not answered for a name in time. A collection is answered if it is complete or has any member, unless
+    /// it has a member whose version the server was not sent and that is held only for it: such a member is from before the stream.
     pub(super) fn overdue(&mut self, name: Name, updates: &mut Vec<Update>) {
         let mut alone = Vec::new();
         if name.is_collection() {
@@ -138,19 +140,19 @@ impl Feed {
                 return;
             }
         }
-        // G-14: of a server that reports errors itself silence says nothing about the resource.
+        // G-14: if the server reports errors itself, its silence says nothing about the resource.
         if self.features.resource_timer_is_transient_error {
             return self.remember(name, ResourceError::silence(), updates);
         }
-        // K-16: whoever holds a member keeps it, for nobody knows the collection as a whole any more.
+        // K-16: clients that hold a member keep it, because the relay does not know the whole collection any more.
         if !alone.is_empty() {
             self.forget_members(&name, &alone, updates);
         }
-        // Of what it was told of it rightly said nothing.
+        // The server was sent the versions of these members, so its silence is correct.
         if name.is_collection() && self.members_alone(&name).next().is_some() {
             return;
         }
-        // K-16: whoever holds a variant keeps it.
+        // K-16: clients that hold a variant keep it.
         self.variants_gone(&name, Reason::TimedOut, updates);
         match self.kept.canonical(name.as_str()).cloned() {
             Some(canonical) => self.gone(&canonical, Reason::TimedOut, updates),

@@ -1,6 +1,6 @@
-//! What responses and time mean for the collections of a type (C-22).
+//! The effects of responses and time on the collections of a type (C-22).
 //!
-//! Owns the members that are held for the sake of a collection. Refuses to know the other names.
+//! Owns the members that are held only for a collection. Knows nothing of the other names.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::protocol::client::completeness::{Heard, Settled};
 use crate::xds::{Name, Reason, Update, split_variant_key};
 
 impl Feed {
-    /// A collection is wanted no more, and with it what is in it and was not asked for by itself.
+    /// A collection is not wanted any more. Drops its members, except those that were requested by name.
     pub(super) fn unwant_collection(&mut self, collection: &Name) -> Vec<Update> {
         self.collections.remove(collection);
         let mut updates = vec![Update::Forget(collection.clone())];
@@ -26,7 +26,7 @@ impl Feed {
         updates
     }
 
-    /// The collection that an entry of this name belongs to, if it counts.
+    /// Returns the collection that an entry of this name belongs to, if it is still wanted.
     pub(super) fn covering(&self, name: &str) -> Option<Name> {
         let collection = self.collections.covering(split_variant_key(name).0)?;
         (!self.outbound.is_leaving(collection.as_str())).then(|| collection.clone())
@@ -43,7 +43,7 @@ impl Feed {
         }
     }
 
-    /// All that a delta response says was said.
+    /// The present delta response is read to its end.
     pub(super) fn heard(&mut self, heard: Heard, now: Instant, updates: &mut Vec<Update>) {
         let settled = self.collections.heard(heard, self.patience.unlearned(), now);
         self.members_settled(settled, updates);
@@ -60,7 +60,7 @@ impl Feed {
         }
     }
 
-    /// The server says nothing of a collection, and it was not told of these members.
+    /// The server does not answer for a collection, and was not sent the versions of these members.
     pub(super) fn forget_members(&mut self, collection: &Name, members: &[Name], updates: &mut Vec<Update>) {
         for name in members {
             self.gone(name, Reason::TimedOut, updates);
@@ -70,7 +70,7 @@ impl Feed {
         updates.push(Update::Forget(collection.clone()));
     }
 
-    /// The members that were not asked for by a name of their own.
+    /// Returns the members that were not requested by name.
     pub(super) fn members_alone<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
         self.kept.within(collection).filter(|name| {
             let (of, varies) = split_variant_key(name.as_str());

@@ -1,6 +1,6 @@
-//! One type on one upstream stream: what is wanted of it, what is held, and how responses change that.
+//! One type on one upstream stream: the wanted names, the held content, and how responses change it.
 //!
-//! Owns the state of every name. Refuses to know the dialect's messages and the other types.
+//! Owns the state of every name. Knows nothing of the dialect's messages and the other types.
 
 mod absence;
 mod errors;
@@ -34,28 +34,28 @@ pub(super) struct Feed {
     pub(super) type_url: TypeUrl,
     pub(super) outbound: Outbound,
     wildcard: bool,
-    /// SotW: nobody wants the wildcard any more, but on this stream the server goes on sending it.
+    /// SotW: nobody wants the wildcard any more, but the server goes on sending it on this stream.
     hidden: bool,
     names: Awaited,
     collections: Collections,
     kept: Kept,
     completeness: Completeness,
-    /// Of names that were asked for and have variants (TP2), what is held since before this stream and not mentioned on it.
+    /// Held variants (TP2) of requested names that are from before this stream and were not mentioned on it.
     doubted: BTreeSet<Name>,
-    /// What is wrong with names that are wanted.
+    /// The errors of wanted names.
     errors: BTreeMap<Name, Arc<ResourceError>>,
     features: ServerFeatures,
     /// SotW: the version of the last response that was accepted as a whole.
     pub(super) accepted: Arc<str>,
     patience: Patience,
-    /// How long the server paused within its answer, if its end was seen and nobody was told yet.
+    /// The longest pause within the server's answer, if its end was seen and nobody has taken it yet.
     pause: Option<Duration>,
 }
 
-/// What an entry is kept by.
+/// The key under which an entry is stored.
 struct Key {
     name: Name,
-    /// Whether what is held by that has the same version.
+    /// Whether the content under that key has the same version; `None` without content.
     held: Option<bool>,
 }
 
@@ -83,13 +83,13 @@ impl Feed {
         self.wildcard && !self.hidden || !self.names.is_empty()
     }
 
-    /// Whether anything is wanted of which nothing is known.
+    /// Returns whether nothing is known yet of something that is wanted.
     pub(super) fn lacks(&self) -> bool {
         let wildcard = self.wildcard && !self.hidden && !self.completeness.complete();
         wildcard && self.kept.names().next().is_none() || self.names.lacks()
     }
 
-    /// A name is wanted from now on; one that was wanted already is wanted anew, or written in one more way.
+    /// A name is wanted from now on. If it was wanted already, it is requested again or in one more spelling.
     pub(super) fn want(&mut self, name: &Name, written: Option<&Name>) -> Vec<Update> {
         let known = !self.names.insert(name);
         match self.write(name, written, known) {
@@ -101,7 +101,7 @@ impl Feed {
         if name.is_collection() {
             self.collections.insert(name);
         }
-        // E-08: what is held by another of its names is not waited for; a server may well pass over it (C-14).
+        // E-08: content that is held under another name of the resource is not waited for; a server may not send it again (C-14).
         if let Some(canonical) = self.kept.canonical(name.as_str()) {
             self.names.known(name.as_str());
             if let Some(collection) = self.collections.covering(canonical.as_str()).cloned() {
@@ -113,7 +113,8 @@ impl Feed {
         Vec::new()
     }
 
-    /// Nobody knows whether what is held of a name is current (E-17). Where nothing is, the answer is still to come.
+    /// Nobody knows whether the held content of a name is current (E-17), so it is requested again. Without content, the answer
+    /// is still to come.
     fn want_anew(&mut self, name: &Name) -> Vec<Update> {
         let mut held = self.variants_of(name.as_str());
         held.extend(self.kept.canonical(name.as_str()).cloned());
@@ -130,7 +131,7 @@ impl Feed {
         vec![Update::Forget(name.clone())]
     }
 
-    /// A name is wanted no more: what was known of it is forgotten.
+    /// A name is not wanted any more: its content is forgotten.
     pub(super) fn unwant(&mut self, name: &Name) -> Vec<Update> {
         if !self.names.remove(name) {
             return Vec::new();
@@ -156,7 +157,7 @@ impl Feed {
             .is_some_and(|resource| self.names_of(resource.name(), resource.aliases()).next().is_some())
             || self.collections.covering(canonical.as_str()).is_some();
         match (others, canonical == *name) {
-            // Somebody else asks for the same by another name.
+            // Another requested name still needs the resource.
             (true, true) => dropped,
             (true, false) => vec![Update::Forget(name.clone())],
             (false, same) => {
@@ -167,7 +168,7 @@ impl Feed {
         }
     }
 
-    /// Takes a response. What it changes, and what is wrong with it.
+    /// Takes a response. Returns what it changes, and the message with its faults.
     pub(super) fn receive(
         &mut self,
         mut message: Message,
@@ -189,7 +190,7 @@ impl Feed {
         let mut beats = !message.entries.is_empty();
         for mut entry in std::mem::take(&mut message.entries) {
             beats &= entry.body.is_none();
-            // E-06: what nobody asked for is passed over in silence.
+            // E-06: content that nobody requested is ignored without a NACK.
             let collection = self.covering(entry.name.as_str());
             if !self.wildcard && collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
@@ -203,7 +204,7 @@ impl Feed {
                 mentioned.push(key.name);
             }
         }
-        // What is not mentioned may be meant by an entry of which the name is in doubt: then nothing is deleted.
+        // If the name of an entry is in doubt, a name that is not mentioned may be meant by it: then nothing is deleted.
         if !message.uncertain {
             if dialect == Dialect::Delta || !beats || message.version != self.accepted {
                 self.settle_variants(&mentioned, &message, &mut updates);
@@ -221,7 +222,7 @@ impl Feed {
                 };
                 self.settled(settled, &mut updates)
             }
-            // A response of heartbeats alone says nothing of the rest (E-10).
+            // A response with nothing but heartbeats says nothing about other resources (E-10).
             Dialect::Sotw if message.uncertain || beats && message.version == self.accepted => {
                 self.collections.forget_mentioned();
                 None
@@ -234,7 +235,7 @@ impl Feed {
                     self.absolve_others(&mentioned, &mut updates);
                     updates.extend(self.collections.finish_mentioned().into_iter().map(Update::Whole));
                 } else {
-                    // What a server without full states leaves out says nothing, and its answer may have several parts.
+                    // Without full states, a server may leave out resources or split its answer into several responses.
                     self.heard(heard, now, &mut updates);
                 }
                 (self.wildcard && self.completeness.finish()).then_some(true)
@@ -250,7 +251,7 @@ impl Feed {
         (self.changes(updates, complete, first.then_some(true)), message)
     }
 
-    /// Takes one sound entry. Whether it was news.
+    /// Takes one sound entry. Returns whether its name was new or unconfirmed.
     fn take(
         &mut self,
         entry: &Entry,
@@ -266,11 +267,12 @@ impl Feed {
         let (key, held) = (&key.name, key.held);
         let version = entry.version.as_ref().unwrap_or(&message.version).clone();
         if entry.body.is_none() {
-            // C-21: a virtual host without a body does not exist; it never is a heartbeat.
+            // C-21: a virtual host without a body does not exist; it is never a heartbeat.
             if self.type_url.kind() == Kind::Vhds {
                 return self.missing(entry, updates);
             }
-            // E-10: without a body it confirms what is held, if the version is the one held; in SotW the response's version counts.
+            // E-10: without a body, the entry confirms the held content if the version is the same; in SotW, the response's
+            // version counts.
             let confirms = match &entry.version {
                 Some(_) => held == Some(true),
                 None => held.is_some() && message.version == self.accepted,
@@ -278,16 +280,16 @@ impl Feed {
             if !confirms {
                 message.faults.add(
                     &called(entry.name.as_str()),
-                    "has no body and confirms nothing that is held",
+                    "has no body and does not confirm a resource that the relay holds",
                 );
                 return false;
             }
         }
-        // A time to live is prolonged by sending again what we hold (E-11), what is asked for by a name of its own is sent although
-        // we hold it, and so is what is for everybody with variants that are new (C-26): that does not show that the server forgot.
+        // In three cases the server resends held content although it did not forget that the relay holds it: to prolong a time to
+        // live (E-11), for a name that is requested by itself, and together with new variants (C-26).
         let mut asked = self.names_of(&entry.name, &entry.aliases).peekable();
         let alone = asked.peek().is_some();
-        // all of them, of what has no name.
+        // a resource without a name answers all of them.
         let answered: Vec<Name> = asked.filter(|_| entry.name.is_empty()).cloned().collect();
         let resent = held == Some(true) && entry.ttl.is_none() && !alone && !message.varies(&entry.name);
         let news = held.is_none() | self.completeness.confirm(key, resent);
@@ -320,8 +322,8 @@ impl Feed {
         settled.complete.then_some(true)
     }
 
-    /// What an entry is kept by. A name that is at hand already takes the place of the entry's own, so that equal names share
-    /// their text.
+    /// Returns the key under which an entry is stored. If the name is already stored, the entry takes that copy, so that equal
+    /// names share their text.
     fn key(&self, entry: &mut Entry, version: &Arc<str>) -> Key {
         let text = entry.key();
         let kept = self.kept.held(text);
@@ -338,7 +340,8 @@ impl Feed {
         Key { name, held }
     }
 
-    /// The names by which this is asked for. A-09: what has no name is asked for by any that nothing else has.
+    /// Returns the requested names that this resource answers. A-09: a resource without a name answers all names that no other
+    /// resource has.
     fn names_of<'a>(&'a self, canonical: &'a Name, aliases: &'a [Name]) -> impl Iterator<Item = &'a Name> {
         let any = canonical.is_empty().then(|| self.names.iter()).into_iter().flatten();
         let any = any.filter(|name| name.is_empty() || self.kept.key(name.as_str()).is_none());
@@ -348,7 +351,7 @@ impl Feed {
     }
 
     fn names_asked<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a Name> {
-        // What was sent for a name before it was given up does not count when it is asked for anew.
+        // A name that was given up and then requested again ignores what was sent before that.
         self.names_of(&entry.name, &entry.aliases)
             .filter(|name| !self.outbound.is_leaving(name.as_str()))
     }

@@ -1,6 +1,6 @@
-//! What one type has to say to its server.
+//! The requests of one type.
 //!
-//! Owns the order of answers and changes. Refuses to know when the transport takes them.
+//! Owns the order of answers and changes. Does not know when the transport takes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::protocol::client::kept::Kept;
 use crate::xds::Name;
 
 impl Feed {
-    /// The next request in delta: answers first, then changes of what is wanted.
+    /// Returns the next request in delta: answers first, then changes of the subscription.
     pub(in crate::protocol::client) fn delta_request(
         &mut self,
         legacy: bool,
@@ -36,7 +36,7 @@ impl Feed {
         Some(request)
     }
 
-    /// The next request in SotW.
+    /// Returns the next request in SotW.
     pub(in crate::protocol::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
         let accepted = if self.kept.is_told() { &*self.accepted } else { "" };
         let (request, joined) = self.outbound.sotw(&self.type_url, legacy, accepted, now)?;
@@ -47,9 +47,10 @@ impl Feed {
         Some(request)
     }
 
-    /// E-08: a server that is not told that we hold what an alias stands for, or all that we hold of a collection, sends it, if it still
-    /// exists. E-04: one that is told of what we hold says nothing of what is still so, also where it was asked before and had not
-    /// answered.
+    /// The first request was sent with these versions. E-08: where a version is missing, for the resource of an alias or for any
+    /// member of a collection, the server sends the resource if it still exists, so the name waits. E-04: where all versions were
+    /// sent, the server is silent about what has not changed, so the name does not wait, even if it was unanswered on an earlier
+    /// stream.
     fn doubt_undeclared(&mut self, request: &DeltaDiscoveryRequest, joined: &[Name], now: Instant) {
         let declared = |held: &Name| {
             let text = self.kept.text(held);
@@ -77,7 +78,7 @@ impl Feed {
     }
 }
 
-/// The versions that go with the first delta request of a stream (E-04).
+/// Returns the versions that go with the first delta request of a stream (E-04).
 fn declared(
     kept: &Kept,
     wildcard: bool,
@@ -85,12 +86,13 @@ fn declared(
     names: &BTreeSet<Name>,
     whole: BTreeSet<Name>,
 ) -> BTreeMap<String, String> {
-    // F-07: as the server writes them.
+    // F-07: in the server's spelling.
     let declare = |name: &Name| Some((kept.text(name).to_string(), kept.declared(name.as_str())?.to_string()));
     if wildcard {
         return kept.names().filter(|_| complete).filter_map(declare).collect();
     }
-    // C-13: a server may report as removed what is declared and not asked for, so only what this very request asks for.
+    // C-13: a server may report a name as removed if it gets its version but no request for it. So only names in this request
+    // count.
     let members = whole.iter().flat_map(|collection| kept.within(collection));
     names.iter().chain(members).filter_map(declare).collect()
 }

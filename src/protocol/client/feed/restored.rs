@@ -1,6 +1,6 @@
-//! What an earlier run of the relay knew of a type, as the beginning of what is held.
+//! Content from an earlier run of the relay.
 //!
-//! Owns that none of it counts as the server's word. Refuses to know where it was kept.
+//! Owns that none of it counts as an answer of the server. Does not know where it was stored.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::Feed;
 use crate::xds::{Changes, Known, Name, Reason, Resource, Slot, Target, Update};
 
 impl Feed {
-    /// Takes what was known of this target. K-16, G-19: it is held as if from before the stream, and the server confirms it or
-    /// lets it go like anything else that it was not told of. Nothing, once the server has spoken.
+    /// Takes the content that an earlier run held for this target. K-16, G-19: it counts as content from before the stream whose
+    /// version the server is not sent, so the server confirms it or it goes. Returns `None` if the server has answered already.
     pub(in crate::protocol::client) fn restore(&mut self, target: &Target, slot: &Slot) -> Option<Changes> {
         if self.outbound.answered || self.hidden {
             return None;
@@ -25,7 +25,7 @@ impl Feed {
         let all = || state.resources().chain(state.variants().map(|(variant, _)| variant));
         let updates = all().map(|resource| self.kept.restore(resource)).collect();
         self.completeness.restored(all().map(|resource| resource.key()));
-        // The view may serve it as complete; whether it still is, the server has to show.
+        // The view may serve it as complete; the server has yet to confirm that it still is.
         self.changes(updates, state.complete().then_some(true), None)
     }
 
@@ -38,7 +38,7 @@ impl Feed {
         }
         let mut updates: Vec<Update> = match slot.known(name) {
             Some(Known::Present(resource)) => vec![self.kept.restore(resource)],
-            // K-16: what the server said to an earlier run is no ground to take anything from a client.
+            // K-16: the server's word to an earlier run is no reason to take anything from a client.
             Some(Known::Absent(_)) => vec![Update::Absent(name.clone(), Reason::TimedOut)],
             None => Vec::new(),
         };
@@ -53,7 +53,7 @@ impl Feed {
         let variants = slot.named.variants().map(|(variant, _)| variant);
         let variants = variants.filter(|variant| collection.covers(variant.name()));
         let members: Vec<_> = slot.named.members(collection).chain(variants).collect();
-        // What is asked for by itself as well is waited for by itself.
+        // Members that were also requested by name wait on their own.
         let alone = members
             .iter()
             .filter(|member| !self.names.contains(member.name().as_str()));
@@ -64,7 +64,7 @@ impl Feed {
     }
 }
 
-/// The variants of a name that are not for everybody: of the half that has any.
+/// Returns the variants of a name that are not for everybody, from the half that has any.
 fn variants_of<'a>(name: &'a Name, slot: &'a Slot) -> impl Iterator<Item = &'a Arc<Resource>> {
     let half = slot.halves().find(|state| state.variants_of(name).next().is_some());
     half.into_iter()

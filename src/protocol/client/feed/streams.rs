@@ -1,6 +1,6 @@
-//! What the beginning and the end of a stream mean for one type.
+//! The effects of the beginning and the end of a stream on one type.
 //!
-//! Owns what survives a stream. Refuses to know connections.
+//! Owns what survives a stream. Knows nothing of connections.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,23 +10,24 @@ use crate::protocol::client::awaited::Patience;
 use crate::xds::{Dialect, Name, split_variant_key};
 
 impl Feed {
-    /// A stream begins: everything is to be asked again, if `told` with the versions that this server gave (E-04).
+    /// A stream begins: everything must be requested again. If `told`, with the versions that this server gave (E-04).
     pub(in crate::protocol::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
         self.patience = patience;
         self.kept.tell(told);
-        // E-19: a type of which nothing is wanted is not mentioned.
+        // E-19: a type of which nothing is wanted gets no request.
         let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
         self.outbound
             .reset(self.names.iter().cloned().chain(wildcard).collect());
         if self.wildcard && dialect == Dialect::Delta {
-            // What is not complete is asked for from the beginning: then the answer surely has an end to wait for.
+            // An incomplete wildcard is requested without versions: then the server sends everything, and the end of its answer
+            // can be seen.
             let complete = self.completeness.complete();
             let declared = |name: &Name| complete && self.kept.declared(name.as_str()).is_some();
             let held = self.kept.names().map(|name| (name.clone(), declared(name)));
             self.completeness.connected(held.collect());
         }
         if dialect == Dialect::Delta {
-            // What is asked for by itself as well was declared by itself, and is waited for by itself.
+            // Members that were also requested by name are declared and waited for on their own.
             let named = |name: &&Name| self.names.contains(split_variant_key(name.as_str()).0);
             let held = |collection: &Name| {
                 let members = self.kept.within(collection).filter(|name| !named(name));
@@ -39,7 +40,8 @@ impl Feed {
         }
     }
 
-    /// The stream ended. G-19: what is known stays known. If the server had answered on it: for which half.
+    /// The stream ended. G-19: what is known stays known. If the server had answered for the type, returns for which half: `true`
+    /// is the wildcard.
     pub(in crate::protocol::client) fn disconnected(&mut self) -> Option<bool> {
         let answered = (self.outbound.answered && self.wanted()).then_some(self.wildcard);
         if self.hidden {

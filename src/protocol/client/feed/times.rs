@@ -1,6 +1,6 @@
-//! What the passing of time means for one type.
+//! The effects of time on one type.
 //!
-//! Owns when something is due. Refuses to know what was in responses.
+//! Owns when work is due. Knows nothing of the content of responses.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use super::Feed;
 use crate::xds::{Changes, Reason};
 
 impl Feed {
-    /// A response came that cannot be answered, or all are answered.
+    /// All responses are acknowledged, or the present one cannot be.
     pub(in crate::protocol::client) fn unanswerable(&mut self, now: Instant) {
         self.completeness.answered(now);
         self.collections.answered(now);
     }
 
-    /// What the server has shown of how it answers since the last time.
+    /// Takes the pause that the server has shown since the last call.
     pub(in crate::protocol::client) const fn take_pause(&mut self) -> Option<Duration> {
         self.pause.take()
     }

@@ -1,10 +1,10 @@
 //! Variants of a name that are not for everybody (TP2).
 //!
-//! Owns what becomes of a name when its variants go. Refuses to choose one for a client.
+//! Owns the effects of removed variants on their name. Does not choose a variant for a client.
 //!
-//! No version that we declare can mean one of several variants, so names that have any are not declared (E-04): a server sends all
-//! that it has of them anew. What it does not send goes, where a wildcard or a collection asked for it, like anything else that is
-//! not confirmed; where the name itself was asked for, with the first response that says anything of the name.
+//! A declared version cannot mean one of several variants, so names with variants are not declared (E-04), and a server sends all
+//! their variants again. Variants that it does not send are removed. If a wildcard or a collection requested them, that happens
+//! as for everything unconfirmed; if the name itself was requested, with the first response that mentions the name.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -16,7 +16,7 @@ use crate::protocol::client::ingest::Message;
 use crate::xds::{Name, Reason, Resource, Update, split_variant_key};
 
 impl Feed {
-    /// C-23: a variant is gone, and with the last of all the name itself.
+    /// C-23: a variant is gone; with the last one, the name is gone too.
     pub(super) fn withdraw(&mut self, resource: Arc<Resource>, reason: Reason, updates: &mut Vec<Update>) {
         let name = resource.name().clone();
         updates.push(Update::Withdraw(resource));
@@ -25,7 +25,7 @@ impl Feed {
         }
     }
 
-    /// E-11: an entry that does not live. Of a name of which there is nothing else, that is all.
+    /// E-11: the entry's time to live is zero. If nothing else is left of the name, the name does not exist.
     pub(super) fn dead(&mut self, entry: &Entry, updates: &mut Vec<Update>) {
         if entry.variant.is_none() || self.kept.key(entry.key()).is_some() {
             self.absent(entry.key(), Reason::Expired, updates);
@@ -34,7 +34,7 @@ impl Feed {
         }
     }
 
-    /// What is for everybody has left a wildcard or a collection.
+    /// A resource for everybody has left a wildcard or a collection. Returns the update that publishes this.
     pub(super) fn uncovered(&self, resource: &Arc<Resource>) -> Update {
         let name = resource.name();
         if self.kept.has_variants(name.as_str()) {
@@ -47,7 +47,7 @@ impl Feed {
         self.kept.resource(name.as_str()).is_some() || self.kept.has_variants(name.as_str())
     }
 
-    /// A name is wanted no more, and none of its variants, unless a collection has them. What that makes of each.
+    /// A name is not wanted any more, so its variants are dropped unless a collection needs them. Returns the updates.
     pub(super) fn drop_variants(&mut self, name: &Name) -> Vec<Update> {
         if self.collections.covering(name.as_str()).is_some() {
             return Vec::new();
@@ -64,29 +64,31 @@ impl Feed {
         }
     }
 
-    /// A stream begins: of names that were asked for by themselves and have variants the server is told nothing.
+    /// A stream begins: the server is not sent the versions of requested names that have variants, so all their variants are in
+    /// doubt.
     pub(super) fn doubt_variants(&mut self) {
         let names = self.names.iter().filter(|name| self.kept.has_variants(name.as_str()));
         let held = names.flat_map(|name| self.all_of(name.as_str()));
         self.doubted = held.collect();
     }
 
-    /// Of a name that has variants, they and what is for everybody.
+    /// Returns all variants of a name, with the resource for everybody; empty if the name has no variants.
     fn all_of(&self, name: &str) -> Vec<Name> {
         let mut all = self.variants_of(name);
         all.extend(self.kept.key(name).filter(|_| !all.is_empty()).cloned());
         all
     }
 
-    /// What an earlier run knew of a name that was asked for by itself: the server is not told of it.
+    /// The content of a requested name was restored from an earlier run, so its variants are in doubt: the server is not sent
+    /// their versions.
     pub(super) fn doubt_restored(&mut self, name: &Name) {
         let held = self.all_of(name.as_str());
         self.doubted.extend(held);
     }
 
-    /// What a response says of names by leaving out variants of them: `mentioned` are the keys of its entries. In delta only of
-    /// what is from before the stream, as anything else is taken away by its full name (C-23), which SotW cannot say, and
-    /// relays do not.
+    /// Removes variants that a response leaves out although it mentions their name. `mentioned`: the keys of its entries. In
+    /// delta, only variants from before the stream are removed in this way: any other one is removed by its full name (C-23).
+    /// SotW and relays have no such removals.
     pub(super) fn settle_variants(&mut self, mentioned: &[Name], message: &Message, updates: &mut Vec<Update>) {
         if self.doubted.is_empty() && !(message.whole && self.kept.varies()) {
             return;
@@ -113,7 +115,8 @@ impl Feed {
         }
     }
 
-    /// The server has said something of a name: nothing of it is in doubt any more. What was, whether it is still held or not.
+    /// The server has answered for a name, so nothing of it is in doubt any more. Returns what was, whether or not it is still
+    /// held.
     fn settle_doubts(&mut self, name: &str) -> Vec<Name> {
         let from = (Bound::Included(name), Bound::Unbounded);
         let all = self.doubted.range::<str, _>(from);

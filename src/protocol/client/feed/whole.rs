@@ -1,6 +1,6 @@
-//! The wildcard of a type: how it begins and how it ends.
+//! The beginning and the end of a type's wildcard.
 //!
-//! Owns what becomes of what was held for its sake. Refuses to know names that were asked for.
+//! Owns the effects on content that is held for the wildcard. Knows nothing of names that were requested.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::protocol::client::kept::Kept;
 use crate::xds::{Changes, Dialect, Name};
 
 impl Feed {
-    /// The wildcard is wanted from now on. What it brings at once, if it was still being sent.
+    /// The wildcard is wanted from now on. If the server was still sending it, returns the content at once.
     pub(in crate::protocol::client) fn want_wildcard(&mut self) -> Option<Changes> {
         if self.wildcard {
             if !std::mem::take(&mut self.hidden) {
@@ -25,8 +25,8 @@ impl Feed {
         None
     }
 
-    /// The wildcard is wanted no more. In SotW there is no way to end it and begin it again on one stream without reading an
-    /// answer to one for the answer to the other, so it goes on unseen.
+    /// The wildcard is not wanted any more. In SotW, one stream cannot end it and begin it again: an answer to the first request
+    /// could be mistaken for one to the second. So the server goes on sending it, and the relay hides it.
     pub(in crate::protocol::client) fn unwant_wildcard(&mut self, dialect: Dialect) {
         if dialect == Dialect::Sotw && self.outbound.has_told(Name::WILDCARD) {
             self.hidden = true;

@@ -1,6 +1,6 @@
-//! Names that are asked for in several ways of writing them (F-07).
+//! Names that are requested in several spellings (F-07).
 //!
-//! Owns what an answer to one of these ways says of the name. Refuses to know which ways there are.
+//! Owns the meaning of an answer to one spelling for the name. Does not know which spellings there are.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use crate::protocol::client::ingest::Message;
 use crate::xds::{Name, Update};
 
 impl Feed {
-    /// A name is wanted and written so; `known`: it was wanted already. What follows, if it was wanted already and this is all that is
-    /// new.
+    /// A name is wanted in this spelling; `known`: it was wanted already. Returns the updates if only the spelling may be new;
+    /// `None` if the caller must handle the name.
     pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool) -> Option<Vec<Update>> {
         let held = self.kept.canonical(name.as_str()).is_some() || self.kept.has_variants(name.as_str());
         let (new, again) = self.outbound.write(name, written, known, held);
         if again && !name.is_collection() && !held {
-            // What the server said to another text says nothing about this one.
+            // What the server said to another spelling says nothing about this one.
             self.names.remove(name);
             self.names.insert(name);
             return Some(vec![Update::Forget(name.clone())]);
@@ -24,12 +24,12 @@ impl Feed {
         (known && (new || written.is_some())).then(Vec::new)
     }
 
-    /// Whether an entry counts: not if it answers to another text than the one by which its name is held, and goes on to be there.
+    /// Whether an entry counts. It does not if the name is held under another spelling that stays valid.
     pub(super) fn counts(&mut self, entry: &Entry, message: &Message) -> bool {
         if self.outbound.ways.is_empty() {
             return true;
         }
-        // A server may write the name in its own way, whatever it was asked for.
+        // A server may use its own spelling, whatever it was asked for.
         let held = self.kept.key(entry.name.as_str()).map(|name| self.kept.text(name));
         let left_out = entry.version.is_none() && self.type_url.traits().full_state;
         let stays = |text: &Name| !left_out && !message.removes(entry.name.as_str(), text);
@@ -37,7 +37,7 @@ impl Feed {
         self.outbound.ways.heard(&entry.name, entry.written.as_ref(), other)
     }
 
-    /// Whether what the server says to be gone is the name as a whole: it does not if that is asked for in other ways as well.
+    /// Whether a removal in these spellings removes the whole name. It does not if other spellings may still exist.
     pub(super) fn all_absent(&mut self, name: &str, texts: Option<&BTreeSet<String>>) -> bool {
         let Some(asked) = self.names.get(name).cloned() else {
             return true;
@@ -47,7 +47,8 @@ impl Feed {
         if let Some(held) = self.kept.key(name).map(|name| self.kept.text(name)) {
             return texts.contains(held.as_str());
         }
-        // C-23: that nothing is for everybody is no end of what is for some, which answers to the name.
+        // C-23: the variants that are for some clients answer to the name too, so the end of the resource for everybody does not
+        // end them.
         if self.kept.has_variants(name) {
             return true;
         }
