@@ -1,8 +1,8 @@
-//! The program: hands its arguments to the library.
+//! The program: passes its arguments to the library.
 
 use std::process::ExitCode;
 
-/// Gives back to the system what a burst of clients or a flood took, by threads of its own.
+/// This allocator has background threads that return memory to the system after a burst of clients or a flood.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

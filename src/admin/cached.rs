@@ -1,32 +1,32 @@
-//! What is known of a name, in gRPC's words.
+//! The states of a resource name, as gRPC calls them.
 //!
-//! Owns the words. Refuses to find anything out.
+//! Owns the words. Does not determine the state.
 
-/// What is known of a name (G-15).
+/// The state of a name (G-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cached {
-    /// Somebody wants it, and nothing is known.
+    /// A client subscribes to it, and the server has not answered yet.
     Requested,
-    /// It does not exist.
+    /// The server says that it does not exist.
     DoesNotExist,
-    /// The server has deleted it, and it is kept.
+    /// The server has deleted it; the relay keeps it.
     DoesNotExistButCached,
-    /// It exists.
+    /// The resource was accepted.
     Acked,
-    /// What came of it was not sound.
+    /// The resource was invalid.
     Nacked,
-    /// What came last was not sound; what came before is kept.
+    /// The last resource was invalid; the relay keeps the one before.
     NackedButCached,
-    /// The server says that something is wrong with it.
+    /// The server sent an error for it.
     ReceivedError,
-    /// The same; what came before is kept.
+    /// The server sent an error for it; the relay keeps the resource from before.
     ReceivedErrorButCached,
-    /// The server did not say anything in its time, which says nothing of the name (G-14).
+    /// The server did not answer in time. This does not mean that the resource does not exist (G-14).
     Timeout,
 }
 
 impl Cached {
-    /// The name that gRPC gives it.
+    /// Returns gRPC's name of the state.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

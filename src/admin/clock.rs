@@ -1,15 +1,15 @@
-//! Times as people read them.
+//! Times in a readable form.
 //!
-//! Owns the wall clock, which is only shown. Refuses to measure anything by it.
+//! Owns the wall clock, which is only shown. Measures nothing by it.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// One instant by the two clocks, so that others can be shown.
+/// The same moment by both clocks, to convert others from one clock to the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// By the clock that only goes on.
+    /// By the monotonic clock.
     pub now: Instant,
-    /// By the clock on the wall.
+    /// By the wall clock.
     pub wall: SystemTime,
 }
 
@@ -22,7 +22,7 @@ impl Clock {
         }
     }
 
-    /// `2026-11-20T12:03:07Z`
+    /// Returns the date and time, such as `2026-11-20T12:03:07Z`.
     pub(super) fn time(self, at: Instant) -> String {
         let seconds = self.unix(at).as_secs();
         let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -30,7 +30,7 @@ impl Clock {
         format!("{year:04}-{month:02}-{day:02}T{}Z", of_day(second))
     }
 
-    /// The time of the day, and the date only when that is another.
+    /// Returns the time of day, with the date if it is not today.
     pub(super) fn short(self, at: Instant) -> String {
         let (then, now) = (self.unix(at).as_secs(), self.unix(self.now).as_secs());
         if then / 86_400 == now / 86_400 {
@@ -53,7 +53,8 @@ fn of_day(second: u64) -> String {
     format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// Year, month and day of a day since 1970, counted in years that begin in March, so that the day that may be missing is last.
+/// Returns year, month and day of a day counted from 1970. Calculates with years that begin in March, so that a leap day is the
+/// last day of its year.
 const fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let era = days / 146_097;

@@ -14,17 +14,17 @@ use super::clock::Clock;
 use super::{Shown, orders};
 use crate::telemetry::Status;
 
-/// Requests that are answered at a time; the rest wait their turn.
+/// How many requests are answered at the same time; the others wait.
 const CONCURRENT_REQUESTS: usize = 64;
 
 const HELP: &str = "\
 /ready             200 when clients can be served, 503 before and while draining (also /healthz/ready)
-/live              200 when the program turns (also /healthz)
-/clusters          how it stands with every control plane, and why; ?format=json for programs
+/live              200 while the program runs (also /healthz)
+/clusters          the state of every control plane, and why; ?format=json for programs
 /metrics           metrics for Prometheus (also /stats/prometheus)
-/drain_listeners   POST: clients leave; ?graceful: after probes were told; the relay stays until a signal ends it
-/healthcheck/fail  POST: /ready is 503, while all are served
-/healthcheck/ok    POST: /ready is what it would be
+/drain_listeners   POST: disconnects clients one by one; ?graceful: after /ready has been 503 for a while; a signal ends the relay
+/healthcheck/fail  POST: /ready is 503; clients are still served
+/healthcheck/ok    POST: undoes /healthcheck/fail
 /help              this list
 ";
 
@@ -45,13 +45,13 @@ pub(super) fn router(shown: Shown, port: Option<u16>) -> Router {
         .fallback(async |uri: Uri| {
             (
                 StatusCode::NOT_FOUND,
-                format!("{} is not here; GET /help lists what is\n", uri.path()),
+                format!("{} does not exist; GET /help lists all paths\n", uri.path()),
             )
         })
         .method_not_allowed_fallback(async |method: Method, uri: Uri| {
             (
                 StatusCode::METHOD_NOT_ALLOWED,
-                format!("{} does not take {method}; use GET\n", uri.path()),
+                format!("{} does not allow {method}; use GET\n", uri.path()),
             )
         })
         .merge(orders::router(port))
@@ -71,7 +71,7 @@ async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
     }
 }
 
-/// How the answer looks.
+/// The query of `/clusters`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -116,7 +116,7 @@ async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
         Ok(text) => ([(header::CONTENT_TYPE, form)], text).into_response(),
         Err(error) => (
             StatusCode::INTERNAL_SERVER_ERROR,
-            format!("the metrics cannot be shown: {error}\n"),
+            format!("cannot encode the metrics: {error}\n"),
         )
             .into_response(),
     }
@@ -235,12 +235,12 @@ mod tests {
         let answer = ask(address, "GET /nowhere");
         assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
         assert!(
-            answer.ends_with("/nowhere is not here; GET /help lists what is\n"),
+            answer.ends_with("/nowhere does not exist; GET /help lists all paths\n"),
             "{answer}"
         );
         let answer = ask(address, "POST /metrics");
         assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
-        assert!(answer.ends_with("/metrics does not take POST; use GET\n"), "{answer}");
+        assert!(answer.ends_with("/metrics does not allow POST; use GET\n"), "{answer}");
         assert!(ask(address, "GET /").contains("/stats/prometheus"));
     }
 
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// An order is passed on once, and a page in a browser has nothing to order.
+    /// A drain order is passed on once, and orders from a web page in a browser are refused.
     #[test]
     fn an_operator_has_clients_leave() {
         let (shown, mut orders) = shown();

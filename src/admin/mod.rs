@@ -1,5 +1,5 @@
-//! The admin address: probes and metrics over HTTP/1.1. It owns the paths and its own thread, so that it answers when
-//! the data side is busy. It knows nothing of the protocol: it shows what it is given.
+//! The admin address: probes and metrics over HTTP/1.1. Owns the paths, and a thread of its own, so that it answers even while
+//! the data side is busy. Knows nothing of the protocol: it shows what it is given.
 
 mod cached;
 mod clock;
@@ -40,30 +40,30 @@ pub struct Admin {
 pub struct Shown {
     /// For `/metrics`.
     pub metrics: Arc<Metrics>,
-    /// For `/clusters`, and what `/metrics` says of names.
+    /// For `/clusters`, and for the metrics of resource names.
     pub overview: Overview,
     /// For the probes.
     pub health: Arc<Health>,
-    /// Where orders of the operator go.
+    /// The channel for the operator's drain orders.
     pub order: mpsc::Sender<DrainOrder>,
 }
 
-/// The operator wants clients to leave.
+/// The operator's order to move clients away.
 #[derive(Clone, Copy, Debug)]
 pub struct DrainOrder {
-    /// Whether probes are told first, and clients go only when that is known.
+    /// Whether readiness fails first, and clients leave only after load balancers could notice that.
     pub graceful: bool,
 }
 
-/// Why there is no admin address.
+/// Why the admin address cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// The address cannot be bound.
     #[error("admin.address: cannot listen on {address}: {source}; choose another with --admin")]
     Bind {
-        /// As it was configured.
+        /// The address as configured.
         address: Address,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The thread cannot be started.
@@ -74,7 +74,7 @@ pub enum AdminError {
 impl Admin {
     /// Binds `address` and serves it on a thread of its own.
     pub fn start(address: &Address, shown: Shown) -> Result<Self, AdminError> {
-        // Binding here and not on the thread makes a taken port an error of the start.
+        // Binds here and not on the thread, so that a port in use is an error at the start.
         let cannot_bind = |source| AdminError::Bind {
             address: address.clone(),
             source,
@@ -98,13 +98,13 @@ impl Admin {
         Ok(Self { address, _stop: stop })
     }
 
-    /// Where it listens, with the port that the system chose for port 0.
+    /// Returns the bound address, with the port that the system chose for port 0.
     #[must_use]
     pub const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The TCP address, if it is one.
+    /// Returns the bound address if it is a TCP address.
     #[must_use]
     pub const fn socket(&self) -> Option<SocketAddr> {
         match self.address {
@@ -114,7 +114,7 @@ impl Admin {
     }
 }
 
-/// A listener that no runtime knows yet.
+/// A listener that is not registered with a runtime yet.
 enum Bound {
     Socket(net::TcpListener),
     Unix(unix::UnixListener),
@@ -144,7 +144,7 @@ impl Bound {
     }
 }
 
-/// A socket file outlives its program; one that nobody answers is taken over.
+/// Binds a Unix socket. Replaces a socket file that a dead process has left, to which nobody answers.
 fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
     match unix::UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -158,7 +158,7 @@ fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
     }
 }
 
-/// The admin thread.
+/// The body of the admin thread.
 fn run(bound: Bound, router: Router, stopped: oneshot::Receiver<()>, report: &SyncSender<io::Result<()>>) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -171,7 +171,7 @@ fn run(bound: Bound, router: Router, stopped: oneshot::Receiver<()>, report: &Sy
         };
         match listening {
             Ok(serving) => {
-                // Whoever started the thread waits for this.
+                // The thread that called `Admin::start` waits for this.
                 let _ = report.send(Ok(()));
                 tokio::select! {
                     () = serving => {}
@@ -189,5 +189,5 @@ where
     L::Addr: std::fmt::Debug,
 {
     let ended = axum::serve(listener, router).await;
-    tracing::error!(?ended, "the admin address ended");
+    tracing::error!(?ended, "the admin address stopped unexpectedly");
 }

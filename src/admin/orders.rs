@@ -1,6 +1,6 @@
-//! What the operator may order by POST, by the paths that Envoy has for it.
+//! The operator's orders by POST, on the same paths as Envoy's.
 //!
-//! Owns who is believed: what a web page has a browser send is not. Refuses to know how an order is carried out.
+//! Owns the check that a request does not come from a web page in a browser. Does not carry out the orders.
 
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{DrainOrder, Shown};
 
-/// The paths. `port` is that of the listener, if it has one.
+/// Returns the routes. `port` is the port of the listener, if it has one.
 pub(super) fn router(port: Option<u16>) -> Router<Shown> {
     let believed = move |request: Request, next: Next| async move {
         match doubt(request.headers(), port) {
@@ -44,7 +44,7 @@ async fn drain(State(shown): State<Shown>, manner: Result<Query<Manner>, QueryRe
         return (StatusCode::BAD_REQUEST, text).into_response();
     };
     let graceful = manner.graceful.is_some();
-    // Whoever comes second finds it ordered.
+    // If this fails, an order is already waiting.
     let _ = shown.order.try_send(DrainOrder { graceful });
     "OK\n".into_response()
 }
@@ -59,14 +59,15 @@ async fn recover(State(shown): State<Shown>) -> &'static str {
     "OK\n"
 }
 
-/// Why a request may come from a web page. A page cannot choose `Host`, and a name can be made to lead here, but not an address.
+/// Returns why a request may come from a web page. A page cannot choose the `Host` header. An attacker can make a host name
+/// resolve to this address, but cannot do that with an IP address.
 fn doubt(headers: &HeaderMap, port: Option<u16>) -> Option<&'static str> {
     // No page reaches a Unix socket.
     let port = port?;
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(header::HOST).filter(|host| is_own(host, port));
     let Some(host) = host else {
-        return Some("the Host header must have this address: write it as numbers, or localhost, and its port\n");
+        return Some("the Host header must be the admin address: an IP address or localhost, and the port\n");
     };
     let foreign = headers.contains_key(header::ORIGIN)
         && text(header::ORIGIN).is_none_or(|origin| origin.strip_prefix("http://") != Some(host));

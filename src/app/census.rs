@@ -1,6 +1,6 @@
-//! How many names there are, by what is known of each (G-15).
+//! Counts names by the state of their resource (G-15).
 //!
-//! Owns which of gRPC's states a name is in. Refuses to change anything.
+//! Owns which of gRPC's states a name is in. Changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use crate::admin::Cached;
 use crate::cache::View;
 use crate::xds::{Authorities, Known, Name, Target, Trouble, TypeUrl};
 
-/// By authority, state and type.
+/// The number of names by authority, state and type.
 pub(super) type Counts = BTreeMap<(String, Cached, TypeUrl), usize>;
 
-/// Adds the names of a view, by those authorities that are `served` by themselves: any other is the client's own invention.
+/// Adds the names of a view. Only authorities in `served` are counted apart, because clients may invent any other.
 pub(super) fn count(view: &View, served: &Authorities, counts: &mut Counts) {
     let mut note = |type_url: &TypeUrl, name: Option<&Name>, cached| {
         let authority = name.and_then(|name| served.of(name)).unwrap_or_default();
@@ -26,7 +26,7 @@ pub(super) fn count(view: &View, served: &Authorities, counts: &mut Counts) {
             for (name, known) in state.entries() {
                 note(type_url, Some(name), cached(Some(known), trouble(name)));
             }
-            // A name of which there are only variants is there.
+            // A name that has only variants is present too.
             let varying = state.variants().map(|(variant, _)| variant.name());
             let varying: BTreeSet<&Name> = varying.filter(|name| !state.entries().contains_key(*name)).collect();
             for name in varying {
@@ -90,7 +90,7 @@ mod tests {
         Update::Put(Arc::new(Resource::new(parts, 0)), None)
     }
 
-    /// G-15: every name is in exactly one state, by the names that gRPC has for them.
+    /// G-15: every name is in exactly one state; the states have the names that gRPC gives them.
     #[test]
     fn every_name_is_counted_once() {
         let settings = ViewSettings {

@@ -1,10 +1,11 @@
-//! How many files and connections the process may have open.
+//! The limit of open files and connections of the process.
 //!
-//! Owns the raising of that limit. Refuses to set one of the relay's own.
+//! Raises that limit. Does not set a limit of the relay's own.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Shells and service managers give far fewer than the system allows, for the sake of programs that cannot deal with many.
+/// Raises the limit as far as the system allows. Shells and service managers set it far lower, because some programs cannot
+/// handle many descriptors.
 pub(super) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current == limit.maximum {

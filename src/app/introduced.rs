@@ -1,6 +1,7 @@
-//! Whom control planes take each view for, and that the operator hears of views that they cannot tell apart (K-28).
+//! The node with which each view introduces itself to a control plane, and the warning about views that the control plane cannot
+//! tell apart (K-28).
 //!
-//! Owns that this is said once for each two rules of a server. Refuses to know streams.
+//! Owns that the log has this warning once for each pair of rules and server. Knows nothing of streams.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,12 +11,12 @@ use crate::cache::{Scopes, View};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::telemetry::Metrics;
 
-/// The views that control planes were told of.
+/// Gives each new view its node.
 pub(super) struct Introduced<'a> {
     scopes: &'a Scopes,
     metrics: &'a Metrics,
     relay: &'a Node,
-    /// By server, the rules of two views with one node id.
+    /// The warnings already logged: the server, and the rules of two views with one node id.
     said: BTreeSet<(usize, [Option<usize>; 2])>,
 }
 
@@ -29,7 +30,7 @@ impl<'a> Introduced<'a> {
         }
     }
 
-    /// The node for a new view of the server that is called `name`.
+    /// Returns the node for a new view of the server called `name`.
     pub(super) fn node(&mut self, view: &Arc<View>, name: &str) -> Node {
         let (node, twin) = self.scopes.introduce(view, self.relay);
         if let Some(twin) = twin {
@@ -46,8 +47,8 @@ impl<'a> Introduced<'a> {
                     node = ?node.id,
                     class = class(view.class()),
                     other = class(&twin),
-                    "two views have one node id; if the control plane keeps one snapshot for each node id, the clients of one get what \
-                     is meant for the other's; give each a `node.id` of its own in `classes`"
+                    "two views have one node id; if the control plane keeps one snapshot for each node id, the clients of one view get \
+                     the resources of the other; give each a `node.id` of its own in `classes`"
                 );
             }
         }

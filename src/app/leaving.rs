@@ -1,7 +1,7 @@
-//! How the relay leaves: first it is not ready any more while all are served, then its listeners close and its clients go one after
-//! the other, then it ends.
+//! How the relay stops. First it is no longer ready, but still serves all clients. Then its listeners close and its clients are
+//! moved away one after the other. Then it ends.
 //!
-//! Owns that order, and what a signal or an order of the operator means in each part of it. Refuses to know how a client goes.
+//! Owns these steps, and what a signal or an operator's drain order means in each of them. Does not close clients itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::config::Timers;
 use crate::shutdown::{DrainTrigger, Stop, StopSignals, after};
 use crate::telemetry::{Health, Metrics, Status};
 
-/// Over so much of the time to drain clients are spread: the rest is for the last of them to go.
+/// The part of the drain time over which the departures of clients are spread. The rest is for the last of them to finish.
 const SPREAD: f64 = 0.8;
 
-/// What tells the relay to leave.
+/// Everything that can tell the relay to stop.
 pub(super) struct Leaving {
     signals: StopSignals,
     orders: mpsc::Receiver<DrainOrder>,
@@ -25,7 +25,7 @@ pub(super) struct Leaving {
     metrics: Arc<Metrics>,
     announce: Duration,
     drain: Duration,
-    /// How many signals have come since it was told to leave, or with that.
+    /// The number of signals so far, including the one that told the relay to stop.
     signalled: usize,
 }
 
@@ -48,7 +48,7 @@ impl Leaving {
         }
     }
 
-    /// Waits until it is time for clients to leave.
+    /// Waits for a signal or an order to stop, and then until the announcement is over and draining begins.
     pub(super) async fn announced(&mut self) {
         let announces = tokio::select! {
             stop = self.signals.next() => {
@@ -62,7 +62,7 @@ impl Leaving {
         if !announces || known || self.announce.is_zero() {
             return;
         }
-        tracing::info!(within = ?self.announce, "not ready any more; clients are served until others have heard of it");
+        tracing::info!(within = ?self.announce, "not ready any more; clients are still served while load balancers notice");
         let over = clock::sleep(self.announce);
         tokio::pin!(over);
         while self.signalled < 2 {
@@ -73,13 +73,13 @@ impl Leaving {
         }
     }
 
-    /// Lets clients leave. It is over when they have, and a signal has come that ends the program.
+    /// Drains clients. Returns when they are gone and there was a signal that ends the program.
     pub(super) async fn left(mut self, trigger: &DrainTrigger, last: impl Future<Output = ()>) {
         tracing::info!(within = ?self.drain, clients = self.metrics.connections.get(), "draining");
         let deadline = after(self.drain);
         trigger.begin(self.drain.mul_f64(SPREAD), deadline);
         let gone = async {
-            // A disk that hangs does not keep the relay from ending.
+            // A hanging disk must not keep the relay from ending.
             tokio::join!(trigger.finished(deadline), tokio::time::timeout_at(deadline, last)).0
         };
         tokio::pin!(gone);

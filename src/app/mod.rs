@@ -1,4 +1,4 @@
-//! The wiring: from a checked configuration to running parts. It owns what is connected to what, and nothing else.
+//! The wiring: from a checked configuration to running parts. Owns only what is connected to what.
 
 mod census;
 mod descriptors;
@@ -37,7 +37,7 @@ use crate::wire::{Budget, Listener};
 /// Why the relay does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    /// The admin address is not there.
+    /// The admin address cannot be bound.
     #[error(transparent)]
     Admin(#[from] AdminError),
     /// A file of descriptors cannot be used.
@@ -46,25 +46,25 @@ pub enum AppError {
     /// A listener cannot be bound.
     #[error("listeners: cannot listen on {address}: {source}; choose another with --listen")]
     Listen {
-        /// As it was configured.
+        /// The address as configured.
         address: Address,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A listener has no good certificate.
+    /// A listener has no usable certificate.
     #[error("listeners: tls of {address}: {source}")]
     Tls {
-        /// As it was configured.
+        /// The address as configured.
         address: Address,
-        /// Which file, and what is wrong with it.
+        /// The file, and what is wrong with it.
         source: BadFile,
     },
-    /// The signals cannot be heard.
+    /// The signal handlers cannot be installed.
     #[error("cannot listen for SIGTERM: {0}")]
     Signals(std::io::Error),
 }
 
-/// How often views are looked after: who lags too far behind, what nobody uses, what is shown.
+/// How often views are swept: laggards are handled, unused parts removed, and metrics updated.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// Runs the relay until it is told to stop.
@@ -113,7 +113,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let (trigger, drain) = shutdown::drain();
     listen(&config, &shared, &drain)?;
 
-    // Only who still has to leave holds it.
+    // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
     let mut leaving = Leaving::new(signals, orders, health, metrics, &config.timers);
     let leave = async {
@@ -128,7 +128,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         };
         leaving.left(&trigger, last).await;
     };
-    // As long as anybody is served there is work.
+    // The other tasks run until the relay has stopped.
     tokio::select! {
         () = leave => {}
         () = feed(&config, &mark, &shared, warm.as_ref(), &overview) => {}
@@ -218,8 +218,8 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
             let files = match plan::files(scopes, view.class()) {
                 Ok(files) => files,
                 Err(error) => {
-                    // Nobody has a place at such a view.
-                    tracing::error!(%error, "a view without credentials is not fed");
+                    // No client can use such a view.
+                    tracing::error!(%error, "a view has no usable credentials and gets no resources");
                     continue;
                 }
             };
@@ -244,7 +244,7 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
     }
 }
 
-/// What a view is fed from.
+/// The source of a view's resources.
 #[derive(Clone)]
 enum Fed {
     Grpc(Arc<Target>, Arc<upstream::UpstreamSettings>),
@@ -252,7 +252,7 @@ enum Fed {
     Files(Arc<Files>),
 }
 
-/// Waits until one of the servers was reached once; files count when they were good.
+/// Waits until one of the servers was reached once. Files count as reached once they were read without errors.
 async fn reach(servers: Vec<Fed>, by_class: bool) {
     let mut targets = Vec::new();
     let mut others: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
@@ -271,7 +271,7 @@ async fn reach(servers: Vec<Fed>, by_class: bool) {
     }
 }
 
-/// Writes snapshots, if any are asked for.
+/// Writes snapshots if they are configured; otherwise waits forever.
 async fn keep(warm: Option<&Warm>) {
     match warm {
         Some(warm) => warm.keep().await,
@@ -279,7 +279,7 @@ async fn keep(warm: Option<&Warm>) {
     }
 }
 
-/// Begins with what an earlier run knew, if that is kept, and goes on with what the server says.
+/// Fills a view: first from its snapshot, if there is one, then from the server.
 fn fill<L: Talk + 'static>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<Warm>>, overview: &Overview) {
     overview.add(&view, writer.statuses());
     spawn(async move {
@@ -290,7 +290,7 @@ fn fill<L: Talk + 'static>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<
     });
 }
 
-/// Looks after the views, and shows what they hold.
+/// Sweeps the views, and updates metrics and the log, once per [`SWEEP`].
 async fn look_after(shared: &Shared, overview: &Overview) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,6 +1,6 @@
-//! How it stands with every control plane: what the streams say, and whom that concerns.
+//! The state of every control plane: the state of its streams, and the clients that depend on it.
 //!
-//! Owns putting the two together, and one line in the log for each change. Refuses to decide anything.
+//! Owns the joining of the two, and one log line for each change. Decides nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -15,21 +15,21 @@ use crate::config::Config;
 use crate::upstream::{Phase, Status};
 use crate::xds::{Authorities, Class, Name, ServerState, Target, TypeUrl};
 
-/// So many of the names that nobody has sent are shown, and so much of each.
+/// How many missing names are shown, and how many characters of each.
 const NAMES_SHOWN: usize = 5;
 const NAME_SHOWN: usize = 80;
-/// Types are what clients say they are; so many are shown each by its name.
+/// How many types are shown by name. Clients may invent types.
 const TYPES_SHOWN: usize = 64;
 
 /// All views and the streams that feed them.
 pub(super) struct Overview {
     scopes: Arc<Scopes>,
-    /// What logs and metrics call each server.
+    /// The name of each server in logs and metrics.
     names: Vec<String>,
-    /// The servers of each authority, by priority; the empty one is that of names of old style.
+    /// The servers of each authority, by priority. The empty authority stands for names that are not `xdstp`.
     routes: BTreeMap<String, Vec<usize>>,
     streams: Mutex<Vec<(Weak<View>, Statuses)>>,
-    /// What is read whether or not there is a view of it, by server.
+    /// By server: the sources that are read even without a view.
     sources: Mutex<BTreeMap<usize, Source>>,
     seen: Mutex<BTreeMap<(Class, usize), Seen>>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Overview {
 type Statuses = Box<dyn Fn() -> Vec<Status> + Send + Sync>;
 type Source = Box<dyn Fn() -> Status + Send + Sync>;
 
-/// A view as it was at the last look.
+/// The state of a view at the last call of `say`.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     failing: bool,
@@ -60,19 +60,19 @@ impl Overview {
         })
     }
 
-    /// A view is fed by streams that stand so.
+    /// Adds a view and the function that returns the status of its streams.
     pub(super) fn add(&self, view: &Arc<View>, statuses: impl Fn() -> Vec<Status> + Send + Sync + 'static) {
         let mut streams = self.streams.lock();
         streams.retain(|(view, _)| view.strong_count() > 0);
         streams.push((Arc::downgrade(view), Box::new(statuses)));
     }
 
-    /// A server is read for all views together, and stands so.
+    /// Adds a server that is read once for all views, and the function that returns its status.
     pub(super) fn source(&self, server: usize, status: impl Fn() -> Status + Send + Sync + 'static) {
         self.sources.lock().insert(server, Box::new(status));
     }
 
-    /// How it stands now.
+    /// Returns the current state of everything.
     pub(super) fn look(&self) -> Clusters {
         let views = self.scopes.all();
         let mut clusters = Clusters::default();
@@ -101,7 +101,7 @@ impl Overview {
         let state = if used.is_empty() {
             State::Unused
         } else {
-            // I-05: what is wrong with files is shown before anybody reads them.
+            // I-05: problems with files are shown before any client uses them.
             unseen
                 .filter(|_| views.is_empty())
                 .unwrap_or_else(|| server_state(&views, &of_views))
@@ -113,7 +113,7 @@ impl Overview {
             State::Connecting | State::Unused => used.iter().map(|status| status.since).min(),
         };
         let open = |status: &&&Status| matches!(status.phase, Phase::Open | Phase::Answering);
-        // Names of old style have no authority.
+        // Names that are not `xdstp` have no authority.
         let of = (!authority.is_empty()).then_some(authority);
         let readers = views.iter().map(|view| view.readers_of(of));
         let (sessions, watching) = readers.fold((0, 0), |(a, b), (reading, watching)| (a + reading, b + watching));
@@ -138,7 +138,7 @@ impl Overview {
         })
     }
 
-    /// The streams of each view.
+    /// Returns the status of the streams of each view.
     fn statuses(&self, views: &[&Arc<View>]) -> Vec<Vec<Status>> {
         let all = self.streams.lock();
         let of = |view: &&Arc<View>| {
@@ -148,7 +148,7 @@ impl Overview {
         views.iter().map(of).collect()
     }
 
-    /// Says what has changed since the last time: one line for each view, however many sessions it concerns.
+    /// Logs what has changed since the last call: one line for each view, however many sessions it has.
     pub(super) fn say(&self) {
         let mut seen = self.seen.lock();
         let views = self.scopes.all();
@@ -180,14 +180,14 @@ impl Overview {
                 tracing::info!(server, class, sessions, watching, "server back");
             }
         }
-        // Who reads a server that is nowhere the first has moved there, or back.
+        // If a server is nowhere the first choice, its sessions have fallen back to it, or leave it again.
         let first = self
             .routes
             .values()
             .any(|servers| servers.first() == Some(&view.server()));
         if !first && now.reading != before.reading {
             let (from, to) = (before.reading, now.reading);
-            tracing::info!(server, class, from, to, watching, "sessions that read a lower server");
+            tracing::info!(server, class, from, to, watching, "sessions on a lower-priority server");
         }
     }
 }
@@ -201,13 +201,13 @@ fn since(streams: &[&Status], phase: Phase) -> Option<std::time::Instant> {
     streams.map(|status| status.since).min()
 }
 
-/// What is said of types, for people.
+/// Returns the texts for each type, with readable type names.
 fn by_type<'a>(all: impl Iterator<Item = (&'a TypeUrl, &'a Arc<str>)>) -> BTreeMap<String, String> {
     let shown = all.map(|(type_url, words)| (label(type_url), words.to_string()));
     shown.take(TYPES_SHOWN).collect()
 }
 
-/// The dialects of the streams that are used, where there are two.
+/// Returns the dialects of the streams in use, where the server offers two.
 fn dialects(streams: &[&Status]) -> BTreeMap<&'static str, Spoken> {
     let mut dialects: BTreeMap<_, Spoken> = BTreeMap::new();
     for status in streams {
@@ -219,7 +219,7 @@ fn dialects(streams: &[&Status]) -> BTreeMap<&'static str, Spoken> {
     dialects
 }
 
-/// How it stands with the server of these views. One that refuses some streams is there for the others.
+/// Returns the state of the server of these views. A server that refuses some streams counts as reachable for the others.
 fn server_state(views: &[&Arc<View>], streams: &[Vec<Status>]) -> State {
     let refused = |streams: &[Status]| streams.iter().any(|status| status.refused);
     let served = views.iter().zip(streams).filter(|(_, streams)| !refused(streams));
@@ -230,7 +230,7 @@ fn server_state(views: &[&Arc<View>], streams: &[Vec<Status>]) -> State {
     worst(views.iter().map(|view| view.server_state()))
 }
 
-/// Of several views of one server, the worst counts.
+/// Returns the worst of the states that the views of one server have.
 fn worst(server_states: impl Iterator<Item = ServerState>) -> State {
     let rank = |server_state| match server_state {
         ServerState::Failing => (0, State::Unreachable),
@@ -258,7 +258,7 @@ fn label(type_url: &TypeUrl) -> String {
     type_url.short().unwrap_or(type_url.full_name()).to_owned()
 }
 
-/// What is wanted under the authority, and nobody has said.
+/// Returns what is subscribed under the authority and was not answered yet.
 fn lacking(views: &[&Arc<View>], served: &Authorities, authority: &str) -> Lacking {
     let mut all = Lacking::default();
     for view in views {
@@ -281,7 +281,7 @@ fn shown(type_url: &TypeUrl, target: &Target) -> String {
         Target::Wildcard => Name::WILDCARD,
         Target::Name(name) => name.as_str(),
     };
-    // Clients choose names.
+    // Clients choose the names, so they are escaped.
     let name: String = name.chars().take(NAME_SHOWN).flat_map(char::escape_default).collect();
     format!("{} {name}", label(type_url))
 }
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
     use crate::cache::ViewSettings;
 
-    /// A server that refuses the streams of one view answers the others; where it answers nobody it is not reached.
+    /// A server that refuses the streams of one view answers the others. A server that answers no view is unreachable.
     #[test]
     fn a_server_without_room_is_there() {
         let settings = ViewSettings {

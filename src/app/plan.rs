@@ -1,6 +1,6 @@
-//! From what the operator wrote to what each part takes.
+//! Translates the configuration into the settings of each part.
 //!
-//! Owns the translation. Refuses to decide anything: every default and every check stands in `config`.
+//! Owns the translation. Decides nothing: every default and every check is in `config`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,16 +13,17 @@ use crate::upstream::{ClassFiles, Dictionary};
 use crate::xds::{Class, CredentialFiles, ServerFeatures, Types, Unfit};
 use crate::{downstream, protocol, upstream};
 
-/// What stands for "for ever" where a duration is added to a point in time.
+/// Stands for "forever" where a duration is added to a point in time.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// The bytes of answers that are kept for sessions that come to the same point later.
+/// The most bytes of encoded responses that are kept for sessions that reach the same point later.
 pub(super) const LIBRARY_BYTES: u64 = 64 * 1024 * 1024;
 
-/// gRPC servers throw out clients that ask more often than every five minutes; the kernel's keepalive asks in between.
+/// The shortest interval of HTTP/2 pings. gRPC servers disconnect clients that ping more often than every five minutes; the
+/// kernel's keepalive works in between.
 const PING_LEAST: Duration = Duration::from_secs(5 * 60 + 10);
 
-/// What files of resources are read with.
+/// Returns the settings for reading files of resources.
 pub(super) fn dictionary(config: &Config, schemas: Schemas) -> Dictionary {
     Dictionary {
         schemas,
@@ -35,12 +36,12 @@ pub(super) fn dictionary(config: &Config, schemas: Schemas) -> Dictionary {
     }
 }
 
-/// The most bytes of requests on their way in, of all clients together: of so many of the largest.
+/// Returns the most bytes of unfinished requests over all clients: room for four of the largest.
 pub(super) const fn reading_bytes(config: &Config) -> usize {
     unbounded(config.limits.request).saturating_mul(4)
 }
 
-/// The most bytes of all files of one source: they are one state, as one message is.
+/// Returns the most bytes of all files of one source. Together they are one state, like one message of a control plane.
 pub(super) const fn file_bytes(config: &Config) -> usize {
     unbounded(config.limits.upstream_message)
 }
@@ -103,7 +104,8 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
     }
 }
 
-/// What people call a class of clients: what the control plane sees of it besides the relay itself. Empty: all clients.
+/// Returns a readable name of a class of clients: what the control plane sees of it apart from the relay's own node. Empty for
+/// the class of all clients.
 pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
     let presented = scopes.presented(class);
     let rule = class.rule.map(|rule| format!("rule {rule}"));
@@ -116,7 +118,7 @@ pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
         .then(|| "endpoint collections".to_owned());
     let node = [("id", &presented.id), ("cluster", &presented.cluster)].into_iter();
     let node = node.filter_map(|(key, value)| Some(format!("as {key} {:?}", value.as_ref()?)));
-    // What a server said to whom it knows by one certificate is not for whom it knows by another one.
+    // A server may send different resources for different certificates, so the name shows the files.
     let files = scopes.credentials(class).ok().flatten().unwrap_or_default();
     let files = files
         .identity
@@ -129,7 +131,7 @@ pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
     parts.join(", ")
 }
 
-/// With what control planes are approached for a class, if that is not the same as for all.
+/// Returns the credentials of a class towards control planes, if it has credentials of its own.
 pub(super) fn files(scopes: &Scopes, class: &Class) -> Result<Option<ClassFiles>, Unfit> {
     let files = scopes.credentials(class)?;
     Ok(files.map(|CredentialFiles { identity, token }| ClassFiles {
@@ -141,13 +143,13 @@ pub(super) fn files(scopes: &Scopes, class: &Class) -> Result<Option<ClassFiles>
     }))
 }
 
-/// The time now, at which what is read from disk counts as received.
+/// Returns the current time, which is the time of receipt of what is read from disk.
 #[expect(clippy::disallowed_methods, reason = "the wiring's one place to read the clock")]
 pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// How a control plane is polled.
+/// Returns the settings for polling a control plane.
 pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, schemas: Schemas) -> upstream::Polling {
     let streams = upstream(config, mark, features);
     upstream::Polling {
@@ -160,7 +162,7 @@ pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, sch
     }
 }
 
-/// Which servers each authority is asked at.
+/// Returns the servers of each authority.
 pub(super) fn routes(config: &Config) -> Routes {
     let route = |servers: &[usize], reachability_only| Route {
         servers: servers.into(),
@@ -174,7 +176,8 @@ pub(super) fn routes(config: &Config) -> Routes {
     Routes::new(route(&upstream.top, false), authorities.collect())
 }
 
-/// K-25: how the relay knows itself in a chain. Its id alone does not do: two tiers may be configured alike.
+/// K-25: returns the mark by which the relay recognizes itself in a chain. Its node id is not enough, because two tiers may have
+/// the same configuration.
 pub(super) fn mark(config: &Config) -> String {
     format!("{}/{:08x}", config.node.id, rand::random::<u32>())
 }
@@ -187,12 +190,12 @@ pub(super) const fn views(config: &Config) -> ViewSettings {
     }
 }
 
-/// 0 switches a timer off.
+/// Returns the duration of a timer, or none for 0, which switches the timer off.
 fn set(duration: Duration) -> Option<Duration> {
     (!duration.is_zero()).then_some(duration)
 }
 
-/// 0 switches a limit off.
+/// Returns a limit, or the largest value for 0, which switches the limit off.
 pub(super) const fn unbounded(limit: usize) -> usize {
     if limit == 0 { usize::MAX } else { limit }
 }

@@ -1,6 +1,6 @@
-//! The warm start: what is known goes to disk in time, and comes back with the view.
+//! The warm start: the content of views is written to disk, and read back when a view is created.
 //!
-//! Owns when snapshots are written and read. Refuses to hold anything up: a publish, a client, or the relay.
+//! Owns when snapshots are written and read. Never blocks a publish, a client, or the end of the relay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -22,13 +22,13 @@ pub(super) struct Warm {
     folder: Arc<Folder>,
     interval: Duration,
     types: Types,
-    /// What logs and metrics call each server, and so snapshots. Files are there at the next start anyway.
+    /// The name of each server in logs, metrics and snapshots. None for files, which are on disk anyway.
     servers: Vec<Option<String>>,
-    /// Those that answer for names of old style.
+    /// The servers for names that are not `xdstp`.
     top: BTreeSet<String>,
     scopes: Arc<Scopes>,
     metrics: Arc<Metrics>,
-    /// What was written last, and of which view.
+    /// By identity: the view that was written last, and its generation then.
     written: Mutex<BTreeMap<Identity, (Weak<View>, u64)>>,
 }
 
@@ -41,7 +41,7 @@ struct Changed {
 }
 
 impl Warm {
-    /// The snapshots that the configuration asks for.
+    /// Creates the warm start, if the configuration asks for snapshots.
     pub(super) fn new(config: &Config, scopes: &Arc<Scopes>, metrics: &Arc<Metrics>) -> Option<Arc<Self>> {
         let snapshot = config.snapshot.as_ref()?;
         let folder = Folder::new(snapshot.dir.clone(), snapshot.include_secrets, config.limits.views);
@@ -65,7 +65,7 @@ impl Warm {
         }))
     }
 
-    /// Looks at what there is, and says so: a relay that can serve is ready.
+    /// Checks the snapshots on disk. If one can be served, the relay is ready.
     pub(super) async fn look(self: Arc<Self>, health: Arc<Health>) {
         let (folder, types) = (self.folder.clone(), self.types.clone());
         let found = blocking(move || {
@@ -89,7 +89,7 @@ impl Warm {
         }
     }
 
-    /// Lays in what an earlier run knew of a view.
+    /// Loads the snapshot of a view, if there is one.
     pub(super) async fn load(&self, view: &View) {
         let Some(of) = self.identity(view) else { return };
         let (folder, types, class) = (self.folder.clone(), self.types.clone(), of.clone());
@@ -110,7 +110,7 @@ impl Warm {
         }
     }
 
-    /// Writes what changed, in time.
+    /// Writes changed views at every interval, forever.
     pub(super) async fn keep(&self) {
         let mut ticks = tokio::time::interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -121,7 +121,7 @@ impl Warm {
         }
     }
 
-    /// Writes what changed for the last time. What that is, is settled at once, before clients leave.
+    /// Writes changed views for the last time. The call collects the changes, before clients leave; the future writes them.
     pub(super) fn last(self: Arc<Self>) -> impl Future<Output = ()> {
         let changed = self.changed();
         async move { self.write(changed).await }
@@ -137,7 +137,7 @@ impl Warm {
             let same = written
                 .get(&of)
                 .is_some_and(|(last, at)| std::ptr::eq(last.as_ptr(), &raw const *view) && *at == generation);
-            // A view of which nothing is known has nothing to say against what was known before.
+            // An empty view must not replace an earlier snapshot.
             if !same && !kept.is_empty() {
                 changed.push(Changed {
                     of,
@@ -170,7 +170,7 @@ impl Warm {
                 }
                 Err(error) => {
                     self.metrics.snapshots.not_written.inc();
-                    tracing::warn!(server = of.server, %error, retry_in = ?self.interval, "no snapshot; clients are served all the same");
+                    tracing::warn!(server = of.server, %error, retry_in = ?self.interval, "cannot write a snapshot; clients are still served");
                 }
             }
         }
@@ -189,7 +189,7 @@ impl Warm {
             .collect();
         let folder = self.folder.clone();
         if let Err(error) = blocking(move || folder.prune(&open)).await {
-            tracing::warn!(%error, "old snapshots stay");
+            tracing::warn!(%error, "cannot remove old snapshots");
         }
     }
 
@@ -206,7 +206,7 @@ impl Warm {
     }
 }
 
-/// Does what waits for a disk where nobody waits for the thread.
+/// Runs work that waits for the disk on a thread where blocking is allowed.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SnapshotError> + Send + 'static,
 ) -> Result<T, SnapshotError> {

@@ -1,6 +1,6 @@
 //! One request to the admin address of a running relay.
 //!
-//! Owns its bounds. Refuses to know what is asked.
+//! Owns its limits. Knows nothing of what is asked.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,10 +13,10 @@ use crate::config::Address;
 
 /// How long each step may take.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Its answer is a line; another program's may be anything.
+/// The answer of a relay is one line, but another program may answer anything.
 const ANSWER_BYTES_MAX: u64 = 4096;
 
-/// What a good answer says.
+/// Returns the body of an answer with status 200.
 pub(super) fn ask(admin: &Address, method: &str, path: &str) -> anyhow::Result<String> {
     let host = match admin {
         Address::Socket(address) => address.to_string(),

@@ -1,4 +1,4 @@
-//! `distributary drain`: has the clients of a relay leave, where there is no shell and no curl to say so with.
+//! `distributary drain`: moves the clients of a relay away, for images that have no shell and no curl.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use super::asking;
 use crate::config::Address;
 
-/// Have the clients of a running relay leave: readiness goes first, then they go one after the other. The relay itself ends by SIGTERM
+/// Move clients away from a running relay: /ready fails first, then they are disconnected one by one. SIGTERM ends the relay
 #[derive(Debug, Args)]
 pub(super) struct Drain {
     /// The admin address of the relay: ip:port, [v6]:port or unix:/path

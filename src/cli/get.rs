@@ -1,4 +1,4 @@
-//! `distributary get`: asks any xDS server. It knows the flags; how a server is asked stands in `get`.
+//! `distributary get`: asks any xDS server. Owns the flags; the module `get` asks the server.
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use crate::proto::envoy::config::core::v3::Node;
 use crate::telemetry::{Format, log_to_stderr};
 use crate::xds::{Name, TypeUrl};
 
-/// Ask an xDS server and print its answer: exit code 0 only when everything that was asked for is there
+/// Ask an xDS server and print its answer; the exit code is 0 only if the server has everything that was asked for
 #[derive(Debug, Args)]
 pub(super) struct Get {
     /// lds, listeners, cds, clusters, rds, eds, sds, ... or a type by its full name
     #[arg(value_name = "TYPE", value_parser = type_url)]
     type_url: TypeUrl,
-    /// What to ask for [default: all there is]
+    /// The resources to ask for [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The server: host:port, http(s)://host:port or unix:/path
@@ -39,19 +39,19 @@ pub(super) struct Get {
     /// Show secrets instead of redacting them
     #[arg(long)]
     show_secrets: bool,
-    /// Who asks [default: the name of this host]
+    /// The node id in the request [default: the name of this host]
     #[arg(long, value_name = "ID")]
     node_id: Option<String>,
-    /// The cluster of who asks
+    /// The node cluster in the request
     #[arg(long, value_name = "CLUSTER", default_value = "")]
     node_cluster: String,
-    /// delta, with a second attempt in the older dialect where the server knows no other; or sotw
+    /// delta (with a second attempt in sotw if the server does not support delta), or sotw
     #[arg(long, value_enum, default_value_t = Dialect::Delta)]
     dialect: Dialect,
-    /// How long the answer may take, in seconds
+    /// How long to wait for the answer, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     timeout: f64,
-    /// What the server is called in the request, and by TLS [default: as in its address]
+    /// The name of the server in the request and for TLS [default: as in its address]
     #[arg(long, value_name = "NAME")]
     authority: Option<Authority>,
     /// Use TLS, as https:// does
@@ -60,13 +60,13 @@ pub(super) struct Get {
     /// PEM file of the authorities to trust [default: the system's]; means --tls
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// PEM file of the certificate to show; means --tls
+    /// PEM file of the client certificate; means --tls
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// PEM file of its key
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// A file of descriptors (FileDescriptorSet) of types that are not of the public API; repeat for more
+    /// A file of descriptors (FileDescriptorSet) of types that are not in the public API; repeat for more
     #[arg(long, value_name = "FILE")]
     descriptors: Vec<PathBuf>,
 }
@@ -85,7 +85,7 @@ enum Dialect {
     Delta,
 }
 
-/// What people call types besides their short names.
+/// Other names of types, and their short names.
 #[rustfmt::skip]
 const PLURALS: [(&str, &str); 11] = [
     ("listeners", "lds"), ("clusters", "cds"), ("routes", "rds"), ("endpoints", "eds"), ("secrets", "sds"),
@@ -95,7 +95,7 @@ const PLURALS: [(&str, &str); 11] = [
 
 impl Get {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
-        // What goes wrong is said at the end, in words for who asked; the log is for who wants more.
+        // The error at the end is for the user. The log is off unless RUST_LOG asks for it.
         let level = std::env::var("RUST_LOG").unwrap_or_else(|_| "off".to_owned());
         log_to_stderr(Some(&level), Format::Text)?;
         let shown = Shown {
@@ -123,7 +123,7 @@ impl Get {
             }
         });
         match answer {
-            // Who reads has read enough.
+            // The reader of the output has closed the pipe, for example `head`.
             Err(Unanswered::Print(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             answer => Ok(answer?),
         }
@@ -136,7 +136,7 @@ impl Get {
         let tls = self.tls || self.ca.is_some() || self.cert.is_some();
         if tls && scheme == Some(false) {
             bail!(
-                "--server: `{}` says that there is no TLS, and another flag says that there is",
+                "--server: `{}` excludes TLS, but another flag asks for it; write https:// or remove --tls, --ca and --cert",
                 self.server
             );
         }
@@ -156,7 +156,7 @@ impl Get {
         } else {
             Credentials::Insecure
         };
-        // A star among names is all of them.
+        // A star among the names means all resources.
         let all = self.names.iter().any(|name| name == Name::WILDCARD);
         let names = self.names.iter().filter(|_| !all);
         Ok(Question {

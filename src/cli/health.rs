@@ -1,4 +1,4 @@
-//! `distributary health`: asks a relay whether it is ready, where there is no shell and no curl to ask with.
+//! `distributary health`: asks a relay whether it is ready, for images that have no shell and no curl.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use super::asking;
 use crate::config::Address;
 
-/// Ask a running relay whether clients can be served: prints what /ready says; the exit code is 0 if they can
+/// Ask a running relay whether it can serve clients: prints the answer of /ready; the exit code is 0 if it can
 #[derive(Debug, Args)]
 pub(super) struct Health {
     /// The admin address of the relay: ip:port, [v6]:port or unix:/path

@@ -1,5 +1,5 @@
-//! The command line. It owns the arguments and the exit code, and knows nothing of xDS: 0 is a clean end, 1 a bad
-//! configuration or an error while running, 2 a wrong use of the command line.
+//! The command line. Owns the arguments and the exit code: 0 is a clean end, 1 a bad configuration or an error while running,
+//! 2 a wrong use of the command line. Knows nothing of xDS.
 
 mod asking;
 mod bootstrap;
@@ -38,7 +38,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(args) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Nothing is left to tell when the terminal itself is gone.
+            // If the terminal is gone, nothing can be printed.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }

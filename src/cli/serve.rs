@@ -9,7 +9,7 @@ use crate::app;
 use crate::config::{Config, Flags};
 use crate::telemetry::{Format, log_to_stderr};
 
-/// Run the relay. A flag wins over its environment variable, that over the file, that over the default.
+/// Run the relay. A flag overrides its environment variable, which overrides the file, which overrides the default.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The configuration file
@@ -21,7 +21,7 @@ pub(super) struct Serve {
     /// A control plane: host:port, http(s)://host:port or unix:/path; repeat in order of priority
     #[arg(long, value_name = "URI", env = "DISTRIBUTARY_UPSTREAM", value_delimiter = ',')]
     upstream: Vec<String>,
-    /// Where probes and metrics are served [default: 127.0.0.1:9901]
+    /// The admin address, for probes and metrics [default: 127.0.0.1:9901]
     #[arg(long, value_name = "ADDRESS", env = "DISTRIBUTARY_ADMIN")]
     admin: Option<String>,
     /// error, warn, info, debug, trace, or target=level,... [default: RUST_LOG, else info]

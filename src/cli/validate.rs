@@ -1,4 +1,4 @@
-//! `distributary validate`: says whether a configuration file is good, and the certificates and keys that it names.
+//! `distributary validate`: checks a configuration file, and the certificates and keys of its listeners.
 
 use std::io::Write;
 use std::path::PathBuf;

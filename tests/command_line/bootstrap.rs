@@ -209,11 +209,11 @@ fn bad_bootstraps_are_not_printed() {
     for (args, said) in [
         (&["grpc", "--relay", "cp"][..], "--relay: `cp` is not a server; write host:port"),
         (&["grpc", "--relay", "file:///x"], "--relay: `file:///x` is no gRPC server"),
-        (&["grpc", "--relay", "a:1", "--relay", "https://b"], "must all be https or none"),
-        (&["grpc", "--relay", "a:1", "--ca", "x"], "--ca has no use without TLS"),
-        (&["grpc", "--relay", "a:1", "--cert", "x", "--key", "y"], "--cert has no use without TLS"),
-        (&["envoy", "--relay", "a:1", "--relay", "unix:/x"], "cannot mix names of hosts and unix:"),
-        (&["envoy", "--relay", "https://a", "--relay", "https://b"], "expects one name of all relays"),
+        (&["grpc", "--relay", "a:1", "--relay", "https://b"], "must either all use https or none"),
+        (&["grpc", "--relay", "a:1", "--ca", "x"], "--ca has no effect without TLS"),
+        (&["grpc", "--relay", "a:1", "--cert", "x", "--key", "y"], "--cert has no effect without TLS"),
+        (&["envoy", "--relay", "a:1", "--relay", "unix:/x"], "cannot mix host names and unix:"),
+        (&["envoy", "--relay", "https://a", "--relay", "https://b"], "expects the same host name for all relays"),
         (&["grpc", "--relay", "a:1", "--config", "/nowhere/x"], "/nowhere/x: cannot be read"),
     ] {
         let (code, out, error) = output(&[&["bootstrap"], args].concat());

@@ -95,7 +95,7 @@ async fn fills_up(relay: &Relay, plane: &mut Plane, dir: &Path, words: &str) {
 
     call.send(&large("2", 60_000));
     assert_eq!(delta.next().await.versions.len(), 1, "clients are served all the same");
-    let line = relay.line("no snapshot; clients are served all the same");
+    let line = relay.line("cannot write a snapshot; clients are still served");
     assert!(line.contains("cannot be written") && line.contains(words), "{line}");
     not_written(relay).await;
     assert_eq!(largest(dir), Some(small), "the last good one is there, whole");
@@ -157,7 +157,7 @@ async fn a_disk_that_can_only_be_read() {
     call.delta().await;
     call.send(&clusters("n2", &[("a", "2"), ("b", "1")], &[]));
     assert_eq!(delta.next().await.versions.len(), 1);
-    let line = relay.line("no snapshot; clients are served all the same");
+    let line = relay.line("cannot write a snapshot; clients are still served");
     assert!(line.contains("Read-only file system"), "{line}");
     not_written(&relay).await;
     assert_eq!(std::fs::read(find(&dir).unwrap()).unwrap(), before);

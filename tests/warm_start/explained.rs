@@ -188,7 +188,7 @@ async fn an_outage_is_explained() {
         format!("#old::{address}::cds::resources::2\n"),
         format!("#old::{address}::cds::stale::true\n"),
         format!("#old::{address}::why::{address} unreachable since "),
-        "; what is served of cds is from a snapshot\n".to_owned(),
+        "; resources from a snapshot: cds\n".to_owned(),
     ] {
         assert!(text.contains(&line), "{line} is missing in\n{text}");
     }

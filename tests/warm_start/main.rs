@@ -252,7 +252,7 @@ async fn a_directory_that_takes_nothing() {
     call.delta().await;
     call.send(&clusters("n1", &[("a", "1")], &[]));
     assert_eq!(delta.next().await.versions.len(), 1);
-    relay.line("no snapshot; clients are served all the same");
+    relay.line("cannot write a snapshot; clients are still served");
     call.send(&clusters("n2", &[("a", "2")], &[]));
     assert_eq!(delta.next().await.versions.len(), 1);
     let failed = || {

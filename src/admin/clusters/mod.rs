@@ -1,6 +1,6 @@
-//! How it stands with every control plane, in words and as JSON.
+//! The state of every control plane, as text and as JSON.
 //!
-//! Owns the form of `/clusters`. Refuses to find anything out: whoever starts the admin address says what to show.
+//! Owns the form of `/clusters`. Does not collect the state: the caller that starts the admin address supplies it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,103 +16,103 @@ use crate::xds::TypeUrl;
 /// All control planes: for each authority its servers, by priority.
 #[derive(Clone, Debug, Default)]
 pub struct Clusters {
-    /// By the authority's name; the empty one is that of names of old style.
+    /// By the authority's name. The empty name stands for resource names that are not `xdstp`.
     pub authorities: BTreeMap<String, Vec<Server>>,
-    /// How many names there are in each state, of each type under each authority.
+    /// The number of names by authority, state and type.
     pub resources: BTreeMap<(String, Cached, TypeUrl), usize>,
 }
 
-/// One server as it stands for one authority, over all views of it. One of several lists shows the same resources in each.
+/// The state of one server for one authority, over all views of it. A server in several lists shows the same resources in each.
 #[derive(Clone, Debug)]
 pub struct Server {
     /// Its name in logs and metrics.
     pub uri: String,
-    /// How it stands with it.
+    /// Its state.
     pub state: State,
-    /// Since when.
+    /// The time since which it has that state.
     pub since: Option<Instant>,
-    /// What went wrong last, until it answers.
+    /// The last error, until the server answers again.
     pub last_error: Option<String>,
-    /// When it last answered; a control plane that streams only does so when there is news.
+    /// The time of its last response. A control plane with streams responds only when something has changed.
     pub last_success: Option<Instant>,
-    /// When it is tried again.
+    /// The time of the next attempt to connect.
     pub next_attempt: Option<Instant>,
-    /// How many streams to it are open.
+    /// The number of open streams to it.
     pub streams: usize,
-    /// How many streams it refused the last time, and of how many.
+    /// The number of streams that it refused at the last attempt, and the number of all streams.
     pub refused: (usize, usize),
-    /// The dialects that it is asked in.
+    /// The dialects used towards it.
     pub dialects: BTreeMap<&'static str, Spoken>,
-    /// The types for which it ends streams, and in what words; each is asked for apart from the others.
+    /// The types for which it ends streams, with its error texts. Each of them is requested on a stream of its own.
     pub suspected: BTreeMap<String, String>,
-    /// The types that clients want and that it is not asked for, and why.
+    /// The types that clients want but that are not requested from it, with the reasons.
     pub unserved: BTreeMap<String, String>,
-    /// How many sessions read what it says of the authority's names.
+    /// The number of sessions that get the authority's resources from it.
     pub sessions: usize,
-    /// How many sessions read another server for them, and wait for this one.
+    /// The number of sessions that get them from another server, and wait for this one.
     pub watching: usize,
-    /// What is held of it, by type.
+    /// The resources that the relay holds from it, by type.
     pub types: BTreeMap<String, Held>,
-    /// What it has not said.
+    /// The resources that it has not sent.
     pub lacking: Lacking,
 }
 
-/// How it stands with a server.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nobody wants anything of it.
+    /// No client needs it.
     Unused,
-    /// It is being tried.
+    /// The relay is connecting to it.
     Connecting,
-    /// There is a stream, without an answer yet.
+    /// A stream is open, without a response yet.
     Connected,
-    /// It answers.
+    /// It responds.
     Answering,
     /// It cannot be reached.
     Unreachable,
 }
 
-/// What is held of one type.
+/// The resources that the relay holds of one type.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Held {
-    /// How many resources.
+    /// The number of resources.
     pub resources: usize,
-    /// Whether it is what a snapshot said, on which the server has not spoken yet.
+    /// Whether they come from a snapshot, and the server has not confirmed them yet.
     pub stale: bool,
 }
 
-/// A dialect that a server is asked in.
+/// A dialect used towards a server.
 #[derive(Clone, Debug, Default)]
 pub struct Spoken {
-    /// On how many open streams.
+    /// The number of open streams in this dialect.
     pub streams: usize,
-    /// Why it is this one.
+    /// Why this dialect is used.
     pub reason: String,
 }
 
-/// What sessions want and nobody has said.
+/// The resources that sessions want and the server has not sent.
 #[derive(Clone, Debug, Default)]
 pub struct Lacking {
-    /// How many sessions.
+    /// The number of sessions that wait.
     pub sessions: usize,
-    /// How many names and wildcards.
+    /// The number of names and wildcards.
     pub count: usize,
     /// Some of them.
     pub some: Vec<String>,
 }
 
-/// Finds out how it stands now.
+/// Collects the current state.
 #[derive(Clone)]
 pub struct Overview(Arc<dyn Fn() -> Clusters + Send + Sync>);
 
 impl Overview {
-    /// What this finds out.
+    /// Creates an overview whose state `look` collects.
     #[must_use]
     pub fn new(look: impl Fn() -> Clusters + Send + Sync + 'static) -> Self {
         Self(Arc::new(look))
     }
 
-    /// How it stands now.
+    /// Returns the current state.
     #[must_use]
     pub fn look(&self) -> Clusters {
         (self.0)()
@@ -138,7 +138,7 @@ impl State {
 }
 
 impl Clusters {
-    /// One line for each fact, as Envoy has them: `authority::server::key::value`.
+    /// Returns one line for each fact, in Envoy's form: `authority::server::key::value`.
     #[must_use]
     pub fn text(&self, clock: Clock) -> String {
         let mut text = String::new();
@@ -153,7 +153,7 @@ impl Clusters {
         text
     }
 
-    /// The same for programs.
+    /// Returns the same as JSON.
     #[must_use]
     pub fn json(&self, clock: Clock) -> Value {
         let authorities = self.authorities.iter().map(|(name, servers)| {
@@ -164,7 +164,7 @@ impl Clusters {
     }
 }
 
-/// What stands for the authority of names that have none, as in gRPC's metrics.
+/// Shown for names without an authority, as in gRPC's metrics.
 pub(super) const OLD_STYLE: &str = "#old";
 
 impl Server {
@@ -245,7 +245,7 @@ impl Server {
         })
     }
 
-    /// Why it is as it is, in one sentence.
+    /// Returns the state and its reasons, in one sentence.
     #[must_use]
     pub fn why(&self, clock: Clock) -> String {
         let mut why = format!("{} {}", self.uri, self.state.word());
@@ -272,7 +272,7 @@ impl Server {
             }
         } else if self.sessions > 0 {
             let reads = many(self.sessions, "session has", "sessions have");
-            let _ = write!(why, "; {reads} all that they want of it");
+            let _ = write!(why, "; {reads} everything that they need from it");
         }
         if self.watching > 0 {
             let waits = many(self.watching, "session waits", "sessions wait");
@@ -285,7 +285,7 @@ impl Server {
             .map(|(name, _)| name.as_str())
             .collect();
         if !stale.is_empty() {
-            let _ = write!(why, "; what is served of {} is from a snapshot", stale.join(", "));
+            let _ = write!(why, "; resources from a snapshot: {}", stale.join(", "));
         }
         why
     }

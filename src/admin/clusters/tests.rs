@@ -76,8 +76,8 @@ fn one_line_for_each_fact() {
 #old::cp-1:18000::cds::resources::2
 #old::cp-1:18000::cds::stale::true
 #old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 12 of 300 streams refused; 14 sessions need 4 resources that it never \
-         sent: eds a, eds b, eds c and 1 more; 1 session waits for it and read another server; what is served of cds is from a \
-         snapshot
+         sent: eds a, eds b, eds c and 1 more; 1 session waits for it and read another server; resources from a \
+         snapshot: cds
 "
     );
 }
@@ -117,7 +117,7 @@ fn the_same_for_programs() {
             "watching": 0,
             "types": {},
             "lacking": {"sessions": 0, "count": 0, "some": []},
-            "why": "cp-1:18000 answering since 12:03:07; 14 sessions have all that they want of it",
+            "why": "cp-1:18000 answering since 12:03:07; 14 sessions have everything that they need from it",
         }]}]})
     );
 }

@@ -1,4 +1,4 @@
-//! The bootstrap of Envoy. It knows Envoy's names for things.
+//! The bootstrap of Envoy. Owns Envoy's names of fields.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ pub(super) fn text(plan: &Plan, dialect: Dialect, admin_port: u16) -> anyhow::Re
         Dialect::Delta => "DELTA_GRPC",
     };
     let id = quoted(&plan.node_id)?;
-    // Envoy does not start without a cluster of its own.
+    // Envoy does not start without a node cluster.
     let cluster = quoted(or(&plan.node_cluster, "default"))?;
     let mut text = format!(
         "\
@@ -43,7 +43,7 @@ dynamic_resources:
     Ok(text)
 }
 
-/// Who answers for xdstp names. Envoy knows it since 1.36, behind a guard.
+/// Returns the sources for xdstp names. Envoy supports them since 1.36, behind a runtime guard.
 fn federation(plan: &Plan, kind: &str) -> anyhow::Result<String> {
     let mut names = Vec::new();
     for name in plan.authorities.keys() {
@@ -112,29 +112,29 @@ static_resources:
     Ok(text)
 }
 
-/// Envoy resolves names for one kind of cluster, and takes sockets of the file system for the other.
+/// Returns the type of the cluster. Envoy resolves host names only for one type, and accepts Unix sockets only for the other.
 fn discovery(relays: &[Endpoint]) -> anyhow::Result<&'static str> {
     let named = |relay: &Endpoint| matches!(relay, Endpoint::Tcp { host, .. } if host.parse::<IpAddr>().is_err());
     let local = |relay: &Endpoint| matches!(relay, Endpoint::Unix(_));
     match (relays.iter().any(named), relays.iter().any(local)) {
-        (true, true) => bail!("--relay: Envoy cannot mix names of hosts and unix: in one cluster; write IP addresses"),
+        (true, true) => bail!("--relay: Envoy cannot mix host names and unix: in one cluster; write IP addresses"),
         (true, false) => Ok("STRICT_DNS"),
         (false, _) => Ok("STATIC"),
     }
 }
 
-/// Envoy asks all endpoints of a cluster for one name.
+/// Returns the TLS settings. Envoy expects the same name in the certificates of all endpoints of a cluster.
 fn tls(relays: &[Endpoint], trust: &Trust) -> anyhow::Result<String> {
     let mut hosts = Vec::new();
     for relay in relays {
         match relay {
             Endpoint::Tcp { host, .. } => hosts.push(host),
-            Endpoint::Unix(_) => bail!("--relay: unix: has no TLS here; write https://host:port"),
+            Endpoint::Unix(_) => bail!("--relay: a unix: address cannot have TLS; write https://host:port"),
         }
     }
     hosts.dedup();
     let [name] = hosts[..] else {
-        bail!("--relay: Envoy expects one name of all relays with TLS; give them one name in DNS");
+        bail!("--relay: with TLS, Envoy expects the same host name for all relays; give them one name in DNS");
     };
     let trusted = match &trust.authorities {
         Some(file) => format!("trusted_ca: {{ filename: {} }}", quoted(file)?),
@@ -177,7 +177,7 @@ fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
     if text.is_empty() { other } else { text }
 }
 
-/// Text as JSON has it is text in YAML as well.
+/// Returns the text as a JSON string, which is also valid YAML.
 fn quoted(text: &str) -> anyhow::Result<String> {
     Ok(serde_json::to_string(text)?)
 }

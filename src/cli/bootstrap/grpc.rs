@@ -1,4 +1,4 @@
-//! The bootstrap of gRPC clients. It knows gRPC's names for things.
+//! The bootstrap of gRPC clients. Owns gRPC's names of fields.
 
 use serde_json::{Map, Value, json};
 
@@ -44,7 +44,7 @@ fn servers(plan: &Plan) -> Value {
     let creds = plan.tls.as_ref().map_or_else(|| json!({"type": "insecure"}), tls);
     plan.relays
         .iter()
-        // Clients of the first years speak v3 only to servers that say so.
+        // Old clients speak v3 only to servers that have this feature.
         .map(|relay| json!({"server_uri": relay.to_string(), "channel_creds": [creds], "server_features": ["xds_v3"]}))
         .collect()
 }

@@ -1,4 +1,4 @@
-//! `distributary bootstrap`: prints what a client needs to find the relay. It knows the two forms, and starts nothing.
+//! `distributary bootstrap`: prints the bootstrap with which a client finds the relay. Owns both forms; starts nothing.
 
 mod envoy;
 mod grpc;
@@ -25,7 +25,7 @@ enum Client {
     Envoy {
         #[command(flatten)]
         common: Common,
-        /// The form of the stream
+        /// The dialect of the stream
         #[arg(long, value_enum, default_value_t = Dialect::Delta)]
         dialect: Dialect,
         /// The port of Envoy's own admin address on loopback
@@ -44,13 +44,13 @@ struct Common {
     /// Where clients reach the relay: host:port, http(s)://host:port or unix:/path; repeat in order of priority
     #[arg(long, value_name = "ADDRESS", required = true)]
     relay: Vec<String>,
-    /// The relay's configuration, for its authorities, its names of listeners and whether its listeners speak TLS
+    /// The relay's configuration file: gives the authorities, the listener name templates, and whether listeners use TLS
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// PEM file of the authorities that a relay with TLS is trusted by, as the client finds it [default: the system's]
+    /// PEM file of the authorities that the client trusts for TLS, by its path on the client [default: the system's]
     #[arg(long, value_name = "FILE")]
     ca: Option<String>,
-    /// PEM file of the certificate that the client shows, as the client finds it
+    /// PEM file of the client's certificate, by its path on the client
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<String>,
     /// PEM file of its key
@@ -70,7 +70,7 @@ enum Dialect {
     Delta,
 }
 
-/// What both forms say.
+/// The content of both forms.
 struct Plan {
     node_id: String,
     node_cluster: String,
@@ -84,10 +84,10 @@ struct Plan {
 const UNIX_FOR_GO: &str = "warning: over a Unix socket the relay serves gRPC in Go; gRPC's C core (C++, Python, Ruby, PHP) and Java send \
      the socket's path as `:authority`, which HTTP/2 refuses: use a listener on loopback for those";
 
-/// TLS, with files of the client.
+/// The client's files for TLS.
 struct Trust {
     authorities: Option<String>,
-    /// The certificate that it shows, and its key.
+    /// The client's certificate and its key.
     identity: Option<(String, String)>,
 }
 
@@ -128,7 +128,7 @@ impl Common {
             let behind = behind(&endpoint, listeners);
             let secure = scheme.unwrap_or_else(|| behind.iter().any(|listener| listener.tls.is_some()));
             if *tls.get_or_insert(secure) != secure {
-                bail!("--relay: `{text}` and the ones before it must all be https or none of them");
+                bail!("--relay: `{text}` and the addresses before it must either all use https or none of them");
             }
             let asks = |listener: &&Listener| listener.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
             if secure && self.cert.is_none() && behind.iter().any(asks) {
@@ -139,7 +139,7 @@ impl Common {
         let secure = tls.unwrap_or_default();
         for (flag, given) in [("--ca", &self.ca), ("--cert", &self.cert)] {
             if given.is_some() && !secure {
-                bail!("{flag} has no use without TLS; write --relay https://host:port");
+                bail!("{flag} has no effect without TLS; write --relay https://host:port");
             }
         }
         let trust = Trust {
@@ -159,7 +159,7 @@ impl Common {
     }
 }
 
-/// The listeners that may be meant: those with the same port, or all where a port is mapped.
+/// Returns the listeners that the address may reach: those with the same port, or all, because a port may be mapped.
 fn behind<'a>(relay: &Endpoint, listeners: &'a [Listener]) -> Vec<&'a Listener> {
     let Endpoint::Tcp { port, .. } = relay else {
         return Vec::new();
