@@ -1,6 +1,6 @@
-//! With what a control plane is approached for one view: how the connection is protected, as whom, and with which token.
+//! How the relay authenticates to a control plane for one view: TLS, the relay's certificate, and a token.
 //!
-//! Owns that a token never travels without TLS (A97). Refuses to read files before a connection needs them.
+//! Owns the rule that a token is never sent without TLS (A97). Does not read files before a connection needs them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::target::{Target, UpstreamSettings};
 use super::token::Token;
 use crate::config::{Credentials, Identity, Tls};
 
-/// With what a control plane is approached.
+/// How the relay authenticates to a control plane.
 #[derive(Debug)]
 pub(super) struct Access {
     pub(super) credentials: Credentials,
     pub(super) token: Option<Arc<Token>>,
 }
 
-/// The files that a class of clients has instead of those of the server's entry.
+/// The files that a class of clients uses instead of those in the server's entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassFiles {
     /// The certificate and its key.
@@ -29,7 +29,7 @@ pub struct ClassFiles {
 }
 
 impl Access {
-    /// As the server's entry says.
+    /// Returns the access that the server's entry configures.
     pub(super) fn of_server(credentials: &Credentials, token: Option<&PathBuf>) -> Arc<Self> {
         let token = match credentials {
             Credentials::Tls(_) => token.map(|path| Arc::new(Token::new(path))),
@@ -41,7 +41,7 @@ impl Access {
         })
     }
 
-    /// Connects, to see whether anybody is there.
+    /// Connects once, to check that the server can be reached.
     pub(super) async fn meet(
         &self,
         target: &Target,
@@ -56,7 +56,7 @@ impl Access {
         }
     }
 
-    /// Whether the server is shown a certificate for every class.
+    /// Whether the relay can authenticate without the files of a class: it has a certificate of its own, or TLS is off.
     pub(super) const fn identifies(&self) -> bool {
         match &self.credentials {
             Credentials::Tls(tls) => tls.identity.is_some(),
@@ -64,7 +64,7 @@ impl Access {
         }
     }
 
-    /// The same, or with the files of a class. K-29: none of them is of use without TLS.
+    /// Returns this access, with the files of a class in place of its own. K-29: without TLS the files are not used.
     pub(super) fn for_class(self: &Arc<Self>, files: Option<ClassFiles>) -> Arc<Self> {
         let (Some(files), Credentials::Tls(tls)) = (files, &self.credentials) else {
             return self.clone();

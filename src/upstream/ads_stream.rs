@@ -1,6 +1,6 @@
 //! One open ADS stream.
 //!
-//! Owns both directions. Refuses to know what the messages mean.
+//! Owns both directions. Knows nothing of what the messages mean.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -28,18 +28,18 @@ use crate::protocol::{Cutter, Ending};
 use crate::wire::message;
 use crate::xds::Dialect;
 
-/// A stream, from its request on.
+/// A stream, from the moment its HTTP/2 request is sent.
 pub(super) struct AdsStream {
     pub(super) dialect: Dialect,
-    /// Where it counts since it was answered.
+    /// The gauge that counts this stream, once the server has answered.
     pub(super) counted: Option<Gauge>,
     pub(super) opened: Instant,
-    /// A response has come.
+    /// Whether a response has arrived.
     pub(super) answered: bool,
     pub(super) outbox: Outbox,
     inbound: Inbound,
     io_monitor: std::sync::Arc<super::io_monitor::IoMonitor>,
-    /// The last byte that is accounted for.
+    /// When the last byte arrived that was reported or belongs to a complete message.
     last: Instant,
     hold: Hold,
 }
@@ -47,7 +47,7 @@ pub(super) struct AdsStream {
 type Reply = Result<Inbox, Failure>;
 
 enum Inbound {
-    /// The server has not begun to answer; many do so only with their first response.
+    /// The server has not sent response headers yet; many servers send them only with their first response.
     Asked(Pin<Box<dyn Future<Output = Reply> + Send>>),
     Flowing(Box<Inbox>),
 }
@@ -75,7 +75,7 @@ impl AdsStream {
         }
     }
 
-    /// The next response, or why there is none any more.
+    /// Returns the next response, or why the stream ended.
     pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<Cutter, Failure>> {
         self.hold.run(cx);
         if let Inbound::Asked(reply) = &mut self.inbound {
@@ -98,7 +98,7 @@ impl AdsStream {
     }
 
     fn farewell(&self, failure: Failure) -> Failure {
-        // What the transport says of the end of the stream, the server may have said better when it went.
+        // The server's GOAWAY explains the end of the stream better than the transport's error does.
         let broken = failure.ending() == Some(Ending::Broken);
         match self.io_monitor.farewell().filter(|_| broken) {
             Some(farewell) => Failure::GoneAway(farewell),
@@ -106,7 +106,7 @@ impl AdsStream {
         }
     }
 
-    /// When the last part of a message came that is not whole yet, if that is news.
+    /// Returns when the last part of an incomplete message arrived, if it arrived after the last call.
     pub(super) fn partial(&mut self) -> Option<Instant> {
         let at = self.io_monitor.data().filter(|at| *at > self.last)?;
         self.last = at;
@@ -123,7 +123,7 @@ impl Drop for AdsStream {
     }
 }
 
-/// Begins a stream. Many servers answer only with their first response.
+/// Opens the stream and waits for the response headers. Many servers send them only with their first response.
 async fn ask(mut sender: Sender, uri: Uri, requests: Requests, bytes_max: usize) -> Reply {
     poll_fn(|cx| sender.poll_ready(cx)).await.map_err(failure)?;
     let frames = requests.map(|request| Ok::<_, Infallible>(Frame::data(message(&request))));
@@ -141,7 +141,7 @@ async fn ask(mut sender: Sender, uri: Uri, requests: Requests, bytes_max: usize)
     Inbox::of(response, bytes_max).map_err(Failure::stream)
 }
 
-/// What is a status here is no answer of the server: the token has one where the request is not sent.
+/// Tells the errors of `Sender` apart: a gRPC status comes from the token, and the request was not sent.
 fn failure(error: Box<dyn Error + Send + Sync>) -> Failure {
     match error.downcast() {
         Ok(status) => Failure::Token(status),

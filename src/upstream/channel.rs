@@ -1,6 +1,6 @@
 //! One HTTP/2 connection to a control plane.
 //!
-//! Owns its liveness. Refuses to know what is said on it.
+//! Owns its keepalive. Knows nothing of the messages on it.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -35,7 +35,7 @@ use crate::clock;
 use crate::config::Credentials;
 use crate::tls::HTTP2;
 
-/// A connection on which the server has spoken.
+/// A connection on which the server has begun HTTP/2.
 pub(super) struct Channel {
     sender: SendRequest<Body>,
     pub(super) io_monitor: Arc<IoMonitor>,
@@ -45,7 +45,7 @@ pub(super) struct Channel {
     hold: Hold,
 }
 
-/// What a connection consists of, as far as nobody has begun to run it.
+/// The futures of a connection that its [`Hold`] has not taken over yet.
 #[derive(Clone, Default)]
 struct Driver(Arc<Mutex<Vec<Part>>>);
 
@@ -62,15 +62,14 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     fn execute(&self, task: F) {
-        // What breaks in it ends the connection, and not its owner.
+        // A panic in it ends the connection, not the owner's task.
         let part = Box::pin(AssertUnwindSafe(task).catch_unwind().map(drop));
         self.0.lock().push(part);
     }
 }
 
-/// The owner's hold on a connection, which runs in the owner's task: what comes is then taken on the same thread, and before
-/// there is much of it, so that its memory serves again and again. The connection ends with this, and the socket with it, however
-/// deaf the peer is.
+/// Runs a connection in its owner's task. Data is then consumed on the thread that read it, before much of it piles up, and its
+/// memory is reused. Dropping this closes the connection and the socket, even if the peer no longer responds.
 #[derive(Default)]
 pub(super) struct Hold {
     driver: Driver,
@@ -78,7 +77,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Lets the connection run until it waits, or until something should be taken.
+    /// Runs the connection until all its futures wait.
     pub(super) fn run(&mut self, cx: &mut Context<'_>) {
         let mut begun = self.driver.take();
         loop {
@@ -94,23 +93,23 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // What was not begun holds the driver that holds it.
+        // Futures that were not taken over keep a handle to the driver that stores them: a reference cycle.
         drop(self.driver.take());
     }
 }
 
 /// How long a server has to begin HTTP/2 after it accepted the connection.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How long a server has to answer when it is asked whether it is alive.
+/// How long a server has to answer an HTTP/2 ping.
 const ALIVE: Duration = Duration::from_secs(20);
-/// Large answers come faster with windows that hold much of them.
+/// Large flow-control windows make large responses faster.
 const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 8 * 1024 * 1024;
-/// So much is read from the socket at a time.
+/// How much is read from the socket at a time.
 const READ_BYTES: usize = 32 * 1024;
 
 impl Channel {
-    /// Connects, and waits until the server has said something: what is sent before may never be read (E-08).
+    /// Connects and waits for the server's first bytes: it may never read what is sent before them (E-08).
     pub(super) async fn open(target: &Target, access: &Access, settings: &UpstreamSettings) -> Result<Self, Failure> {
         let (grpc, ping) = (&target.grpc, target.ping(settings));
         let Connected { io, round_trip } = connect::connect(
@@ -122,7 +121,7 @@ impl Channel {
         )
         .await?;
         let io_monitor = Arc::new(IoMonitor::default());
-        // The transport asks for a few KiB at a time.
+        // hyper reads a few KiB at a time.
         let io = BufReader::with_capacity(READ_BYTES, Monitored::new(io, io_monitor.clone()));
         let io = TokioIo::new(io);
         let mut hold = Hold::default();
@@ -140,7 +139,7 @@ impl Channel {
         let (sender, connection) = builder.handshake(io).await.map_err(Failure::Http2)?;
         let (ended, end) = oneshot::channel();
         hold.driver.execute(async move {
-            // Nobody listens any more when the owner has gone.
+            // The receiver is gone if the owner has dropped the connection.
             let _ = ended.send(connection.await);
         });
         tokio::select! {
@@ -164,7 +163,7 @@ impl Channel {
         })
     }
 
-    /// The parts: what sends requests, and what must live as long as their answers.
+    /// Splits the connection into the sender of requests and the hold, which must live as long as the responses.
     pub(super) fn split(self) -> (Sender, Hold) {
         let Self {
             sender, token, hold, ..
@@ -173,7 +172,7 @@ impl Channel {
     }
 }
 
-/// What the server is called in requests.
+/// Returns the scheme and authority of requests to the server.
 fn origin(target: &Target) -> Uri {
     let scheme = match target.grpc.credentials {
         Credentials::Insecure => "http",
@@ -184,7 +183,7 @@ fn origin(target: &Target) -> Uri {
         .scheme(scheme)
         .authority(target.authority.as_ref().map_or(authority, ToString::to_string))
         .path_and_query(PathAndQuery::from_static("/"));
-    // A host that is no authority was resolved all the same; any name does then.
+    // The host was resolved although it is not a valid authority; then any name will do.
     uri.build().unwrap_or_else(|_| Uri::from_static("http://localhost/"))
 }
 

@@ -1,12 +1,12 @@
-//! The edge at which this shell reads the clock and rolls dice.
+//! The only place where this shell reads the clock and draws random numbers.
 //!
-//! Owns both. Refuses to know what they are for.
+//! Knows nothing of what they are used for.
 
 use std::time::{Duration, SystemTime};
 
 pub(super) use crate::clock::now;
 
-/// The time since 1970, by which tokens end.
+/// Returns the time since 1970, in which tokens state their expiry.
 #[expect(clippy::disallowed_methods, reason = "the shell's one place to read the clock")]
 pub(super) fn unix() -> Duration {
     SystemTime::now()
@@ -14,7 +14,7 @@ pub(super) fn unix() -> Duration {
         .unwrap_or_default()
 }
 
-/// A number evenly spread over 0 to 1.
+/// Returns a random number, evenly spread over 0 to 1.
 pub(super) fn dice() -> f64 {
     rand::random()
 }

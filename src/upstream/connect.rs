@@ -1,6 +1,6 @@
-//! From an address to a stream of bytes.
+//! Turns an endpoint into a connected stream of bytes.
 //!
-//! Owns resolving, the order of attempts and the socket's options. Refuses to know HTTP.
+//! Owns name resolution, the order of attempts and the socket's options. Knows nothing of HTTP.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,23 +19,24 @@ use crate::clock;
 use crate::config::{Credentials, Endpoint};
 use crate::tls::HTTP2;
 
-/// Bytes in both directions, whatever is under them.
+/// Bytes in both directions, over TCP, TLS or a Unix socket.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
 
-/// A connection, and how long its transport takes there and back.
+/// A connection, and the round-trip time of its transport.
 pub(super) struct Connected {
     pub(super) io: Box<dyn Duplex>,
     pub(super) round_trip: Duration,
 }
 
-/// After so long the next address is tried as well.
+/// How long after one address the next is tried as well.
 const STAGGER: Duration = Duration::from_millis(250);
-/// All addresses together have so long.
+/// How long all addresses together have; the TLS handshake has the same time again.
 const CONNECT: Duration = Duration::from_secs(20);
 
-/// Connects to one of the endpoint's addresses, resolved anew each time; `name` is what TLS must find there.
+/// Connects to one of the endpoint's addresses, resolved anew each time. The server's certificate must be for `name`, unless
+/// the configuration has another `server_name`.
 pub(super) async fn connect(
     endpoint: &Endpoint,
     name: &str,
@@ -46,7 +47,7 @@ pub(super) async fn connect(
     let (io, round_trip): (Box<dyn Duplex>, _) = match endpoint {
         Endpoint::Tcp { host, port } => {
             let (stream, round_trip) = tcp(host, *port).await?;
-            // A socket without these options works as well.
+            // The socket works without these options, too.
             let _ = options(&stream, keepalive);
             (Box::new(stream), round_trip)
         }
@@ -85,7 +86,7 @@ pub(super) async fn connect(
     }
 }
 
-/// Whether anybody takes a connection there.
+/// Checks that the endpoint accepts a connection, without TLS.
 pub(super) async fn reach(endpoint: &Endpoint, keepalive: Duration) -> Result<(), Failure> {
     let nobody = Credentials::Insecure;
     connect(endpoint, host(endpoint), &nobody, HTTP2, keepalive)
@@ -93,7 +94,7 @@ pub(super) async fn reach(endpoint: &Endpoint, keepalive: Duration) -> Result<()
         .map(drop)
 }
 
-/// The name that the server goes by.
+/// Returns the server's name.
 pub(super) fn host(endpoint: &Endpoint) -> &str {
     match endpoint {
         Endpoint::Tcp { host, .. } => host,
@@ -101,7 +102,7 @@ pub(super) fn host(endpoint: &Endpoint) -> &str {
     }
 }
 
-/// Tries all addresses, each a moment after the one before or when that has failed; the first that answers is taken.
+/// Tries the addresses in turn: the next one after `STAGGER`, or as soon as an attempt fails. Takes the first that connects.
 async fn tcp(host: &str, port: u16) -> Result<(TcpStream, Duration), Failure> {
     let resolved = tokio::net::lookup_host((host, port)).await;
     let mut addresses = resolved.map_err(|source| Failure::Resolve {
@@ -143,7 +144,7 @@ async fn attempt(address: SocketAddr) -> (SocketAddr, io::Result<(TcpStream, Dur
     )
 }
 
-/// A peer that vanished is noticed, also while we have something to say to it.
+/// Makes the kernel notice a peer that vanished, even while unacknowledged data is on its way to it.
 fn options(stream: &TcpStream, keepalive: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     if keepalive.is_zero() {

@@ -1,6 +1,6 @@
-//! The gate before one server, and the streams that wait at it.
+//! Admission of streams to one server: the gate, and the streams that wait at it.
 //!
-//! Owns who is woken when. Refuses to decide who may enter: that is the [`Gate`]'s.
+//! Owns when a waiting stream is woken. Does not decide which stream may open: the [`Gate`] does.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use super::clock::{dice, now};
 use crate::clock::{Sleep, sleep_until};
 use crate::protocol::{Gate, Ticket};
 
-/// The gate before one server.
+/// The gate of one server, shared by all streams to it.
 #[derive(Debug, Default)]
 pub(super) struct Doors(Mutex<Inner>);
 
@@ -25,7 +25,7 @@ struct Inner {
     waiting: BTreeMap<Ticket, Waker>,
 }
 
-/// A place among the streams that are in their opening, or in the queue for one. Dropping it gives it to the next.
+/// A place among the opening streams, or in the queue for one. Dropping it frees the place for the next stream.
 #[derive(Debug)]
 pub(super) struct Admission {
     doors: Arc<Doors>,
@@ -33,7 +33,7 @@ pub(super) struct Admission {
 }
 
 impl Doors {
-    /// Waits for a place; `refused`: the server had no room for this stream the last time.
+    /// Waits for a place. With `refused`, the server had no room for this stream at its last attempt.
     pub(super) async fn enter(self: Arc<Self>, refused: bool) -> Admission {
         let ticket = self.0.lock().gate.handle_arrival(refused);
         let admission = Admission { doors: self, ticket };
@@ -59,12 +59,12 @@ impl Doors {
         self.change(Gate::handle_answer);
     }
 
-    /// The server has no room for a stream.
+    /// The server had no room for a stream (RESOURCE_EXHAUSTED).
     pub(super) fn exhausted(&self) {
         let woken = {
             let mut inner = self.0.lock();
             inner.gate.handle_exhausted(dice(), now());
-            // All of them look anew until when it is closed.
+            // All waiting streams look up again until when the gate is closed.
             std::mem::take(&mut inner.waiting)
         };
         woken.into_values().for_each(Waker::wake);
@@ -81,7 +81,7 @@ impl Doors {
 }
 
 impl Inner {
-    /// Lets in who may enter, and returns whom to wake.
+    /// Admits the streams that may open now; returns their wakers.
     fn enter(&mut self) -> Vec<Waker> {
         let entered = self.gate.enter(now());
         entered
@@ -92,7 +92,7 @@ impl Inner {
 }
 
 impl Admission {
-    /// Returns `None` if the stream may be opened; else the time before which no stream may, if there is one.
+    /// Returns `None` if the stream may open now; else the time until which the gate is closed, if it is.
     fn look(&self, cx: &Context<'_>) -> Option<Option<Instant>> {
         let (closed_until, woken) = {
             let mut inner = self.doors.0.lock();

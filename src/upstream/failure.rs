@@ -1,6 +1,6 @@
-//! Why a control plane is not reached, or not any more.
+//! Why a control plane cannot be reached, or why a stream or poll to it failed.
 //!
-//! Owns the words for it. Refuses to decide what follows.
+//! Owns the error texts. Does not decide what follows.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use super::frames::Farewell;
 use crate::protocol::{Declined, Ending, Refusal};
 use crate::xds::Dialect;
 
-/// Why there is no stream.
+/// Why there is no stream, or no answer to a poll.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The name cannot be resolved.
@@ -23,37 +23,37 @@ pub enum Failure {
     Resolve {
         /// The name.
         host: String,
-        /// What the resolver says.
+        /// The resolver's error.
         source: io::Error,
     },
     /// The name has no address.
     #[error("{0} has no address")]
     NoAddress(String),
-    /// No address answers.
+    /// No address accepts a connection.
     #[error("cannot connect to {address}: {source}")]
     Connect {
         /// The address that was tried last.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// No address answers in time.
+    /// No address accepts a connection in time.
     #[error("no address of {host} accepted a connection within {within:?}")]
     Unreachable {
         /// The name.
         host: String,
-        /// How long was waited.
+        /// How long the relay waited.
         within: Duration,
     },
-    /// The socket does not answer.
+    /// The Unix socket does not accept a connection.
     #[error("cannot connect to {}: {source}", path.display())]
     Unix {
         /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The authorities to trust cannot be read.
+    /// The file of trusted authorities cannot be read.
     #[error("cannot read the authorities in {}: {why}", path.display())]
     Authorities {
         /// The file.
@@ -61,7 +61,7 @@ pub enum Failure {
         /// What is wrong.
         why: String,
     },
-    /// What we would show of ourselves cannot be read.
+    /// The relay's own certificate or key cannot be read.
     #[error("cannot read the certificate or its key in {}: {why}", path.display())]
     Identity {
         /// The file.
@@ -77,77 +77,77 @@ pub enum Failure {
         /// What is wrong.
         why: String,
     },
-    /// The server and we do not trust each other.
+    /// The TLS handshake failed.
     #[error(
-        "the TLS handshake with {host} failed: {source}; is it a TLS port, and is its certificate signed by an authority we trust?"
+        "the TLS handshake with {host} failed: {source}; is it a TLS port, and is its certificate signed by a trusted authority?"
     )]
     Handshake {
         /// The server's name.
         host: String,
-        /// What TLS says.
+        /// The error of the handshake.
         source: io::Error,
     },
-    /// The server does not speak HTTP/2.
-    #[error("no HTTP/2 on the connection: {}; is it a gRPC port, and is TLS needed or not?", chain(.0))]
+    /// HTTP/2 failed on the connection.
+    #[error("HTTP/2 failed on the connection: {}; is it a gRPC port, and is TLS needed or not?", chain(.0))]
     Http2(hyper::Error),
     /// The server closed the connection and said why.
     #[error("the server closed the connection with HTTP/2 error code {} {:?}", .0.code, .0.words)]
     GoneAway(Farewell),
-    /// The server speaks something else.
-    #[error("what the server says is not HTTP/2; is it a gRPC port, and is TLS needed or not?")]
+    /// The server's first bytes are not HTTP/2.
+    #[error("the server does not speak HTTP/2; is it a gRPC port, and is TLS needed or not?")]
     Foreign,
-    /// The server accepted the connection and said nothing.
+    /// The server accepted the connection and sent nothing.
     #[error(
-        "the server accepted the connection and said nothing for {0:?}; is it a gRPC port, and is TLS needed or not?"
+        "the server accepted the connection but sent nothing for {0:?}; is it a gRPC port, and is TLS needed or not?"
     )]
     Silent(Duration),
-    /// A poll has no answer.
+    /// A poll failed in HTTP/1.1.
     #[error("HTTP: {}", chain(.0))]
     Http(hyper::Error),
-    /// A poll has no good answer.
-    #[error("{path} answers {status}: {words}")]
+    /// A poll was answered with an error status.
+    #[error("the server answered {path} with HTTP status {status}: {words}")]
     Refused {
-        /// What was polled.
+        /// The path that was polled.
         path: String,
         /// The status of the answer.
         status: u16,
-        /// What it says besides.
+        /// The beginning of its body.
         words: String,
     },
-    /// A poll takes too long.
-    #[error("{path} has no answer within {within:?}")]
+    /// A poll was not answered in time.
+    #[error("the server did not answer {path} within {within:?}")]
     Slow {
-        /// What was polled.
+        /// The path that was polled.
         path: String,
-        /// How long was waited.
+        /// How long the relay waited.
         within: Duration,
     },
-    /// The answer of a poll is no discovery response.
-    #[error("{path} answers what is no DiscoveryResponse: {why}")]
+    /// The answer to a poll cannot be used, or the poll cannot be written.
+    #[error("the poll of {path} failed: {why}")]
     Response {
-        /// What was polled.
+        /// The path that was polled.
         path: String,
-        /// What is wrong with it, and where.
+        /// What is wrong, and where.
         why: String,
     },
-    /// The stream ended.
+    /// The stream ended with this status.
     #[error("{}", words(.0))]
     Stream(Box<Status>),
-    /// There is no token to ask with, so the server was not asked.
+    /// There is no valid token, so no request was sent.
     #[error("{}", words(.0))]
     Token(Box<Status>),
-    /// What came on the stream is no message that can be taken, so we ended it.
+    /// The relay ended the stream because a message is too large, compressed or not gRPC.
     #[error("{}", words(.0))]
     Message(Box<Status>),
-    /// The server ended the stream without a word.
+    /// The server ended the stream with status OK, or closed the connection without an error.
     #[error("the server ended the stream without an error")]
     Ended,
     /// A response could not be read at all.
     #[error(transparent)]
     Unreadable(#[from] crate::protocol::Unreadable),
-    /// The server answers in neither dialect.
+    /// The server answered in neither dialect.
     #[error(
-        "the server answers neither {}: {}; nor {}: {now}",
+        "the server answered in neither dialect: {}: {}; {}: {now}",
         method(.before.dialect), .before.words, method(.before.dialect.other())
     )]
     Neither {
@@ -156,8 +156,10 @@ pub enum Failure {
         /// How the second one ended.
         now: Box<Self>,
     },
-    /// The server knows neither dialect.
-    #[error("the server knows neither DeltaAggregatedResources nor StreamAggregatedResources: is it an xDS server?")]
+    /// The server implements neither dialect.
+    #[error(
+        "the server implements neither DeltaAggregatedResources nor StreamAggregatedResources; is it an xDS server?"
+    )]
     Unimplemented,
 }
 
@@ -166,11 +168,11 @@ impl Failure {
         Self::Stream(Box::new(status))
     }
 
-    /// How the server ended the stream, if the stream reached it.
+    /// Returns how the stream ended, if the failure is about a stream that may have reached the server.
     pub(super) fn ending(&self) -> Option<Ending> {
         match self {
             Self::Ended => Some(Ending::Status(0)),
-            // What the server says of the stream has no cause; what the transport says has one.
+            // A status from the server has no source; a status made from a transport error has one.
             Self::Stream(status) if status.source().is_none() => Some(Ending::Status(status.code() as i32)),
             Self::Stream(_) | Self::GoneAway(_) | Self::Http2(_) => Some(Ending::Broken),
             Self::Resolve { .. }
@@ -196,7 +198,7 @@ impl Failure {
         }
     }
 
-    /// Whether the server has no room for the stream.
+    /// Whether the server had no room for the stream (RESOURCE_EXHAUSTED).
     pub(super) fn is_exhausted(&self) -> bool {
         if let Self::Neither { before, now } = self {
             return before.ending == Ending::RESOURCE_EXHAUSTED || now.is_exhausted();
@@ -204,7 +206,7 @@ impl Failure {
         self.ending() == Some(Ending::RESOURCE_EXHAUSTED)
     }
 
-    /// Whether it is about this stream alone: the server does not want it, or there is nothing to show of who asks.
+    /// Whether the failure concerns this stream alone: the server refused it, or there is no valid certificate or token for it.
     pub(super) fn is_refusal(&self) -> bool {
         if let Self::Neither { before, now } = self {
             return before.ending.refuses() || now.is_refusal();
@@ -213,12 +215,12 @@ impl Failure {
         ours || self.ending().is_some_and(Ending::refuses)
     }
 
-    /// Whether the server does not accept who asks.
+    /// Whether the server denied access to this client (the relay, or the class it asks for).
     pub(super) fn is_denied(&self) -> bool {
         self.ending().is_some_and(|ending| ending.refusal() == Refusal::Denied)
     }
 
-    /// The failure of a server that had refused the other dialect before, if it had.
+    /// Adds how the server refused the other dialect before, if it did.
     pub(super) fn after(self, before: Option<Declined>) -> Self {
         let Some(before) = before else { return self };
         if before.ending == Ending::UNIMPLEMENTED && self.ending() == Some(Ending::UNIMPLEMENTED) {
@@ -228,13 +230,13 @@ impl Failure {
         Self::Neither { before, now }
     }
 
-    /// Whether the server closed the connection because we asked too often whether it is alive.
+    /// Whether the server closed the connection because of too many HTTP/2 pings.
     pub(super) const fn is_too_many_pings(&self) -> bool {
         matches!(self, Self::GoneAway(farewell) if farewell.is_too_many_pings())
     }
 }
 
-/// The method of the dialect.
+/// Returns the gRPC method of the dialect.
 const fn method(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sotw => "StreamAggregatedResources",
@@ -242,7 +244,7 @@ const fn method(dialect: Dialect) -> &'static str {
     }
 }
 
-/// An error with all its causes, each said once.
+/// Returns an error with all its sources, each written once.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -256,7 +258,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// The status in one sentence, with the limit of ours that it hit.
+/// Returns the status in one sentence, with the configured limit that it exceeded.
 fn words(status: &Status) -> String {
     let mut text = format!("the stream ended: {}", name(status.code()));
     if !status.message().is_empty() {
@@ -271,7 +273,7 @@ fn words(status: &Status) -> String {
     text
 }
 
-/// A code by the name that gRPC has for it.
+/// Returns gRPC's name of the code.
 const fn name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

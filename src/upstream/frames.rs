@@ -1,40 +1,40 @@
-//! What can be learned from the bytes of a server without decoding what it says.
+//! Reads the frame headers in a server's bytes: data, GOAWAY, and whether it is HTTP/2 at all.
 //!
-//! Owns the borders of HTTP/2 frames. Refuses to know streams and headers.
+//! Owns the borders of HTTP/2 frames. Knows nothing of streams and headers.
 
-/// Follows the frames in a stream of bytes.
+/// Follows the HTTP/2 frames in a stream of bytes.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     /// The header of the frame that is being read.
     header: Vec<u8>,
-    /// How much of its payload is still to come.
+    /// How much of its payload is missing.
     left: usize,
     farewell: Option<Vec<u8>>,
     begun: bool,
 }
 
-/// What some bytes brought.
+/// What was noticed in some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Noticed {
-    /// A part of a message.
+    /// They contained a part of a message.
     pub(super) data: bool,
-    /// The first frame is none with which HTTP/2 begins.
+    /// The first frame is not SETTINGS, so this is not HTTP/2.
     pub(super) foreign: bool,
-    /// The server says that it goes away.
+    /// The server's GOAWAY frame.
     pub(super) farewell: Option<Farewell>,
 }
 
-/// Why a server goes away.
+/// Why a server closes the connection: its GOAWAY frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Farewell {
-    /// HTTP/2's error code; 0: no error.
+    /// The HTTP/2 error code; 0: no error.
     pub code: u32,
-    /// What it says besides.
+    /// The frame's debug data.
     pub words: String,
 }
 
 impl Farewell {
-    /// Whether it was asked too often whether it is alive.
+    /// Whether the server closed the connection because of too many pings.
     pub(super) const fn is_too_many_pings(&self) -> bool {
         self.code == ENHANCE_YOUR_CALM
     }
@@ -45,11 +45,11 @@ const DATA: u8 = 0;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 const ENHANCE_YOUR_CALM: u32 = 11;
-/// A farewell is kept up to this size.
+/// The debug data is kept up to this size.
 const WORDS: usize = 256;
 
 impl Frames {
-    /// Reads on.
+    /// Reads the next bytes.
     pub(super) fn read(&mut self, mut bytes: &[u8]) -> Noticed {
         let mut noticed = Noticed::default();
         while !bytes.is_empty() {
@@ -86,7 +86,7 @@ impl Frames {
     }
 }
 
-/// The payload is the last stream, the code, and words that may be anything.
+/// The payload is the last stream's number, the error code, and debug data, which may be any bytes.
 fn farewell(payload: &[u8]) -> Option<Farewell> {
     let code = payload.get(4..8)?.try_into().ok()?;
     let words = payload.get(8..).unwrap_or_default();
@@ -106,7 +106,7 @@ mod tests {
         [head.as_slice(), payload].concat()
     }
 
-    /// However the bytes are cut, the same is noticed.
+    /// The same is noticed wherever the bytes are cut.
     #[test]
     fn cuts_do_not_matter() {
         let farewell = [&[0, 0, 0, 1, 0, 0, 0, 11], b"too_many_pings".as_slice()].concat();
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    /// What does not begin with SETTINGS is no HTTP/2.
+    /// Bytes that do not begin with SETTINGS are not HTTP/2.
     #[test]
     fn foreign_words() {
         for words in ["HTTP/1.1 400 Bad Request", "\u{15}\u{3}\u{3}\0\u{2}\u{2}F"] {

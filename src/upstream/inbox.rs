@@ -1,7 +1,7 @@
-//! What comes on a stream, message by message.
+//! The responses on a stream, message by message.
 //!
-//! Owns the borders of messages, the bound on their size, and how a stream ends. Refuses to know what a message says, and to put it
-//! together: it is cut while it comes.
+//! Owns the borders of messages, the bound on their size, and how a stream ends. Knows nothing of what a message says, and never
+//! holds one as a whole: [`Cutter`] takes it apart as it arrives.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -19,26 +19,26 @@ use crate::protocol::Cutter;
 pub(super) struct Inbox {
     body: Incoming,
     come: Come,
-    /// The status came with the headers.
+    /// Whether the status came with the headers, so the stream has already ended.
     ended: bool,
 }
 
-/// What has come and was not taken yet.
+/// Bytes that have arrived and were not returned yet.
 #[derive(Debug)]
 struct Come {
     bytes: Bytes,
-    /// The first bytes of a message's prefix.
+    /// The first bytes of an incomplete prefix.
     prefix: Vec<u8>,
-    /// A message that is not whole yet.
+    /// A message that is not complete yet.
     begun: Option<Cutter>,
     bytes_max: usize,
 }
 
-/// gRPC's prefix of a message: whether it is compressed, and its length.
+/// The size of gRPC's prefix of a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
 impl Inbox {
-    /// Reads what a server answers; a message has at most `bytes_max` bytes.
+    /// Reads the server's response; a message may have at most `bytes_max` bytes.
     pub(super) fn of(response: Response<Incoming>, bytes_max: usize) -> Result<Self, Status> {
         let status = Status::from_header_map(response.headers());
         let ended = status.is_some();
@@ -55,7 +55,7 @@ impl Inbox {
         })
     }
 
-    /// The next message; `None` when the server has ended the stream without an error.
+    /// Returns the next message, or `None` when the server has ended the stream without an error.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cutter, Failure>>> {
         loop {
             if let Some(message) = self.come.message().transpose() {
@@ -89,7 +89,7 @@ impl Come {
         }
     }
 
-    /// The next message, if it is whole; else all that has come is taken.
+    /// Returns the next message, if it is complete; otherwise consumes all bytes that have arrived.
     fn message(&mut self) -> Result<Option<Cutter>, Failure> {
         let mut message = match self.begun.take() {
             Some(begun) => begun,
@@ -107,7 +107,7 @@ impl Come {
         Ok(Some(message))
     }
 
-    /// Reads a prefix: the length of the message that follows.
+    /// Reads a prefix; returns the length of the message that follows, once the prefix is complete.
     fn begin(&mut self) -> Result<Option<usize>, Status> {
         let lacks = PREFIX.saturating_sub(self.prefix.len());
         let part = self.bytes.split_to(self.bytes.len().min(lacks));
@@ -118,7 +118,7 @@ impl Come {
         self.prefix.clear();
         let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
         if compressed != 0 {
-            let what = "the server sends compressed messages, or what is no gRPC";
+            let what = "the server sends compressed messages or something that is not gRPC";
             return Err(Status::internal(what));
         }
         if length > self.bytes_max {
@@ -131,17 +131,17 @@ impl Come {
     }
 }
 
-/// A stream that ended so.
+/// Returns the end of a stream with this status.
 fn ended<T>(status: Status) -> Poll<Option<Result<T, Failure>>> {
     Poll::Ready((status.code() != Code::Ok).then(|| Err(Failure::stream(status))))
 }
 
-/// A stream that ends has a status; one without was cut by something on the way.
+/// A gRPC stream ends with a status. If there is none, something on the way has cut the stream.
 fn cut_off() -> Status {
-    Status::unavailable("the stream ended without a status, as if something between here and the server had cut it")
+    Status::unavailable("the stream ended without a status; something between the relay and the server may have cut it")
 }
 
-/// What an answer means that no gRPC server gives.
+/// Maps an HTTP status, which a gRPC server would not send, to a gRPC status.
 fn mapped(status: StatusCode) -> Status {
     let code = match status {
         StatusCode::BAD_REQUEST => Code::Internal,
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 
-    /// However what comes is cut, the same messages are read, and the last one is not there before its last byte.
+    /// The same messages are read wherever the bytes are cut, and none before its last byte.
     #[test]
     fn cuts_do_not_matter() {
         let said = ["", "one", "another"].map(|version_info| DiscoveryResponse {

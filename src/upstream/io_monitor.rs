@@ -1,6 +1,6 @@
-//! What is noticed of the bytes on a connection.
+//! Watches the bytes that a server sends on a connection.
 //!
-//! Owns when parts of messages came, how the server began and why it went. Refuses to know what it said.
+//! Owns when data arrived last, whether the server speaks HTTP/2, and why it closed the connection. Does not decode messages.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::clock::now;
 use super::frames::{Farewell, Frames};
 
-/// What was noticed of a server.
+/// What was noticed in a server's bytes.
 #[derive(Debug, Default)]
 pub(super) struct IoMonitor {
     noticed: Mutex<Noticed>,
@@ -25,7 +25,7 @@ pub(super) struct IoMonitor {
 #[derive(Debug, Default)]
 struct Noticed {
     frames: Frames,
-    /// It said something.
+    /// The server has sent something.
     heard: bool,
     foreign: bool,
     data: Option<Instant>,
@@ -33,7 +33,7 @@ struct Noticed {
 }
 
 impl IoMonitor {
-    /// Waits for the first words. Whether they may be HTTP/2.
+    /// Waits for the server's first bytes. Returns whether they may be HTTP/2.
     pub(super) async fn first(&self) -> bool {
         if !self.noticed.lock().heard {
             self.first.notified().await;
@@ -41,12 +41,12 @@ impl IoMonitor {
         !self.noticed.lock().foreign
     }
 
-    /// When the last part of a message came.
+    /// Returns when the last part of a message arrived.
     pub(super) fn data(&self) -> Option<Instant> {
         self.noticed.lock().data
     }
 
-    /// Why the server went away, if it said so.
+    /// Returns why the server closes the connection, if it sent a GOAWAY frame.
     pub(super) fn farewell(&self) -> Option<Farewell> {
         self.noticed.lock().farewell.clone()
     }
@@ -73,11 +73,11 @@ impl IoMonitor {
 pub(super) struct Monitored<S> {
     inner: S,
     io_monitor: Arc<IoMonitor>,
-    /// How much was read since there was a pause.
+    /// How much was read since the last pause.
     read: usize,
 }
 
-/// After so much there is a pause, in which what came is taken.
+/// After so many bytes reading pauses, so that they are consumed first.
 const READ_BYTES_MAX: usize = 128 * 1024;
 
 impl<S> Monitored<S> {

@@ -1,6 +1,6 @@
-//! What is written about types that a control plane is not asked for.
+//! Log lines about types that a control plane is not asked for.
 //!
-//! Owns that each type of a server makes one line, however many views want it. Refuses to know why.
+//! Owns the rule that each type of a server makes one line, however many views want it. Knows nothing of the reasons.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use parking_lot::Mutex;
 
 use crate::xds::TypeUrl;
 
-/// The types that one server is not asked for, as far as the log says.
+/// The types that one server is not asked for and that were logged.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut(Mutex<BTreeSet<TypeUrl>>);
 
-/// Clients invent types; so many make a line.
+/// Clients can invent types, so at most this many are logged.
 const TYPES_MAX: usize = 64;
 
 impl LeftOut {
-    /// The server is not asked for this type, for this reason.
+    /// Logs that the server is not asked for this type, unless that was logged before.
     pub(super) fn note(&self, server: &str, type_url: &TypeUrl, why: &str) {
         let mut said = self.0.lock();
         if said.len() < TYPES_MAX && said.insert(type_url.clone()) {
@@ -24,7 +24,7 @@ impl LeftOut {
         }
     }
 
-    /// It is asked for all types again.
+    /// Forgets all types: the server is asked for all of them again.
     pub(super) fn clear(&self) {
         self.0.lock().clear();
     }

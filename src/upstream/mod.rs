@@ -1,6 +1,6 @@
-//! The shell around the upstream machines: what a view wants goes to a control plane, what that says goes into the view.
+//! The shell around the upstream machines: it sends what a view wants to a control plane and publishes the answers in the view.
 //!
-//! Owns connections, streams and the time between them. Refuses to know clients: it never waits for one.
+//! Owns connections, streams and the pauses between them. Knows nothing of clients, and never waits for one.
 
 mod access;
 mod ads_stream;

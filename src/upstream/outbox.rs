@@ -1,6 +1,6 @@
-//! One place for one request, filled only when the transport takes it.
+//! Room for one request, filled only when the transport takes it.
 //!
-//! Owns the hand-over. E-21: nothing is queued here, and nobody waits: until the transport takes a request, it is not even made.
+//! Owns the hand-over. E-21: nothing is queued and nobody waits; a request is not even built until the transport takes it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Outbox {
         (outbox.clone(), Requests(outbox))
     }
 
-    /// Whether the transport takes a request now; else the writer is woken when it does.
+    /// Is ready if the transport takes a request now; otherwise the writer is woken when it does.
     pub(super) fn poll_hungry(&self, cx: &Context<'_>) -> Poll<()> {
         let mut slot = self.0.lock();
         if slot.request.is_none() && slot.transport.is_some() {
@@ -59,7 +59,7 @@ impl Outbox {
         }
     }
 
-    /// There are no more requests: the stream ends from our side.
+    /// Ends the stream of requests.
     pub(super) fn close(&self) {
         let mut slot = self.0.lock();
         slot.closed = true;

@@ -1,6 +1,7 @@
-//! What is written about responses that the relay refused.
+//! Log lines about responses that the relay rejected.
 //!
-//! Owns that one server's same fault makes one line a minute, however many views are refused it how often. Refuses to know why.
+//! Owns the rule that the same fault of a server makes one line a minute, however many views reject it and however often.
+//! Knows nothing of the reasons.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::telemetry::UpstreamMetrics;
 
-/// The refusals of one server's responses.
+/// The rejected responses of one server.
 #[derive(Debug, Default)]
 pub(super) struct Refused(Mutex<BTreeMap<u64, Line>>);
 
@@ -21,12 +22,12 @@ struct Line {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// So many types and reasons are told apart; all others share a line.
+/// How many pairs of type and reason have lines of their own; all others share one.
 const LINES_MAX: usize = 256;
 const OTHERS: u64 = 0;
 
 impl Refused {
-    /// A response was refused.
+    /// Counts a rejected response, and logs it if a line is due.
     pub(super) fn note(&self, server: &str, metrics: &UpstreamMetrics, type_url: &str, fault: &str, now: Instant) {
         metrics.nacks.inc();
         if let Some(suppressed) = self.admit(type_url, fault, now) {
@@ -34,7 +35,7 @@ impl Refused {
         }
     }
 
-    /// Whether there may be a line now; then how many there were not since the last one.
+    /// If a line may be written now, returns how many were suppressed since the last one.
     fn admit(&self, type_url: &str, fault: &str, now: Instant) -> Option<u64> {
         let key = xxh3_64(type_url.as_bytes()).wrapping_mul(31) ^ xxh3_64(fault.as_bytes());
         let mut lines = self.0.lock();
@@ -66,7 +67,7 @@ mod tests {
         Instant::now()
     }
 
-    /// E-22: the next line says how many there were not.
+    /// E-22: the next line says how many lines were suppressed.
     #[test]
     fn one_line_a_minute() {
         let (refused, start) = (Refused::default(), start());
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(refused.admit("cds", "a is bad", start + MINUTE * 2), Some(0));
     }
 
-    /// However many faults there are: few lines, and little memory.
+    /// However many different faults there are, lines and memory are bounded.
     #[test]
     fn a_new_fault_each_time() {
         let (refused, start) = (Refused::default(), start());

@@ -1,6 +1,6 @@
-//! How it stands between the relay and one control plane, for people.
+//! The state of one stream to a control plane, for operators.
 //!
-//! Owns the present state in words. Refuses to decide anything.
+//! Owns the current state. Decides nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,40 +21,40 @@ pub struct Status {
     pub since: Instant,
     /// The dialect it speaks, or will try next.
     pub dialect: Dialect,
-    /// Why it is this dialect, where there are two.
+    /// Why it uses this dialect; `None` if the source has no dialects.
     pub why: Option<Why>,
-    /// What went wrong last, until a response shows that it is over.
+    /// The last error, until a response shows that it is over.
     pub error: Option<String>,
-    /// Since when every attempt came to nothing, if it did.
+    /// When attempts began to fail, if the last one failed.
     pub failing_since: Option<Instant>,
-    /// Whether the server refused it the last time, which says nothing of other streams.
+    /// Whether the server refused this stream at its last attempt. Other streams may still work.
     pub refused: bool,
-    /// When the next attempt is made, if one is waited for.
+    /// When the next attempt or poll is due, if the stream waits for one.
     pub next_attempt: Option<Instant>,
-    /// Types that end the stream and are asked for apart from the others, and how it ended the last time.
+    /// Types that end the shared stream and so have streams of their own, and how such a stream last ended.
     pub suspected: BTreeMap<TypeUrl, Arc<str>>,
-    /// Types that are wanted and that the server is not asked for, and why.
+    /// Types that clients want but the server is not asked for, and why.
     pub unserved: BTreeMap<TypeUrl, Arc<str>>,
-    /// When it last answered.
+    /// When the server last answered.
     pub last_success: Option<Instant>,
 }
 
 /// What a stream is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing is wanted of it.
+    /// No client wants anything from it.
     Idle,
     /// It is being connected.
     Connecting,
-    /// It is open, and the server has not answered yet.
+    /// It is open, but the server has not answered yet.
     Open,
-    /// The server answers.
+    /// The server has answered.
     Answering,
-    /// It ended, and the next attempt is waited for.
+    /// It ended, and waits for the next attempt.
     Waiting,
 }
 
-/// Where a stream's status is written and read.
+/// The shared place for a stream's status.
 #[derive(Clone, Debug)]
 pub struct Board(Arc<Mutex<Status>>);
 
@@ -79,7 +79,7 @@ impl Board {
         self.0.lock().clone()
     }
 
-    /// What went wrong last, until a response shows that it is over.
+    /// Returns the last error, until a response shows that it is over.
     pub(super) fn error(&self) -> Option<String> {
         self.0.lock().error.clone()
     }
@@ -97,27 +97,27 @@ impl Board {
         }
     }
 
-    /// The type is asked for apart from the others, because the stream ended so.
+    /// The type has a stream of its own now, because the shared stream ended with these words.
     pub(super) fn suspect(&self, type_url: &TypeUrl, words: &str) {
         self.0.lock().suspected.insert(type_url.clone(), words.into());
     }
 
-    /// The type is asked for together with the others again.
+    /// The type is on the shared stream again.
     pub(super) fn acquit(&self, type_url: &TypeUrl) {
         self.0.lock().suspected.remove(type_url);
     }
 
-    /// It is not asked for these types, and for no others that are wanted it is so.
+    /// Replaces the types that the server is not asked for.
     pub(super) fn leave_out(&self, unserved: BTreeMap<TypeUrl, Arc<str>>) {
         self.0.lock().unserved = unserved;
     }
 
-    /// Why it speaks this dialect.
+    /// Records why the stream uses its dialect.
     pub(super) fn explain(&self, why: Why) {
         self.0.lock().why = Some(why);
     }
 
-    /// An attempt came to nothing, if `refused` because the server did not want this stream. Whether the one before it did not.
+    /// An attempt failed; if `refused`, because the server refused this stream. Returns whether it is the first failure in a row.
     pub(super) fn fail(&self, refused: bool) -> bool {
         let mut status = self.0.lock();
         status.refused = refused;
@@ -126,7 +126,7 @@ impl Board {
         first
     }
 
-    /// Whether the last attempt came to nothing, and none to anything since.
+    /// Whether an attempt failed and the server has not answered since.
     pub(super) fn failing(&self) -> bool {
         self.0.lock().failing_since.is_some()
     }
@@ -146,7 +146,7 @@ impl Board {
         self.0.lock().last_success = Some(now());
     }
 
-    /// Something is wanted of it, or nothing any more: what it was doing beyond that stays.
+    /// Enters or leaves the idle phase as clients want something or nothing; other phases stay.
     pub(super) fn wanted(&self, wanted: bool, dialect: Dialect) {
         let idle = self.0.lock().phase == Phase::Idle;
         match (idle, wanted) {
@@ -156,7 +156,7 @@ impl Board {
         }
     }
 
-    /// What is wrong while the server answers, and when that is tried again.
+    /// Records an error while the server answers, and when the next try is due; `None` clears both.
     pub(super) fn note(&self, wrong: Option<(String, Instant)>) {
         let mut status = self.0.lock();
         (status.error, status.next_attempt) = wrong.unzip();

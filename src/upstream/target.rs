@@ -1,6 +1,6 @@
 //! One control plane, as all views see it.
 //!
-//! Owns what was learned of it while the relay runs. Refuses to hold connections.
+//! Owns what the relay has learned about it while it runs. Holds no connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,53 +27,53 @@ use crate::xds::{Dialect, TypeUrl};
 pub struct Target {
     uri: String,
     pub(super) grpc: Grpc,
-    /// What it is called in requests and in TLS, where that is not its address.
+    /// Its name in requests and in TLS, if that is not its address.
     pub(super) authority: Option<Authority>,
     /// The credentials for classes of clients that have none of their own.
     pub(super) access: Arc<Access>,
     pub(super) metrics: Arc<UpstreamMetrics>,
     refused: Refused,
-    /// What is known of the dialects that it speaks.
+    /// What is known about the dialects that it supports.
     dialects: Mutex<Dialects>,
     left_out: LeftOut,
-    /// The way to it, for streams that are opened.
+    /// Admits the streams that are being opened.
     pub(super) doors: Arc<Doors>,
-    /// How many streams it has answered.
+    /// How many streams it has answered; streams that wait to retry are woken by this.
     returns: watch::Sender<u64>,
-    /// What was seen of how it answers.
+    /// How long it pauses within answers.
     rhythm: Mutex<Arc<Rhythm>>,
-    /// It said that we ask too often whether it is alive: how many times the interval was doubled.
+    /// How many times the ping interval was doubled because the server complained of too many pings.
     calmer: AtomicU32,
 }
 
 /// What all streams to control planes have in common.
 #[derive(Clone, Debug)]
 pub struct UpstreamSettings {
-    /// For the machines.
+    /// The settings of the protocol machines.
     pub client: Arc<ClientSettings>,
     /// The largest response that is read, in bytes (`limits.upstream_message`).
     pub upstream_message: usize,
     /// How often the kernel asks a silent peer whether it is there (`timers.keepalive`); zero: never.
     pub keepalive: Duration,
-    /// How often a silent server is asked whether it is alive, over HTTP/2; zero: never.
+    /// How often a silent server gets an HTTP/2 ping; zero: never.
     pub ping: Duration,
-    /// How long a stream of which nothing is wanted any more is kept.
+    /// How long a stream stays open after clients want nothing more from it.
     pub idle: Duration,
     /// The longest pause between two attempts on a stream (`timers.reconnect_max`).
     pub reconnect_max: Duration,
 }
 
-/// A server that does not like to be asked is asked no less often than this.
+/// The longest ping interval for a server that complains of too many pings.
 const PING_MOST: Duration = Duration::from_secs(3600);
 
 impl Target {
-    /// A control plane of which nothing is known yet.
+    /// Creates a control plane about which nothing is known yet.
     #[must_use]
     pub fn new(uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Self::called(None, uri, grpc, metrics)
     }
 
-    /// A control plane that is called otherwise than where it is reached.
+    /// Creates a control plane whose name may differ from its address.
     #[must_use]
     pub fn called(authority: Option<Authority>, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Arc::new(Self {
@@ -92,13 +92,13 @@ impl Target {
         })
     }
 
-    /// Its URI as it was written.
+    /// Returns its URI as configured.
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// The name that it goes by.
+    /// Returns its name for TLS.
     pub(super) fn host(&self) -> &str {
         match &self.authority {
             Some(authority) => authority.host().trim_matches(['[', ']']),
@@ -106,23 +106,23 @@ impl Target {
         }
     }
 
-    /// What was seen of how it answers.
+    /// Returns how long it pauses within answers.
     pub(super) fn rhythm(&self) -> Arc<Rhythm> {
         self.rhythm.lock().clone()
     }
 
-    /// One of its streams has seen this.
+    /// Adds the pauses that one of its streams has seen.
     pub(super) fn learn(&self, seen: &Rhythm) {
         Arc::make_mut(&mut self.rhythm.lock()).merge(seen);
     }
 
-    /// The dialect in which a stream to it begins, and why.
+    /// Returns the dialect in which a stream to it begins, and why.
     #[must_use]
     pub fn dialect(&self) -> (Dialect, Why) {
         self.dialects.lock().first()
     }
 
-    /// The dialect of the next attempt of a stream, and why.
+    /// Returns the dialect of a stream's next attempt, and why.
     pub(super) fn next_dialect(&self, trial: &Trial) -> (Dialect, Why) {
         trial.next(&self.dialects.lock())
     }
@@ -137,17 +137,17 @@ impl Target {
             let (dialect, why) = self.dialect();
             tracing::warn!(
                 server = self.uri, dialect = dialect.word(), %why,
-                "this dialect from now on; `transport: sotw` at the server's entry would begin with it"
+                "all streams to this server use this dialect from now on; set `transport: sotw` in its entry to begin with it"
             );
         }
     }
 
-    /// A response of this type is refused, for this reason.
+    /// A response of this type was rejected, for this reason.
     pub(super) fn refuse(&self, type_url: &str, fault: &str) {
         self.refused.note(&self.uri, &self.metrics, type_url, fault, now());
     }
 
-    /// It answers a stream: whoever waits to try again need not wait any longer, and there is room.
+    /// It answered a stream, so streams that wait to retry may do so at once, and it has room for more.
     pub(super) fn returned(&self) {
         self.returns.send_modify(|answers| *answers += 1);
         self.doors.answered();
@@ -157,22 +157,23 @@ impl Target {
     pub(super) fn return_of(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut returns = self.returns.subscribe();
         async move {
-            // It ends with the server, which outlives all who wait for it.
+            // The sender is dropped with this server, which outlives all that wait here.
             let _ = returns.changed().await;
         }
     }
 
-    /// It ended a stream before it answered; with `other`, what is wanted can be asked for in the other dialect as well. What follows.
+    /// It ended a stream before it answered. With `other`, the wanted resources can be asked for in the other dialect, too.
+    /// Returns what follows.
     pub(super) fn declined(&self, trial: &mut Trial, declined: Declined, other: bool) -> Next {
         trial.handle_end(declined, other, &self.dialects.lock())
     }
 
-    /// It is not asked for this type, for this reason.
+    /// Logs that it is not asked for this type, for this reason.
     pub(super) fn leave_out(&self, type_url: &TypeUrl, why: &str) {
         self.left_out.note(&self.uri, type_url, why);
     }
 
-    /// It closed the connection because we asked too often whether it is alive: we ask half as often from now on.
+    /// It closed the connection because of too many pings: the relay pings half as often from now on.
     pub(super) fn calm_down(&self, settings: &UpstreamSettings) {
         if self.ping(settings) < PING_MOST {
             self.calmer.fetch_add(1, Ordering::Relaxed);
@@ -185,8 +186,9 @@ impl Target {
     }
 }
 
-/// Tries until one of the control planes could be connected to once; each time in their order (G-01). Where there are none, for ever. Where classes have
-/// certificates, one that has none to show to the others is reached when it takes a connection: nobody's is at hand yet.
+/// Connects to the control planes in their order, again and again, until one connection succeeds (G-01); without any, waits for
+/// ever. With `by_class`, certificates belong to classes of clients: a server without a certificate for the others counts as
+/// reached when it accepts a connection, because no class's certificate is available yet.
 pub async fn reach(targets: Vec<(Arc<Target>, Arc<UpstreamSettings>)>, by_class: bool) {
     let most = targets.iter().map(|(_, settings)| settings.reconnect_max).max();
     let Some(mut backoff) = most.map(Backoff::new) else {

@@ -1,6 +1,6 @@
 //! TLS towards a control plane.
 //!
-//! Owns whom we trust and what we show of ourselves. Refuses to know sockets.
+//! Owns which authorities are trusted and which certificate the relay presents. Knows nothing of sockets.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::failure::Failure;
 use crate::config::Tls;
 use crate::tls::{self, BadFile};
 
-/// Reads whom to trust and who we are, anew for every connection: the files may have been replaced.
+/// Reads the authorities, the certificate and its key anew for every connection: the files may have been replaced.
 pub(super) async fn connector(host: &str, settings: &Tls, protocol: &'static [u8]) -> Result<TlsConnector, Failure> {
     let (host, settings) = (host.to_owned(), settings.clone());
     let failed = Failure::Tls {

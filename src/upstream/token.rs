@@ -1,6 +1,6 @@
-//! The token that goes with every call to one control plane (A97).
+//! The token that is sent with every call to one control plane (A97).
 //!
-//! Owns the file's last content, and when it must be read again. Refuses to judge a token beyond its expiry, and to show it.
+//! Owns the token that was read last, and when its file must be read again. Checks only a token's expiry, and never prints it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,27 +14,27 @@ use tonic::Status;
 
 use super::clock::unix;
 
-/// The token of a control plane, for all streams to it.
+/// The token of a control plane, shared by all streams to it.
 #[derive(Debug)]
 pub(super) struct Token {
     path: PathBuf,
     kept: Mutex<Option<CachedToken>>,
 }
 
-/// A token that may be sent.
+/// A token that can be sent.
 #[derive(Clone, Debug)]
 struct CachedToken {
     /// Marked as sensitive, so that nothing prints it.
     header: HeaderValue,
-    /// Since 1970.
+    /// When it expires, since 1970.
     expires: Duration,
 }
 
-/// A token is not used so shortly before its end: clocks differ, and the server takes its time.
+/// A token is not used this shortly before its expiry: clocks differ, and the call takes time.
 const MARGIN: Duration = Duration::from_secs(30);
-/// So long before it may not be used any more the file is read again.
+/// How long before a token can no longer be used the file is read again.
 const REFRESH: Duration = Duration::from_secs(60);
-/// No token is larger.
+/// The largest token.
 const BYTES_MAX: u64 = 64 * 1024;
 
 impl Token {
@@ -45,7 +45,7 @@ impl Token {
         }
     }
 
-    /// The value of the `authorization` header, or the status with which the call fails.
+    /// Returns the value of the `authorization` header, or the status with which the call fails.
     pub(super) async fn header(&self) -> Result<HeaderValue, Status> {
         let now = unix();
         let kept = self.kept.lock().clone().filter(|kept| kept.lasts(now));
@@ -59,10 +59,10 @@ impl Token {
                 *self.kept.lock() = Some(new.clone());
                 Ok(new.header)
             }
-            // What is there does for a while yet.
+            // The old token is valid for a while yet.
             Err(status) => match kept {
                 Some(kept) => {
-                    tracing::warn!(path = %self.path.display(), error = status.message(), "no new token");
+                    tracing::warn!(path = %self.path.display(), error = status.message(), "no new token; using the old one");
                     Ok(kept.header)
                 }
                 None => Err(status),
@@ -74,13 +74,13 @@ impl Token {
         let path = self.path.clone();
         let read = tokio::task::spawn_blocking(move || limited(&path)).await;
         let text = read.unwrap_or_else(|_| Err("the thread that reads it ended".to_owned()));
-        // A97: a file that cannot be read may be there again soon; a token that is none will not become one.
+        // A97: a file that cannot be read may be readable soon (UNAVAILABLE); an invalid token stays invalid (UNAUTHENTICATED).
         let text = text.map_err(|why| Status::unavailable(self.words(&format!("cannot be read: {why}"))))?;
         let invalid = |why: &str| Status::unauthenticated(self.words(why));
         let token = text.trim();
-        let expires = expiry(token).ok_or_else(|| invalid("is no JWT with an expiry (`exp`)"))?;
+        let expires = expiry(token).ok_or_else(|| invalid("is not a JWT with an expiry (`exp`)"))?;
         let mut header = HeaderValue::try_from(format!("Bearer {token}"))
-            .map_err(|_| invalid("has characters that no header may have"))?;
+            .map_err(|_| invalid("has characters that are not allowed in an HTTP header"))?;
         header.set_sensitive(true);
         let kept = CachedToken { header, expires };
         if kept.lasts(now) {
@@ -107,7 +107,7 @@ fn limited(path: &Path) -> Result<String, String> {
     use std::io::Read;
     let read = || {
         let mut text = String::new();
-        // Opening a pipe would wait for whoever writes into it.
+        // Opening a pipe would wait for a writer.
         if !std::fs::metadata(path)?.is_file() {
             return Err(std::io::Error::other("it is not a regular file"));
         }
@@ -122,7 +122,7 @@ fn limited(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// When it ends, since 1970. The rest of it is the server's to judge.
+/// Returns when the token expires, since 1970. The server checks everything else.
 fn expiry(token: &str) -> Option<Duration> {
     #[derive(Deserialize)]
     struct Claims {
@@ -163,8 +163,8 @@ mod tests {
         }
     }
 
-    /// A97: kept while it lasts, whatever happens to the file; read again before it ends; an end or an empty place is an
-    /// error that does not say the token.
+    /// A97: a token is kept while it is valid, whatever happens to the file, and read again before it expires. An expired or
+    /// missing token is an error, which does not contain the token.
     #[tokio::test]
     async fn a_token_is_kept_until_shortly_before_its_end() {
         let lasting = |seconds: u64| token(&format!(r#"{{"exp":{}}}"#, unix().as_secs() + seconds));
@@ -179,7 +179,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(kept.header().await.unwrap(), first, "the file is not read again");
 
-        // Within the last minute a new one is looked for, and the old one does until there is one.
+        // Within the last minute the file is read again; the old token is used until there is a new one.
         std::fs::write(&path, lasting(70)).unwrap();
         let short = Token::new(&path);
         let first = short.header().await.unwrap();
@@ -191,7 +191,7 @@ mod tests {
         for (text, code, said) in [
             (lasting(20), tonic::Code::Unauthenticated, "expires in less than 30 s"),
             (token(r#"{"exp":5}"#), tonic::Code::Unauthenticated, "expired "),
-            ("secret".to_owned(), tonic::Code::Unauthenticated, "is no JWT"),
+            ("secret".to_owned(), tonic::Code::Unauthenticated, "is not a JWT"),
             (" ".repeat(70_000), tonic::Code::Unavailable, "larger than"),
         ] {
             std::fs::write(&path, &text).unwrap();

@@ -1,7 +1,6 @@
-//! One of the two ways on which a view's server is asked: the stream that its types share, and streams of their own for types that
-//! end it.
+//! One of a view's two sets of streams to its server: a stream that the types share, and separate streams for types that end it.
 //!
-//! Owns which type is asked for on which stream. Refuses to decide who is suspected: that is for [`Suspects`].
+//! Owns which type is asked for on which stream. Does not decide which type is suspected: [`Suspects`] does.
 //!
 //! [`Suspects`]: crate::protocol::Suspects
 
@@ -20,7 +19,7 @@ use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Client, Leg as Which};
 use crate::xds::{Changes, ServerState, Slot, Target as Wanted, TypeUrl, Want};
 
-/// One of the two ways on which a view's server is asked.
+/// One of a view's two sets of streams to its server.
 ///
 /// Invariant: a type is in `apart` exactly while it is suspected.
 pub struct Way {
@@ -34,13 +33,13 @@ pub struct Way {
     settings: Arc<UpstreamSettings>,
 }
 
-/// A stream for suspected types.
+/// A separate stream for suspected types.
 struct Apart {
     types: BTreeSet<TypeUrl>,
     leg: Leg,
 }
 
-/// So many suspected types have a stream each; the others share the last one.
+/// How many separate streams there may be; further suspected types share the last one.
 const APART_MAX: usize = 8;
 
 impl Way {
@@ -73,12 +72,13 @@ impl Way {
         std::iter::once(&mut self.shared).chain(apart)
     }
 
-    /// Moves the types that are suspected from now on, and those that are not any more; tells who waits for the others.
+    /// Moves newly suspected types to streams of their own and acquitted types back. If a separate stream failed, answers those
+    /// who wait for its types.
     fn judge(&mut self, changes: &mut Vec<Changes>) {
         for (type_url, words) in self.shared.take_suspected() {
             tracing::warn!(
                 server = self.target.uri(), leg = ?self.which, %type_url, reason = %words,
-                "the server ends the stream when it is asked for this type, which has a stream of its own from now on"
+                "the server ends the stream when it is asked for this type; the type has a stream of its own from now on"
             );
             self.shared.board.suspect(&type_url, &words);
             self.unanswered.push(type_url.clone());
@@ -95,7 +95,7 @@ impl Way {
         for type_url in self.shared.suspects.handle_timeout(now()) {
             tracing::info!(
                 server = self.target.uri(), leg = ?self.which, %type_url,
-                "no trouble with this type for an hour; it is asked for with the others again"
+                "no trouble with this type for an hour; it shares a stream with the other types again"
             );
             self.shared.board.acquit(&type_url);
             self.reunite(&type_url, changes);
@@ -175,7 +175,7 @@ impl Talk for Way {
         all.flatten().min()
     }
 
-    /// What becomes of a suspected type says nothing of the server, unless nothing else is asked for.
+    /// The stream of a suspected type shows the server's state only if nothing else is asked for.
     fn server_state(&self) -> Option<ServerState> {
         let apart = || self.apart.iter().find_map(|apart| apart.leg.server_state());
         self.shared.server_state().or_else(apart)

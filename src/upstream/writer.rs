@@ -1,6 +1,6 @@
 //! The one writer of a view.
 //!
-//! Owns the two streams to the view's control plane and the order of what happens. Refuses to know who reads the view.
+//! Owns the two streams to the view's control plane and the order of work. Knows nothing of who reads the view.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -19,49 +19,49 @@ use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Leg as Which};
 use crate::xds::{Changes, ServerState, Slot, Target as Wanted, TypeUrl, Want};
 
-/// Of what a server says when it ends a stream so much is passed on to clients.
+/// How much of a server's error text is passed on to clients.
 const REASON_BYTES: usize = 500;
 
 /// Keeps a view in step with its control plane.
 ///
-/// Its turn is always the same: what is wanted goes to the machines, what changed goes into the view, what the machines say
-/// goes to the transport; then it waits until something happens.
+/// Every turn is the same: wants go to the machines, changes into the view, and requests to the transport; then it waits for the
+/// next event.
 pub struct Writer<L: Talk = Way> {
     view: Arc<View>,
-    /// What people call the server.
+    /// The server's name for operators and clients.
     server: String,
     demand: Demand,
     main: L,
     aside: L,
 }
 
-/// One of the two ways on which a view's server is asked.
+/// One of a view's two connections to its server: a stream or polls.
 pub trait Talk: Send {
-    /// Something is wanted, or no more.
+    /// A want begins or ends.
     fn want(&mut self, want: &Want) -> Vec<Changes>;
-    /// Something that is wanted was known by an earlier run of the relay.
+    /// A want has begun for something that the relay knew before its restart.
     fn restore(&mut self, type_url: &TypeUrl, target: &Wanted, slot: &Slot) -> Option<Changes>;
-    /// Begins, ends and feeds what is under way; gives what the passing of time changes.
+    /// Opens and closes streams, sends requests, and adds the changes that follow from the time.
     fn turn(&mut self, changes: &mut Vec<Changes>);
-    /// Waits for the next thing that happens.
+    /// Waits for the next event.
     fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()>;
     /// When the next turn is due at the latest.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// How it stands with the server, if anything is wanted of it.
+    /// Returns the server's state, if anything is wanted from it.
     fn server_state(&self) -> Option<ServerState>;
     /// Returns the types for which the server was found to have no answer since the last call.
     fn take_unserved(&mut self) -> Vec<TypeUrl>;
-    /// Another server stands in.
+    /// Another server has stood in for this one.
     fn supersede(&mut self);
-    /// K-25: what is asked is asked by these relays as well.
+    /// K-25: the requests come through these relays as well.
     fn come_through(&mut self, relays: &[String]);
 
-    /// Where its status is written.
+    /// Returns the place where its status is written.
     fn board(&self) -> &Board;
 }
 
 impl<L: Talk> Writer<L> {
-    /// How it stands with both streams, whenever that is asked.
+    /// Returns a function that reads the status of both streams.
     pub fn statuses(&self) -> impl Fn() -> Vec<Status> + Send + Sync + use<L> {
         let boards = [self.main.board().clone(), self.aside.board().clone()];
         move || boards.iter().map(Board::read).collect()
@@ -69,8 +69,8 @@ impl<L: Talk> Writer<L> {
 }
 
 impl Writer<Way> {
-    /// The writer of a view, for which the relay says towards the control plane that it is `node`, and shows it `files` if its
-    /// clients have their own.
+    /// Creates the writer of a view. The relay presents itself to the control plane as `node`, with the certificate and token in
+    /// `files` if the view's class has its own.
     #[must_use]
     pub fn new(
         view: Arc<View>,
@@ -102,7 +102,7 @@ impl<L: Talk> Writer<L> {
         while !self.view.is_closed() {
             self.turn(&mut changes).await;
             self.next(&mut changes).await;
-            // A server that never stops talking leaves the thread to others as well.
+            // A server that sends without a pause must not block the other tasks of this thread.
             tokio::task::yield_now().await;
         }
     }
@@ -163,7 +163,7 @@ impl<L: Talk> Writer<L> {
         any
     }
 
-    /// What is wanted of both streams counts, and of two the worse.
+    /// Returns the worse state of the two streams; a stream from which nothing is wanted does not count.
     fn server_state(&self) -> ServerState {
         let legs = [self.main.server_state(), self.aside.server_state()];
         let order = [
@@ -178,7 +178,7 @@ impl<L: Talk> Writer<L> {
         worst.unwrap_or_else(|| self.view.cut().server_state())
     }
 
-    /// Why the server has not answered, for clients that cannot be served.
+    /// Returns why the server has not answered, for clients that cannot be served.
     fn reason(&self, server_state: ServerState) -> Option<String> {
         if server_state == ServerState::Up {
             return None;
@@ -206,7 +206,8 @@ impl<L: Talk> Writer<L> {
             if restored.is_empty() {
                 return;
             }
-            // What an earlier run knew is served before the server is asked; and names may be asked for by what it covers.
+            // The restored resources are published before the server is asked. A restored wildcard may cover names, which changes
+            // the wants.
             drop(self.view.publish_restored(&restored));
             told = self.demand.handle_cut(&self.view.cut());
         }
@@ -242,7 +243,7 @@ impl<L: Talk> Writer<L> {
     }
 }
 
-/// The server, and what is wrong with it in its own words, which are of any length and may contain anything.
+/// Returns the server and its error in one line of bounded length: the server's own text may be long and contain anything.
 fn reason(server: &str, error: &str) -> String {
     let mut said = String::new();
     for char in error.chars() {
@@ -259,7 +260,7 @@ fn reason(server: &str, error: &str) -> String {
     format!("{server}: {said}")
 }
 
-/// Adds changes to those of the same half of the same type.
+/// Appends changes; merges them into the last ones if these are of the same half of the same type.
 fn add(all: &mut Vec<Changes>, more: Option<Changes>) {
     let Some(mut more) = more else { return };
     match all.last_mut() {
@@ -275,7 +276,7 @@ fn add(all: &mut Vec<Changes>, more: Option<Changes>) {
 mod tests {
     use super::*;
 
-    /// What a server says reaches clients in one line, and not more of it than they need.
+    /// A server's error text reaches clients as one line of bounded length.
     #[test]
     fn words_of_servers_are_bounded() {
         assert_eq!(

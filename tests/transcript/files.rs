@@ -18,7 +18,7 @@ fn torn_and_bad() {
         files say a.yaml:
         files text a.yaml {}
         nothing
-        files say a.yaml:1:1: says nothing; write `resources: []` if there shall be none
+        files say a.yaml:1:1: is empty; write `resources: []` for no resources
         files text a.yaml [{'@type': acme.Nobody, name: a}]
         nothing
         files say acme.Nobody

@@ -1,6 +1,7 @@
-//! What one view wants of files, and what follows from their content.
+//! What one view wants from files, and the changes that follow from their content.
 //!
-//! Owns that a name which is not there does not exist, once all is known. Refuses to know files and when they change.
+//! Owns the rule that a name without a resource does not exist, once the content is complete. Knows nothing of files and when
+//! they change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use super::content::Content;
 use crate::xds::{Changes, Cut, Name, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
 
-/// What is wanted in a view.
+/// The wants of a view.
 #[derive(Debug, Default)]
 pub struct Asked(BTreeMap<TypeUrl, Wanted>);
 
@@ -19,7 +20,7 @@ struct Wanted {
 }
 
 impl Asked {
-    /// What is wanted begins or ends. What that changes in a view that stands so.
+    /// Wants begin or end. Returns the changes for a view whose current state is `cut`.
     pub fn handle_wants(&mut self, wants: &[Want], content: &Content, cut: &Cut) -> Vec<Changes> {
         let mut changes = Vec::new();
         for wants in wants.chunk_by(|a, b| a.type_url == b.type_url) {
@@ -60,7 +61,7 @@ impl Asked {
         changes
     }
 
-    /// The content is another one. What that changes in a view that stands so. I-06: what is equal is no change.
+    /// The content is new. Returns the changes for a view whose current state is `cut`. I-06: equal content is no change.
     pub fn handle_content(&self, content: &Content, cut: &Cut) -> Vec<Changes> {
         let mut changes = Vec::new();
         for (type_url, wanted) in &self.0 {
@@ -82,7 +83,7 @@ impl Asked {
 }
 
 impl Wanted {
-    /// What changes in the wildcard, if it is wanted.
+    /// Returns the changes of the wildcard, if it is wanted.
     fn all(&self, type_url: &TypeUrl, content: &Content, slot: Option<&Slot>) -> Option<Changes> {
         if !self.wildcard {
             return None;
@@ -114,7 +115,7 @@ impl Wanted {
         })
     }
 
-    /// What the view holds by name although nothing that is wanted leads to it any more.
+    /// Returns the removal of resources that the view holds by name although no wanted name leads to them any more.
     fn leftovers(&self, type_url: &TypeUrl, content: &Content, slot: Option<&Slot>) -> Vec<Update> {
         let mut there = BTreeSet::new();
         for name in &self.names {
@@ -122,7 +123,7 @@ impl Wanted {
         }
         let held = slot.into_iter().flat_map(|slot| all_of(&slot.named));
         let over = held.filter(|resource| !there.contains(&resource.key()));
-        // What was asked for by its name and is for everybody is said not to exist.
+        // A resource without constraints that is wanted by its name is handled in `one`: its name is declared absent.
         let said = |resource: &Resource| resource.constraints().is_none() && self.names.contains(resource.name());
         over.filter(|resource| !said(resource))
             .cloned()
@@ -131,17 +132,17 @@ impl Wanted {
     }
 }
 
-/// All that is there, whomever it is for.
+/// Returns all resources, including the variants for certain clients.
 fn all_of(state: &State) -> impl Iterator<Item = &Arc<Resource>> {
     let variants = state.variants().map(|(variant, _)| variant);
     state.resources().chain(variants)
 }
 
-/// What is to be said of one name, and the keys of the resources that it leads to.
+/// Adds the updates for one name, and the keys of the resources that it leads to.
 fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Update>, there: &mut BTreeSet<Name>) {
     let found = content.resource(type_url, name);
     match (content.whole(), found.is_none()) {
-        // C-22: all members of a collection are there.
+        // C-22: the collection is complete.
         (true, _) if name.is_collection() => updates.push(Update::Whole(name.clone())),
         (true, true) => {
             let reason = if content.is_over(type_url, name) {
@@ -151,7 +152,7 @@ fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Upd
             };
             updates.push(Update::Absent(name.clone(), reason));
         }
-        // G-20: what has gone from the good files may be in a bad one: it is not there, and it is not said not to exist.
+        // G-20: a resource that has gone from the good files may be in a bad one: it is removed, but not declared absent.
         (false, true) if !name.is_collection() => updates.push(Update::Forget(name.clone())),
         (_, _) => {}
     }

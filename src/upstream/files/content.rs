@@ -1,6 +1,6 @@
-//! What all files of one source say together: one full state.
+//! The merged content of all files of one source: one full state.
 //!
-//! Owns that a name is there once. Refuses to know how files are read and who wants what.
+//! Owns the rule that a name occurs once. Knows nothing of how files are read and of who wants what.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -16,40 +16,40 @@ use super::parsed_file::Stated;
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     types: BTreeMap<TypeUrl, Names>,
-    /// Whether a name that is not there surely does not exist.
+    /// Whether the content is complete: a name without a resource does not exist.
     whole: bool,
-    /// When the next time to live ends, also of what does not count beside another of its name.
+    /// When the next time to live ends, including those of repeated resources.
     ends: Option<Instant>,
 }
 
-/// The resources of one type, by their keys: the names of those for everybody, and of others also whom they are for (TP2).
+/// The resources of one type by their keys: the name, and for a variant also its constraints (TP2).
 #[derive(Clone, Debug, Default)]
 struct Names {
     resources: BTreeMap<Name, Arc<Resource>>,
     aliases: BTreeMap<Name, Name>,
-    /// Of what has a time to live, its end.
+    /// The ends of those with a time to live.
     expiries: BTreeMap<Name, Expiry>,
-    /// What is written there still, although its time is over.
+    /// Those that are still in a file although their time to live is over.
     over: BTreeSet<Name>,
 }
 
-/// A name that is there more than once, with different content: nothing changes for it (E-12).
+/// A name that occurs twice, with different content: its resource does not change (E-12).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Twice {
-    /// The file in which it stands again, by its number.
+    /// The number of the file with the second occurrence.
     pub file: usize,
-    /// Where.
+    /// Where it is in that file.
     pub place: Option<Place>,
-    /// The file in which it stands first.
+    /// The number of the file with the first occurrence.
     pub first: usize,
-    /// Where.
+    /// Where it is in that file.
     pub first_place: Option<Place>,
-    /// Which it is.
+    /// The type and the name.
     pub name: String,
 }
 
 impl Content {
-    /// Merges what the files say at `now`. What is as it was before stays the very same in memory.
+    /// Merges the resources of the files at `now`. An unchanged resource keeps its allocation from `before`.
     pub fn merge(files: &mut [&mut [Stated]], before: &Self, whole: bool, now: Instant) -> (Self, Vec<Twice>) {
         let mut merged = Self::default();
         let mut found: BTreeMap<(TypeUrl, Name), (usize, Option<Place>)> = BTreeMap::new();
@@ -58,7 +58,7 @@ impl Content {
         for (file, stated) in files.iter_mut().enumerate() {
             for one in stated.iter_mut() {
                 let name = one.resource.key();
-                // E-11: what has reached its end is gone, whatever is written there.
+                // E-11: a resource whose time to live is over is gone, even if it is still in the file.
                 if one.until.is_some_and(|until| until <= now) {
                     merged.names(&one.type_url).over.insert(name);
                     continue;
@@ -81,7 +81,7 @@ impl Content {
                     .is_some_and(|other| other.same_content(&one.resource));
                 if same {
                     let first = merged.expiry(&key.0, &key.1).map(|expiry| expiry.at);
-                    // What is said twice lives as long as anybody says.
+                    // Of two equal resources the longer time to live counts.
                     let until = first.zip(one.until).map(|(first, until)| first.max(until));
                     merged.lives(&key.0, &key.1, until, before);
                 } else {
@@ -110,48 +110,48 @@ impl Content {
                 None => known = false,
             }
         }
-        // A first state that lacks something is not all there is; after that, what was never good does not exist.
+        // The first complete state needs every file to be good. After that, a name that was never good does not exist.
         merged.whole = before.whole || whole && known;
         (merged, twice)
     }
 
-    /// Whether a name that is not there surely does not exist.
+    /// Whether the content is complete: a name without a resource does not exist.
     #[must_use]
     pub const fn whole(&self) -> bool {
         self.whole
     }
 
-    /// When the next time to live ends.
+    /// Returns when the next time to live ends.
     #[must_use]
     pub const fn ends(&self) -> Option<Instant> {
         self.ends
     }
 
-    /// How long the resource of this key still lives, if that has an end (K-17).
+    /// Returns when the time to live of the resource with this key ends, if it has one (K-17).
     #[must_use]
     pub fn expiry(&self, type_url: &TypeUrl, name: &Name) -> Option<Expiry> {
         self.types.get(type_url)?.expiries.get(name).copied()
     }
 
-    /// Whether there was a resource of this name, and its time is over.
+    /// Whether the files have a resource of this name whose time to live is over.
     #[must_use]
     pub fn is_over(&self, type_url: &TypeUrl, name: &Name) -> bool {
         self.types.get(type_url).is_some_and(|names| names.over.contains(name))
     }
 
-    /// How many resources there are.
+    /// Returns the number of resources.
     #[must_use]
     pub fn len(&self) -> usize {
         self.types.values().map(|names| names.resources.len()).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there are no resources.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The resource of this name or alias (C-20).
+    /// Returns the resource of this name or alias (C-20).
     #[must_use]
     pub fn resource(&self, type_url: &TypeUrl, name: &Name) -> Option<&Arc<Resource>> {
         let names = self.types.get(type_url)?;
@@ -159,7 +159,7 @@ impl Content {
         names.resources.get(name).or_else(canonical)
     }
 
-    /// The variants of a name that are not for everybody.
+    /// Returns the variants of a name: resources with constraints.
     pub fn variants(&self, type_url: &TypeUrl, name: &Name) -> impl Iterator<Item = &Arc<Resource>> + use<'_> {
         let prefix = variant_prefix(name.as_str());
         let names = self.types.get(type_url).into_iter();
@@ -172,14 +172,14 @@ impl Content {
             .map(|(_, resource)| resource)
     }
 
-    /// What a wildcard covers: names of old style.
+    /// Returns the resources that a wildcard covers: those with old-style names.
     pub fn covered(&self, type_url: &TypeUrl) -> impl Iterator<Item = &Arc<Resource>> {
         let names = self.types.get(type_url).into_iter();
         let all = names.flat_map(|names| names.resources.values());
         all.filter(|resource| !resource.name().is_new_style())
     }
 
-    /// The members of a collection (F-10).
+    /// Returns the members of a collection (F-10).
     pub fn members<'a>(
         &'a self,
         type_url: &TypeUrl,
@@ -201,7 +201,7 @@ impl Content {
         self.types.entry(type_url.clone()).or_default()
     }
 
-    /// Says until when a resource lives. Another end is another heartbeat.
+    /// Sets when the time to live of a resource ends. A new end is a new heartbeat.
     fn lives(&mut self, type_url: &TypeUrl, name: &Name, until: Option<Instant>, before: &Self) {
         let old = before.expiry(type_url, name);
         let expiries = &mut self.names(type_url).expiries;

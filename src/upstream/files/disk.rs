@@ -1,6 +1,6 @@
-//! Reading the file system without ever waiting for it to say more.
+//! Reads files and directories, and never blocks on a pipe or a device.
 //!
-//! Owns how a file is opened, and what tells one content from another. Refuses to know what is in a file.
+//! Owns how a file is opened, and how a changed file is recognized. Knows nothing of what is in a file.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use super::parsed_file::Format;
 use crate::upstream::clock::unix;
 
-/// What changes with a file's content, as far as the file system tells (I-07). By default that of an old file.
+/// The metadata that changes with a file's content (I-07). The default is that of an old file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     device: u64,
@@ -24,22 +24,22 @@ pub struct Stamp {
     changed: (i64, i64),
 }
 
-/// A file by its name, and its stamp if it may be looked at.
+/// A file's name, and its stamp or why that cannot be read.
 pub type Listed = (OsString, Result<Stamp, String>);
 
 /// Two writes within this time may leave the same stamp.
 const COARSE: Duration = Duration::from_secs(2);
-/// So often a file is read again that changes meanwhile.
+/// How often a file is read if it changes during each reading.
 const ATTEMPTS: usize = 3;
 
 impl Stamp {
-    /// The present stamp of a path, through symlinks.
+    /// Returns the current stamp of a path; follows symlinks.
     pub(super) fn of(path: &Path) -> Result<Self, String> {
         let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
         Ok(Self::from(&metadata))
     }
 
-    /// That of a file that is not on a disk, by how often it was written.
+    /// Returns the stamp of a file that is not on a disk, after its nth write.
     #[must_use]
     pub fn of_writing(nth: i64) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Stamp {
         }
     }
 
-    /// Whether the file was changed just now, so that it may change again without another stamp.
+    /// Whether the file changed so recently that it may change again and keep its stamp.
     pub(super) fn is_young(&self) -> bool {
         let seconds = self.modified.0.max(self.changed.0);
         let age = unix().checked_sub(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
@@ -66,18 +66,18 @@ impl Stamp {
     }
 }
 
-/// Whether something may be at this path, be it a symlink that leads nowhere or what must not be looked at.
+/// Whether something may be at this path, including a broken symlink or something without read permission.
 fn exists(path: &Path) -> bool {
     let gone = |error: std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
     !std::fs::symlink_metadata(path).is_err_and(gone)
 }
 
-/// A regular file's content of at most so many bytes, as it was at one moment.
+/// Returns a regular file's content, at most `limit` bytes, as it was at one moment.
 pub(super) fn read(path: &Path, limit: usize) -> Result<(Stamp, Vec<u8>), String> {
     for _ in 0..ATTEMPTS {
         let file = open(path)?;
         let before = regular(&file)?;
-        // A file of /proc and the like has no length before it is read.
+        // The length of some files, for example in /proc, is 0 until they are read.
         let mut content = Vec::new();
         let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
         if before.len >= most {
@@ -97,7 +97,7 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<(Stamp, Vec<u8>), String
     Err("changes while it is read; write another file and move it into place".to_owned())
 }
 
-/// The files of a directory, in the order of their names, of which the ending says that they are for us.
+/// Returns the files of a directory whose extension is a known format, sorted by name.
 pub(super) fn list(directory: &Path) -> Result<Vec<Listed>, String> {
     let entries = std::fs::read_dir(directory).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn list(directory: &Path) -> Result<Vec<Listed>, String> {
         }
         let path = entry.path();
         let stamp = Stamp::of(&path);
-        // What vanished since is not there, what leads nowhere is there and bad.
+        // A file that vanished meanwhile is left out; a broken symlink is listed with its error.
         if stamp.is_ok() || exists(&path) {
             found.push((name, stamp));
         }
@@ -119,7 +119,7 @@ pub(super) fn list(directory: &Path) -> Result<Vec<Listed>, String> {
 }
 
 fn open(path: &Path) -> Result<File, String> {
-    // Opening some devices does something, and opening a pipe waits for whoever writes into it.
+    // Opening a device can have side effects, and opening a pipe waits for a writer.
     let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
         return Err(not_regular());

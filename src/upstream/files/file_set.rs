@@ -1,6 +1,6 @@
 //! The files of one source, and the last good content of each.
 //!
-//! Owns what a bad, missing or empty file means: never that something good goes. Refuses to know when to look again.
+//! Owns what a bad, missing or empty file means: good resources never go because of it. Does not decide when to look again.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,14 +22,14 @@ pub struct FileSet {
     /// The most bytes of all files together (`limits.upstream_message`).
     limit: usize,
     dictionary: Dictionary,
-    /// By name, sorted; the one file of a source that is no directory has none.
+    /// Sorted by name. If the source is a single file, its name is empty.
     files: Vec<(OsString, FileState)>,
     content: Arc<Content>,
-    /// Whether every file was good when they were merged last.
+    /// Whether every file was good at the last look.
     sound: bool,
-    /// Names that are there twice, in words.
+    /// Messages about names that occur twice.
     disputes: Vec<String>,
-    /// What is wrong now, each in words that begin with the file.
+    /// Messages about all current faults; each begins with the file.
     faults: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct FileSet {
 #[derive(Debug, Default)]
 struct FileState {
     stamp: Option<Stamp>,
-    /// The stamp may stay the same although the content changes.
+    /// Whether the content may change without a change of the stamp.
     young: bool,
     hash: Option<u128>,
     len: usize,
@@ -45,22 +45,22 @@ struct FileState {
     fault: Option<String>,
 }
 
-/// How often a long reading says how far it is.
+/// How often a long reading logs its progress.
 const PROGRESS: Duration = Duration::from_secs(5);
 
-/// What one look at the files brought.
+/// The result of one look at the files.
 #[derive(Debug, Default)]
 pub struct FileChanges {
-    /// Whether the content is another one than before.
+    /// Whether the content changed.
     pub changed: bool,
-    /// What is wrong now and was not before.
+    /// The faults that are new.
     pub new_faults: Vec<String>,
-    /// What was left out of files that were read now.
+    /// Warnings about parts of the files that were skipped in this reading.
     pub warnings: Vec<String>,
 }
 
 impl FileSet {
-    /// The files at a path, of which none was looked at.
+    /// Creates the set of files at a path; reads nothing yet.
     #[must_use]
     pub fn new(path: &Path, limit: usize, dictionary: Dictionary) -> Self {
         Self {
@@ -75,38 +75,38 @@ impl FileSet {
         }
     }
 
-    /// All that is good.
+    /// Returns the merged content of all good files.
     #[must_use]
     pub const fn content(&self) -> &Arc<Content> {
         &self.content
     }
 
-    /// What is wrong now.
+    /// Returns the messages about all current faults.
     #[must_use]
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
 
-    /// How many files there are.
+    /// Returns the number of files.
     #[must_use]
     pub fn files(&self) -> usize {
         self.files.len()
     }
 
-    /// When something in them ends by itself: then is the time for a look.
+    /// Returns when the next time to live ends; look at the files then.
     #[must_use]
     pub fn ends(&self) -> Option<Instant> {
         self.content.ends()
     }
 
-    /// Looks at the files, and reads those that are not as they were.
+    /// Looks at the files, and reads those that have changed.
     pub fn look(&mut self, now: Instant) -> FileChanges {
         let listed = self.list();
         self.handle_look(listed, disk::read, now)
     }
 
-    /// The same for files that need not be on a disk: which there are, sorted by their names, or why that cannot be told; and how
-    /// one is read, up to so many bytes.
+    /// The same for files that need not be on a disk. `listed` has the files sorted by name, or why they cannot be listed; `read`
+    /// reads one, up to so many bytes.
     pub fn handle_look(
         &mut self,
         listed: Result<Vec<Listed>, String>,
@@ -147,7 +147,7 @@ impl FileSet {
         found
     }
 
-    /// The files that there are now, sorted by their names.
+    /// Returns the current files, sorted by name.
     fn list(&self) -> Result<Vec<Listed>, String> {
         let metadata = std::fs::metadata(&self.path);
         if !metadata.map_err(|error| error.to_string())?.is_dir() {
@@ -156,13 +156,13 @@ impl FileSet {
         let listed = disk::list(&self.path)?;
         if listed.is_empty() {
             return Err(
-                "no file in it ends in .yaml, .yml, .json, .pb or .pb_text; what was there before stays".to_owned(),
+                "no file in it ends in .yaml, .yml, .json, .pb or .pb_text; its previous content stays".to_owned(),
             );
         }
         Ok(listed)
     }
 
-    /// Keeps exactly the files of these names. Whether one has gone: a file that leaves a directory takes its resources with it.
+    /// Keeps exactly the files with these names. Returns whether one has gone: the resources of a file that was removed go, too.
     fn arrange(&mut self, names: Vec<OsString>) -> bool {
         let mut before = std::mem::take(&mut self.files).into_iter().peekable();
         let mut gone = false;
@@ -176,7 +176,7 @@ impl FileSet {
         gone | before.next().is_some()
     }
 
-    /// Whether anything good is another than before. What is as it was is not read again.
+    /// Reads the files that have changed. Returns whether any good content is new.
     fn read(
         &mut self,
         stamps: Vec<Result<Stamp, String>>,
@@ -230,7 +230,7 @@ impl FileSet {
 }
 
 impl FileState {
-    /// Reads the file anew. Whether what is good of it is another than before.
+    /// Takes the result of reading the file. Returns whether its good content is new.
     fn renew(
         &mut self,
         path: &Path,
@@ -252,7 +252,7 @@ impl FileState {
         self.young = stamp.is_young();
         self.len = content.len();
         let hash = Some(xxh3_128(&content));
-        // E-11: what is written again without a change is received again.
+        // E-11: writing a file again without a change renews its times to live.
         let renewed = again && self.good.as_ref().is_some_and(ParsedFile::ends);
         if self.hash == hash && !renewed {
             return false;
@@ -279,13 +279,13 @@ impl FileState {
     }
 }
 
-/// A fault with its file, as compilers and editors write it: a place comes right after the name.
+/// Returns a fault with its file as compilers write it: the line and column come right after the file name.
 fn within(path: &Path, fault: &str) -> String {
     let placed = fault.starts_with(|c: char| c.is_ascii_digit());
     format!("{}:{}{fault}", path.display(), if placed { "" } else { " " })
 }
 
-/// The path of a file of the source.
+/// Returns the path of a file of the source.
 fn called(source: &Path, name: &OsString) -> PathBuf {
     if name.is_empty() {
         source.to_owned()

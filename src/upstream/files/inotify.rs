@@ -1,6 +1,6 @@
-//! What Linux tells of changes in directories.
+//! Changes in directories, as Linux reports them.
 //!
-//! Owns the watches. Refuses to know when something is to be read.
+//! Owns the watches. Does not decide when files are read.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -18,13 +18,13 @@ pub(super) struct Inotify {
     watched: BTreeMap<Directory, i32>,
 }
 
-/// Room for many events at once; those that do not fit are read next.
+/// The size of the event buffer; events that do not fit are read next.
 const BUFFER: usize = 16 * 1024;
 
 impl Inotify {
     #[expect(
         deprecated,
-        reason = "the descriptor is owned, and stays the same file for as long as it lives"
+        reason = "the descriptor is owned, so it refers to the same file as long as it lives"
     )]
     pub(super) fn new() -> Result<Self, String> {
         let system = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(|error| error.to_string())?;
@@ -34,13 +34,13 @@ impl Inotify {
         })
     }
 
-    /// Watches exactly these directories, or says why not all of them.
+    /// Watches exactly these directories; returns an error if one of them cannot be watched.
     pub(super) fn watch(&mut self, wanted: BTreeMap<Directory, std::path::PathBuf>) -> Option<String> {
         let system = self.system.get_ref();
         self.watched.retain(|directory, number| {
             let stays = wanted.contains_key(directory);
             if !stays {
-                // One that is gone is not watched any more anyway.
+                // The watch of a removed directory is already gone.
                 let _ = remove_watch(system, *number);
             }
             stays
@@ -67,11 +67,11 @@ impl Inotify {
         fault
     }
 
-    /// Waits until the system tells something.
+    /// Waits until the system reports a change.
     pub(super) async fn next(&mut self) -> Sign {
         loop {
             let Ok(mut ready) = self.system.readable().await else {
-                // There is nothing to wait for; others look now and then.
+                // Without events the periodic check of the files remains.
                 return std::future::pending().await;
             };
             let sign = read(ready.get_inner(), &mut self.watched);
@@ -83,7 +83,7 @@ impl Inotify {
     }
 }
 
-/// The most urgent sign among the events that are there, if there are any.
+/// Reads all available events; returns the most urgent sign, if there is one.
 fn read(system: &OwnedFd, watched: &mut BTreeMap<Directory, i32>) -> Option<Sign> {
     let mut buffer = [MaybeUninit::uninit(); BUFFER];
     let mut reader = Reader::new(system, &mut buffer);
@@ -97,7 +97,7 @@ fn read(system: &OwnedFd, watched: &mut BTreeMap<Directory, i32>) -> Option<Sign
         if events.contains(ReadFlags::IGNORED) {
             watched.retain(|_, watched| *watched != number);
         }
-        // I-02, I-04: a file, or the symlink of a mounted ConfigMap, is moved into place. I-07: the system lost count.
+        // I-02, I-04: a file, or the symlink of a mounted ConfigMap, was moved into place. I-07: the event queue overflowed.
         let at_once = events.intersects(ReadFlags::MOVED_TO | ReadFlags::QUEUE_OVERFLOW);
         found = found.max(Some(if at_once { Sign::AtOnce } else { Sign::Touched }));
     }

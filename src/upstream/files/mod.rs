@@ -1,6 +1,6 @@
-//! Files as a source of configuration.
+//! Files as a source of resources.
 //!
-//! Owns that they are read once for all views, and again when they change. Refuses to know who reads the views.
+//! Owns the reading: once for all views, and again when the files change. Knows nothing of who reads the views.
 
 mod asked;
 mod content;
@@ -31,7 +31,7 @@ pub use parsed_file::{Dictionary, Format, ParsedFile, Stated};
 use watcher::Watcher;
 pub use writer::FileWriter;
 
-/// A file or a directory of files, as all views see it.
+/// A file or a directory of files, shared by all views.
 pub struct Files {
     uri: String,
     path: PathBuf,
@@ -40,34 +40,34 @@ pub struct Files {
     status: Mutex<FilesStatus>,
 }
 
-/// What the files say.
+/// The published content of the files.
 #[derive(Clone, Debug, Default)]
 struct Loaded {
     content: Arc<Content>,
     server_state: ServerState,
 }
 
-/// How it stands with the files, as an operator sees it.
+/// The state of the files, for operators.
 #[derive(Clone, Debug, Default)]
 pub struct FilesStatus {
-    /// When their content changed last, if it was ever good.
+    /// When their content last changed, if any of it was ever good.
     pub loaded: Option<Instant>,
-    /// Whether all of them were good once.
+    /// Whether all files were good at the same time at least once.
     pub whole: bool,
     /// How many files there are.
     pub files: usize,
     /// How many resources there are in them.
     pub resources: usize,
-    /// What is wrong now, each fault with its file and place; the first few.
+    /// The first few current faults, each with its file and place.
     pub faults: Vec<String>,
-    /// How many faults there are.
+    /// The number of current faults.
     pub faulty: usize,
-    /// Since when something is wrong.
+    /// Since when there are faults.
     pub since: Option<Instant>,
 }
 
 impl FilesStatus {
-    /// The same in the words for streams: it answers once all of it was good.
+    /// Returns the same as the status of a stream: it answers once all files were good.
     #[must_use]
     pub fn as_stream(&self) -> Status {
         let since = self.loaded.or(self.since).unwrap_or_else(now);
@@ -94,13 +94,13 @@ impl FilesStatus {
     }
 }
 
-/// So many faults are named; the others are counted.
+/// How many faults are listed; the others are counted.
 const FAULTS_NAMED: usize = 16;
-/// A source that is slow to look at is looked at less often.
+/// The files are read again at the earliest after so many times the last reading took.
 const PACE: u32 = 4;
 
 impl Files {
-    /// A source of which nothing is known yet.
+    /// Creates a source that was not read yet.
     #[must_use]
     pub fn new(uri: &str, path: &std::path::Path, metrics: FileMetrics) -> Arc<Self> {
         Arc::new(Self {
@@ -112,7 +112,7 @@ impl Files {
         })
     }
 
-    /// How it stands now.
+    /// Returns the current state.
     #[must_use]
     pub fn status(&self) -> FilesStatus {
         self.status.lock().clone()
@@ -125,7 +125,7 @@ impl Files {
         debug_assert!(up.is_ok(), "the sender is our own");
     }
 
-    /// Reads the files, and again whenever they change. `limit` bounds the bytes of all of them.
+    /// Reads the files, and again whenever they change. `limit` bounds the bytes of all files together.
     pub async fn run(self: Arc<Self>, limit: usize, dictionary: Dictionary) {
         let mut watcher = Watcher::new(&self.path);
         let mut file_set = FileSet::new(&self.path, limit, dictionary.clone());
@@ -141,7 +141,7 @@ impl Files {
             match look.await {
                 Ok(looked) => (watcher, file_set, found) = looked,
                 Err(error) => {
-                    // What was read before stays published.
+                    // The content that was read before stays published.
                     tracing::error!(server = self.uri, %error, "reading the files failed; starting over");
                     watcher = Watcher::new(&self.path);
                     file_set = FileSet::new(&self.path, limit, dictionary.clone());
@@ -152,7 +152,7 @@ impl Files {
             let fault = watcher.fault().map(str::to_owned);
             if fault != unwatched {
                 if let Some(fault) = &fault {
-                    tracing::warn!(server = self.uri, %fault, "cannot be watched; looked at every two seconds");
+                    tracing::warn!(server = self.uri, %fault, "the files cannot be watched; checking them every two seconds");
                 }
                 unwatched = fault;
             }
@@ -171,10 +171,7 @@ impl Files {
         }
         for (more, what) in [(found.new_faults.len(), "faults"), (found.warnings.len(), "warnings")] {
             if more > FAULTS_NAMED {
-                tracing::warn!(
-                    server = self.uri,
-                    "{more} new {what}, of which {FAULTS_NAMED} are named"
-                );
+                tracing::warn!(server = self.uri, "{more} new {what}; only {FAULTS_NAMED} are listed");
             }
         }
         self.metrics.errors.inc_by(found.new_faults.len() as u64);
@@ -192,7 +189,8 @@ impl Files {
                 status.loaded = Some(now());
             }
         }
-        // A source of which something was never good cannot say what does not exist: others are asked, too.
+        // A source that was never completely good cannot tell which resources do not exist, so the fallback sources are asked,
+        // too.
         let server_state = if content.whole() {
             ServerState::Up
         } else {

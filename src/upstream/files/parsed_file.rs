@@ -1,6 +1,6 @@
-//! One file's text into resources.
+//! Parses one file into resources.
 //!
-//! Owns the forms that a file may have, and where in it each resource stands. Refuses to touch the file system.
+//! Owns the forms that a file may have, and the place of each resource in it. Does not touch the file system.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,49 +17,49 @@ use crate::proto::xds::core::v3::collection_entry::{InlineEntry, ResourceSpecifi
 use crate::protocol::stated;
 use crate::xds::{NameRule, Resource, TypeUrl, Types, WRAPPER_URL};
 
-/// What one file says: all of its resources are good.
+/// The content of one file, in which all resources are good.
 #[derive(Clone, Debug, Default)]
 pub struct ParsedFile {
     /// The resources in their order.
     pub resources: Vec<Stated>,
-    /// What was left out.
+    /// Warnings about parts that were skipped.
     pub warnings: Vec<Fault>,
 }
 
-/// One resource, and where it stands.
+/// One resource, and its place in the file.
 #[derive(Clone, Debug)]
 pub struct Stated {
     /// Its type.
     pub type_url: TypeUrl,
-    /// Itself.
+    /// The resource itself.
     pub resource: Arc<Resource>,
-    /// Where it begins, in a text.
+    /// Where it begins, if the file is YAML or JSON.
     pub place: Option<Place>,
     /// When its time to live ends.
     pub until: Option<Instant>,
 }
 
-/// What is needed to understand files.
+/// What is needed to parse files.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
-    /// The types of messages.
+    /// The schemas of the message types.
     pub schemas: Schemas,
-    /// What becomes of fields that the types do not have.
+    /// What to do with unknown fields.
     pub unknown: Unknown,
-    /// The types of resources.
+    /// The resource types.
     pub types: Types,
 }
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// YAML.
     Yaml,
     /// JSON.
     Json,
-    /// Protobuf on the wire.
+    /// Protobuf's binary format.
     Binary,
-    /// Protobuf as text.
+    /// Protobuf's text format.
     Text,
 }
 
@@ -67,13 +67,13 @@ const RESPONSE: &str = "envoy.service.discovery.v3.DiscoveryResponse";
 const WRAPPER: &str = "envoy.service.discovery.v3.Resource";
 
 impl Format {
-    /// I-01: by the ending, whatever its case; anything else is JSON.
+    /// I-01: returns the format by the file's extension, in any case; every other file is JSON.
     #[must_use]
     pub fn of(path: &Path) -> Self {
         Self::listed(path).unwrap_or(Self::Json)
     }
 
-    /// The format of a file in a directory, in which other files have other endings.
+    /// Returns the format of a file in a directory; `None` for other extensions, which are skipped there.
     #[must_use]
     pub fn listed(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -88,10 +88,10 @@ impl Format {
 }
 
 impl ParsedFile {
-    /// Reads a file's content, which was there at `now`.
+    /// Parses a file's content; times to live begin at `now`.
     ///
     /// # Errors
-    /// The first thing that is wrong: I-05, of a bad file nothing counts.
+    /// Returns the first fault. I-05: nothing in a bad file counts.
     pub fn parse(content: &[u8], format: Format, dictionary: &Dictionary, now: Instant) -> Result<Self, Fault> {
         if content.iter().all(u8::is_ascii_whitespace) {
             return Err(empty(None));
@@ -110,7 +110,7 @@ impl ParsedFile {
         Ok(reading.parsed)
     }
 
-    /// Whether anything in it has a time to live.
+    /// Whether any resource has a time to live.
     pub(super) fn ends(&self) -> bool {
         self.resources.iter().any(|one| one.until.is_some())
     }
@@ -122,7 +122,7 @@ struct Reading<'a> {
     parsed: ParsedFile,
 }
 
-/// Where an entry stands.
+/// Where an entry is in the file.
 struct At {
     place: Option<Place>,
     path: String,
@@ -134,7 +134,7 @@ impl Reading<'_> {
             return Err(empty(Some(tree.place())));
         }
         let (schemas, unknown) = (&self.dictionary.schemas, self.dictionary.unknown);
-        // As people like to write it: a list of resources.
+        // The short form: a list of resources.
         if let Some(items) = tree.items() {
             for (index, item) in items.iter().enumerate() {
                 let path = format!("[{index}]");
@@ -168,7 +168,7 @@ impl Reading<'_> {
             ..
         } = self.dictionary.schemas.response(tree, self.dictionary.unknown)?;
         let written = tree.get("resources");
-        // Who writes JSON may leave out an empty list, but not everything.
+        // Protobuf's JSON may omit an empty list; but an object without any field is not an empty response.
         if written.is_none() && type_url.is_empty() && version_info.is_empty() {
             return Err(empty(Some(tree.place())));
         }
@@ -232,12 +232,12 @@ impl Reading<'_> {
         self.take(Any { type_url, value }, "", &at)
     }
 
-    /// Almost any bytes are a message of fields that nobody knows: then they are none of ours.
+    /// Protobuf reads almost any bytes as a message with unknown fields, so a message that has some may be a different one.
     fn known(&mut self, message: &impl Message, len: usize, name: &str) -> Result<(), Fault> {
         if message.encoded_len() == len {
             return Ok(());
         }
-        let fault = plain(format!("not a {name}, or one with fields that are not known"));
+        let fault = plain(format!("not a {name}, or one with unknown fields"));
         match self.dictionary.unknown {
             Unknown::Deny => return Err(fault),
             Unknown::Warn => self.parsed.warnings.push(fault),
@@ -246,14 +246,14 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Takes a resource or a collection, of a response that says it is about `of`.
+    /// Takes a resource or a collection. `of` is the `type_url` of the response, if there is one.
     fn take(&mut self, any: Any, of: &str, at: &At) -> Result<(), Fault> {
         let whole = unwrapped(&any);
         let whole = whole.as_ref().unwrap_or(&any);
         let type_url = self.dictionary.types.resolve(&whole.type_url);
         if is_collection(&type_url) {
             let collection = ListenerCollection::decode(whole.value.clone())
-                .map_err(|error| at.fault(format!("is not readable: {error}")))?;
+                .map_err(|error| at.fault(format!("cannot be decoded: {error}")))?;
             for (index, entry) in collection.entries.into_iter().enumerate() {
                 let at = At {
                     place: at.place,
@@ -261,11 +261,11 @@ impl Reading<'_> {
                 };
                 match entry.resource_specifier {
                     Some(ResourceSpecifier::InlineEntry(entry)) => self.entry(entry, &at)?,
-                    // I-01: only what stands in the collection itself is used.
+                    // I-01: only inline entries are used.
                     None => self
                         .parsed
                         .warnings
-                        .push(at.fault("is no inline entry, and was left out".to_owned())),
+                        .push(at.fault("is not an inline entry and was skipped".to_owned())),
                 }
             }
             return Ok(());
@@ -281,7 +281,7 @@ impl Reading<'_> {
             type_url,
             resource,
             place: at.place,
-            // E-11, K-17: a time to live runs from the receipt, and what is kept is its end.
+            // E-11, K-17: a time to live runs from the reading; only its end is kept.
             until: ttl.and_then(|ttl| self.now.checked_add(ttl)),
         });
         Ok(())
@@ -290,7 +290,7 @@ impl Reading<'_> {
     fn entry(&mut self, entry: InlineEntry, at: &At) -> Result<(), Fault> {
         let any = entry.resource.unwrap_or_default();
         let type_url = self.dictionary.types.resolve(&any.type_url);
-        // The name of an entry is one within its collection; a type without a name of its own has no other.
+        // An entry's name is valid only within its collection, but a type without a name of its own has no other.
         if type_url.traits().name != NameRule::Wrapper || any.type_url == WRAPPER_URL {
             return self.take(any, "", at);
         }
@@ -336,7 +336,7 @@ fn unwrapped(any: &Any) -> Option<Any> {
     Wrapper::decode(any.value.clone()).ok()?.resource
 }
 
-/// I-01. Some collections are resources themselves, with a name around them.
+/// I-01: whether this is a collection of resources. Some types with such a name are resources themselves, and have a short name.
 fn is_collection(type_url: &TypeUrl) -> bool {
     type_url.message().ends_with("Collection") && type_url.short().is_none()
 }
@@ -349,7 +349,7 @@ fn empty(place: Option<Place>) -> Fault {
     Fault {
         place,
         path: String::new(),
-        message: "says nothing; write `resources: []` if there shall be none".to_owned(),
+        message: "is empty; write `resources: []` for no resources".to_owned(),
     }
 }
 

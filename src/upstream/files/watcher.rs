@@ -1,6 +1,6 @@
-//! When to look at files again.
+//! Decides when to look at the files again.
 //!
-//! Owns which directories matter, and the quiet after a write. Refuses to know what is in files.
+//! Owns which directories are watched, and the pause after a write. Knows nothing of what is in files.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -11,37 +11,37 @@ use std::time::{Duration, Instant};
 use super::inotify::Inotify as System;
 use crate::clock::{self, now};
 
-/// Tells when the files at a path may have changed.
+/// Waits for changes of the files at a path.
 pub(super) struct Watcher {
     path: PathBuf,
     system: Option<System>,
-    /// The first and the last sign of a write since somebody looked.
+    /// When the first and the last change were reported since the last look.
     touched: Option<(Instant, Instant)>,
     at_once: bool,
     fault: Option<String>,
 }
 
-/// A directory by device and inode: another one may be at the same path later.
+/// A directory by device and inode, because another one may be at the same path later.
 pub(super) type Directory = (u64, u64);
 
-/// What the system tells.
+/// A change that the system reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sign {
-    /// Something is being written or was taken away.
+    /// Something is being written or was removed.
     Touched,
     /// Something was moved into place.
     AtOnce,
 }
 
-/// A write in place is over after so much quiet.
+/// A write in place counts as finished after this time without another change.
 const QUIET: Duration = Duration::from_millis(300);
-/// And is read after this time however long it goes on.
+/// The files are read after this time even if the writing goes on.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often the files are looked at besides where they are watched, for what is beyond the last symlink.
+/// How often watched files are checked besides, for changes that the watches do not report.
 const POLL: Duration = Duration::from_secs(10);
-/// I-07: and where that is impossible.
+/// I-07: how often files are checked that cannot be watched.
 const POLL_ALONE: Duration = Duration::from_secs(2);
-/// Symlinks in a row; more are a loop.
+/// The most symlinks in a row; more are a loop.
 const LINKS_MAX: usize = 40;
 
 impl Watcher {
@@ -56,12 +56,12 @@ impl Watcher {
         }
     }
 
-    /// Why files are only looked at now and then, if that is so.
+    /// Returns why the files cannot be watched, if they cannot.
     pub(super) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
 
-    /// Watches the directories that matter now. To be called before the files are looked at, so that nothing is missed.
+    /// Watches the directories that matter now. Call it before looking at the files, so that no change is missed.
     pub(super) fn arm(&mut self) {
         let Some(system) = &mut self.system else { return };
         let (wanted, missing) = directories(&self.path);
@@ -97,7 +97,7 @@ impl Watcher {
         }
     }
 
-    /// When what was told is ripe.
+    /// Returns when to look because of the reported changes.
     fn due(&self) -> Option<Instant> {
         let (first, last) = self.touched?;
         if self.at_once {
@@ -107,8 +107,8 @@ impl Watcher {
     }
 }
 
-/// I-03: the directories in which something must move for the content at `path` to change: that of every symlink on the way
-/// to it, and the one at its end. And why there may be more.
+/// I-03: returns the directories to watch for changes of `path`: the one that holds `path`, the one of every target of its
+/// symlinks, and `path` itself if it is a directory. Also returns an error if some of them cannot be read.
 fn directories(path: &Path) -> (BTreeMap<Directory, PathBuf>, Option<String>) {
     let mut found = BTreeMap::new();
     let mut fault = None;
@@ -135,14 +135,14 @@ fn directories(path: &Path) -> (BTreeMap<Directory, PathBuf>, Option<String>) {
     (found, fault)
 }
 
-/// Other systems are asked now and then.
+/// On other systems the files are checked periodically.
 #[cfg(not(target_os = "linux"))]
 struct System;
 
 #[cfg(not(target_os = "linux"))]
 impl System {
     fn new() -> Result<Self, String> {
-        Err("this system does not tell of changes".to_owned())
+        Err("this system does not report file changes".to_owned())
     }
 
     fn watch(&mut self, _: BTreeMap<Directory, PathBuf>) -> Option<String> {

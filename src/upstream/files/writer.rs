@@ -1,6 +1,6 @@
 //! The one writer of a view that is fed from files.
 //!
-//! Owns the order of what happens. Refuses to read files: all views of a source share what was read once.
+//! Owns the order of work. Reads no files: all views of a source share its content.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ pub struct FileWriter {
     view: Arc<View>,
     loaded: watch::Receiver<Loaded>,
     asked: Asked,
-    /// What the view was brought to.
+    /// The content that the view has.
     content: Arc<Content>,
 }
 
 impl FileWriter {
-    /// The writer of a view of this source.
+    /// Creates the writer of a view of this source.
     #[must_use]
     pub fn new(view: Arc<View>, files: &Files) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl FileWriter {
             }
         };
         let news = async {
-            // When nobody reads the files any more, only wants can change.
+            // If the task that reads the files has ended, only wants can change.
             if loaded.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }

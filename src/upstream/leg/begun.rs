@@ -1,6 +1,6 @@
 //! How a stream of a view begins, until it is answered.
 //!
-//! Owns in which dialect it is tried, and what follows from that. Refuses to know how a stream ends.
+//! Owns the dialect of each attempt, and what follows from it. Knows nothing of how a stream ends.
 
 use super::{Leg, Stage};
 use crate::protocol::Why;
@@ -11,7 +11,7 @@ use crate::upstream::status::Phase;
 use crate::xds::{Changes, Dialect};
 
 impl Leg {
-    /// Takes the dialect of the next attempt.
+    /// Sets the dialect of the next attempt.
     pub(super) fn choose(&mut self, changes: &mut Vec<Changes>) {
         let (dialect, why) = self.target.next_dialect(&self.trial);
         if (dialect, &why) == (self.client.dialect(), &self.why) {
@@ -52,7 +52,7 @@ impl Leg {
         self.stage = Stage::Live(Box::new(AdsStream::begin(channel, dialect, &self.settings)));
     }
 
-    /// The first response has come.
+    /// The first response has arrived.
     pub(super) fn answered(&mut self, changes: &mut Vec<Changes>) {
         let Stage::Live(live) = &mut self.stage else {
             return;
@@ -74,7 +74,7 @@ impl Leg {
         }
     }
 
-    /// Says for which types the server is not asked, where that is news.
+    /// Reports the types that the server is not asked for, if they have changed.
     pub(super) fn show_unserved(&mut self) {
         let Some(unserved) = self.client.take_unserved() else {
             return;

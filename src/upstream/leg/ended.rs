@@ -1,6 +1,6 @@
 //! How a stream of a view ends, and what follows.
 //!
-//! Owns the pause before the next attempt, and its reasons. Refuses to know how a stream begins.
+//! Owns the pause before the next attempt, and its reasons. Knows nothing of how a stream begins.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::upstream::failure::Failure;
 use crate::xds::{Changes, Dialect};
 
 impl Leg {
-    /// The stream ended, by the server or on the way.
+    /// The stream ended, because of the server or the connection.
     pub(super) fn ended(&mut self, failure: Failure, changes: &mut Vec<Changes>) {
         let Stage::Live(live) = &self.stage else {
             return;
@@ -29,7 +29,7 @@ impl Leg {
             self.target.calm_down(&self.settings);
         }
         if answered {
-            // G-02: a stream that ends after a response is no failure of the server.
+            // G-02: a stream that ends after a response is not a failure of the server.
             let wait = if self.alone {
                 self.backoff.handle_end_alone(lived, dice())
             } else {
@@ -83,12 +83,13 @@ impl Leg {
         tracing::warn!(
             server = self.target.uri(), leg = ?self.which, error = %failure, retry_in = ?wait, "control plane not reached"
         );
-        // What is about this stream alone is not over because another one is answered; nor did it help to follow just now.
+        // An answer to another stream does not help if the failure concerns this stream alone, or if an early retry has just
+        // failed.
         let follows = !(self.exhausted || failure.is_denied() || std::mem::take(&mut self.followed));
         self.pause(wait, follows, failure.to_string());
     }
 
-    /// Notes whose fault the end may be.
+    /// Records which types may have made the server end the stream.
     fn accuse(&mut self, failure: &Failure, answered: bool) {
         let ending = failure.ending();
         if ending.is_some_and(|ending| ending.accuses(true)) {

@@ -1,6 +1,6 @@
 //! One of the two streams of a view: its machine, and its life from attempt to attempt.
 //!
-//! Owns when to connect, and what to say when that fails. Refuses to know the other stream and the view.
+//! Owns when to connect, and what to report when that fails. Knows nothing of the other stream and the view.
 
 mod begun;
 mod ended;
@@ -36,49 +36,50 @@ pub(super) struct Leg {
     settings: Arc<UpstreamSettings>,
     backoff: Backoff,
     trial: Trial,
-    /// Why it speaks its dialect.
+    /// Why it uses its dialect.
     why: Why,
     stage: Stage,
     /// Whether another server has stood in since the last stream began.
     superseded: bool,
-    /// Since when nothing is wanted of the open stream.
+    /// Since when nothing is wanted from the open stream.
     idle: Option<Instant>,
-    /// Its place among the streams that are in their opening, and until when it keeps that at the latest.
+    /// Its place among the opening streams, and when it gives the place up at the latest.
     place: Option<(Admission, Instant)>,
-    /// The server had no room for it the last time.
+    /// Whether the server had no room for it at the last attempt.
     exhausted: bool,
-    /// The present attempt is made early, because the server answered another stream.
+    /// Whether the current attempt was made early because the server answered another stream.
     followed: bool,
-    /// It is for types that end the stream which the others share.
+    /// Whether it is a separate stream, for types that end the shared one.
     alone: bool,
-    /// Which of its types may be the end of its streams.
+    /// Finds out which of its types make the server end the stream.
     pub(super) suspects: Suspects,
-    /// Those that were found out and that `take_suspected` has not returned yet, and how the stream ended.
+    /// Newly suspected types that `take_suspected` has not returned yet, and how the stream ended.
     suspected: Vec<(TypeUrl, String)>,
-    /// How the last stream ended, if that may be because of what was asked for; `take_trouble` clears it.
+    /// How the last stream ended, if a requested type may be the reason; `take_trouble` clears it.
     trouble: Option<String>,
-    /// The types for which the server was found to have no answer and that `take_unserved` has not returned yet.
+    /// Types for which the server has no answer and that `take_unserved` has not returned yet.
     unserved: Vec<TypeUrl>,
 }
 
 enum Stage {
-    /// Nothing is under way.
+    /// There is no stream and no attempt.
     Rest,
     Opening(Opening),
     Live(Box<AdsStream>),
-    /// It ended. No attempt is made before the pause is over, unless the server answers another stream.
+    /// The stream ended. The next attempt is made after the pause, or when the future shows that the server answered another
+    /// stream.
     Waiting(Pause, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
 type Opening = Pin<Box<dyn Future<Output = (Admission, Result<Channel, Failure>)> + Send>>;
 
-/// A stream that is not answered for so long does not count as in its opening any more.
+/// How long an open stream without an answer keeps its place among the opening streams.
 const OPENING: Duration = Duration::from_secs(1);
-/// So many responses are taken before what they change is published.
+/// How many responses are read at most before their changes are published.
 const BURST: usize = 64;
 
 impl Leg {
-    /// A stream that all types share, except those that end it.
+    /// Creates the stream that all types share, except those that end it.
     pub(super) fn new(
         which: Which,
         client: Client,
@@ -110,7 +111,7 @@ impl Leg {
         }
     }
 
-    /// The same stream for types that end the one that the others share: what is learned on it of the server's dialects holds for it
+    /// Makes it a separate stream, for types that end the shared one. What it learns about the server's dialects counts for it
     /// alone.
     pub(super) fn apart(mut self) -> Self {
         self.alone = true;
@@ -118,12 +119,12 @@ impl Leg {
         self
     }
 
-    /// Returns the types that were found to end the stream since the last call, and how it ended.
+    /// Returns the types suspected since the last call, and how the stream ended.
     pub(super) fn take_suspected(&mut self) -> Vec<(TypeUrl, String)> {
         std::mem::take(&mut self.suspected)
     }
 
-    /// Returns how the last stream ended, once, if that may be because of what was asked for.
+    /// Returns, once, how the last stream ended if a requested type may be the reason.
     pub(super) const fn take_trouble(&mut self) -> Option<String> {
         self.trouble.take()
     }
@@ -150,7 +151,7 @@ impl Leg {
         if any { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Hands the next request to the transport, if that takes one. Whether it did.
+    /// Hands the next request to the transport if it takes one. Returns whether it did.
     fn feed(&mut self) -> bool {
         let Stage::Live(live) = &self.stage else {
             return false;
@@ -252,7 +253,7 @@ impl Talk for Leg {
         match (&self.stage, self.client.wanted()) {
             (Stage::Rest, true) => self.open(),
             (Stage::Opening(_), false) => self.rest(),
-            // A stream of which nothing is wanted is kept for a while: what is wanted next need not wait for another one.
+            // A stream from which nothing is wanted stays open for a while, so that the next want need not wait for a new one.
             (Stage::Live(_), false) => {
                 if now() >= *self.idle.get_or_insert_with(now) + self.settings.idle {
                     self.close(changes);
@@ -300,7 +301,7 @@ impl Talk for Leg {
             Stage::Live(_) => ServerState::Open,
             Stage::Rest | Stage::Opening(_) | Stage::Waiting(..) => ServerState::Trying,
         };
-        // What only delta has says nothing of a server that does not speak it.
+        // Types that only delta can ask for do not count if the server does not support delta.
         let counts = self.client.wanted_in(Dialect::Sotw) || self.client.wanted() && !self.trial.is_without_delta();
         counts.then_some(server_state)
     }

@@ -1,6 +1,6 @@
 //! One poll: a request over HTTP/1.1, and its answer.
 //!
-//! Owns connections, which are kept from one poll to the next, and how long a poll may take. Refuses to know what is said.
+//! Owns connections, which are kept from one poll to the next, and how long a poll may take. Knows nothing of the contents.
 
 use std::time::Duration;
 
@@ -23,24 +23,24 @@ use crate::upstream::failure::Failure;
 /// A connection between two polls.
 pub(super) struct Link {
     sender: SendRequest<Full<Bytes>>,
-    /// Runs the connection, and ends with it.
+    /// Runs the connection; dropping it closes the connection.
     _runs: JoinSet<()>,
 }
 
-/// A good answer.
+/// An answer without an error.
 #[derive(Debug)]
 pub(super) enum Reply {
     News(Bytes),
-    /// What the server said last still holds.
+    /// The server's last answer is still valid (304).
     Nothing,
 }
 
-/// How long a server may hold a poll.
+/// How long a poll may take.
 const POLL: Duration = Duration::from_secs(30);
-/// Of what a server says besides a status so much is shown.
+/// How much of the body of an error status is shown.
 const WORDS: usize = 200;
 
-/// Polls, and gives the connection back if it is still good.
+/// Polls; returns the connection as well if it can be used again.
 pub(super) async fn exchange(
     server: &RestServer,
     access: &Access,
@@ -60,7 +60,7 @@ pub(super) async fn exchange(
     }
 }
 
-/// Connects, to see whether anybody is there.
+/// Opens a connection.
 pub(super) async fn connect(server: &RestServer, access: &Access, polling: &Polling) -> Result<Link, Failure> {
     let rest = &server.rest;
     let name = connect::host(&rest.endpoint);
@@ -92,7 +92,7 @@ async fn poll(
         why: error.to_string(),
     };
     let request = request.body(Full::new(body)).map_err(failed)?;
-    // A server may have closed a connection on which nothing was said for a while.
+    // The server may have closed an idle connection: then the poll is sent on a new one.
     if let Some(mut link) = kept
         && link.sender.ready().await.is_ok()
         && let Ok(response) = link.sender.send_request(request.clone()).await
@@ -110,7 +110,10 @@ async fn read(response: Response<Incoming>, polling: &Polling, path: &str) -> Re
     if let Some(coding) = coding.filter(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
         return Err(Failure::Response {
             path: path.to_owned(),
-            why: format!("it is encoded as `{}`, which was not asked for", coding.escape_ascii()),
+            why: format!(
+                "the answer has the content encoding `{}`, which is not supported",
+                coding.escape_ascii()
+            ),
         });
     }
     let mut read = BytesMut::new();
@@ -122,7 +125,7 @@ async fn read(response: Response<Incoming>, polling: &Polling, path: &str) -> Re
             return Err(Failure::Response {
                 path: path.to_owned(),
                 why: format!(
-                    "it is over `limits.upstream_message` of {} bytes",
+                    "the answer is larger than `limits.upstream_message` of {} bytes",
                     polling.upstream_message
                 ),
             });
@@ -130,7 +133,7 @@ async fn read(response: Response<Incoming>, polling: &Polling, path: &str) -> Re
     }
     match head.status {
         StatusCode::OK => Ok(Reply::News(read.freeze())),
-        // H-02, H-07: what we have stays good.
+        // H-02, H-07: the resources of the last answer stay valid.
         StatusCode::NOT_MODIFIED => Ok(Reply::Nothing),
         status => Err(Failure::Refused {
             path: path.to_owned(),

@@ -1,7 +1,7 @@
-//! One of the two ways on which a view's server is polled.
+//! One of a view's two sets of polls to its server.
 //!
-//! Owns the polls that are on their way, and the words of answers. Refuses to know the other leg and the view; what is asked and
-//! what an answer changes is the machine's part.
+//! Owns the polls under way and the JSON of answers. Knows nothing of the other leg and the view. The machine decides what to ask
+//! for and what an answer changes.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -27,14 +27,14 @@ use crate::xds::{Changes, Dialect, ServerState, Slot, Target as Wanted, TypeUrl,
 
 type Outcome = (Result<Reply, Failure>, Option<Link>);
 
-/// One of the two ways on which a view's server is polled.
+/// One of a view's two sets of polls to its server.
 pub struct PollLeg {
     poller: Poller,
     server: Arc<RestServer>,
     access: Arc<Access>,
     polling: Arc<Polling>,
     polls: BTreeMap<TypeUrl, Pin<Box<dyn Future<Output = Outcome> + Send>>>,
-    /// Connections of types that are not polled now.
+    /// The connections of types without a poll under way.
     links: BTreeMap<TypeUrl, Link>,
     board: Board,
     /// Types that cannot be polled and that `take_unserved` has not returned yet.
@@ -80,7 +80,7 @@ impl PollLeg {
         self.polls.insert(type_url, poll);
     }
 
-    /// Says which types cannot be polled, where that is news.
+    /// Reports the types that cannot be polled, if they have changed.
     fn show_unserved(&mut self) {
         let Some(unserved) = self.poller.take_unserved() else {
             return;
@@ -122,7 +122,7 @@ impl PollLeg {
 
     fn failed(&mut self, type_url: &TypeUrl, failure: &Failure, changes: &mut Vec<Changes>) {
         let answered = self.poller.answers();
-        // A server that does not have one type may well have the others.
+        // A server that does not serve one type may well serve the others.
         let alone = matches!(failure, Failure::Refused { status: 400..=499, .. });
         let (wait, lost) = self
             .poller
@@ -130,7 +130,7 @@ impl PollLeg {
         changes.extend(lost);
         self.server.metrics.failures.inc();
         tracing::warn!(
-            server = self.server.uri, error = %failure, retry_in = ?wait, "a poll failed; what is known stays"
+            server = self.server.uri, error = %failure, retry_in = ?wait, "a poll failed; the known resources stay valid"
         );
         if !alone {
             self.board.wait(now() + wait, None);
@@ -143,7 +143,7 @@ impl PollLeg {
         }
     }
 
-    /// E-13: a resource that cannot be read stands in it as an empty one, so that it alone is refused.
+    /// E-13: replaces a resource that cannot be read with an empty one, so that only this resource is rejected.
     fn read(&self, type_url: &TypeUrl, body: &[u8]) -> Result<DiscoveryResponse, Failure> {
         let failed = |fault: crate::json::Fault| Failure::Response {
             path: type_url.path().unwrap_or_default(),
@@ -170,7 +170,7 @@ impl Talk for PollLeg {
     fn want(&mut self, want: &Want) -> Vec<Changes> {
         let changes = self.poller.handle_want(want, now());
         self.show_unserved();
-        // A poll that does not ask for all that is wanted is given up.
+        // A poll under way that does not ask for everything now wanted is cancelled.
         let (poller, of) = (&self.poller, &want.type_url);
         self.polls.retain(|type_url, _| type_url != of || poller.awaits(of));
         self.links.retain(|type_url, _| type_url != of || poller.asks(of));

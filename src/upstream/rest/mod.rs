@@ -1,7 +1,7 @@
 //! Control planes that are polled over HTTP with JSON (H-07).
 //!
-//! Owns what is known of one such server, and what all of them have in common. Refuses to know clients; what is asked for and
-//! what an answer changes is the machine's part, as on a stream.
+//! Owns the state of one such server, and the settings for all of them. Knows nothing of clients. As on a stream, the machine
+//! decides what to ask for and what an answer changes.
 
 mod exchange;
 mod leg;
@@ -45,7 +45,7 @@ pub struct RestServer {
 /// How control planes are polled.
 #[derive(Clone, Debug)]
 pub struct Polling {
-    /// For the machines.
+    /// The settings of the protocol machines.
     pub client: Arc<ClientSettings>,
     /// The largest answer that is read, in bytes (`limits.upstream_message`).
     pub upstream_message: usize,
@@ -55,12 +55,12 @@ pub struct Polling {
     pub interval: Duration,
     /// The longest pause after a poll that failed (`timers.reconnect_max`).
     pub reconnect_max: Duration,
-    /// What is known of types.
+    /// The schemas of the message types.
     pub schemas: Schemas,
 }
 
 impl RestServer {
-    /// A control plane of which nothing is known yet.
+    /// Creates a polled control plane about which nothing is known yet.
     #[must_use]
     pub fn new(uri: &str, rest: Rest, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Arc::new(Self {
@@ -73,8 +73,8 @@ impl RestServer {
         })
     }
 
-    /// Tries until it could be connected to once. Where classes have certificates, one that has none to show to the others is
-    /// reached when it takes a connection.
+    /// Connects again and again until one connection succeeds. With `by_class`, certificates belong to classes of clients: a
+    /// server without a certificate for the others counts as reached when it accepts a connection.
     pub async fn reached(&self, polling: &Polling, by_class: bool) {
         let mut backoff = Backoff::new(polling.reconnect_max);
         while let Err(failure) = self.meet(polling, by_class).await {
@@ -97,8 +97,8 @@ impl RestServer {
 }
 
 impl Writer<PollLeg> {
-    /// The writer of a view that is polled, for which the relay says towards the control plane that it is `node`, and shows it
-    /// `files` if its clients have their own.
+    /// Creates the writer of a view whose server is polled. The relay presents itself to the control plane as `node`, with the
+    /// certificate and token in `files` if the view's class has its own.
     #[must_use]
     pub fn polling(
         view: Arc<View>,

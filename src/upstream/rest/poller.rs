@@ -1,7 +1,7 @@
 //! What a view asks a polled server for, and what its answers change.
 //!
-//! Owns the machine of one way to the server, and when each type is polled. For the machine it is one stream: it begins with the
-//! first poll and ends with the first failure, after which everything is asked for anew. Refuses to know HTTP, JSON and clocks.
+//! Owns the machine of one leg, and when each type is polled. To the machine, the polls are one stream: it begins with the first
+//! poll and ends with the first failure, after which everything is asked for anew. Knows nothing of HTTP, JSON and clocks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryRes
 use crate::protocol::{Client, Received, Request};
 use crate::xds::{Changes, Kind, ServerState, Slot, Target, TypeUrl, Want};
 
-/// Polls one server for one view, without touching it.
+/// Decides the polls of one server for one view, without I/O.
 ///
-/// Inputs are `handle_*`; [`poll_question`](Self::poll_question) and [`poll_timeout`](Self::poll_timeout) are due after each.
+/// Inputs are `handle_*`; call [`poll_question`](Self::poll_question) and [`poll_timeout`](Self::poll_timeout) after each.
 #[derive(Debug)]
 pub struct Poller {
     client: Client,
@@ -25,24 +25,24 @@ pub struct Poller {
     answers: bool,
     failing: bool,
     nonce: u64,
-    /// What was in responses, until somebody asks.
+    /// Counts of the resources in responses, until [`take_received`](Self::take_received) returns them.
     received: VecDeque<Received>,
 }
 
 /// One poll.
 #[derive(Debug)]
 pub struct Question {
-    /// Of which type; there is at most one of each on its way.
+    /// The type; there is at most one poll of each under way.
     pub type_url: TypeUrl,
-    /// Where to ask.
+    /// The path to poll.
     pub path: String,
-    /// What to ask.
+    /// The body.
     pub request: DiscoveryRequest,
 }
 
 impl Poller {
-    /// One that asks for nothing yet; `interval` is the time from an answer to the next poll, `reconnect_max` the longest one from a
-    /// failure to it.
+    /// Creates one that asks for nothing yet. `interval` is the time from an answer to the next poll, `reconnect_max` the longest
+    /// time from a failure to the next poll.
     #[must_use]
     pub fn new(mut client: Client, interval: Duration, reconnect_max: Duration) -> Self {
         client.handle_polled();
@@ -64,7 +64,7 @@ impl Poller {
         self.answers
     }
 
-    /// Whether the answer to the last question about this type is waited for. It is not when more is wanted than it asked for.
+    /// Whether a poll of this type is under way. A poll that does not ask for everything now wanted no longer counts.
     #[must_use]
     pub fn awaits(&self, type_url: &TypeUrl) -> bool {
         self.topics.get(type_url).is_some_and(|topic| topic.asked)
@@ -82,13 +82,13 @@ impl Poller {
         !self.topics.is_empty()
     }
 
-    /// What is wrong with one of the types, and when that is asked for again.
+    /// Returns the error of one of the types, and when that type is polled again.
     #[must_use]
     pub fn trouble(&self) -> Option<(String, Instant)> {
         self.topics.values().find_map(Topic::trouble)
     }
 
-    /// G-08: what failed has to answer before it counts again. `None`: nothing is wanted.
+    /// Returns the server's state. G-08: after a failure it counts as failing until it answers. `None`: nothing is wanted.
     #[must_use]
     pub fn server_state(&self) -> Option<ServerState> {
         let server_state = match (self.failing, self.answers) {
@@ -99,7 +99,7 @@ impl Poller {
         self.client.wanted().then_some(server_state)
     }
 
-    /// Something is wanted, or no more.
+    /// A want begins or ends.
     pub fn handle_want(&mut self, want: &Want, now: Instant) -> Vec<Changes> {
         let topic = self.topics.entry(want.type_url.clone());
         let topic = topic.or_insert_with(|| Topic::new(self.reconnect_max, now));
@@ -112,23 +112,23 @@ impl Poller {
         changes
     }
 
-    /// Something is wanted of which an earlier run of the relay knew this.
+    /// A want has begun for something that the relay knew before its restart, as in `slot`.
     pub fn handle_restored(&mut self, type_url: &TypeUrl, target: &Target, slot: &Slot) -> Option<Changes> {
         self.client.handle_restored(type_url, target, slot)
     }
 
-    /// G-12: another server stands in. This one is not told what it said before.
+    /// G-12: another server has stood in. Requests to this one no longer state the versions that it sent before.
     pub fn handle_superseded(&mut self) {
         for topic in self.topics.values_mut() {
             topic.changed = true;
-            // What it has said and nobody has taken yet is asked for anew.
+            // A response that was not taken yet is discarded and asked for anew.
             if let Some((_, came)) = topic.news.take() {
                 topic.due = came;
             }
         }
     }
 
-    /// K-25: what is asked here is asked by these relays as well; the next poll says so.
+    /// K-25: the requests come through these relays as well; the next poll says so.
     pub fn handle_relays(&mut self, relays: Vec<String>) {
         self.client.handle_relays(relays);
     }
@@ -146,7 +146,8 @@ impl Poller {
         changes
     }
 
-    /// What the server found wrong with its last answers is told with the next poll: the type, and what was wrong.
+    /// Takes acknowledgements and rejections from the machine, which the next polls will carry. Returns the next rejection: its
+    /// type, and what was wrong.
     pub fn poll_refusal(&mut self, now: Instant) -> Option<(String, String)> {
         while let Some(request) = self.client.poll_request(now) {
             let Request::Sotw(request) = request else { continue };
@@ -156,7 +157,7 @@ impl Poller {
             topic.version = request.version_info;
             topic.fault = request.error_detail;
             if let Some(fault) = &topic.fault {
-                // The version that counts then is good for what was asked before alone.
+                // The last accepted version then answers only the names of the earlier poll.
                 topic.changed |= topic.answers_change;
                 return Some((request.type_url, fault.message.clone()));
             }
@@ -164,7 +165,7 @@ impl Poller {
         None
     }
 
-    /// The next poll that is due. After all refusals.
+    /// Returns the next poll that is due. Call [`poll_refusal`](Self::poll_refusal) until it returns `None` first.
     pub fn poll_question(&mut self, now: Instant) -> Option<Question> {
         if !self.client.connected() {
             return None;
@@ -201,7 +202,7 @@ impl Poller {
         None
     }
 
-    /// The server has answered; without a response, what it said last still holds. `dice` is evenly spread over 0 to 1.
+    /// The server has answered; without a response, its last answer is still valid. `dice` is evenly spread over 0 to 1.
     pub fn handle_answer(
         &mut self,
         type_url: &TypeUrl,
@@ -215,7 +216,8 @@ impl Poller {
         topic.answered(self.interval, dice, now);
         (self.answers, self.failing) = (true, false);
         if !self.client.connected() {
-            // Another poll failed in the meantime: this answer is to a question that is not open any more.
+            // Another poll failed in the meantime, which ended the machine's stream: this answer is ignored and the type polled
+            // again.
             topic.due = now;
             return Vec::new();
         }
@@ -223,19 +225,19 @@ impl Poller {
         self.take_news(now)
     }
 
-    /// What was in a response that was taken, if nobody has asked yet.
+    /// Returns the counts of the next response that was taken.
     pub fn take_received(&mut self) -> Option<Received> {
         self.received.pop_front()
     }
 
-    /// The types that somebody wants and that cannot be polled, and why, if they are others than the last time.
+    /// Returns the wanted types that cannot be polled, and why, if they have changed since the last call.
     pub fn take_unserved(&mut self) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
         self.client.take_unserved()
     }
 
-    /// Takes the news whose turn it is. D-01, D-03, D-04: of answers that come apart, a route may come before its cluster, and a
-    /// cluster go before its route. So whatever is asked for of both is asked for once more, and all of it is taken together;
-    /// a server that holds polls is waited for only a moment.
+    /// Passes responses to the machine. D-01, D-03, D-04: the types are answered separately, so a route could come before its
+    /// cluster, or a cluster go before its route. So after a response of one such type the others are polled once more, and all
+    /// are passed on together; a server that holds polls back is waited for only for a moment.
     fn take_news(&mut self, now: Instant) -> Vec<Changes> {
         let ready = self.together(now);
         let mut ripe: Vec<TypeUrl> = Vec::new();
@@ -265,7 +267,8 @@ impl Poller {
         changes
     }
 
-    /// Whether what came of types that belong together is all that came at the same moment. What may be missing is asked for.
+    /// Whether the responses of types that belong together are complete: no such type may have an older answer. Polls those that
+    /// do.
     fn together(&mut self, now: Instant) -> bool {
         let ours = self.topics.iter_mut().filter(|(type_url, _)| belongs(type_url));
         let mut ours: Vec<&mut Topic> = ours.map(|(_, topic)| topic).collect();
@@ -281,8 +284,8 @@ impl Poller {
         ready
     }
 
-    /// A poll failed, for this reason: of this type `alone`, or as any other would have. How long to wait, and what that
-    /// changes. `dice` is evenly spread over 0 to 1.
+    /// A poll failed, for this reason: `alone` if the failure concerns this type only, not the server. Returns how long to wait,
+    /// and the changes. `dice` is evenly spread over 0 to 1.
     pub fn handle_failure(
         &mut self,
         type_url: &TypeUrl,
@@ -298,7 +301,7 @@ impl Poller {
         if alone {
             return (topic.due - now, Vec::new());
         }
-        // H-07: what was good stays; what is waited for is not waited for while nobody is there to answer.
+        // H-07: known resources stay. Timeouts for missing resources stop while the server does not answer.
         (self.answers, self.failing) = (false, true);
         for topic in self.topics.values_mut() {
             topic.changed = true;
@@ -319,7 +322,7 @@ impl Poller {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let polled = self.topics.iter().filter(|(type_url, _)| type_url.path().is_some());
@@ -328,7 +331,7 @@ impl Poller {
     }
 }
 
-/// Clusters, and what sends traffic to them, where both can be polled.
+/// Whether the type is a cluster or refers to clusters, and can be polled: such types are passed on together.
 fn belongs(type_url: &TypeUrl) -> bool {
     let kind = type_url.traits().kind;
     (kind == Kind::Cds || kind.gated()) && type_url.path().is_some()

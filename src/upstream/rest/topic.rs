@@ -1,7 +1,7 @@
 //! One type that is polled.
 //!
-//! Owns what is asked for, with which version, and when next. H-07: there is at most one poll of a type on its way. Refuses to
-//! know what answers say.
+//! Owns what is asked for, with which version, and when next. H-07: there is at most one poll of a type under way. Knows nothing
+//! of the contents of answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -15,32 +15,33 @@ use crate::xds::{Name, Target, Want};
 pub(super) struct Topic {
     wildcard: bool,
     names: BTreeSet<Name>,
-    /// By which texts those are asked for that are not written in the canonical way alone (F-07).
+    /// The spellings by which a name is asked for, if there are others than the canonical one (F-07).
     written: BTreeMap<Name, BTreeSet<Name>>,
-    /// What the server said last, as far as that counts for what is asked now.
+    /// The version of the last accepted response, for the next poll.
     pub(super) version: String,
-    /// What was wrong with it.
+    /// Why the last response was rejected.
     pub(super) fault: Option<rpc::Status>,
-    /// What is wanted has changed since the last answer: many servers look at the version alone.
+    /// Whether the wants have changed since the last answer. Then the poll has no version: many servers look at the version
+    /// alone.
     pub(super) changed: bool,
-    /// Whether it had changed before the last answer.
+    /// Whether the last answer was the first one after a change of the wants.
     pub(super) answers_change: bool,
     pub(super) due: Instant,
-    /// News, and when they came. They wait until what belongs to them was asked for once more.
+    /// A response and when it arrived. It waits until the types that belong to it were polled once more.
     pub(super) news: Option<(DiscoveryResponse, Instant)>,
     answered: Option<Instant>,
-    /// Whether an answer is waited for.
+    /// Whether a poll is under way.
     pub(super) asked: bool,
     backoff: Backoff,
-    /// The one after the last poll, if that failed as one of any other type would have.
+    /// The pause after the last poll, if it failed because of the server and not of this type.
     pause: Option<Pause>,
-    /// What was wrong with the last poll.
+    /// The error of the last poll.
     trouble: Option<String>,
 }
 
-/// So long news wait at most for what belongs to them.
+/// How long a response waits at most for the types that belong to it.
 pub(super) const ORDER: Duration = Duration::from_millis(250);
-/// Polls of many relays, and of many types, do not come together.
+/// How much the interval varies, so that polls of many relays and types do not come together.
 const SPREAD: f64 = 0.1;
 
 impl Topic {
@@ -64,7 +65,7 @@ impl Topic {
         }
     }
 
-    /// Something is wanted, or no more. A poll that does not ask for it is given up.
+    /// A want begins or ends. A poll under way that does not ask for it no longer counts.
     pub(super) fn want(&mut self, want: &Want, now: Instant) {
         match (&want.target, want.wanted) {
             (Target::Wildcard, wanted) => self.wildcard = wanted,
@@ -78,7 +79,7 @@ impl Topic {
             self.changed = true;
             self.asked = false;
             self.news = None;
-            // What failed is not asked more often because more is wanted of it.
+            // After a failure a new want does not shorten the pause.
             if self.trouble.is_none() {
                 self.due = now;
             }
@@ -102,7 +103,7 @@ impl Topic {
         self.wildcard || !self.names.is_empty()
     }
 
-    /// H-05, H-06: what the next poll asks for; nothing is everything.
+    /// H-05, H-06: returns the names that the next poll asks for; no names mean everything.
     pub(super) fn names(&self) -> Vec<String> {
         if self.wildcard {
             return Vec::new();
@@ -124,13 +125,13 @@ impl Topic {
         self.due = now + interval.mul_f64(1.0 + SPREAD * (2.0 * dice - 1.0));
     }
 
-    /// Whether nothing is known of it that is as new as what came then, and may still come.
+    /// Whether its last answer is older than `came`, and a newer one can be expected.
     pub(super) fn is_behind(&self, came: Instant) -> bool {
         let answered = self.answered.is_some_and(|answered| answered >= came);
         self.news.is_none() && self.trouble.is_none() && !answered
     }
 
-    /// When it is to be looked at by itself.
+    /// Returns when it needs attention without any event.
     pub(super) fn wakes(&self) -> Option<Instant> {
         match &self.news {
             Some((_, came)) => Some(*came + ORDER),
@@ -138,7 +139,7 @@ impl Topic {
         }
     }
 
-    /// It is tried again after a pause; whether it failed `alone`, as no other type would have.
+    /// The poll failed and is repeated after a pause. With `alone`, the failure concerns this type only, not the server.
     pub(super) fn failed(&mut self, trouble: String, alone: bool, dice: f64, now: Instant) {
         self.asked = false;
         self.trouble = Some(trouble);
@@ -147,14 +148,14 @@ impl Topic {
         self.pause = (!alone).then_some(pause);
     }
 
-    /// E-14: a client waits for an answer that nobody has.
+    /// E-14: shortens the pause, because a client waits for a resource that is not known.
     pub(super) fn hurry(&mut self) {
         if let Some(pause) = &self.pause {
             self.due = self.due.min(pause.due(true));
         }
     }
 
-    /// What was wrong with the last poll, and when the next one is made.
+    /// Returns the error of the last poll, and when the next one is made.
     pub(super) fn trouble(&self) -> Option<(String, Instant)> {
         Some((self.trouble.clone()?, self.due))
     }
