@@ -1,6 +1,6 @@
-//! Since when a client waits for what it asked for.
+//! How long a client has waited for an answer.
 //!
-//! Owns how long that may last. Refuses to know what it asked for, and what follows when nobody answers.
+//! Owns the bound of that wait. Does not know what the client asked for, and what follows if nobody answers.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ pub(super) struct Asked {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// Something was said since the client asked.
+    /// Something was sent since the client asked.
     Over,
-    /// A request may be without an answer since then.
+    /// A request may be unanswered since then.
     Since(Instant),
     /// Nobody answered in time.
     Waived,
@@ -38,19 +38,19 @@ impl Asked {
         self.last = now;
     }
 
-    /// Something was said.
+    /// Something was sent.
     pub(super) const fn answered(&mut self) {
         if matches!(self.wait, Wait::Since(_)) {
             self.wait = Wait::Over;
         }
     }
 
-    /// When the client last asked for more.
+    /// Returns when the client last asked for more.
     pub(super) const fn last(&self) -> Instant {
         self.last
     }
 
-    /// When the wait ends.
+    /// Returns when the wait ends.
     pub(super) fn ends(&self, bound: Duration) -> Option<Instant> {
         match self.wait {
             Wait::Since(since) => Some(since + bound),
@@ -58,7 +58,8 @@ impl Asked {
         }
     }
 
-    /// Whether the wait has just ended: what is unknown then counts as absent once a healthy server has answered past it.
+    /// Returns whether the wait has just ended. From then on, unknown names count as absent once a healthy server has answered
+    /// without them.
     pub(super) fn waive(&mut self, bound: Duration, now: Instant) -> bool {
         let ended = self.ends(bound).is_some_and(|ends| now >= ends);
         if ended {
@@ -67,7 +68,7 @@ impl Asked {
         ended
     }
 
-    /// Whether nobody answered in time.
+    /// Returns whether nobody answered in time.
     pub(super) fn is_waived(&self) -> bool {
         self.wait == Wait::Waived
     }
@@ -77,7 +78,7 @@ impl Asked {
 mod tests {
     use super::*;
 
-    /// L-14: who asks again waits since it first asked, and hope is back.
+    /// L-14: a repeated request waits since the first one; a new one after the wait has ended waits again.
     #[test]
     fn the_first_request_counts() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]

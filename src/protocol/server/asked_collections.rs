@@ -1,6 +1,6 @@
 //! Collections that a client asked for as a whole (C-22): their members are held like names that it asked for.
 //!
-//! Owns which collections are wanted, and what comes into them. Refuses to know how a member is sent.
+//! Owns which collections are wanted, and which names join them. Does not know how a member is sent.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use super::subscription::Subscription;
 use crate::protocol::end::End;
 use crate::xds::{Answers, Dialect, Held, Known, Name, Reason, Sight, Target, TypeSight};
 
-/// The collections of one type on one stream. Most clients have none, and so no box.
+/// The collections of one type on one stream. Most clients have none, and then nothing is allocated.
 ///
-/// Every member in the table of names is covered by a collection in `asked`, and is in no other way wanted.
+/// Invariant: every member in the table of names is covered by a collection in `asked`, and is not wanted for another reason.
 #[derive(Debug, Default)]
 pub(super) struct AskedCollections(Option<Box<Lists>>);
 
@@ -20,22 +20,22 @@ struct Lists {
     asked: BTreeSet<Name>,
     /// Names that may be new members.
     arrivals: BTreeSet<Name>,
-    /// Collections of which all members must be looked at.
+    /// Collections of which all members must be compared again.
     stirred: BTreeSet<Name>,
-    /// Collections that must be answered for.
+    /// Collections that must be answered.
     owed: BTreeSet<Name>,
 }
 
-/// So many single names and it is cheaper to look at the whole collection.
+/// With more single names than this, comparing the whole collection is cheaper.
 const ARRIVALS_MAX: usize = 4096;
 
-/// What is known of a collection.
+/// What is known of a collection's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     Unknown,
-    /// There surely is nothing in it.
+    /// The collection certainly has no members.
     Empty,
-    /// There is something in it.
+    /// The collection has members.
     Some,
 }
 
@@ -56,30 +56,30 @@ impl AskedCollections {
         self.lists().asked.contains(collection)
     }
 
-    /// Whether a collection that was asked for covers the name.
+    /// Returns whether a collection that the client asked for covers the name.
     pub(super) fn covers(&self, name: &Name) -> bool {
         !self.is_empty() && name.collection().is_some_and(|all| self.contains(&all))
     }
 
-    /// Whether answers are owed.
+    /// Returns whether any collection must be answered.
     pub(super) fn owes(&self) -> bool {
         !self.lists().owed.is_empty()
     }
 
-    /// Whether the table of names may not be in line with what is known.
+    /// Returns whether the table of names may differ from what is known.
     pub(super) fn restless(&self) -> bool {
         let lists = self.lists();
         !lists.stirred.is_empty() || !lists.arrivals.is_empty() || !lists.owed.is_empty()
     }
 
-    /// Something has changed about all members of all collections.
+    /// All members of all collections may have changed.
     pub(super) fn stir_all(&mut self) {
         if let Some(lists) = &mut self.0 {
             lists.stirred.clone_from(&lists.asked);
         }
     }
 
-    /// Something has changed about a name that is not in the table.
+    /// A name that is not in the table may have changed.
     pub(super) fn note(&mut self, name: Name) {
         if self.contains(&name) {
             self.lists_mut().stirred.insert(name);
@@ -93,7 +93,7 @@ impl AskedCollections {
         }
     }
 
-    /// This is said. What comes of a collection answers for it, and so does that it is empty.
+    /// A response is sent. A collection is answered if one of its members is added, or if it is reported as empty.
     pub(super) fn settle<'a>(&mut self, come: impl Iterator<Item = &'a Name>, removed: &BTreeSet<Name>) {
         let Some(lists) = self.0.as_mut().filter(|lists| !lists.owed.is_empty()) else {
             return;
@@ -104,7 +104,7 @@ impl AskedCollections {
         }
     }
 
-    /// A full state is said: it answers for all.
+    /// A full state is sent: it answers all collections.
     pub(super) fn settle_all(&mut self) {
         if let Some(lists) = &mut self.0 {
             lists.owed.clear();
@@ -138,7 +138,7 @@ impl Subscription {
         lists.asked.insert(collection.clone());
         lists.owed.insert(collection.clone());
         lists.stirred.insert(collection.clone());
-        // F-09: what came by other spellings alone comes by its own name now.
+        // F-09: members that were sent only in other spellings are now sent by their own names too.
         let within = self.names.within(&collection);
         let spelled = within.filter(|name| self.spellings.contains(name));
         self.owed.extend(spelled.cloned());
@@ -147,7 +147,7 @@ impl Subscription {
         self.want(Target::Name(collection), true);
     }
 
-    /// C-08: what was given up under the wildcard and is not answered for yet belongs to the collection that covers it by now.
+    /// C-08: names that were given up under the wildcard and not answered yet now belong to the collection that covers them.
     fn admit_owed(&mut self, collection: &Name) {
         let owed = self.owed.iter().filter(|name| collection.covers(name));
         let owed: Vec<Name> = owed.filter(|name| !self.names.contains(name)).cloned().collect();
@@ -157,7 +157,8 @@ impl Subscription {
         }
     }
 
-    /// B-15: what is on its way and was given up is taken in when it comes, because it is covered again.
+    /// B-15: names that were given up while a response with them is on its way become members, because the collection covers
+    /// them.
     fn admit_flying(&mut self, collection: &Name) {
         let items = self.flights.items().filter(|_| self.dialect == Dialect::Delta);
         let names = items.map(|item| item.resource.name());
@@ -170,7 +171,7 @@ impl Subscription {
         }
     }
 
-    /// C-11: whoever subscribes again may have forgotten what it was sent.
+    /// C-11: a client that subscribes again may have forgotten what it was sent.
     pub(super) fn repeat_collection(&mut self, collection: &Name) {
         self.collections.lists_mut().owed.insert(collection.clone());
         let members: Vec<Name> = self.names.within(collection).cloned().collect();
@@ -206,7 +207,7 @@ impl Subscription {
         self.dirty.remove(name);
     }
 
-    /// What the client holds under a name from now on, if it asked for it. What left a collection is not in the table any more.
+    /// Notes what the client holds under a name, if it asked for the name. A member that it no longer holds leaves the table.
     pub(super) fn note_held(&mut self, name: &Name, held: Held) {
         if !held.perhaps() && self.names.has_member(name) {
             self.forget_member(name);
@@ -215,7 +216,7 @@ impl Subscription {
         }
     }
 
-    /// Brings the table in line with what is known of the collections. Whether there was room for all of it.
+    /// Updates the table to the known members of the collections. Returns whether there was room for all of them.
     pub(super) fn admit(&mut self, slot: TypeSight<'_>, room: usize) -> bool {
         if self.collections.is_empty() {
             return true;
@@ -235,13 +236,13 @@ impl Subscription {
                 return false;
             }
         }
-        // B-14: one that lists all there is lists what the client holds once more for who asks for the collection.
+        // B-14: for a client that asks for the collection, a full state also lists the members that the client holds already.
         let full = self.full_state();
         let answered = |collection: &Name| match extent(collection, slot) {
             Extent::Unknown => false,
             Extent::Empty | Extent::Some if full => false,
             Extent::Empty => self.dialect == Dialect::Sotw,
-            // What is in it may go before anything of it was sent.
+            // Its members may go before any of them was sent.
             Extent::Some => self.may_hold_of(collection),
         };
         let owed = self
@@ -263,18 +264,18 @@ impl Subscription {
         self.names.len() <= room
     }
 
-    /// The collections that must be answered for, and what is known of each.
+    /// Returns the collections that must be answered, and what is known of each.
     pub(super) fn owed_collections<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = (&'a Name, Extent)> {
         let owed = self.collections.lists().owed.iter();
         owed.map(move |collection| (collection, extent(collection, slot)))
     }
 
-    /// B-14: whether something is known of a collection that must be answered for, be it that it is empty.
+    /// B-14: whether anything is known of a collection that must be answered, even that it is empty.
     pub(super) fn owes_known_collection(&self, slot: TypeSight<'_>) -> bool {
         self.owed_collections(slot).any(|(_, known)| known != Extent::Unknown)
     }
 
-    /// C-22: the collections that must be answered for and are empty.
+    /// C-22: returns the empty collections that must be answered.
     pub(super) fn empty_collections<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = &'a Name> {
         let owed = self
             .collections
@@ -283,7 +284,7 @@ impl Subscription {
             .iter()
             .filter(|_| self.dialect == Dialect::Delta);
         let empty = owed.filter(move |collection| extent(collection, slot) == Extent::Empty);
-        // K-16: that nobody answered in time is no ground to take away what the client may hold of it.
+        // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
         let silent = move |collection: &Name| {
             let known = slot.known(collection);
             matches!(known, Some(Known::Absent(Reason::TimedOut))) && self.may_hold_of(collection)
@@ -291,7 +292,7 @@ impl Subscription {
         empty.filter(move |collection| !silent(collection))
     }
 
-    /// Whether the client may hold anything of a collection: because it was sent it, or because it said so.
+    /// Whether the client may hold members of a collection: because they were sent, or because its first request declared them.
     fn may_hold_of(&self, collection: &Name) -> bool {
         let mut sent = self.names.within(collection);
         let mut told = self.covered.seen().extra.iter().flat_map(|extra| extra.names());
@@ -300,8 +301,8 @@ impl Subscription {
 }
 
 impl Server {
-    /// Brings the tables of names in line with the collections, and looks up what is seen with what the client says of itself.
-    /// Whether there is room for all of them.
+    /// Updates the tables of names to the known members, and finds out what the client sees with its parameters. Returns whether
+    /// there is room for all names.
     pub(super) fn admit(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
         let max = self.settings.limits.names_per_stream;
         for at in 0..self.types.len() {
@@ -332,7 +333,7 @@ impl Server {
     }
 }
 
-/// What is known of a collection.
+/// Returns what is known of a collection's members.
 pub(super) fn extent(collection: &Name, slot: TypeSight<'_>) -> Extent {
     if slot.members(collection).next().is_some() {
         return Extent::Some;
@@ -348,7 +349,7 @@ pub(super) fn extent(collection: &Name, slot: TypeSight<'_>) -> Extent {
 mod tests {
     use super::*;
 
-    /// K-21: what comes into a collection is noted by name as long as that is little, and costs nobody else anything.
+    /// K-21: a few new members are noted by name; a stream without collections notes nothing.
     #[test]
     fn what_comes_in() {
         let all = Name::from("xdstp://a/t/*");
@@ -372,7 +373,7 @@ mod tests {
         );
     }
 
-    /// C-22: a member answers for its collection, and so does that there is none.
+    /// C-22: a collection is answered by one of its members or by a removal.
     #[test]
     fn what_answers() {
         let names = ["xdstp://a/t/*", "xdstp://b/t/*", "xdstp://c/t/*"].map(Name::from);

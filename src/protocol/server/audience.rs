@@ -1,6 +1,6 @@
-//! What a client says of itself, and which variants of a name it gets for that (TP2).
+//! The parameters of a client, and the variants of names that it gets for them (TP2).
 //!
-//! Owns what follows when it says something else. Refuses to match.
+//! Owns what follows when the parameters change. Does not match them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::xds::{
 };
 
 impl Server {
-    /// Looks up what each type sees with what its client says of itself.
+    /// Finds out what the client sees of each type with its parameters.
     pub(in crate::protocol) fn choose(&mut self, sight: &Sight, answers: &impl Answers) {
         for subscription in &mut self.types {
             subscription.choose(sight, answers);
         }
     }
 
-    /// What is known of a type, as the client sees it.
+    /// Returns what is known of a type, as the client sees it.
     pub(in crate::protocol) fn type_sight<'a>(&'a self, type_url: &'a TypeUrl, sight: &'a Sight) -> TypeSight<'a> {
         let found = self.types.iter().find(|one| one.type_url == *type_url);
         found.map_or_else(|| sight.type_sight(type_url), |one| one.type_sight(sight))
@@ -31,12 +31,12 @@ impl Server {
 }
 
 impl Subscription {
-    /// What is known of the type, as this client sees it.
+    /// Returns what is known of the type, as this client sees it.
     pub(super) fn type_sight<'a>(&'a self, sight: &'a Sight) -> TypeSight<'a> {
         sight.type_sight(&self.type_url).seen_by(self.audience.as_deref())
     }
 
-    /// Looks up what this client sees of what the wildcard covers; before anything is composed from that.
+    /// Finds out what this client sees of the wildcard's state. To be called before anything is composed from it.
     pub(super) fn choose(&mut self, sight: &Sight, answers: &impl Answers) -> &Self {
         if let Some(audience) = &mut self.audience
             && let Some(state) = sight.type_sight(&self.type_url).wildcard().filter(|_| self.wildcard)
@@ -47,9 +47,10 @@ impl Subscription {
         self
     }
 
-    /// The client says this of itself with every name of the type.
+    /// These parameters of the client hold for every name of the type.
     pub(super) fn handle_parameters(&mut self, all: &BTreeMap<String, Parameters>) {
-        // A relay passes on what is for each of its own clients; in SotW for whom it is stands around the body.
+        // A relay gets the variants of all its own clients. In SotW, only the wrapper around a body can say for which clients it
+        // is.
         let passes_on = self.features.variants && (self.dialect == Dialect::Delta || self.features.wrapper);
         let own = || all.get(self.type_url.full_name()).cloned().unwrap_or_default();
         let one = || (!all.is_empty()).then(|| Choice::One(own()));
@@ -64,7 +65,7 @@ impl Subscription {
         }
     }
 
-    /// The client says something of itself with single names, or with collections, or with `*`. The names.
+    /// These parameters hold for single names, for collections or for `*`. Returns the names in the locators.
     pub(super) fn handle_locators(&mut self, locators: &[ResourceLocator], answers: &impl Answers) -> Vec<String> {
         for locator in locators {
             let own: Parameters = locator.dynamic_parameters.clone().into_iter().collect();
@@ -82,7 +83,7 @@ impl Subscription {
         locators.iter().map(|locator| locator.name.clone()).collect()
     }
 
-    /// What was said with a name goes with it.
+    /// The parameters of a name are forgotten with the name.
     pub(super) fn forget_parameters(&mut self, name: &Name) {
         let Some(audience) = &mut self.audience else { return };
         let audience = Arc::make_mut(audience);
@@ -92,14 +93,14 @@ impl Subscription {
         }
     }
 
-    /// The client gets another variant of a name, or of the members of a collection, perhaps.
+    /// The client may now get another variant of a name, or of the members of a collection.
     fn stir(&mut self, name: &Name) {
         self.cut_off();
         self.look_at(name.clone());
     }
 
-    /// F-16: counts for how many of what it is sent the client matches several variants. What it has rejected of these names, and
-    /// of those that go, does not count any more.
+    /// F-16: counts for how many of the sent names the client matches several variants. Earlier rejections of these names, and of
+    /// removed ones, do not count any more.
     pub(super) fn note_choices<'a>(
         &mut self,
         items: impl Iterator<Item = &'a Item> + Clone,
@@ -118,7 +119,7 @@ impl Subscription {
         self.ambiguous = self.ambiguous.saturating_add(several);
     }
 
-    /// What the client says with a name, however it wants it.
+    /// Returns the client's parameters for a name, whether it wants the name or the wildcard.
     fn says(&self, name: &Name) -> Option<&Choice> {
         let audience = self.audience.as_deref()?;
         if self.names.contains(name) {
@@ -128,14 +129,14 @@ impl Subscription {
         }
     }
 
-    /// C-23: the variants that the client holds and that go with this response, by name: what they demand.
+    /// C-23: returns the variants that the client holds and that this response removes: their names and constraints.
     pub(super) fn withdrawn(
         &self,
         items: &BTreeMap<Name, Item>,
         removed: impl Iterator<Item = Name>,
         slot: TypeSight<'_>,
     ) -> BTreeMap<Name, Bytes> {
-        // Whoever passes it on takes what is said of a name for all there is of it.
+        // A client that is a relay takes what a response has of a name for everything that exists of it.
         if self.audience.as_ref().is_none_or(|audience| audience.passes_on()) {
             return BTreeMap::new();
         }
@@ -150,7 +151,7 @@ impl Subscription {
         held.collect()
     }
 
-    /// What the variant demands that the client holds of a name, or may have taken in before it rejected it (C-25).
+    /// Returns the constraints of the variant that the client holds of a name, or may have applied before it rejected it (C-25).
     fn demanded(&self, name: &Name, slot: TypeSight<'_>) -> Option<Constraints> {
         match self.held(name) {
             Held::Nothing => None,
@@ -160,7 +161,7 @@ impl Subscription {
         }
     }
 
-    /// A bundle in which each part says what remains of its life.
+    /// Returns a copy of a bundle in which each part has its remaining time to live.
     pub(super) fn living(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, now: Instant) -> Arc<Resource> {
         if !resource.is_bundle() || self.ttl(resource, slot, now).is_none() {
             return resource.clone();
@@ -170,20 +171,21 @@ impl Subscription {
         Resource::bundle(parts.collect()).map_or_else(|| resource.clone(), Arc::new)
     }
 
-    /// The client has rejected this.
+    /// The client has rejected this resource.
     pub(super) fn note_rejected(&mut self, resource: &Resource) {
         if let (Some(audience), Some(demands)) = (&mut self.audience, resource.constraints()) {
             Arc::make_mut(audience).reject(resource.name(), demands);
         }
     }
 
-    /// What a name was asked for by itself with is not what the wildcard brings: the client holds the one that it was sent last.
+    /// The variant that was sent for the name itself may differ from the one for the wildcard: the client holds the one that was
+    /// sent last.
     pub(super) fn note_own(&mut self, name: &Name, held: &Held) {
         let covered = self.covered.held(name);
         let constraints = |held: &Held| held.content().and_then(|content| content.constraints().cloned());
         let bundle = |held: &Held| held.content().filter(|it| it.is_bundle()).map(|it| it.version());
         let differs = constraints(held) != constraints(&covered) || bundle(held) != bundle(&covered);
-        // K-09: SotW says nothing of a name that the wildcard does not have.
+        // K-09: SotW has no removal for a name that the wildcard does not have.
         let told = self.dialect == Dialect::Delta || covered.perhaps();
         if self.audience.is_some() && told && differs {
             self.note_covered(vec![(name.clone(), held.clone())]);

@@ -1,6 +1,6 @@
-//! The heartbeats that a client was told of (K-17).
+//! The heartbeats that a client was sent (K-17).
 //!
-//! Owns the last one of each resource. Refuses to know when one is due.
+//! Owns the last one of each resource. Does not know when one is due.
 
 use std::collections::BTreeMap;
 
@@ -30,13 +30,13 @@ impl Beats {
 }
 
 impl Subscription {
-    /// Whether the client was told of the last heartbeat of a resource, or that it has none.
+    /// Whether the client was sent the last heartbeat of a resource, or knows that it has none.
     pub(super) fn knows_beat(&self, resource: &Resource, slot: TypeSight<'_>) -> bool {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
         self.cold.beats().0.get(resource.name()).copied() == beat
     }
 
-    /// Notes that the client was told of the last heartbeats of these resources, or that they have none.
+    /// Notes that the client was sent the last heartbeats of these resources, or that they have none.
     pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: TypeSight<'_>) {
         if !self.reads_ttl() {
             return;

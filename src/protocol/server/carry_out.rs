@@ -1,6 +1,6 @@
-//! From a plan to a response: what the client holds and is owed once it has it.
+//! Turns a plan into a response, and notes what the client then holds and is owed.
 //!
-//! Owns that exactly what is sent counts as held. Refuses to decide what is said.
+//! Owns that exactly what is sent counts as held. Does not decide what is sent.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::subscription::Subscription;
 use crate::xds::{Answers, Dialect, Held, Item, Kind, Name, TypeSight};
 
 impl Subscription {
-    /// Notes what the client holds once it has the answer.
+    /// Notes what the client holds once it has the response.
     fn note_all(&mut self, holds: Vec<(Name, Held)>, reach: Option<Reach>, slot: TypeSight<'_>) {
         let (asked, covered): (Vec<_>, Vec<_>) = holds.into_iter().partition(|(name, _)| self.names.contains(name));
         for (name, held) in asked {
@@ -21,7 +21,7 @@ impl Subscription {
             Some(Reach::Part(ahead, said)) => {
                 let now = ahead.difference.changed().get(..said).unwrap_or_default();
                 let mut seen = self.covered.seen().brought(now, &ahead.to);
-                // K-19: in SotW nothing says that something is gone.
+                // K-19: SotW has no removals here.
                 let gone = ahead.difference.removed().filter(|_| self.dialect == Dialect::Sotw);
                 let gone = gone.into_iter().flat_map(|extra| extra.names().keys());
                 seen.note(gone.map(|name| (name.clone(), Held::Nothing)).collect());
@@ -35,7 +35,7 @@ impl Subscription {
         if !self.wildcard {
             return;
         }
-        // What the wildcard's own answer says is noted with that.
+        // What the wildcard's own answer says is noted with that answer.
         let new = |(name, held): &(Name, Held)| match held.content() {
             Some(content) => !self.covered.held(content.name()).is(content.version()),
             None => self.covered.held(name).perhaps() || held.perhaps(),
@@ -79,7 +79,7 @@ impl Subscription {
         let sent = holds.iter().filter(|(_, held)| held.perhaps());
         answered.extend(sent.map(|(name, _)| name.clone()));
         let whole = items.iter().filter(|(_, item)| item.is_whole()).map(|(name, _)| name);
-        // Much more may be owed than one response says.
+        // Only the sent names are looked up: far more may be owed than one response has.
         for name in answered.iter().chain(whole) {
             self.owed.remove(name);
         }

@@ -1,6 +1,6 @@
-//! What most types on most streams have nothing of.
+//! State that most types on most streams do not have.
 //!
-//! Owns where it is kept, so that it costs nothing where it is not. Refuses to know what follows from it.
+//! Owns its storage, so that it takes no memory where it is not needed. Does not know its meaning.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use super::beats::Beats;
 use super::refused::Refusals;
 use crate::xds::{Name, Version};
 
-/// What is seldom there of a type on a stream. Most have none, and so no box.
+/// The rare state of a type on a stream. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
 pub(super) struct Cold(Option<Box<Contents>>);
 
@@ -22,11 +22,11 @@ struct Contents {
     held_back: Option<Instant>,
 }
 
-/// A full state that the client refused.
+/// A full state that the client rejected.
 #[derive(Debug)]
 struct RefusedSet {
     version: Version,
-    /// Whether a part of it was given up since.
+    /// Whether the client has given up a part of it since.
     divided: bool,
 }
 
@@ -53,23 +53,23 @@ impl Cold {
         self.0.get_or_insert_default()
     }
 
-    /// How many entries are kept.
+    /// Returns how many entries are kept.
     pub(super) fn len(&self) -> usize {
         let contents = self.contents();
         contents.refusals.len() + contents.beats.len() + contents.clusters.len()
     }
 
-    /// Whether there may be something to say although nothing else shows it.
+    /// Returns whether there may be something to send although nothing else shows it.
     pub(super) fn waits(&self) -> bool {
         self.contents().held_back.is_some() || self.has_refused_set()
     }
 
-    /// Whether something of what the client was sent last is refused.
+    /// Returns whether the client has rejected anything of what it was last sent.
     pub(super) fn has_refused(&self) -> bool {
         !self.refusals().is_empty() || self.has_refused_set()
     }
 
-    /// Of a full state: the version that the client came with, if it came with any.
+    /// Full state: returns the version in the client's first request, if it had one.
     pub(super) fn brought(&self) -> Option<&str> {
         self.contents().brought.as_deref()
     }
@@ -78,12 +78,12 @@ impl Cold {
         self.contents_mut().brought = Some(version.into());
     }
 
-    /// Whether the client refused the last full state, and has accepted none since.
+    /// Returns whether the client rejected the last full state, and has accepted none since.
     pub(super) fn has_refused_set(&self) -> bool {
         self.contents().refused.is_some()
     }
 
-    /// Whether this is the very full state that the client refused (K-08).
+    /// Returns whether this is exactly the full state that the client rejected (K-08).
     pub(super) fn refuses_set(&self, version: Version) -> bool {
         let refused = self.contents().refused.as_ref();
         refused.is_some_and(|refused| refused.version == version && !refused.divided)
@@ -94,8 +94,8 @@ impl Cold {
         self.contents_mut().refused = Some(Box::new(RefusedSet { version, divided }));
     }
 
-    /// The client has given up what may be a part of the full state that it refused. That may come again as it was, because it
-    /// would be asked for anew.
+    /// The client has given up a name that may be part of the rejected full state. The same state may be sent again, because the
+    /// client would have to ask for the name anew.
     pub(super) fn divide_refused_set(&mut self) {
         if let Some(refused) = self.0.as_mut().and_then(|contents| contents.refused.as_mut()) {
             refused.divided = true;
@@ -108,7 +108,7 @@ impl Cold {
         }
     }
 
-    /// Of a full state: the EDS names of the clusters that it adds or changes.
+    /// Full state: the EDS names of the clusters that it adds or changes.
     pub(super) fn note_clusters(&mut self, clusters: Vec<Name>) {
         if self.0.is_some() || !clusters.is_empty() {
             self.contents_mut().clusters = clusters;
@@ -120,7 +120,7 @@ impl Cold {
         contents.map_or_else(Vec::new, |contents| std::mem::take(&mut contents.clusters))
     }
 
-    /// What the client refused of partial answers (B-22).
+    /// Returns what the client rejected of partial answers (B-22).
     pub(super) fn refusals(&self) -> &Refusals {
         &self.contents().refusals
     }
@@ -133,7 +133,7 @@ impl Cold {
         &self.contents().beats
     }
 
-    /// `None` if there are none.
+    /// Returns `None` if nothing is allocated.
     pub(super) fn beats_mut(&mut self) -> Option<&mut Beats> {
         self.0.as_mut().map(|contents| &mut contents.beats)
     }
@@ -142,7 +142,7 @@ impl Cold {
         self.contents_mut().beats.add(name, beat);
     }
 
-    /// Until when a change is held back for the sake of `pace`.
+    /// Returns until when `pace` holds back a change.
     pub(super) fn held_back(&self) -> Option<Instant> {
         self.contents().held_back
     }
@@ -153,7 +153,7 @@ impl Cold {
         }
     }
 
-    /// What was held back until now is not any more.
+    /// Releases a change that was held back until now.
     pub(super) fn let_on(&mut self, now: Instant) {
         if let Some(contents) = &mut self.0 {
             contents.held_back.take_if(|at| *at <= now);
@@ -182,8 +182,8 @@ mod tests {
         assert!(!cold.waits() && !cold.has_refused());
     }
 
-    /// A stream keeps one for each of its types side by side: 64 bytes more of a type are the next larger class of the allocator,
-    /// for every client. What is on its way is in such a class as well.
+    /// A stream has one subscription for each of its types. If one grows by 64 bytes, it falls into the next size class of the
+    /// allocator, for every client. The same holds for a flight.
     #[test]
     fn what_every_type_of_every_client_takes() {
         assert!(size_of::<Subscription>() <= 320, "{}", size_of::<Subscription>());

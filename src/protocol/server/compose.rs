@@ -1,6 +1,6 @@
-//! From what is current to the next response of one type.
+//! Builds the next response of one type.
 //!
-//! Owns the steps that both dialects share: pace, what is on its way. Refuses to know other types.
+//! Owns the steps that both dialects share: pace, and responses on their way. Knows nothing of other types.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,21 +17,21 @@ use crate::xds::{Answers, Batch, Dialect, Errors, Form, Item, Kind, Name, Resour
 pub(super) enum Step {
     /// Send this.
     Send(Response),
-    /// There is something to add or change, and it must wait.
+    /// There is something to add or change, but it must wait.
     Blocked,
-    /// There is only something to remove, and that must wait for other types.
+    /// There is only something to remove, and it must wait for other types.
     Removals,
     /// There is nothing to do.
     Idle,
 }
 
-/// What composing a response came to.
+/// The result of composing a response.
 #[derive(Debug)]
 pub(super) enum Composed {
     Batch {
         batch: Arc<Batch>,
         since: Option<Instant>,
-        /// Of a full state: the version of the set.
+        /// Full state: the version of the set.
         set: Option<Version>,
     },
     Not(Step),
@@ -40,15 +40,15 @@ pub(super) enum Composed {
 /// What composing may do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowed {
-    /// Whether removals may go now.
+    /// Whether removals may be sent now.
     pub(super) removals: bool,
-    /// Whether only what has begun and what the client itself asked for may go, because something is on its way.
+    /// Whether a response is on its way: then only the rest of a begun answer and names that the client asked for may be sent.
     pub(super) busy: bool,
     pub(super) now: Instant,
 }
 
 impl Subscription {
-    /// The next step. `removals` says whether other types have no use for what goes any more.
+    /// Returns the next step. `removals`: other types do not need the removed resources any more.
     pub(super) fn poll(
         &mut self,
         slot: TypeSight<'_>,
@@ -57,11 +57,11 @@ impl Subscription {
         nonces: &mut Nonces,
         now: Instant,
     ) -> Step {
-        // B-29: nothing is sent of a type of which nothing is subscribed; what was remembered besides is still taken back.
+        // B-29: nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
         if self.wants_nothing() && self.owed.is_empty() && self.covered.seen().extra.is_none() {
             return Step::Idle;
         }
-        // B-24: SotW has one response on its way; those of one answer in delta may be on their way together (L-29).
+        // B-24: SotW has one response on its way. In delta, the responses of one answer may be on their way together (L-29).
         let busy = !self.flights.is_empty();
         let goes_on = self.is_under_way() && self.dialect == Dialect::Delta;
         if busy && !goes_on && (self.dialect == Dialect::Sotw || self.crowded()) {
@@ -88,18 +88,18 @@ impl Subscription {
         }
     }
 
-    /// Whether an answer of several responses has begun.
+    /// Returns whether an answer of several responses has begun.
     pub(super) fn is_under_way(&self) -> bool {
         self.covered.rest().is_some() || self.dirty.is_under_way()
     }
 
-    /// K-21: whether so much is unsettled that even what the client asks for waits.
+    /// K-21: whether so many responses are unacknowledged that even requested names wait.
     fn crowded(&self) -> bool {
         let covered = self.covered.seen().state.as_ref().map_or(0, |state| state.present());
         self.flights.is_crowded(self.names.len() + covered)
     }
 
-    /// How many entries are kept for the client.
+    /// Returns how many entries are kept for the client.
     pub(super) fn kept(&self) -> usize {
         let extra = self
             .covered
@@ -135,18 +135,18 @@ impl Subscription {
         }
     }
 
-    /// A batch in which names are written as the client writes them (F-09).
+    /// Creates a batch in which names are spelled as the client spells them (F-09).
     pub(super) fn batch(&self, items: Vec<Item>, removed: Vec<Name>, errors: &Errors) -> Batch {
         let names = items.iter().map(|item| item.resource.name());
         let mut texts = self.spellings.of(names.chain(&removed).chain(errors.keys()));
-        // Whoever asks for its collection besides has it by its own name as well.
+        // A client that also asks for the collection gets its members by their own names too.
         for (name, ways) in texts.iter_mut().filter(|(name, _)| self.collections.covers(name)) {
             ways.insert(name.clone());
         }
         Batch::new(items, removed).with_texts(texts)
     }
 
-    /// The version of the set that the client holds (K-09).
+    /// Returns the version of the set that the client holds (K-09).
     fn version(&self) -> Version {
         let Some(state) = &self.covered.seen().state else {
             return self.names.sum();
@@ -154,7 +154,7 @@ impl Subscription {
         if self.names.is_empty() && self.covered.rest().is_none() {
             return state.sum();
         }
-        // What it asked for by name it holds as it was sent by name, whatever the wildcard has.
+        // The client holds the names that it asked for as they were sent by name, whatever the wildcard has.
         let asked = self.names.iter().map(|(name, _)| name);
         let left_out = self.covered.left_out().filter(|name| !self.names.contains(name));
         let not = asked.chain(left_out).filter_map(|name| state.resource(name));
@@ -162,12 +162,13 @@ impl Subscription {
         state.sum().plus(self.names.sum()).minus(not)
     }
 
-    /// Whether anything could be added or changed at the client, or answered, were nothing on its way: whether composing would.
+    /// Whether there would be something to add, change or answer if no response were on its way. Gives the same result as
+    /// composing.
     pub(super) fn pending(&self, slot: TypeSight<'_>, answers: &impl Answers, now: Instant) -> bool {
         if self.full_state() {
             return !self.up_to_date(slot) && self.look_at_all(slot, answers).adds();
         }
-        // D-01: what was refused and is sent again waits like any addition.
+        // D-01: a resource that was rejected and is sent again waits like any addition.
         self.releases(slot) || {
             let mut question = Plan::question(now);
             self.plan(slot, answers, &mut question);
@@ -181,7 +182,7 @@ impl Subscription {
         if pace.is_zero() {
             return false;
         }
-        // What is still unknown cannot be answered, and hurries nothing.
+        // An unknown name cannot be answered, so it hurries nothing.
         let answerable = |name: &Name| !matches!(self.answer(name, slot), Say::Wait);
         let collection =
             self.empty_collections(slot).next().is_some() || self.full_state() && self.owes_known_collection(slot);
@@ -197,23 +198,23 @@ impl Subscription {
         ends.is_some()
     }
 
-    /// The EDS names of the clusters that a response adds or changes (K-13).
+    /// Returns the EDS names of the clusters that a response adds or changes (K-13).
     pub(super) fn take_clusters(&mut self, response: &Response) -> Vec<Name> {
         if self.full_state() {
             return self.cold.take_clusters();
         }
         let items = response.batch.items().iter();
-        // What only confirms what the client holds changes nothing.
+        // Heartbeats and repetitions change nothing at the client.
         let items = items.filter(|item| !matches!(item.form, Form::Heartbeat | Form::Repeated));
         items.filter_map(|item| item.resource.endpoints().cloned()).collect()
     }
 
-    /// Whether the client surely has all that is current, removals included, and nothing is on its way.
+    /// Returns whether the client certainly has everything that is current, removals included, and no response is on its way.
     pub(super) fn quiet(&self, slot: TypeSight<'_>) -> bool {
         self.settled() && self.up_to_date(slot)
     }
 
-    /// Whether the client was sent all that is current, removals included.
+    /// Returns whether the client was sent everything that is current, removals included.
     pub(super) fn up_to_date(&self, slot: TypeSight<'_>) -> bool {
         let same = match (&self.covered.seen().state, slot.wildcard()) {
             (Some(seen), Some(state)) => seen.id() == state.id(),
@@ -224,20 +225,20 @@ impl Subscription {
         same && self.covered.seen().extra.is_none() && nothing
     }
 
-    /// Whether all that was sent is accepted or rejected.
+    /// Returns whether the client has accepted or rejected every response.
     pub(super) const fn settled(&self) -> bool {
         self.flights.is_empty()
     }
 
-    /// The names that must be looked at.
+    /// Returns the names that must be compared again.
     pub(super) fn glanced(&self) -> impl Iterator<Item = &Name> {
         self.dirty.iter(&self.names)
     }
 
-    /// How a resource is written for this client.
+    /// Returns a resource in the form in which this client gets it.
     pub(super) fn item(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, now: Instant) -> Item {
         let ttl = self.ttl(resource, slot, now);
-        // F-09, C-23: only around its body can a name be written as the client writes it, or with constraints.
+        // F-09, C-23: the client's own spelling of a name and constraints need the wrapper around the body.
         let named = resource.is_varied() || resource.is_miscalled() || self.spellings.contains(resource.name());
         let around = ttl.is_some() || self.wraps(resource) || named;
         let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && around;
@@ -248,7 +249,8 @@ impl Subscription {
         }
     }
 
-    /// K-17: the remaining time, never the original. K-18: none to clients that cannot read it. M-04: none for EDS in SotW.
+    /// K-17: returns the remaining time to live, never the original. K-18: none to clients that cannot read it. M-04: none for
+    /// EDS in SotW.
     pub(super) fn ttl(&self, resource: &Resource, slot: TypeSight<'_>, now: Instant) -> Option<Duration> {
         if !self.reads_ttl() {
             return None;

@@ -1,25 +1,25 @@
-//! What the wildcard has left the client with, and what it is being brought to.
+//! What the wildcard has sent to the client, and what is still to be sent.
 //!
-//! Owns how far an answer of several responses has come: only what was sent is held. Refuses to know names that were asked for, and
-//! how anything is said.
+//! Owns the progress of an answer of several responses: only what was sent counts as held. Knows nothing of names that were
+//! requested, and of the form of responses.
 
 use std::sync::Arc;
 
 use super::subscription::Subscription;
 use crate::xds::{Answers, Baselines, Difference, Held, Name, Resource, Seen, State};
 
-/// What is held of what the wildcard covers.
+/// What the client holds of the resources that the wildcard covers.
 #[derive(Debug, Default)]
 pub(super) struct Covered {
     seen: Seen,
-    /// The answer that has begun and is not sent as a whole. Most have none, and so no box.
+    /// What the client is owed of the wildcard, if anything. Most clients are owed nothing, and then nothing is allocated.
     way: Option<Box<Way>>,
 }
 
 /// What the client is owed of the wildcard although the state has not changed.
 #[derive(Debug)]
 enum Way {
-    /// C-11: everything, whether the client holds it or not.
+    /// C-11: all resources, whether or not the client holds them.
     Again,
     /// The rest of an answer of which a part was sent.
     ///
@@ -28,18 +28,18 @@ enum Way {
     Begun(Ahead),
 }
 
-/// What the relay says to bring the client to a state.
+/// What the relay must send to bring the client to a state.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
-    /// What the client is brought to.
+    /// The state that the client is brought to.
     pub(super) to: Arc<State>,
     pub(super) difference: Arc<Difference>,
-    /// C-11: whether the relay says it although the client was sent it before.
+    /// C-11: whether the relay sends it even if the client was sent it before.
     pub(super) again: bool,
 }
 
 impl Covered {
-    /// What was sent.
+    /// Returns what was sent.
     pub(super) const fn seen(&self) -> &Seen {
         &self.seen
     }
@@ -48,7 +48,7 @@ impl Covered {
         self.seen.held(name)
     }
 
-    /// What is still to be said of the answer that has begun.
+    /// Returns the rest of the answer that has begun.
     pub(super) fn rest(&self) -> Option<&Ahead> {
         match self.way.as_deref()? {
             Way::Again => None,
@@ -56,28 +56,29 @@ impl Covered {
         }
     }
 
-    /// C-11: whether the client is owed everything, or the rest of everything, whether it holds it or not.
+    /// C-11: returns whether the client is owed all resources, or the rest of them, whether or not it holds them.
     pub(super) fn is_owed(&self) -> bool {
         self.way.is_some() && self.rest().is_none_or(|rest| rest.again)
     }
 
-    /// C-11: a client that subscribes to the wildcard again may have forgotten what it was sent. What was still to come is said once.
+    /// C-11: a client that subscribes to the wildcard again may have forgotten what it was sent, so everything is sent again; the
+    /// rest of an answer that has begun becomes part of that.
     pub(super) fn repeat(&mut self) {
         self.way = Some(Box::new(Way::Again));
     }
 
-    /// The names that the client holds and that the answer which has begun leaves out. SotW says nothing else about them (K-19).
+    /// Returns the names that the client holds and that the begun answer leaves out. SotW has no other removal for them (K-19).
     pub(super) fn left_out(&self) -> impl Iterator<Item = &Name> {
         let removed = self.rest().and_then(|rest| rest.difference.removed());
         removed.into_iter().flat_map(|extra| extra.names().keys())
     }
 
-    /// Whether this state is what the client was brought to.
+    /// Returns whether this is the state that the client was brought to.
     pub(super) fn is_at(&self, state: &State) -> bool {
         self.seen.state.as_ref().is_some_and(|seen| seen.id() == state.id())
     }
 
-    /// What is to be said to bring the client to this state.
+    /// Returns what must be sent to bring the client to this state.
     pub(super) fn ahead(&self, state: &Arc<State>, answers: &impl Answers) -> Ahead {
         let again = self.is_owed();
         Ahead {
@@ -91,24 +92,24 @@ impl Covered {
         }
     }
 
-    /// A part of an answer was sent: what is held now, and the rest.
+    /// A part of an answer was sent: what the client holds now, and the rest.
     pub(super) fn advance(&mut self, seen: Seen, rest: Ahead) {
         self.seen = seen;
         self.way = Some(Box::new(Way::Begun(rest)));
     }
 
-    /// The whole answer was sent, or there is none: what is held now.
+    /// The whole answer was sent, or there is none: what the client holds now.
     pub(super) fn arrive(&mut self, seen: Seen) {
         self.seen = seen;
         self.way = None;
     }
 
-    /// Some of a state was sent besides.
+    /// Resources of a state were sent outside the wildcard's own answer.
     pub(super) fn bring(&mut self, resources: &[Arc<Resource>], state: &State) {
         self.seen = self.seen.brought(resources, state);
     }
 
-    /// The client was told something of single names besides.
+    /// The client was sent something about single names outside the wildcard's own answer.
     pub(super) fn note(&mut self, told: Vec<(Name, Held)>) {
         self.seen.note(told);
     }
@@ -129,7 +130,7 @@ impl Covered {
         }
     }
 
-    /// Keeps no bodies.
+    /// Drops all bodies.
     pub(super) fn lighten(&mut self, baselines: &Baselines) {
         let Seen { state, extra } = &mut self.seen;
         *state = state.as_ref().map(|state| baselines.state(state));
@@ -138,13 +139,13 @@ impl Covered {
 }
 
 impl Subscription {
-    /// Ends the wildcard's answer that has begun: the client is about to be told something newer than what is left of it.
+    /// Ends the wildcard's begun answer, because the client is about to be sent something newer than the rest of it.
     pub(super) fn cut_off(&mut self) {
         let owed = self.covered.cut_off();
         self.owed.extend(owed);
     }
 
-    /// The client was told something of names that the wildcard covers.
+    /// The client was sent something about names that the wildcard covers.
     pub(super) fn note_covered(&mut self, told: Vec<(Name, Held)>) {
         if !told.is_empty() {
             self.cut_off();
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
     use crate::xds::TypeUrl;
 
-    /// C-11: what is to be said again is owed until it has begun, and what is left of it when it is cut off.
+    /// C-11: a repetition is owed until it begins; if it is cut off, the rest of it is owed.
     #[test]
     fn an_answer_that_has_begun() {
         let state = Arc::new(State::new(TypeUrl::new("t")));

@@ -1,6 +1,6 @@
-//! Whether a client stream has said all that there is to say, so that an acknowledgement releases nothing.
+//! Whether a client stream has nothing more to send, so that an acknowledgement needs no further work.
 //!
-//! Owns the short way for such an acknowledgement. Refuses to know what else a request may say.
+//! Owns the short way for such an acknowledgement. Does not know what else a request may contain.
 
 use super::flight::{Receipt, ReceiptKind};
 use super::stream::Server;
@@ -8,8 +8,8 @@ use super::subscription::Subscription;
 use crate::xds::{Sight, TypeSight};
 
 impl Server {
-    /// A delta request that says nothing but that a response was accepted, read without decoding it. `None` if it is about anything
-    /// but a response that waits for it: then nothing has happened.
+    /// Takes a delta request that only acknowledges a response, and that was read without decoding it. Returns `None`, without
+    /// any effect, if no such response is on its way.
     pub fn handle_acknowledgement(&mut self, type_url: &[u8], nonce: &[u8]) -> Option<Receipt> {
         let nonces = self.nonces;
         let subscription = self
@@ -25,8 +25,8 @@ impl Server {
         })
     }
 
-    /// Whether it had nothing more to say when it was last asked, and has nothing to say either when what is on its way is
-    /// acknowledged: until there is other input it need not be asked again.
+    /// Returns whether the stream had nothing more to send when it was last polled, and will have nothing when the responses on
+    /// their way are acknowledged. It then need not be polled before there is other input.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         self.done
@@ -40,9 +40,9 @@ impl Server {
 }
 
 impl Subscription {
-    /// Whether there is nothing to say until something changes or the client asks.
+    /// Whether there is nothing to send until something changes or the client asks.
     fn sated(&self, slot: TypeSight<'_>) -> bool {
-        // What was refused may be said after all once something else is acknowledged.
+        // Rejected resources may be sent again once another response is acknowledged.
         let waits = self.first || self.cold.waits() || self.collections.restless();
         !waits && !self.is_under_way() && self.up_to_date(slot) && !self.frees(slot)
     }

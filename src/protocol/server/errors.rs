@@ -1,6 +1,6 @@
-//! What is wrong with single names, towards clients that can read it (B-31).
+//! Errors of single names, for clients that can read them (B-31).
 //!
-//! Owns what a client was told. Refuses to know where an error comes from.
+//! Owns the errors that a client was sent. Does not know where an error comes from.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::subscription::Subscription;
 use crate::xds::{Dialect, Errors, Item, Known, Name, ResourceError, TypeSight};
 
-/// The errors that a client was told of. Most were told of none, and so no box.
+/// The errors that a client was sent. Most were sent none, and then nothing is allocated.
 #[derive(Debug, Default)]
 pub(super) struct Told(Option<Box<Errors>>);
 
@@ -26,7 +26,7 @@ impl Told {
 }
 
 impl Subscription {
-    /// What a client must be told of a name. K-16: in SotW nothing else says that a name does not exist.
+    /// Returns the error that a client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
     fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
         let absent = || matches!(slot.known(name), Some(Known::Absent(_)));
         let silent = self.dialect == Dialect::Sotw && absent();
@@ -34,12 +34,12 @@ impl Subscription {
         said.or_else(|| silent.then(|| Arc::new(ResourceError::not_found())))
     }
 
-    /// Whether a client was told of an error that is over.
+    /// Whether the client was sent an error that does not hold any more.
     pub(super) fn is_absolved(&self, name: &Name, slot: TypeSight<'_>) -> bool {
         self.told.get(name).is_some() && self.error(name, slot).is_none()
     }
 
-    /// B-31: the errors that the client was not told of yet, each once per change.
+    /// B-31: returns the errors that the client was not sent yet, each once per change.
     pub(super) fn due_errors(&self, slot: TypeSight<'_>) -> Errors {
         if !self.features.errors {
             return Errors::new();
@@ -51,7 +51,8 @@ impl Subscription {
         due.map(|(name, error)| (name.clone(), error)).collect()
     }
 
-    /// Notes which of the errors go out with these resources: those of other names. B-31: the rest waits.
+    /// Splits the errors into those that go with this response and those that wait, and notes the former as sent. B-31: a name
+    /// whose resource is in the response gets no error in it.
     pub(super) fn tell_errors(
         &mut self,
         due: Errors,
@@ -62,7 +63,7 @@ impl Subscription {
             slot.resource(name)
                 .is_some_and(|resource| items.contains_key(resource.name()))
         };
-        // E-09: a resource that comes ends what was wrong with it.
+        // E-09: a new resource ends the error of its name.
         if let Some(told) = &mut self.told.0 {
             told.retain(|name, _| !listed(name));
         }

@@ -1,6 +1,6 @@
-//! What a client holds beside the states that it was brought to: what is taken from it, and when.
+//! Resources that a client holds although no state has them: which of them are removed, and when.
 //!
-//! Owns which names go. Refuses to know how that is said.
+//! Owns which names go. Does not know how a removal is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,23 +10,24 @@ use super::subscription::Subscription;
 use crate::xds::{Extra, Held, Name, TypeSight};
 
 impl Subscription {
-    /// Of what a client holds and no state has: what can be taken from it now, and what it perhaps asked for by another name
-    /// (C-20), as long as such a name is unknown (G-20), or is what it is called now.
+    /// Of the resources that a client holds and no state has: returns those that can be removed now, and those that must wait. A
+    /// resource waits while the client may have asked for it by another name (C-20): while such a name is unknown (G-20), or
+    /// while the resource answers to it.
     pub(super) fn goes(&self, extra: &Arc<Extra>, slot: TypeSight<'_>) -> (Vec<Name>, Option<Arc<Extra>>) {
         let held = self
             .names
             .iter()
             .filter_map(|(asked, held)| Some((asked, held.content()?.name())));
-        // Where the other name means something else now, nothing but this says that what it meant has gone.
+        // If the other name now means another resource, only this removal tells the client that the old one is gone.
         let by_alias: BTreeSet<&Name> = held
             .filter(|(asked, name)| asked != name && slot.resource(asked).is_none())
             .map(|(_, name)| name)
             .collect();
         let called = self.names.iter().filter_map(|(asked, _)| slot.resource(asked));
         let called: BTreeSet<&Name> = called.map(|resource| resource.name()).collect();
-        // F-03: what names nothing is nowhere, and has no name that a client knows.
+        // F-03: a name that cannot name anything does not exist, so a client cannot know it as another name.
         let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name) && !name.is_nothing();
-        // F-11: nobody's resource is also called by a name of another authority.
+        // F-11: a resource is never an alias of another authority's name.
         let unknown = self.names.iter().filter(|(name, _)| slot.known(name).is_none());
         let unsure: BTreeSet<Option<&str>> = unknown.map(|(name, _)| slot.authority(name)).collect();
         let (waits, goes): (BTreeMap<_, _>, BTreeMap<_, _>) = extra
@@ -43,8 +44,9 @@ impl Subscription {
         (goes.into_keys().cloned().collect(), extra)
     }
 
-    /// C-13: without a wildcard, what goes of what the client does not ask for, what does not, and whether any of that waits for other
-    /// types: D-03, what it was sent on this stream, as a member of a collection, goes like any removal.
+    /// C-13: without a wildcard, splits the resources that the client does not ask for into those that go and those that stay.
+    /// Also returns whether any of them waits for other types. D-03: a member of a collection that was sent on this stream goes
+    /// like any removal.
     pub(super) fn unasked(
         &self,
         extra: &Arc<Extra>,

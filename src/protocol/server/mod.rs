@@ -1,9 +1,9 @@
-//! The client side of the relay: one stream of one client, as a machine.
+//! The server's half of the protocol: one stream of one client, as a machine.
 //!
-//! The way through: [`Server`] takes a request to the `subscription` of its type (`request` says what it means); what can be
-//! said is asked for in the `order` of the types; `compose` builds the next response, `partial` or `full` state, from what there
-//! is to `say` of each name; it is a `flight` until the client has settled it. What is in it counts as held, and nothing else:
-//! what had no room is still to be said.
+//! How a response comes about: [`Server`] passes a request to the `subscription` of its type (`request` reads it). The types are
+//! then polled in their `order`. `compose` builds the next response, as `partial` or `full` state, from what `say` decides for
+//! each name. The response is a `flight` until the client acknowledges or rejects it. Only what was sent counts as held by the
+//! client: what did not fit is still to be sent.
 
 mod asked;
 mod asked_collections;

@@ -129,7 +129,8 @@ impl Feed {
     }
 
     /// E-08: the server has not answered for a name in time. A collection is answered if it is complete or has any member, unless
-    /// it has a member whose version the server was not sent and that is held only for it: such a member is from before the stream.
+    /// it has a member that is held only for it and whose version the server was not sent. Such a member is from before the
+    /// stream.
     pub(super) fn overdue(&mut self, name: Name, updates: &mut Vec<Update>) {
         let mut alone = Vec::new();
         if name.is_collection() {
