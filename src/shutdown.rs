@@ -1,5 +1,5 @@
-//! The end of the program: signals in, one drain for everybody out. It owns when each has to leave and until when; what leaving
-//! means is up to whoever holds a [`Drain`].
+//! The end of the program: takes signals, and drains all listeners and connections. Owns when each of them must begin to leave,
+//! and the deadline. The holder of a [`Drain`] decides how it leaves.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// When those who hold a [`Drain`] leave.
+/// When the holders of a [`Drain`] must leave.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     begun: Instant,
-    /// Over which time they are spread.
+    /// The time over which their departures are spread.
     spread: Duration,
     deadline: Instant,
 }
 
-/// When one of them leaves.
+/// When one holder leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When it begins to.
+    /// When it begins to leave.
     pub begins: Instant,
-    /// By when it must have.
+    /// When it must be gone.
     pub deadline: Instant,
 }
 
-/// Tells everybody to stop, and sees when they have.
+/// Tells all holders of a [`Drain`] to leave, and waits until they are gone.
 #[derive(Debug)]
 pub struct DrainTrigger {
     times: watch::Sender<Option<Times>>,
@@ -38,16 +38,16 @@ pub struct DrainTrigger {
     bell: Arc<Notify>,
 }
 
-/// Held by whoever has something to bring to an end; dropping the last one ends the drain.
+/// Held by every task that has work to finish. The drain is over when the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct Drain {
     times: watch::Receiver<Option<Times>>,
     begun: Arc<AtomicBool>,
-    /// For those who would keep more to listen to the deadline.
+    /// Wakes [`Draining`], which needs less memory than waiting for `times`.
     bell: Arc<Notify>,
 }
 
-/// A drain that has not begun.
+/// Creates a drain that has not begun.
 #[must_use]
 pub fn drain() -> (DrainTrigger, Drain) {
     let (sender, receiver) = watch::channel(None);
@@ -67,7 +67,7 @@ pub fn drain() -> (DrainTrigger, Drain) {
 }
 
 impl DrainTrigger {
-    /// Tells everybody to stop by `deadline`, one after the other, in any order, within `spread`.
+    /// Tells all holders to leave by `deadline`. Their departures begin at random times within `spread`.
     pub fn begin(&self, spread: Duration, deadline: Instant) {
         let times = Times {
             begun: now(),
@@ -76,13 +76,13 @@ impl DrainTrigger {
         };
         self.times.send_modify(|place| {
             *place = Some(times);
-            // Before anybody is woken, and before anybody can read the times: who sees the one sees the other.
+            // Set before anybody is woken and before anybody can read the times, so that the flag and the times always agree.
             self.begun.store(true, Ordering::Release);
         });
         self.bell.notify_waiters();
     }
 
-    /// Waits until every [`Drain`] is dropped, at most until `deadline`; says whether all of them were.
+    /// Waits until every [`Drain`] is dropped, at most until `deadline`. Returns whether all were dropped.
     pub async fn finished(&self, deadline: Instant) -> bool {
         tokio::time::timeout_at(deadline, self.times.closed()).await.is_ok()
     }
@@ -96,13 +96,13 @@ impl Drop for DrainTrigger {
 }
 
 impl Drain {
-    /// Whether it is time to stop.
+    /// Whether the drain has begun.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.begun.load(Ordering::Acquire)
     }
 
-    /// For who is polled often for other reasons.
+    /// Returns a listener for a task that is often polled for other reasons.
     #[must_use]
     pub fn listen(self) -> Draining {
         Draining {
@@ -114,20 +114,20 @@ impl Drain {
 
     /// Waits until the drain has begun.
     pub async fn draining(&mut self) {
-        // Without a trigger nobody waits any more.
+        // If the trigger is dropped, everybody leaves at once.
         drop(self.times.wait_for(Option::is_some).await);
     }
 
-    /// Waits until one of those who leave has to begin.
+    /// Waits until this holder must begin to leave.
     pub async fn departing(&mut self) {
         self.draining().await;
         tokio::time::sleep_until(self.departure().begins).await;
     }
 
-    /// When somebody leaves, once the drain has begun.
+    /// Returns when this holder leaves, once the drain has begun.
     fn departure(&self) -> Departure {
         let times = *self.times.borrow();
-        // Without a trigger nobody waits any more.
+        // If the trigger is dropped, everybody leaves at once.
         let times = times.unwrap_or_else(|| {
             let now = now();
             Times {
@@ -143,10 +143,10 @@ impl Drain {
     }
 }
 
-/// Waits for the end within one task, and costs nothing while there are other reasons to be woken.
+/// Waits for the drain within a task. Costs nothing when the task is woken for other reasons.
 pub struct Draining {
     drain: Drain,
-    /// From the first poll on: what wakes the task also shows in the flag.
+    /// Set from the first poll on. It only wakes the task; the flag tells whether the drain has begun.
     bell: Option<Pin<Box<OwnedNotified>>>,
     over: bool,
 }
@@ -159,7 +159,7 @@ impl Draining {
         }
         if self.bell.is_none() {
             let bell = self.bell.insert(Box::pin(self.drain.bell.clone().notified_owned()));
-            // Whoever has begun before this has set the flag, and whoever begins after it wakes the task.
+            // A drain that began before this has set the flag; a drain that begins later wakes the task.
             let _ = bell.as_mut().poll(context);
         }
         if !self.drain.is_draining() {
@@ -171,12 +171,12 @@ impl Draining {
     }
 }
 
-/// How the program is asked to stop.
+/// The signal that asks the program to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// By SIGTERM, as whoever looks after programs does.
+    /// SIGTERM, as sent by service managers.
     Terminate,
-    /// By SIGINT, as somebody at a terminal does.
+    /// SIGINT, as sent by Ctrl-C at a terminal.
     Interrupt,
 }
 
@@ -188,7 +188,7 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// From here on the signals no longer kill the program.
+    /// Installs the handlers. From here on the signals no longer kill the program.
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -205,7 +205,7 @@ impl StopSignals {
     }
 }
 
-/// The instant that lies `wait` from now.
+/// Returns the instant that is `wait` from now.
 #[must_use]
 pub fn after(wait: Duration) -> Instant {
     now() + wait
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(drain.departure().deadline, now());
     }
 
-    /// They leave one after the other, and all of them before it is over.
+    /// The holders leave one after the other, all of them within the spread.
     #[tokio::test(start_paused = true)]
     async fn who_leaves_when() {
         let (trigger, drain) = drain();

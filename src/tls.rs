@@ -1,7 +1,7 @@
-//! Certificates and keys in files, and what a listener makes of them.
+//! Certificates and keys in files, and the TLS configuration of listeners.
 //!
-//! Owns the one provider of cryptography, the reading of PEM files and the words for what is wrong with one. Refuses to know
-//! sockets and peers.
+//! Owns the one provider of cryptography, the reading of PEM files, and the error texts for bad files. Knows nothing of sockets
+//! and peers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,58 +26,58 @@ pub struct BadFile {
     pub why: String,
 }
 
-/// What a listener shows its clients, and asks of them.
+/// The TLS configuration of a listener.
 #[derive(Debug)]
 pub struct Offer {
-    /// For each of its connections.
+    /// The configuration for each of its connections.
     pub config: Arc<ServerConfig>,
-    /// What clients will not like about it.
+    /// Why clients will reject its certificate.
     pub warning: Option<String>,
 }
 
-/// A chain of certificates, the own one first, and its key.
+/// A chain of certificates, the listener's or client's own one first, and its key.
 pub type Certified = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// What gRPC agrees on, and what clients that poll do.
+/// The ALPN name of HTTP/2, for gRPC and polling clients.
 pub const HTTP2: &[u8] = b"h2";
-/// The older one.
+/// The ALPN name of HTTP/1.1, for polling clients.
 pub const HTTP1: &[u8] = b"http/1.1";
 
-/// A client resumes with the latest ticket alone, and each costs a client and us a record more.
+/// A client resumes with the latest ticket only, and each ticket costs one more record on both sides.
 const TICKETS: usize = 1;
 const KEY_KINDS: &str = "PKCS#8, SEC1 or RSA, in PEM";
 
-/// The one provider of cryptography.
+/// Returns the one provider of cryptography.
 #[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(default_provider())
 }
 
-/// Whom to trust.
+/// Reads the certificate authorities to trust.
 ///
 /// # Errors
-/// When the file cannot be read, or has none or a bad certificate in it.
+/// When the file cannot be read, or has no certificate or a bad one.
 pub fn authorities(path: &Path) -> Result<RootCertStore, BadFile> {
     let mut roots = RootCertStore::empty();
     for (at, certificate) in chain(path)?.into_iter().enumerate() {
-        let bad = |error| bad(path, format!("certificate {} in it is no authority: {error}", at + 1));
+        let bad = |error| bad(path, format!("certificate {} in it is not a CA: {error}", at + 1));
         roots.add(certificate).map_err(bad)?;
     }
     Ok(roots)
 }
 
-/// Who somebody is.
+/// Reads a certificate chain and its key.
 ///
 /// # Errors
-/// When one of the files cannot be read, or lacks what it is for.
+/// When one of the files cannot be read, or has no certificate or key.
 pub fn identity(identity: &Identity) -> Result<Certified, BadFile> {
     Ok((chain(&identity.certificate_file)?, key(&identity.private_key_file)?))
 }
 
-/// What a listener with these files offers.
+/// Creates the TLS configuration of a listener with these files.
 ///
 /// # Errors
-/// When one of the files cannot be used, or the key is not that of the certificate.
+/// When one of the files cannot be used, or the key does not belong to the certificate.
 pub fn listener(tls: &ListenerTls) -> Result<Offer, BadFile> {
     let provider = provider();
     let (certificate, key) = (&tls.identity.certificate_file, &tls.identity.private_key_file);
@@ -107,7 +107,7 @@ pub fn listener(tls: &ListenerTls) -> Result<Offer, BadFile> {
         .with_single_cert(chain, private_key)
         .map_err(unfit)?;
     config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
-    // What is needed to resume is kept by the clients, so it costs nothing here however many they are.
+    // Clients keep the state for resumption in their tickets, so it costs the relay no memory.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = Ticketer::new().map_err(unfit)?;
     config.send_tls13_tickets = TICKETS;
@@ -145,7 +145,7 @@ fn read(path: &Path) -> Result<Vec<u8>, BadFile> {
     std::fs::read(path).map_err(|error| bad(path, format!("cannot be read: {error}")))
 }
 
-/// What clients will say of the certificate, as far as that does not depend on whom they trust.
+/// Returns why clients will reject the certificate, for reasons that do not depend on which authorities they trust.
 fn doubt(path: &Path, chain: &[CertificateDer<'_>], provider: &CryptoProvider) -> Result<Option<String>, BadFile> {
     let Some((own, others)) = chain.split_first() else {
         return Ok(None);
@@ -153,7 +153,7 @@ fn doubt(path: &Path, chain: &[CertificateDer<'_>], provider: &CryptoProvider) -
     let parsed = ParsedCertificate::try_from(own);
     let parsed = parsed.map_err(|error| bad(path, format!("the first certificate in it is bad: {error}")))?;
     let algorithms = provider.signature_verification_algorithms.all;
-    // Nobody is trusted, so a good certificate is one whose issuer is not known.
+    // No authority is trusted here, so a good certificate fails only with an unknown issuer.
     let nobody = RootCertStore::empty();
     let judged = verify_server_cert_signed_by_trust_anchor(&parsed, &nobody, others, UnixTime::now(), algorithms);
     let Err(Error::InvalidCertificate(error)) = judged else {

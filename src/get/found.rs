@@ -1,6 +1,6 @@
-//! What is known of what was asked for.
+//! The answer to a question so far.
 //!
-//! Owns when that is all, and the words for what is not there. Refuses to know how it is printed.
+//! Owns when the answer is complete, and the error texts for missing resources. Does not print.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::Question;
 use super::printed::{Change, called};
 use crate::xds::{Cut, Known, Name, Reason, Resource, ResourceError, TypeUrl};
 
-/// What is known at one moment.
+/// The answer at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
-    /// By their keys: of a name there may be variants that are not for everybody.
+    /// By their keys, because one name may have several variants for different clients.
     resources: BTreeMap<Name, Arc<Resource>>,
-    /// What does not exist, how that is known, and what else is known to be wrong with it.
+    /// The names that do not exist, why the relay knows that, and the error of the server, if there is one.
     absent: Vec<(Name, Reason, Option<Arc<ResourceError>>)>,
-    /// Of what nothing is known; `None` for everything of the type.
+    /// The names without an answer so far; `None` stands for all resources of the type.
     open: Vec<Option<Name>>,
 }
 
@@ -63,7 +63,7 @@ impl Found {
         found
     }
 
-    /// Whether there is nothing more to wait for.
+    /// Whether the answer is complete.
     pub(super) const fn is_settled(&self) -> bool {
         self.open.is_empty()
     }
@@ -72,7 +72,7 @@ impl Found {
         self.resources.values()
     }
 
-    /// What is different from before: first what is there, then what is gone.
+    /// Returns the changes since `before`: first added and changed resources, then removed ones.
     pub(super) fn since<'a>(
         &'a self,
         before: &'a Self,
@@ -95,7 +95,7 @@ impl Found {
             .chain(absent.map(|(name, _, _)| (Change::Removed, name.to_string(), None)))
     }
 
-    /// What is not there, each in a sentence.
+    /// Returns one sentence for each missing resource.
     pub(super) fn missing(&self, question: &Question) -> Vec<String> {
         let (server, patience) = (&question.server, question.patience);
         let kind = kind_of(&question.type_url);
@@ -108,7 +108,7 @@ impl Found {
             }
         });
         let open = self.open.iter().map(|name| match name {
-            Some(name) if patience.is_zero() => format!("{name}: {server} says nothing of this {kind} resource"),
+            Some(name) if patience.is_zero() => format!("{name}: {server} does not contain this {kind} resource"),
             None if patience.is_zero() => format!("{server} does not hold all {kind} resources"),
             Some(name) => format!("{name}: {server} did not send this {kind} resource within {patience:?}"),
             None if self.resources.is_empty() && !question.type_url.traits().wildcard => format!(

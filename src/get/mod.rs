@@ -1,7 +1,7 @@
-//! One question to an xDS server, and its answer for people: what the relay does for its clients, for one who reads.
+//! One question to an xDS server, and its answer in a readable form.
 //!
-//! Owns when a question is answered, and what is said when it is not. Refuses to know the command line; protocol,
-//! connections and what is known are those of the relay.
+//! Owns when a question is answered, and the error if it is not. Knows nothing of the command line. Protocol, connections and
+//! cache are those of the relay.
 
 mod found;
 mod printed;
@@ -27,43 +27,43 @@ use crate::telemetry::{Metrics, UpstreamMetrics};
 use crate::upstream::{Status, Target as Server, UpstreamSettings, Writer};
 use crate::xds::{Class, Name, ServerFeatures, Target, TypeUrl, Types, Want};
 
-/// Who is asked for what.
+/// A question: the server, and the resources to ask for.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The server as it was written.
+    /// The server's address as given.
     pub server: String,
-    /// How it is reached.
+    /// How to connect to it.
     pub grpc: Grpc,
-    /// What it is called, where that is not its address.
+    /// Its name in the request and for TLS, if that differs from its address.
     pub authority: Option<Authority>,
-    /// Who asks.
+    /// The node in the request.
     pub node: Node,
     /// The type.
     pub type_url: TypeUrl,
-    /// The names; none: all that there is.
+    /// The names; if empty, all resources of the type.
     pub names: Vec<Name>,
-    /// How long the answer may take.
+    /// How long to wait for the answer.
     pub patience: Duration,
 }
 
 /// Why a question is not answered in full.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
-    /// There is no answer at all.
+    /// The server gave no answer.
     #[error("{server}: {error}")]
     Server {
         /// The server.
         server: String,
-        /// What is wrong with it.
+        /// What went wrong.
         error: String,
     },
-    /// Something is missing in the answer.
+    /// The answer lacks some resources, or could not be shown in full.
     #[error("{}", .0.join("\n"))]
     Missing(Vec<String>),
-    /// More names than one question may have.
+    /// The question has too many names.
     #[error(transparent)]
     Full(#[from] crate::cache::Full),
-    /// The file cannot be read.
+    /// The snapshot file cannot be read.
     #[error(transparent)]
     Snapshot(#[from] crate::snapshot::SnapshotError),
     /// The answer cannot be printed.
@@ -71,27 +71,27 @@ pub enum Unanswered {
     Print(#[from] io::Error),
 }
 
-/// A question on its way.
+/// A question that was sent.
 struct Asked {
     question: Question,
     seat: Seat,
     metrics: Arc<UpstreamMetrics>,
-    /// What is wrong with the server just now.
+    /// Returns the current error of the server, if there is one.
     error: Box<dyn Fn() -> Option<String>>,
 }
 
-/// How often it is looked whether the server can be reached at all.
+/// How often to check for errors of the server.
 const LOOK: Duration = Duration::from_millis(50);
-/// A server that is silent for so long is asked whether it is there.
+/// After this time without data, the connection is probed.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// What a server may say at once.
+/// The largest message of a server.
 const MESSAGE: usize = 1 << 30;
 
 impl Question {
-    /// Prints the answer, once it is complete or the time is over.
+    /// Prints the answer once it is complete or the time is over.
     ///
     /// # Errors
-    /// When not everything that was asked for is there; what is there is printed all the same.
+    /// When resources are missing. The others are printed nevertheless.
     pub async fn ask(self, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
         let (asked, writer) = self.begin()?;
         tokio::select! {
@@ -100,7 +100,7 @@ impl Question {
         }
     }
 
-    /// Prints the answer as it comes, and what changes, until the process ends.
+    /// Prints the answer as it arrives, and all changes, until the process ends.
     ///
     /// # Errors
     /// When it cannot be printed.
@@ -112,10 +112,10 @@ impl Question {
         }
     }
 
-    /// Prints what a relay wrote to disk.
+    /// Prints the answer from a snapshot that a relay has written.
     ///
     /// # Errors
-    /// When the file cannot be read, or not everything that was asked for is in it.
+    /// When the file cannot be read, or lacks resources that were asked for.
     pub fn recall(mut self, file: &Path, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
         let snapshot = crate::snapshot::read(file, &Types::default(), now())?;
         self.server = file.display().to_string();
@@ -124,9 +124,9 @@ impl Question {
         self.answer(&found, Vec::new(), shown, out)
     }
 
-    /// Prints what was found, and says what is missing.
+    /// Prints what was found, and returns what is missing as an error.
     fn answer(&self, found: &Found, notes: Vec<String>, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
-        // An empty answer is one only where it is all that there is.
+        // An empty answer is printed only if it is the complete answer to a question for all resources.
         let all = self.names.is_empty() && found.is_settled();
         let printed = if all || found.resources().next().is_some() {
             shown.all(&self.type_url, found.resources())
@@ -212,7 +212,7 @@ impl Asked {
             if found.is_settled() {
                 return self.answer(&found, shown, out);
             }
-            // What is known is looked through when it has changed, and not as often as errors are.
+            // The answer is checked when it has changed, errors at every tick.
             let rung = self.rung();
             tokio::pin!(rung);
             loop {
@@ -254,7 +254,7 @@ impl Asked {
         }
     }
 
-    /// What is known now.
+    /// Returns the answer so far.
     fn look(&self) -> Found {
         drop(self.seat.bell().take());
         Found::of(&self.question, &self.seat.view().cut())
@@ -268,14 +268,14 @@ impl Asked {
         let refused = self.metrics.nacks.get();
         let note = (refused > 0).then(|| {
             format!(
-                "{}: {refused} responses held what is not valid, and were refused; RUST_LOG=warn shows what",
+                "{}: responses rejected as invalid: {refused}; set RUST_LOG=warn to see why",
                 self.question.server
             )
         });
         self.question.answer(found, note.into_iter().collect(), shown, out)
     }
 
-    /// The server ends it: what came before that is printed all the same.
+    /// Prints what was found, and returns the error of the server.
     fn failed(&self, found: &Found, error: String, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
         let server = self.question.server.clone();
         if found.resources().next().is_some() {
@@ -294,7 +294,7 @@ impl Asked {
     }
 }
 
-/// The time now, at which what is read from disk counts as received.
+/// Returns the current time, which is the time of receipt of what is read from disk.
 #[expect(clippy::disallowed_methods, reason = "this shell's one place to read the clock")]
 fn now() -> Instant {
     Instant::now()

@@ -1,6 +1,6 @@
-//! Resources as a person or a script reads them.
+//! Resources in a form for people and scripts.
 //!
-//! Owns the four forms. Refuses to know where resources come from.
+//! Owns the four forms. Does not know where resources come from.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::xds::{NameRule, Resource, TypeUrl, WRAPPER_URL};
 pub struct Shown {
     /// The form.
     pub form: Form,
-    /// What is known of types.
+    /// The schemas of types.
     pub schemas: Schemas,
     /// Whether secrets are shown.
     pub secrets: Secrets,
@@ -43,7 +43,7 @@ pub(super) enum Change {
     Removed,
 }
 
-/// A text, and what could not be written in it.
+/// A text, and the errors of what could not be shown in it.
 #[derive(Debug, Default)]
 pub(super) struct Printed {
     pub(super) text: String,
@@ -51,7 +51,7 @@ pub(super) struct Printed {
 }
 
 impl Shown {
-    /// All at once.
+    /// Prints all resources at once.
     pub(super) fn all<'a>(&self, type_url: &TypeUrl, resources: impl Iterator<Item = &'a Arc<Resource>>) -> Printed {
         let mut printed = Printed::default();
         match self.form {
@@ -72,7 +72,7 @@ impl Shown {
         printed
     }
 
-    /// One that changed. JSON is one line, so that a script can read it as it comes.
+    /// Prints one change. JSON takes one line, so that a script can read line by line.
     pub(super) fn changed(
         &self,
         type_url: &TypeUrl,
@@ -124,7 +124,7 @@ impl Shown {
         }
     }
 
-    /// The resource as JSON: within its wrapper where its name stands nowhere else, or whom it is for.
+    /// Returns the resource as JSON. It is in its wrapper if only the wrapper has its name or its constraints.
     fn json(&self, type_url: &TypeUrl, resource: &Resource) -> Result<(String, usize), Fault> {
         if resource.constraints().is_some() {
             let wrapper = Wrapper::decode(resource.inner()).unwrap_or_default();
@@ -141,7 +141,7 @@ impl Shown {
             .schemas
             .resource_json(type_url.url(), &resource.body(), self.secrets)?;
         let body = String::from_utf8_lossy(&json.text).into_owned();
-        // what has no name needs none around it.
+        // a resource without a name needs no wrapper.
         if type_url.traits().name != NameRule::Wrapper || resource.name().is_empty() {
             return Ok((body, json.unknown_fields));
         }
@@ -206,7 +206,7 @@ impl Change {
     }
 }
 
-/// How a resource is called: by its name, and whom it is for if that is not everybody.
+/// Returns the name of a resource, followed by its constraints if it is not for all clients.
 pub(super) fn called(resource: &Resource) -> String {
     let name = resource.name();
     resource

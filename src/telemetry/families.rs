@@ -1,4 +1,4 @@
-//! The names, labels and buckets of the metrics, as `/metrics` shows them. It owns nothing that is counted.
+//! The names, labels and buckets of the metrics, as `/metrics` shows them. Does not own the counters.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -68,9 +68,9 @@ impl Families {
         let connected = "Whether the relay has a working stream to the server";
         let grpc_connected = register(registry, "grpc_xds_client_connected", connected, Family::default());
         let grpc_server_failure = register(registry, "grpc_xds_client_server_failure", "Times that a server went from healthy to unreachable", Family::default());
-        let grpc_updates_valid = register(registry, "grpc_xds_client_resource_updates_valid", "Resources received that are in order", Family::default());
-        let grpc_updates_invalid = register(registry, "grpc_xds_client_resource_updates_invalid", "Resources received that are not", Family::default());
-        let grpc_resources = register(registry, "grpc_xds_client_resources", "Names by what is known of them", Family::default());
+        let grpc_updates_valid = register(registry, "grpc_xds_client_resource_updates_valid", "Valid resources received", Family::default());
+        let grpc_updates_invalid = register(registry, "grpc_xds_client_resource_updates_invalid", "Invalid resources received", Family::default());
+        let grpc_resources = register(registry, "grpc_xds_client_resources", "Resource names by cache state", Family::default());
         let own = registry.sub_registry_with_prefix(PREFIX);
         let build: Family<Labels<1>, Gauge> = register(own, "build_info", "The program's version", Family::default());
         build.get_or_create(&[("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
@@ -82,26 +82,26 @@ impl Families {
             requests: register(own, "requests", "Requests from clients", Family::default()),
             responses: register(own, "responses", "Responses to clients", Family::default()),
             response_bytes: register(own, "response_bytes", "Bytes of responses to clients", Family::default()),
-            acks: register(own, "acks", "Responses that clients took", Family::default()),
+            acks: register(own, "acks", "Responses that clients acknowledged", Family::default()),
             nacks: register(own, "nacks", "Responses that clients rejected", Family::default()),
-            stale_nonces: register(own, "stale_nonces", "Requests that answer an old response", Family::default()),
+            stale_nonces: register(own, "stale_nonces", "Requests with the nonce of an old response", Family::default()),
             encoded_bodies: register(own, "encoded_bodies", "Response bodies encoded", Family::default()),
             cache_resources: register(own, "cache_resources", "Resources held", Family::default()),
             cache_bytes: register(own, "cache_bytes", "Bytes of the resources held", Family::default()),
-            convergence: register(own, "convergence_seconds", "From the arrival of a change to a client's acknowledgement", Family::new_with_constructor(histogram)),
-            ambiguous_variants: register(own, "ambiguous_variants", "Resources sent that are one of several variants which the client matches", Counter::default()),
-            health_reports: register(own, "health_reports", "Reports of a client's health (istio.v1.HealthInformation), which end at this relay", Counter::default()),
+            convergence: register(own, "convergence_seconds", "Seconds from the arrival of a change to a client's acknowledgement", Family::new_with_constructor(histogram)),
+            ambiguous_variants: register(own, "ambiguous_variants", "Resources sent although the client matches several variants of them", Counter::default()),
+            health_reports: register(own, "health_reports", "Health reports of clients (istio.v1.HealthInformation), which the relay does not pass on", Counter::default()),
             gates_expired: register(own, "gates_expired", "Listeners and routes sent without the clusters or endpoints they waited for", Counter::default()),
             unanswered: register(own, "unanswered", "Client requests that a control plane left unanswered", Counter::default()),
             refused_classes: register(own, "refused_classes", "Clients whose node has a value that cannot be part of a path in `credentials`", Counter::default()),
-            not_accepted: register(own, "accept_failures", "Connections that the system did not let the relay accept, for want of descriptors for example", Counter::default()),
-            reading_bytes: register(own, "reading_bytes", "Bytes held of requests that are on their way in", Gauge::default()),
-            stale_serving: register(own, "stale_serving", "Types of views that serve what a snapshot said, on which the server has not spoken yet", Gauge::default()),
+            not_accepted: register(own, "accept_failures", "Connections that the relay could not accept, for example because file descriptors ran out", Counter::default()),
+            reading_bytes: register(own, "reading_bytes", "Bytes held of unfinished requests", Gauge::default()),
+            stale_serving: register(own, "stale_serving", "Types of views that are served from a snapshot and that the server has not confirmed yet", Gauge::default()),
             snapshots: register(own, "snapshots", "Snapshots written and loaded, and those that failed", Family::default()),
             refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),
             handshakes: register(own, "tls_handshakes", "TLS handshakes with clients, and those that failed", Family::default()),
             upstream_connected: register(own, "upstream_connected", connected, Family::default()),
-            upstream_streams: register(own, "upstream_streams", "Streams that the server answers, by dialect and why it is that one", Family::default()),
+            upstream_streams: register(own, "upstream_streams", "Streams that the server answers, by dialect and the reason for it", Family::default()),
             upstream_responses: register(own, "upstream_responses", "Responses from the server", Family::default()),
             upstream_nacks: register(own, "upstream_nacks", "Responses that the relay rejected", Family::default()),
             upstream_failures: register(own, "upstream_failures", "Failures to reach the server, and streams that it ended before its first response", Family::default()),
@@ -110,7 +110,7 @@ impl Families {
             grpc_updates_valid,
             grpc_updates_invalid,
             grpc_resources,
-            file_errors: register(own, "file_errors", "Faults found in files of resources", Family::default()),
+            file_errors: register(own, "file_errors", "Errors found in files of resources", Family::default()),
         }
     }
 
@@ -186,7 +186,7 @@ impl Families {
 }
 
 impl Families {
-    /// What a server has sent of a type: resources that are in order, and those that are not.
+    /// Returns the counters of valid and of invalid resources of a type from a server.
     pub(super) fn updates(&self, uri: &str, label: &str) -> [Counter; 2] {
         let labels = [
             ("grpc_target", GRPC_TARGET.to_owned()),
@@ -196,7 +196,7 @@ impl Families {
         [&self.grpc_updates_valid, &self.grpc_updates_invalid].map(|family| family.get_or_create(&labels).clone())
     }
 
-    /// Shows how many names there are by authority, state and type, and no others.
+    /// Sets the number of names by authority, state and type, and removes all other labels.
     pub(super) fn names(&self, counts: impl Iterator<Item = ([String; 3], i64)>) {
         self.grpc_resources.clear();
         for ([authority, state, label], count) in counts {

@@ -1,15 +1,15 @@
-//! Whether the relay can serve: one status with many readers (probes, gRPC health). It owns the order of the states, and that an
-//! operator may say for a while that it cannot; it leaves it to the wiring to know when a state is reached.
+//! Whether the relay can serve: one status with many readers (probes, gRPC health). Owns the order of the states, and the
+//! operator's override by which the relay reports a failure for a while. The wiring knows when a state is reached.
 
 use tokio::sync::watch;
 
-/// The status of the relay. What it has reached only ever advances.
+/// The status of the relay. The status that it has reached never goes back.
 #[derive(Debug)]
 pub struct Health {
     state: watch::Sender<HealthState>,
 }
 
-/// What was reached, and what the operator says.
+/// The status that was reached, and the operator's override.
 #[derive(Clone, Copy, Debug)]
 pub struct HealthState {
     reached: Status,
@@ -17,32 +17,32 @@ pub struct HealthState {
 }
 
 impl HealthState {
-    /// What readers are told.
+    /// Returns the status for readers.
     #[must_use]
     pub const fn status(self) -> Status {
         if self.failed { Status::Draining } else { self.reached }
     }
 
-    /// Whether it stays as it is.
+    /// Whether the relay is stopping, so that the status does not change any more.
     #[must_use]
     pub const fn is_last(self) -> bool {
         matches!(self.reached, Status::Draining)
     }
 }
 
-/// What the relay can do for clients, in the order of its life.
+/// What the relay can do for clients, in the order in which it happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// No control plane has been reached yet.
     Starting,
     /// It can serve. Losing a control plane later does not end this (G-19).
     Ready,
-    /// It is about to stop, or the operator has it say so.
+    /// It is about to stop, or the operator makes it report a failure.
     Draining,
 }
 
 impl Health {
-    /// A relay that has just started.
+    /// Creates the status of a relay that has just started.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Health {
         }
     }
 
-    /// Notes that `status` is reached; what lies behind is not entered again.
+    /// Records that `status` is reached. An earlier status than the present one has no effect.
     pub fn advance(&self, status: Status) {
         self.state.send_if_modified(|state| {
             let later = status > state.reached;
@@ -64,19 +64,19 @@ impl Health {
         });
     }
 
-    /// The operator says that it fails, or that it does not any more.
+    /// Sets or ends the operator's override.
     pub fn fail(&self, failed: bool) {
         self.state
             .send_if_modified(|state| std::mem::replace(&mut state.failed, failed) != failed);
     }
 
-    /// The status now.
+    /// Returns the current status.
     #[must_use]
     pub fn status(&self) -> Status {
         self.state.borrow().status()
     }
 
-    /// How it stands now and whenever that changes.
+    /// Returns a receiver of the status and its changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<HealthState> {
         self.state.subscribe()
@@ -107,7 +107,7 @@ mod tests {
         assert!(watch.borrow_and_update().is_last());
     }
 
-    /// What is reached while the operator has it fail counts afterwards.
+    /// A status that is reached during the operator's override counts afterwards.
     #[test]
     fn an_operator_has_it_fail_for_a_while() {
         let health = Health::new();

@@ -1,12 +1,12 @@
-//! The log: lines on standard error, as text or as JSON, with times in RFC 3339 and UTC. It owns the format and the
-//! filter; what is worth a line is decided where it happens.
+//! The log: lines on standard error, as text or as JSON, with times in RFC 3339 and UTC. Owns the format and the filter. Other
+//! modules decide what they log.
 
 use std::str::FromStr;
 
 use tracing_subscriber::filter::{EnvFilter, ParseError};
 use tracing_subscriber::util::TryInitError;
 
-/// How a line looks.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// For people.
@@ -28,23 +28,24 @@ impl FromStr for Format {
     }
 }
 
-/// Why there is no log.
+/// Why the log cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The filter cannot be read.
     #[error("`{filter}` is not a log level: {source}; write error, warn, info, debug, trace or target=level,...")]
     Filter {
-        /// As it was given.
+        /// The filter as given.
         filter: String,
         /// What is wrong with it.
         source: ParseError,
     },
-    /// Something in this process logs already.
+    /// Another logger is already set up in this process.
     #[error("the log is already set up: {0}")]
     Taken(#[from] TryInitError),
 }
 
-/// The transport warns of each connection on which a client floods it, and writes every frame in `debug`: whoever wants that names it.
+/// The transport logs a warning for each connection on which a client floods it, and every frame at `debug`. These lines appear
+/// only if the filter names `h2`.
 const USUAL: &str = "h2=error";
 
 /// Starts the log of this process; `filter` is a level or a list of `target=level`.

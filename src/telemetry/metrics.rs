@@ -1,5 +1,5 @@
-//! The metrics: every number that the relay shows. It owns their meaning; their names stand in `families`. Labels are
-//! bounded: a type has its own only when it is known or configured, everything else is `other`.
+//! The metrics: every number that the relay shows. Owns their meaning; `families` owns their names. Labels are bounded: a type
+//! has its own label only if it is known or configured; all others share `other`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 use super::families::Families;
 use crate::xds::TypeUrl;
 
-/// A78: what stands for the authority of names that have none.
+/// A78: the label for names without an authority.
 const OLD_STYLE: &str = "#old";
 
 /// Every number that the relay shows. Counting is an atomic addition: look a type up once, not for every event.
@@ -27,46 +27,46 @@ pub struct Metrics {
     servers: Mutex<BTreeMap<String, Arc<UpstreamMetrics>>>,
     /// Client connections that are open.
     pub connections: Gauge,
-    /// Client streams that are open and speak the incremental dialect.
+    /// Open client streams in the delta dialect.
     pub streams_delta: Gauge,
-    /// Client streams that are open and speak state of the world.
+    /// Open client streams in the state-of-the-world dialect.
     pub streams_sotw: Gauge,
     /// Views that exist.
     pub views: Gauge,
     /// K-28: views that began with the node id of another view of the same server.
     pub shared_node_ids: Counter,
-    /// Times that a listener or route went out because its wait for clusters and endpoints ran out.
+    /// How often a listener or route was sent because its wait for clusters and endpoints had timed out.
     pub gates_expired: Counter,
-    /// F-16: resources sent that are one of several variants which the client matches.
+    /// F-16: resources sent although the client matches several variants of them.
     pub ambiguous_variants: Counter,
-    /// Reports of a client's health, which end at this relay.
+    /// Health reports of clients, which the relay does not pass on.
     pub health_reports: Counter,
-    /// Times that a client's wait for its control plane ran out.
+    /// How often a client's wait for its control plane timed out.
     pub unanswered: Counter,
-    /// Streams and polls of clients whose class has no credentials, because of what they say of themselves.
+    /// Streams and polls of clients without credentials, because their node has a value that cannot be part of a path.
     pub refused_classes: Counter,
-    /// Connections that the system did not let the relay accept.
+    /// Connections that the relay could not accept.
     pub not_accepted: Counter,
-    /// Types of views that serve what a snapshot said, on which the server has not spoken yet.
+    /// Types of views that are served from a snapshot and that the server has not confirmed yet.
     pub stale_serving: Gauge,
-    /// Snapshots.
+    /// The counters of snapshots.
     pub snapshots: SnapshotMetrics,
 }
 
-/// What is counted of snapshots.
+/// The counters of snapshots.
 #[derive(Debug)]
 pub struct SnapshotMetrics {
-    /// Those that were written.
+    /// Snapshots that were written.
     pub written: Counter,
-    /// Those that could not be written.
+    /// Snapshots that could not be written.
     pub not_written: Counter,
-    /// Those that a view began with.
+    /// Snapshots that were loaded into a view.
     pub loaded: Counter,
-    /// Those that were there and are not whole, or cannot be read.
+    /// Snapshots that are damaged or cannot be read.
     pub not_loaded: Counter,
 }
 
-/// What is counted for one resource type.
+/// The counters of one resource type.
 #[derive(Debug)]
 pub struct TypeMetrics {
     /// Requests from clients.
@@ -75,13 +75,13 @@ pub struct TypeMetrics {
     pub responses: Counter,
     /// Bytes of these responses.
     pub response_bytes: Counter,
-    /// Responses that clients took.
+    /// Responses that clients acknowledged.
     pub acks: Counter,
     /// Responses that clients rejected.
     pub nacks: Counter,
-    /// Requests that answer a response which is not the latest.
+    /// Requests with the nonce of a response that is not the latest.
     pub stale_nonces: Counter,
-    /// Times that the shared part of a response was encoded, however many clients it went to.
+    /// How often the shared part of a response was encoded. One encoding may serve many clients.
     pub encoded_bodies: Counter,
     /// Resources held, over all views.
     pub cache_resources: Gauge,
@@ -91,34 +91,34 @@ pub struct TypeMetrics {
     pub convergence: Histogram,
 }
 
-/// What is shown of files that are a source.
+/// The metrics of files that are a source of resources.
 #[derive(Clone, Debug, Default)]
 pub struct FileMetrics {
-    /// Faults that were found in them.
+    /// Errors that were found in them.
     pub errors: Counter,
-    /// Whether all of them were good once.
+    /// Whether all of them were once loaded without an error.
     pub loaded: Gauge,
 }
 
-/// What is counted for one control plane.
+/// The counters of one control plane.
 #[derive(Debug)]
 pub struct UpstreamMetrics {
     streams: Mutex<usize>,
-    /// The same fact under our name and under the one of gRPC.
+    /// The same value under the relay's own name and under gRPC's.
     pub(super) connected: [Gauge; 2],
     /// Responses from it.
     pub responses: Counter,
     /// Responses that the relay rejected, whole or in part.
     pub nacks: Counter,
-    /// Times that it could not be reached, or ended a stream before its first response.
+    /// How often it could not be reached, or ended a stream before its first response.
     pub failures: Counter,
-    /// Times that this began, after it could be reached.
+    /// How often it became unreachable after it was reachable.
     pub lost: Counter,
     updates: Updates,
 }
 
 impl Metrics {
-    /// The metrics of one relay; `configured` are the full names of types that get a label besides the known ones.
+    /// Creates the metrics of one relay. `configured` are full names of types that get their own label, as the known types do.
     #[must_use]
     pub fn new<'a>(configured: impl IntoIterator<Item = &'a str>) -> Arc<Self> {
         let mut registry = Registry::default();
@@ -150,7 +150,7 @@ impl Metrics {
         })
     }
 
-    /// What is counted for a type.
+    /// Returns the counters of a type.
     #[must_use]
     pub fn of(&self, type_url: &TypeUrl) -> Arc<TypeMetrics> {
         let label = self.label(type_url);
@@ -163,7 +163,7 @@ impl Metrics {
         new
     }
 
-    /// What is counted for the control plane that the configuration calls `uri`.
+    /// Returns the counters of the control plane that the configuration calls `uri`.
     #[must_use]
     pub fn upstream(&self, uri: &str) -> Arc<UpstreamMetrics> {
         let mut servers = self.servers.lock();
@@ -179,18 +179,18 @@ impl Metrics {
         Arc::clone(servers.entry(uri.to_owned()).or_insert_with(new))
     }
 
-    /// What is shown of the files that the configuration calls `uri`.
+    /// Returns the metrics of the files that the configuration calls `uri`.
     #[must_use]
     pub fn files(&self, uri: &str) -> FileMetrics {
         self.families.of_files(uri)
     }
 
-    /// Counts a peer that was refused; `limit` is the key of the limit that it exceeded.
+    /// Counts a peer that was refused. `limit` is the key of the limit that it exceeded.
     pub fn refused(&self, limit: &'static str) {
         self.families.refused(limit).inc();
     }
 
-    /// Shows how much is held of requests on their way in, and counts those for which there was no room.
+    /// Sets the bytes held of unfinished requests, and counts the requests for which there was no memory.
     pub fn show_reading(&self, bytes: usize, refused: u64) {
         self.families
             .reading_bytes
@@ -198,18 +198,18 @@ impl Metrics {
         self.families.refused("request").inc_by(refused);
     }
 
-    /// Counts a TLS handshake with a client; `result` is one of few words.
+    /// Counts a TLS handshake with a client. `result` is one of a few words.
     pub fn handshake(&self, result: &'static str) {
         self.families.handshakes(result).inc();
     }
 
-    /// TLS handshakes that ended so.
+    /// Returns the number of TLS handshakes with this result.
     #[must_use]
     pub fn handshakes(&self, result: &'static str) -> u64 {
         self.families.handshakes(result).get()
     }
 
-    /// Shows what is held: the resources of each type in each view, and their bytes.
+    /// Sets the number and the bytes of the resources held; `held` has one entry for each type of each view.
     pub fn show_cache(&self, held: impl Iterator<Item = (TypeUrl, usize, usize)>) {
         let mut sums: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for (type_url, resources, bytes) in held {
@@ -225,7 +225,7 @@ impl Metrics {
         }
     }
 
-    /// Shows how many names there are: by authority, by what is known of them, and by type.
+    /// Sets the number of names by authority, state and type.
     pub fn show_names(&self, names: impl Iterator<Item = (String, &'static str, TypeUrl, usize)>) {
         let mut counts: BTreeMap<[String; 3], i64> = BTreeMap::new();
         for (authority, state, type_url, count) in names {
@@ -245,7 +245,7 @@ impl Metrics {
         label(&self.configured, type_url)
     }
 
-    /// All metrics in the text format.
+    /// Returns all metrics in the text format.
     pub fn encode(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
@@ -253,7 +253,7 @@ impl Metrics {
     }
 }
 
-/// What one control plane sends, by type.
+/// The counters of what one control plane sends, by type.
 #[derive(Debug)]
 pub(super) struct Updates {
     families: Families,
@@ -261,7 +261,7 @@ pub(super) struct Updates {
     uri: String,
 }
 
-/// The name of a type as a label, of which there are only so many.
+/// Returns the label of a type, out of a bounded set.
 fn label<'a>(configured: &'a BTreeSet<String>, type_url: &TypeUrl) -> &'a str {
     match (type_url.short(), configured.get(type_url.full_name())) {
         (Some(short), _) => short,
@@ -271,7 +271,7 @@ fn label<'a>(configured: &'a BTreeSet<String>, type_url: &TypeUrl) -> &'a str {
 }
 
 impl UpstreamMetrics {
-    /// It has sent so many resources of a type that are in order, and so many that are not.
+    /// Counts valid and invalid resources of a type that it has sent.
     pub fn resources(&self, type_url: &TypeUrl, valid: usize, invalid: usize) {
         let updates = &self.updates;
         let counters = updates
@@ -282,7 +282,7 @@ impl UpstreamMetrics {
         }
     }
 
-    /// One more stream to it is answered, in this dialect, for this reason. Whoever holds the number takes it away again.
+    /// Counts a stream that it answers, by dialect and reason. The caller decrements the returned gauge when the stream ends.
     #[must_use]
     pub fn stream_of(&self, dialect: &'static str, reason: &'static str) -> Gauge {
         let updates = &self.updates;
@@ -304,12 +304,12 @@ impl UpstreamMetrics {
         }
     }
 
-    /// A stream to it works.
+    /// Counts a stream that works.
     pub fn stream_opened(&self) {
         self.count(|streams| streams.saturating_add(1));
     }
 
-    /// A stream that worked has ended.
+    /// Counts the end of a stream that worked.
     pub fn stream_closed(&self) {
         self.count(|streams| streams.saturating_sub(1));
     }

@@ -1,4 +1,4 @@
-//! What the relay tells its operators: log, metrics, health. It owns their names and forms, and decides nothing.
+//! What the relay tells its operators: log, metrics, health. Owns their names and forms. Decides nothing.
 
 mod families;
 mod health;

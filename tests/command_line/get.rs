@@ -176,7 +176,7 @@ async fn what_is_not_valid() {
     let (code, out, error) = answer(asked).await;
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(error.contains("a: ") && error.contains("within 1s"), "{error}");
-    assert!(error.contains("1 responses held what is not valid"), "{error}");
+    assert!(error.contains("responses rejected as invalid: 1;"), "{error}");
 }
 
 /// Changes are printed as they come.

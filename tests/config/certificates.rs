@@ -106,7 +106,7 @@ fn bad_files() {
         (fits(&cut), &cut, "section end"),
         (fits(&garbled), &garbled, "base64"),
         (fits(&hollow), &hollow, "the first certificate in it is bad"),
-        (admits(&hollow), &hollow, "certificate 1 in it is no authority"),
+        (admits(&hollow), &hollow, "certificate 1 in it is not a CA"),
         (
             opens(&empty),
             &empty,
