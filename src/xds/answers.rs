@@ -1,29 +1,29 @@
-//! Where differences, full states and remembered tables that many sessions share are kept.
+//! The store for values that many sessions share: differences, full states and remembered tables.
 //!
-//! Owns the question. Refuses to say how much is kept: whatever is lost can be computed again.
+//! Owns the interface. Does not say how much is kept: a lost value can be computed again.
 
 use std::sync::Arc;
 
 use super::{Batch, Choice, Chosen, Difference, Extra, Item, Name, Seen, State};
 
-/// A store of what is the same for all sessions at the same point.
+/// Shares values that are the same for all sessions at the same point.
 pub trait Answers {
-    /// The difference between what a client holds and a state.
+    /// Returns the difference between what a client holds and a state.
     fn difference(&self, seen: &Seen, to: &Arc<State>) -> Arc<Difference>;
 
-    /// All resources of a state and of what a client holds besides, as one full state (B-16).
+    /// Returns all resources of a state, and those that the client holds in addition, as one full state (B-16).
     fn full(&self, state: &Arc<State>, extra: Option<&Arc<Extra>>) -> Arc<Batch>;
 
-    /// The one copy of a table that many clients bring along (C-12).
+    /// Returns the shared copy of a table that many clients bring along (C-12).
     fn remembered(&self, extra: Extra) -> Arc<Extra>;
 
-    /// The one copy of a name that many clients send.
+    /// Returns the shared copy of a name that many clients send.
     fn name(&self, text: &str) -> Name;
 
-    /// What a client sees of a state that says this of itself (TP2), where `before` is what it saw of an earlier one.
+    /// Returns what a client with these parameters sees of a state (TP2). `before` is what it saw of an earlier state.
     fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen>;
 
-    /// How many bytes of resources a response should hold at the most where it can be split.
+    /// How many bytes of resources a response should hold at most, where it can be split.
     fn chunk(&self) -> usize;
 }
 
@@ -60,7 +60,7 @@ impl Answers for Unshared {
     }
 }
 
-/// All resources of the state, and of the extra where it has their content.
+/// Returns all resources of the state, and those of `extra` whose content can be sent again.
 #[must_use]
 pub fn full_state(state: &State, extra: Option<&Arc<Extra>>) -> Batch {
     let held = extra

@@ -1,6 +1,6 @@
 //! The authorities that have servers of their own.
 //!
-//! Owns which names are asked with those of old style. Refuses to know who serves an authority.
+//! Owns which names are requested from an authority's own servers. Does not know who serves an authority.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::Name;
 pub struct Authorities(Arc<BTreeSet<Arc<str>>>);
 
 impl Authorities {
-    /// The authority at whose servers a name is asked. `None`: it is asked with the names of old style. F-13: so is a name of new
-    /// style of which the configuration does not name the authority.
+    /// Returns the authority whose servers are asked for a name. `None`: the name is requested together with old-style names.
+    /// F-13: this is also the case for a new-style name if the configuration does not name its authority.
     #[must_use]
     pub fn of<'a>(&self, name: &'a Name) -> Option<&'a str> {
         name.authority().filter(|authority| self.0.contains(*authority))

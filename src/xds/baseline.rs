@@ -1,6 +1,7 @@
-//! What laggards hold, without the bytes.
+//! What slow clients (laggards) hold, without the bytes.
 //!
-//! Owns finding the one copy that all who hold the same share. Refuses to keep one that nobody has, and to know who lags.
+//! Owns the look-up of the one copy that all holders of the same content share. Keeps no copy that nobody holds. Does not know
+//! who lags.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -9,21 +10,20 @@ use parking_lot::Mutex;
 
 use super::{Batch, Extra, Held, Resource, State, Version};
 
-/// Copies without bytes of what clients were sent. Against such a copy every comparison comes out as against the original; what is
-/// in it cannot be sent again.
+/// Copies, without bytes, of what clients were sent. A copy compares like its original, but its content cannot be sent again.
 #[derive(Debug, Default)]
 pub struct Baselines(Mutex<Tables>);
 
 #[derive(Debug, Default)]
 struct Tables {
     resources: Copies<Version, Resource>,
-    /// By the number of the original.
+    /// By the id of the original.
     states: Copies<u64, State>,
     extras: Copies<u64, Extra>,
     batches: Copies<u64, Batch>,
 }
 
-/// Weak references by key; the dead are thrown out whenever there are twice as many.
+/// Weak references by key. Dead ones are removed whenever the number of entries has doubled.
 #[derive(Debug)]
 struct Copies<K, V> {
     known: BTreeMap<K, Weak<V>>,
@@ -31,11 +31,11 @@ struct Copies<K, V> {
 }
 
 const PURGE_AT_LEAST: usize = 64;
-/// About what a map keeps for an entry.
+/// About how many bytes a map needs for an entry.
 const ENTRY: usize = 64;
 
 impl Baselines {
-    /// What a client was brought to.
+    /// Returns the copy of a state that a client was brought to.
     #[must_use]
     pub fn state(&self, state: &Arc<State>) -> Arc<State> {
         if state.resources().all(|resource| resource.is_hollow()) {
@@ -45,7 +45,7 @@ impl Baselines {
         states.one(state.id(), || state.mapped(|resource| resources.hollow(resource)))
     }
 
-    /// What a client holds besides.
+    /// Returns the copy of what a client holds in addition to a state.
     #[must_use]
     pub fn extra(&self, extra: &Arc<Extra>) -> Arc<Extra> {
         if extra.names().values().all(|held| held.whole().is_none()) {
@@ -58,13 +58,13 @@ impl Baselines {
         })
     }
 
-    /// What a client holds under one name.
+    /// Returns the copy of what a client holds under one name.
     #[must_use]
     pub fn held(&self, held: &Held) -> Held {
         self.0.lock().resources.held(held)
     }
 
-    /// What responses said, or were to say.
+    /// Returns the copy of what responses contained, or were about to contain.
     #[must_use]
     pub fn batch(&self, batch: &Arc<Batch>) -> Arc<Batch> {
         if batch.items().iter().all(|item| item.resource.is_hollow()) {
@@ -74,7 +74,7 @@ impl Baselines {
         batches.one(batch.id(), || batch.mapped(|resource| resources.hollow(resource)))
     }
 
-    /// About how many bytes all of them take.
+    /// Returns about how many bytes all copies take.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let tables = self.0.lock();

@@ -1,6 +1,6 @@
-//! What one response carries, encoded once for all who are sent it.
+//! The content of one response, encoded once for all clients that get it.
 //!
-//! Owns the shared bytes. Refuses to know nonces, who is sent what, and how much fits into one response.
+//! Owns the shared bytes. Knows nothing of nonces, of who is sent what, and of how much fits into one response.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -50,7 +50,7 @@ impl Dialect {
 pub struct Item {
     /// The resource.
     pub resource: Arc<Resource>,
-    /// What remains of its life, towards clients that understand it (K-17).
+    /// The remaining time to live, for clients that understand it (K-17).
     pub ttl: Option<Duration>,
     /// How it is written.
     pub form: Form,
@@ -65,7 +65,7 @@ pub enum Form {
     Wrapped,
     /// Without its body: the client holds it (K-17).
     Heartbeat,
-    /// As it is although the client holds it: what is new stands beside the body (E-11).
+    /// As it is, although the client holds it: only fields beside the body are new (E-11).
     Repeated,
 }
 
@@ -80,7 +80,7 @@ impl Item {
         }
     }
 
-    /// Whether it is sent as if the client held nothing of it.
+    /// Whether it is sent as if the client did not hold it.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         matches!(self.form, Form::Whole | Form::Wrapped)
@@ -104,22 +104,22 @@ pub struct Batch {
     aliases: OnceLock<Box<[Name]>>,
 }
 
-/// By name, the texts that a client wrote it with, where they are not the name's own (F-09).
+/// For each name: the texts that a client wrote for it, where they differ from the name itself (F-09).
 pub type Texts = BTreeMap<Name, BTreeSet<Name>>;
 
-/// What a server says is wrong with names (B-31).
+/// The errors that a server reported, by name (B-31).
 pub type Errors = BTreeMap<Name, Arc<ResourceError>>;
 
-/// Protobuf's number of `removed_resources`.
+/// The field number of `removed_resources`.
 const REMOVED_RESOURCES: u32 = 6;
-/// Protobuf's number of `removed_resource_names`.
+/// The field number of `removed_resource_names`.
 const REMOVED_NAMES: u32 = 8;
-/// The numbers of `resource_errors` in the two kinds of response.
+/// The field numbers of `resource_errors` in the two kinds of response.
 const SOTW_ERRORS: u32 = 7;
 const DELTA_ERRORS: u32 = 9;
 
 impl Batch {
-    /// Says this; of nothing it says that there is nothing.
+    /// Creates a batch of these resources and removed names; none of the names counts as missing.
     #[must_use]
     pub fn new(items: Vec<Item>, removed: Vec<Name>) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl Batch {
         }
     }
 
-    /// Whether it brings something that has this name, or answers to it (C-20).
+    /// Whether it contains a resource with this name or alias (C-20).
     #[must_use]
     pub fn brings(&self, name: &Name) -> bool {
         let own = self.items.binary_search_by(|item| item.resource.name().cmp(name));
@@ -153,33 +153,33 @@ impl Batch {
         })
     }
 
-    /// Of the removed names, those of which the client holds nothing. C-21: of virtual hosts (`hosts`) it is told so by a resource
-    /// without a body, while one that it holds, or of which an error is said (B-31), is removed like any other.
+    /// Sets which removed names are missing: the client holds nothing under them. C-21: a missing virtual host (`hosts`) is sent
+    /// as a resource without a body. One that the client holds, or that has an error (B-31), is removed like any other resource.
     #[must_use]
     pub fn with_missing(self, missing: BTreeSet<Name>, hosts: bool) -> Self {
         Self { missing, hosts, ..self }
     }
 
-    /// F-09: these names are written as the client wrote them, each as often as it did so in different ways.
+    /// F-09: writes these names as the client wrote them, once for each way in which it wrote them.
     #[must_use]
     pub fn with_texts(self, texts: Texts) -> Self {
         Self { texts, ..self }
     }
 
-    /// C-23: under these names the client has variants with these constraints, which go: by their full name, and C-26 in the same
-    /// response as what comes in their place.
+    /// C-23: the client holds variants with these constraints under these names. They are removed by their full name, and C-26 in
+    /// the same response that brings their replacements.
     #[must_use]
     pub fn with_withdrawn(self, withdrawn: BTreeMap<Name, Bytes>) -> Self {
         Self { withdrawn, ..self }
     }
 
-    /// B-31: these errors are said with it, of names that are not among its resources.
+    /// B-31: adds these errors. Their names are not among its resources.
     #[must_use]
     pub fn with_errors(self, errors: Errors) -> Self {
         Self { errors, ..self }
     }
 
-    /// The same with other copies of the resources.
+    /// Returns the same batch with other copies of the resources.
     #[must_use]
     pub fn mapped(&self, mut copy: impl FnMut(&Arc<Resource>) -> Arc<Resource>) -> Self {
         let items = self.items.iter().map(|item| Item {
@@ -219,13 +219,13 @@ impl Batch {
         &self.removed
     }
 
-    /// Whether a name that it removes is one of which the client held nothing.
+    /// Whether this removed name is one under which the client held nothing.
     #[must_use]
     pub fn is_missing(&self, name: &Name) -> bool {
         self.missing.contains(name)
     }
 
-    /// Whether it says nothing.
+    /// Whether it has no resources, no removed names and no errors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty() && self.removed.is_empty() && self.errors.is_empty()
@@ -239,7 +239,7 @@ impl Batch {
             .fold(Version::EMPTY, |sum, item| sum.plus(item.resource.version()))
     }
 
-    /// Its `resources` and `removed_resources` fields, and whether they were encoded by this very call.
+    /// Returns its encoded fields (resources, removed names, errors), and whether this very call encoded them.
     #[must_use]
     pub fn encoded(&self, dialect: Dialect) -> (Arc<[Bytes]>, bool) {
         let cell = match dialect {

@@ -1,6 +1,6 @@
 //! What one upstream message, or the passing of time, changes in a view.
 //!
-//! Owns the words between the upstream machine and the cache. Refuses to know either of them.
+//! Owns the values that the upstream machine hands to the cache. Knows nothing of either of them.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::{Expiry, Name, Reason, Resource, ResourceError, TypeUrl};
 pub struct Changes {
     /// The type.
     pub type_url: TypeUrl,
-    /// Whether they are about what a wildcard covers, or about names that were asked for.
+    /// Whether they are about what a wildcard covers; if not, they are about names that were requested.
     pub wildcard: bool,
     /// What changed, in order.
     pub updates: Vec<Update>,
-    /// If the completeness of a wildcard changed: to what.
+    /// The new completeness of the wildcard, if it changed.
     pub complete: Option<bool>,
     /// Whether the server has answered for this type on its present stream; `None` leaves that as it was.
     pub answered: Option<bool>,
@@ -30,11 +30,11 @@ pub enum Update {
     Absent(Name, Reason),
     /// Nothing is known of the name any more, because nobody wants it.
     Forget(Name),
-    /// There is nothing like this one any more: of its name, for those whom it was meant for (TP2).
+    /// The resource with this one's name and constraints does not exist any more (TP2).
     Withdraw(Arc<Resource>),
     /// Every member of this collection is known (C-22).
     Whole(Name),
-    /// What is wrong with the name, or that nothing is any more (E-09).
+    /// The name has this error, or no error any more (E-09).
     Error(Name, Option<Arc<ResourceError>>),
 }
 

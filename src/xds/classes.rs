@@ -1,7 +1,7 @@
 //! Which clients share a view.
 //!
-//! Owns the rules that divide clients into classes (K-02), and what a control plane sees of a class (K-04). Refuses to know
-//! how rules are written in a file.
+//! Owns the rules that divide clients into classes (K-02), and what a control plane sees of a class (K-04). Does not know how
+//! rules are written in a file.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::selector::Selector;
 use super::{Class, Node};
 use crate::proto::envoy::config::core::v3 as core;
 
-/// The rules, in order; the first that matches decides. Without any all clients are one class.
+/// The rules, in order; the first that matches decides. Without rules all clients are one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classes(Vec<Rule>);
 
@@ -27,23 +27,23 @@ pub struct Rule {
     pub id: Option<Vec<Piece>>,
     /// What replaces the relay's own cluster.
     pub cluster: Option<Vec<Piece>>,
-    /// What of its clients is passed on besides the key.
+    /// Which parts of its clients' nodes are passed on in addition to the key.
     pub passes: Passes,
-    /// K-29: what control planes are shown instead of what they are shown for every class.
+    /// K-29: the credentials for control planes, in place of those that all classes share.
     pub credentials: Option<Credentials>,
 }
 
-/// A part of a text in which values of the key stand.
+/// A part of a text that contains values of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Itself.
+    /// This text.
     Text(String),
-    /// A value of the key, by its position: what is not in the key may differ between clients that share a view.
+    /// A value of the key, by its position. Other values are not allowed: they may differ between clients that share a view.
     Key(usize),
 }
 
 impl Classes {
-    /// These rules, in this order.
+    /// Creates classes from these rules, in this order.
     #[must_use]
     pub const fn new(rules: Vec<Rule>) -> Self {
         Self(rules)
@@ -55,7 +55,7 @@ impl Classes {
         &self.0
     }
 
-    /// The class of a client.
+    /// Returns the class of a client.
     #[must_use]
     pub fn class(&self, node: &Node) -> Class {
         let rule = self.position(node);
@@ -63,18 +63,18 @@ impl Classes {
         Class {
             rule,
             key: key.iter().map(|selector| selector.read(node).to_owned()).collect(),
-            // K-04: what a server sends depends on it, so who reads it shares nothing with who does not.
+            // K-04: what a server sends depends on it, so clients with and without this feature share nothing.
             endpoint_collections: node.features.endpoint_collections,
         }
     }
 
-    /// Whether classes have files of their own.
+    /// Whether any class has credential files of its own.
     #[must_use]
     pub fn have_credentials(&self) -> bool {
         self.0.iter().any(|rule| rule.credentials.is_some())
     }
 
-    /// The files of the class, if it has its own.
+    /// Returns the class's own credential files, if it has any.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Classes {
             .transpose()
     }
 
-    /// What is passed on of this client, whose node came as `wire`.
+    /// Returns the part of this client's node that is passed on; `wire` is the node as it came.
     #[must_use]
     pub fn take(&self, node: &Node, wire: &core::Node) -> Option<Arc<Taken>> {
         if self.0.iter().all(|rule| rule.passes == Passes::Nothing) {
@@ -96,7 +96,7 @@ impl Classes {
         rule.passes.take(wire)
     }
 
-    /// The first rule that matches.
+    /// Returns the position of the first rule that matches.
     fn position(&self, node: &Node) -> Option<usize> {
         self.0.iter().position(|rule| {
             let mut patterns = rule.matches.iter();
@@ -104,7 +104,7 @@ impl Classes {
         })
     }
 
-    /// What the control plane sees of the class.
+    /// Returns what the control plane sees of the class.
     #[must_use]
     pub fn presented(&self, class: &Class) -> Presented {
         let endpoint_collections = class.endpoint_collections;
@@ -127,7 +127,7 @@ impl Classes {
 }
 
 impl Piece {
-    /// The text of which these are the pieces, with the values of a class's key in it.
+    /// Joins the pieces into one text, with the values of a class's key filled in.
     #[must_use]
     pub fn fill(pieces: &[Self], key: &[String]) -> String {
         let texts = pieces.iter().map(|piece| match piece {
@@ -138,7 +138,7 @@ impl Piece {
     }
 }
 
-/// Whether the whole text is what the pattern says, in which `*` stands for any text.
+/// Whether the whole text matches the pattern, in which `*` stands for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

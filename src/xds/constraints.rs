@@ -1,6 +1,6 @@
-//! For whom a variant of a resource is meant (TP2).
+//! Which clients a variant of a resource is for (TP2).
 //!
-//! Owns the match between what a variant demands and what a client says of itself. Refuses to know names and streams.
+//! Owns the match between the constraints of a variant and the parameters of a client. Knows nothing of streams.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,40 +15,40 @@ use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
 use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::single_constraint::ConstraintType;
 use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{ConstraintList, Type};
 
-/// What a client says of itself, by key.
+/// The dynamic parameters of a client, by key.
 pub type Parameters = BTreeMap<String, String>;
 
 /// Which variants of a name a client gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The one that is for whoever says this of itself, else what is for everybody.
+    /// The variant that these parameters match, else the unconstrained resource.
     One(Parameters),
-    /// All of them, and what is for everybody: it is a relay that passes them on to its own clients.
+    /// All variants and the unconstrained resource: the client is a relay that passes them on to its own clients.
     All,
 }
 
-/// What a variant demands of a client.
+/// The constraints of a variant: what it demands of a client's parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraints {
     rule: DynamicParameterConstraints,
     encoded: Bytes,
 }
 
-/// What the client of one subscription says of itself. Who says nothing gets what demands nothing.
+/// Which variants the client of one subscription gets. A client without parameters gets the unconstrained resources.
 #[derive(Clone, Debug, Default)]
 pub struct Audience {
-    /// With every name.
+    /// The choice for every name.
     always: Option<Choice>,
-    /// With single names, where that is something else.
+    /// The choice for single names, where it differs from `always`.
     with: BTreeMap<Name, Choice>,
-    /// What the variants demand that it has rejected, and perhaps took in all the same (C-25).
+    /// The constraints of the variants that the client has rejected, but may have applied all the same (C-25).
     rejected: BTreeMap<Name, Constraints>,
-    /// What it sees of what its wildcard covers.
+    /// What the client sees of the resources that its wildcard covers.
     chosen: Option<Arc<Chosen>>,
 }
 
 impl Audience {
-    /// What it gets of a name by what it says with the name itself, or with the collection that it is a member of.
+    /// Returns the choice for a name: the one set for the name itself or for its collection, else the one for every name.
     #[must_use]
     pub fn choice(&self, name: &Name) -> Option<&Choice> {
         let alone = || match self.with.is_empty() {
@@ -58,19 +58,19 @@ impl Audience {
         alone().or(self.always.as_ref())
     }
 
-    /// What it gets by what it says with the wildcard.
+    /// Returns the choice for the wildcard.
     #[must_use]
     pub fn of_wildcard(&self) -> Option<&Choice> {
         self.with.get(Name::WILDCARD).or(self.always.as_ref())
     }
 
-    /// Whether it gets all variants.
+    /// Whether the client gets all variants.
     #[must_use]
     pub fn passes_on(&self) -> bool {
         self.always == Some(Choice::All)
     }
 
-    /// It says this with every name from now on. Whether that is something else.
+    /// Sets the choice for every name. Returns whether it changed.
     pub fn says_always(&mut self, own: Option<Choice>) -> bool {
         let changed = self.always != own;
         if changed {
@@ -80,7 +80,7 @@ impl Audience {
         changed
     }
 
-    /// It says this with a name from now on; `None` is the same as always. Whether that is something else.
+    /// Sets the choice for one name; `None` means the one for every name. Returns whether it changed.
     pub fn says_with(&mut self, name: &Name, own: Option<Choice>) -> bool {
         let changed = self.with.get(name) != own.as_ref();
         if changed && name.as_str() == Name::WILDCARD {
@@ -94,45 +94,45 @@ impl Audience {
         changed
     }
 
-    /// It has rejected a variant of this name that demands this.
+    /// Notes that the client rejected the variant of this name with these constraints.
     pub fn reject(&mut self, name: &Name, demands: &Constraints) {
         self.rejected.insert(name.clone(), demands.clone());
     }
 
-    /// What the variant of a name demands that it has rejected last.
+    /// Returns the constraints of the variant of a name that the client rejected last.
     #[must_use]
     pub fn rejected(&self, name: &Name) -> Option<&Constraints> {
         self.rejected.get(name)
     }
 
-    /// What it has rejected of these names does not count any more.
+    /// Forgets what the client rejected under these names.
     pub fn settle<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
         if !self.rejected.is_empty() {
             names.for_each(|name| drop(self.rejected.remove(name)));
         }
     }
 
-    /// What it sees of this state, where that was looked up.
+    /// Returns what the client sees of this state, if that was looked up.
     #[must_use]
     pub fn seen_of(&self, state: &State) -> Option<&Arc<State>> {
         let chosen = self.chosen.as_ref().filter(|chosen| chosen.of.id() == state.id());
         chosen.map(|chosen| &chosen.seen)
     }
 
-    /// Looks up what it sees of what its wildcard covers.
+    /// Looks up what the client sees of the resources that its wildcard covers.
     pub fn look_at(&mut self, state: &Arc<State>, answers: &impl Answers) {
         let own = self.of_wildcard().filter(|_| state.varies());
         self.chosen = own.map(|own| answers.chosen(state, own, self.chosen.as_deref()));
     }
 
-    /// Forgets what it sees: whatever is needed of that is looked up again.
+    /// Forgets what the client sees; it is looked up again when it is needed.
     pub fn lighten(&mut self) {
         self.chosen = None;
     }
 }
 
 impl Choice {
-    /// Tells this choice from others.
+    /// Returns a hash that distinguishes this choice from others.
     #[must_use]
     pub fn fingerprint(&self) -> Version {
         let Self::One(own) = self else {
@@ -147,12 +147,12 @@ impl Choice {
     }
 }
 
-/// The seed that tells the choice of all variants from all others.
+/// The seed that distinguishes the choice of all variants from all others.
 const ALL: u64 = 1;
-/// What stands between a name and what tells its variants apart: no name has a zero in it.
+/// Separates the name from the constraints in the key of a variant: no name contains a zero.
 const APART: char = '\0';
 
-/// Tells variants of one name apart: the name itself is that for everybody.
+/// Returns a key that distinguishes the variants of one name. The key of the unconstrained resource is the name itself.
 #[must_use]
 pub fn variant_key(name: &str, constraints: Option<&Constraints>) -> String {
     constraints.map_or_else(
@@ -161,20 +161,20 @@ pub fn variant_key(name: &str, constraints: Option<&Constraints>) -> String {
     )
 }
 
-/// What all keys of variants of a name begin with that are not for everybody.
+/// Returns the prefix of the keys of all constrained variants of a name.
 #[must_use]
 pub fn variant_prefix(name: &str) -> String {
     format!("{name}{APART}")
 }
 
-/// The name of what has this key, and whether it is not for everybody.
+/// Returns the name in the key of a variant, and whether the variant has constraints.
 #[must_use]
 pub fn split_variant_key(key: &str) -> (&str, bool) {
     key.split_once(APART).map_or((key, false), |(name, _)| (name, true))
 }
 
 impl Constraints {
-    /// The constraints as a server states them; `None` if they demand nothing.
+    /// Creates the constraints that a server sent; `None` if they demand nothing.
     #[must_use]
     pub fn new(rule: DynamicParameterConstraints) -> Option<Self> {
         rule.r#type.as_ref()?;
@@ -188,7 +188,7 @@ impl Constraints {
         &self.encoded
     }
 
-    /// Tells these constraints from others.
+    /// Returns a hash that distinguishes these constraints from others.
     #[must_use]
     pub fn key(&self) -> Version {
         let mut hasher = Hasher::new(0);
@@ -196,7 +196,7 @@ impl Constraints {
         hasher.finish()
     }
 
-    /// F-16: whether a client of which this is known may have it.
+    /// F-16: whether a client with these parameters may have the variant.
     #[must_use]
     pub fn allow(&self, parameters: &Parameters) -> bool {
         allows(&self.rule, parameters)
@@ -209,7 +209,7 @@ impl fmt::Display for Constraints {
     }
 }
 
-/// What is demanded, in words: `env=prod`, `env` for any value, and `and`, `or`, `not` between them.
+/// Returns the constraints in words: `env=prod`, `env` for any value, and `and`, `or`, `not` between them.
 fn words(rule: &DynamicParameterConstraints) -> String {
     let list = |list: &ConstraintList, word: &str, none: &str| match list.constraints.as_slice() {
         [] => none.to_owned(),
@@ -228,7 +228,7 @@ fn words(rule: &DynamicParameterConstraints) -> String {
     }
 }
 
-/// F-16: equal value, present key, any, all, not; what demands nothing allows everybody.
+/// F-16: equal value, present key, any, all, not; a rule that demands nothing allows every client.
 fn allows(rule: &DynamicParameterConstraints, parameters: &Parameters) -> bool {
     match &rule.r#type {
         None => true,

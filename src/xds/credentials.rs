@@ -1,13 +1,13 @@
-//! The files with which a control plane is approached for one class of clients.
+//! The credential files that the relay uses towards a control plane for one class of clients.
 //!
-//! Owns how values of a class's key become parts of paths, and which values may. Refuses to read the files.
+//! Owns how values of a class's key become parts of paths, and which values may. Does not read the files.
 
 use std::path::PathBuf;
 
 use super::classes::Piece;
 use super::selector::Selector;
 
-/// The paths of a rule, in which values of its key stand.
+/// The paths of a rule, which contain values of its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// The file of the certificate, and that of its key.
@@ -16,7 +16,7 @@ pub struct Credentials {
     pub token: Option<Vec<Piece>>,
 }
 
-/// The files of one class. What is not there is as it is for every class.
+/// The files of one class. Where there is none, the one that all classes share is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialFiles {
     /// The file of the certificate, and that of its key.
@@ -41,11 +41,11 @@ pub struct Unfit {
 }
 
 impl Credentials {
-    /// The files for these values of the key.
+    /// Returns the files for these values of the key.
     ///
     /// # Errors
     ///
-    /// A value that stands in a path is not the name of a file: a client must not choose the directory.
+    /// A value in a path cannot be the name of a file: a client must not choose the directory.
     pub fn files(&self, rule: usize, key: &[Selector], values: &[String]) -> Result<CredentialFiles, Unfit> {
         let path = |pieces: &Vec<Piece>| {
             let fields = pieces.iter().filter_map(|piece| match piece {
@@ -69,7 +69,7 @@ impl Credentials {
     }
 }
 
-/// Why a text is not the name of a file.
+/// Returns why a text cannot be the name of a file.
 fn fault(value: &str) -> Option<&'static str> {
     if value.is_empty() {
         Some("is empty")

@@ -1,6 +1,6 @@
 //! A view at one instant: the states of all its types.
 //!
-//! Owns consistency: a reader sees one cut, never parts of two. Refuses to know how cuts are published.
+//! Owns consistency: a reader sees one cut, never parts of two. Does not know how cuts are published.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ pub struct Cut {
     reason: Option<Arc<str>>,
 }
 
-/// How it stands with the server that says all this.
+/// The state of the server that the content of a cut comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerState {
-    /// It is being tried, and nothing speaks against it.
+    /// The relay is trying to reach it, and nothing has failed yet.
     #[default]
     Trying,
-    /// There is a stream, on which nothing was answered yet.
+    /// A stream is open, and the server has not answered on it yet.
     Open,
     /// It has answered on its present stream.
     Up,
@@ -33,43 +33,43 @@ pub enum ServerState {
 }
 
 impl ServerState {
-    /// Whether an answer may come any moment.
+    /// Whether an answer may come at any moment.
     #[must_use]
     pub const fn reachable(self) -> bool {
         matches!(self, Self::Open | Self::Up)
     }
 }
 
-/// One type in a cut. What a wildcard covers and what was asked for by name are two halves, because "not in the wildcard" says
-/// nothing about a name (K-05).
+/// One type in a cut. It has two halves, what the wildcard covers and what was requested by name, because "not in the wildcard"
+/// says nothing about a name (K-05).
 #[derive(Clone, Debug)]
 pub struct Slot {
     /// What the wildcard covers, if anybody wants it.
     pub wildcard: Option<Arc<State>>,
-    /// What was asked for by name.
+    /// What was requested by name.
     pub named: Arc<State>,
     /// Whether the server has answered for this type on its present stream.
     pub answered: bool,
-    /// Names of which nothing is known by name any more, because nobody knew which of two contents was newer.
+    /// Names that the named half has forgotten, because it was unclear which of two contents was newer.
     doubted: BTreeSet<Name>,
-    /// Of names that vary and of which both halves know something: all of it, for a relay that passes it on.
+    /// For names that have variants and that both halves know: everything as one bundle, for a relay that passes it on.
     bundles: OrdMap<Name, Known>,
 }
 
 impl Cut {
-    /// The type's states, if anything was ever known of it.
+    /// Returns the type's states, if anything was ever known of the type.
     #[must_use]
     pub fn slot(&self, type_url: &TypeUrl) -> Option<&Slot> {
         self.types.get(type_url)
     }
 
-    /// How it stands with the server.
+    /// The state of the server.
     #[must_use]
     pub const fn server_state(&self) -> ServerState {
         self.server_state
     }
 
-    /// The same knowledge, from a server with which it stands so.
+    /// Returns the same content with this state of the server.
     #[must_use]
     pub fn with_server_state(&self, server_state: ServerState) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Cut {
         self.reason.as_deref()
     }
 
-    /// The same knowledge, from a server that has not answered for this reason.
+    /// Returns the same content with this reason why the server has not answered.
     #[must_use]
     pub fn with_reason(&self, reason: Option<&str>) -> Self {
         Self {
@@ -93,12 +93,12 @@ impl Cut {
         }
     }
 
-    /// All types of which anything is known.
+    /// All types of which something is known.
     pub fn slots(&self) -> impl Iterator<Item = (&TypeUrl, &Slot)> {
         self.types.iter()
     }
 
-    /// The cut in which the changes hold, and the names for which something changed.
+    /// Returns the cut with the changes applied, and the names for which something changed.
     #[must_use]
     pub fn with(&self, changes: &Changes) -> (Self, Vec<Name>) {
         let mut next = self.clone();
@@ -135,7 +135,7 @@ impl Cut {
         (next, changed)
     }
 
-    /// The cut in which holds what an earlier run of the relay knew, and the names for which something changed.
+    /// Returns the cut with what an earlier run of the relay knew, and the names for which something changed.
     #[must_use]
     pub fn restored(&self, changes: &Changes) -> (Self, Vec<Name>) {
         let (mut next, changed) = self.with(changes);
@@ -152,7 +152,7 @@ impl Cut {
         (next, changed)
     }
 
-    /// The cut in which nothing is known of the type's wildcard any more.
+    /// Returns the cut in which nothing is known of the type's wildcard any more.
     #[must_use]
     pub fn without_wildcard(&self, type_url: &TypeUrl) -> Self {
         let mut next = self.clone();
@@ -164,7 +164,7 @@ impl Cut {
         next
     }
 
-    /// The cut in which nothing is known of the type any more.
+    /// Returns the cut in which nothing is known of the type any more.
     #[must_use]
     pub fn without(&self, type_url: &TypeUrl) -> Self {
         let mut next = self.clone();
@@ -174,7 +174,7 @@ impl Cut {
 }
 
 impl Slot {
-    /// A slot in which nothing is known.
+    /// Creates a slot in which nothing is known.
     #[must_use]
     pub fn new(type_url: &TypeUrl) -> Self {
         Self {
@@ -186,15 +186,15 @@ impl Slot {
         }
     }
 
-    /// Names of which nothing is known by name, because by name there was another content of a variant than the one that the
-    /// wildcard lost: they are to be asked for anew.
+    /// Returns the names that the named half has forgotten, because it held other content of a variant than the one that the
+    /// wildcard lost. They must be requested again.
     #[must_use]
     pub const fn doubted(&self) -> &BTreeSet<Name> {
         &self.doubted
     }
 
-    /// Where the wildcard loses a variant that by name is held with other content, nothing is known by name any more: nobody
-    /// knows which of the two is newer. What is for everybody is not asked for by name while the wildcard has it.
+    /// If the wildcard loses a variant that the named half has with other content, the named half forgets the name: it is unclear
+    /// which content is newer. An unconstrained resource is never requested by name while the wildcard has it.
     fn forget_lost(&mut self, after: &State) -> Vec<Name> {
         let Some(before) = &self.wildcard else {
             return Vec::new();
@@ -215,7 +215,7 @@ impl Slot {
         changed
     }
 
-    /// Joins what both halves know of these names.
+    /// Updates the bundles of these names.
     fn join(&mut self, names: &[Name]) {
         let varies = self.halves().any(|state| state.varies());
         if !varies && self.bundles.is_empty() {
@@ -229,7 +229,8 @@ impl Slot {
         }
     }
 
-    /// What is for everybody, and the variants of both halves, those of the wildcard first; nothing where one half has it all.
+    /// Returns a bundle of the unconstrained resource and the variants of both halves; the wildcard's variant has precedence.
+    /// `None` if one half has everything.
     fn joined(&self, name: &Name) -> Option<Known> {
         let covered = self.wildcard.as_ref()?;
         let knows = |state: &State| state.resource(name).is_some() || state.variants_of(name).next().is_some();
@@ -251,8 +252,8 @@ impl Slot {
         Some(Known::Present(Arc::new(Resource::bundle(parts.collect())?)))
     }
 
-    /// What is known of a name: what the wildcard covers, else what was asked for by name. K-05: that the wildcard lost a name
-    /// says nothing about who asked for it by name, unless nobody says anything else about that name.
+    /// Returns what is known of a name, from the wildcard or else from the named half. K-05: if the wildcard lost the name, that
+    /// says nothing to those who requested it by name, unless the server did not answer that request in time.
     #[must_use]
     pub fn known(&self, name: &Name) -> Option<&Known> {
         let covered = self.wildcard.as_ref().and_then(|state| state.known(name));
@@ -264,8 +265,8 @@ impl Slot {
         }
     }
 
-    /// C-20: whether the wildcard brought other content of what was found by another of its names, and not before that: then nobody
-    /// knows yet what is there by that name.
+    /// C-20: whether a resource was found by an alias, and the wildcard brought other content of it at the same time or later.
+    /// Then it is not known yet what the alias stands for.
     fn outdates(&self, name: &Name, found: &Resource) -> bool {
         if found.name() == name {
             return false;
@@ -277,20 +278,21 @@ impl Slot {
         })
     }
 
-    /// How many resources exist; what is in both halves counts twice.
+    /// How many resources exist; one that is in both halves counts twice.
     #[must_use]
     pub fn present(&self) -> usize {
         let covered = self.wildcard.as_ref().map_or(0, |state| state.present());
         covered + self.named.present()
     }
 
-    /// Whether any of it is what an earlier run of the relay knew, on which the server has not spoken since.
+    /// Whether any of it comes from an earlier run of the relay, and the server has not confirmed it since.
     #[must_use]
     pub fn stale(&self) -> bool {
         self.named.stale() || self.wildcard.as_ref().is_some_and(|state| state.stale())
     }
 
-    /// What is known of a name to a client that says this of itself (F-16): a variant that it matches, else what everybody is told.
+    /// Returns what is known of a name for a client with these parameters (F-16): a variant that matches, else the same as for
+    /// all clients.
     #[must_use]
     pub fn choose(&self, name: &Name, own: Option<&Choice>) -> Option<&Known> {
         if let Some(joined) = self.bundles.get(name).filter(|_| own == Some(&Choice::All)) {
@@ -300,12 +302,12 @@ impl Slot {
         variant.or_else(|| self.known(name))
     }
 
-    /// What the wildcard covers, and what was asked for by name.
+    /// Both halves: what the wildcard covers, and what was requested by name.
     pub fn halves(&self) -> impl Iterator<Item = &Arc<State>> {
         self.wildcard.iter().chain([&self.named])
     }
 
-    /// The resource of this name, if it exists.
+    /// Returns the resource of this name, if it exists.
     #[must_use]
     pub fn resource(&self, name: &Name) -> Option<&Arc<Resource>> {
         match self.known(name) {
@@ -314,7 +316,7 @@ impl Slot {
         }
     }
 
-    /// How long this resource still lives, whomever it is for.
+    /// Returns when this resource expires, with or without constraints.
     #[must_use]
     pub fn expiry_of(&self, resource: &Resource) -> Option<Expiry> {
         if resource.constraints().is_some() {
@@ -327,7 +329,7 @@ impl Slot {
         self.expiry(resource.name())
     }
 
-    /// How long the resource of this canonical name still lives that is for everybody.
+    /// Returns when the unconstrained resource of this canonical name expires.
     #[must_use]
     pub fn expiry(&self, name: &Name) -> Option<Expiry> {
         match &self.wildcard {

@@ -1,6 +1,6 @@
 //! The difference between what a client holds and what is current.
 //!
-//! Owns the one operation behind first fetch, update, catching up and reconnecting. Refuses to know which of them it is.
+//! Owns the one operation behind first fetch, update, catching up and reconnecting. Does not know which of them it is.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -11,41 +11,42 @@ use imbl::ordmap::DiffItem;
 
 use super::{Batch, Extra, Held, Item, Known, Name, Resource, Seen, State};
 
-/// What must be said to somebody who holds one thing so that it holds another. The same for everybody at the same two points.
+/// What must be sent to a client so that it holds another state than now. It is the same for all clients with the same start
+/// and the same goal.
 #[derive(Debug)]
 pub struct Difference {
     changed: Arc<[Arc<Resource>]>,
-    /// How many of those were said already.
+    /// How many of `changed` were sent already.
     said: usize,
     beats: Arc<[Arc<Resource>]>,
     removed: Option<Arc<Extra>>,
-    /// C-23: what is held and goes that is not for everybody, by name: what it demands.
+    /// C-23: the constraints of the variants that the client holds and that go, by name.
     withdrawn: Arc<BTreeMap<Name, Bytes>>,
     additions: OnceLock<Part>,
     whole: OnceLock<Part>,
 }
 
-/// As much of a difference as one response says.
+/// As much of a difference as one response carries.
 #[derive(Debug)]
 pub struct Part {
-    /// What it says.
+    /// Its resources and removed names.
     pub batch: Arc<Batch>,
     /// When the oldest change in it was received.
     pub since: Option<Instant>,
-    /// None if that was all.
+    /// What is left; `None` if that was all.
     pub left: Option<Left>,
 }
 
-/// How things stand after a part.
+/// What remains to be done after a part was sent.
 #[derive(Debug)]
 pub struct Left {
     seen: Seen,
-    /// Always there until it is dropped.
+    /// Always `Some`, until it is dropped.
     rest: Option<Arc<Difference>>,
 }
 
 impl Left {
-    /// What is held then, and what is still to be said.
+    /// Returns what the client holds then, and what is still to be sent.
     #[must_use]
     pub fn open(&self) -> Option<(&Seen, &Arc<Difference>)> {
         Some((&self.seen, self.rest.as_ref()?))
@@ -53,21 +54,21 @@ impl Left {
 }
 
 impl Drop for Left {
-    /// One part after the other: each has the next one, and there may be many.
+    /// Drops the parts in a loop: each owns the next one, and there may be too many for recursion.
     fn drop(&mut self) {
         let mut next = self.rest.take();
         while let Some(difference) = next.take().and_then(Arc::into_inner) {
             let Difference { additions, whole, .. } = difference;
             let parts = [additions.into_inner(), whole.into_inner()];
             let lefts = parts.into_iter().flatten().filter_map(|part| part.left);
-            // There is one at the most: what goes is in a part of its own only where nothing is left besides.
+            // At most one of the two has a rest: `whole` exists only if `additions` leaves nothing.
             next = lefts.filter_map(|mut left| left.rest.take()).next();
         }
     }
 }
 
 impl Difference {
-    /// Compares content by hash alone; costs what changed where the two states are relatives.
+    /// Compares content by hash alone. If one state was made from the other, the cost depends only on what changed.
     #[must_use]
     pub fn between(seen: &Seen, to: &State) -> Self {
         let nothing = State::new(to.type_url().clone());
@@ -114,7 +115,7 @@ impl Difference {
         }
     }
 
-    /// C-11: everything in a state, whether it is held or not, and besides what is held and not there.
+    /// C-11: everything in a state, whether the client holds it or not, and the removal of what only the client has.
     #[must_use]
     pub fn again(seen: &Seen, to: &State) -> Self {
         Self {
@@ -137,19 +138,19 @@ impl Difference {
         }
     }
 
-    /// What is new or different, by name.
+    /// New or different resources that were not sent yet, by name.
     #[must_use]
     pub fn changed(&self) -> &[Arc<Resource>] {
         self.changed.get(self.said..).unwrap_or_default()
     }
 
-    /// What is the same and was confirmed by a heartbeat, or lost its time to live (K-17).
+    /// Equal resources that a heartbeat confirmed, or that lost their time to live (K-17).
     #[must_use]
     pub fn beats(&self) -> &[Arc<Resource>] {
         &self.beats
     }
 
-    /// What is held and not there any more.
+    /// What the client holds and the state does not have.
     #[must_use]
     pub const fn removed(&self) -> Option<&Arc<Extra>> {
         self.removed.as_ref()
@@ -161,7 +162,7 @@ impl Difference {
         oldest(self.changed())
     }
 
-    /// What is still to be said once the first of what is new or different was.
+    /// Returns what is still to be sent after the first `changed` resources.
     #[must_use]
     pub fn after(&self, changed: usize) -> Self {
         Self {
@@ -174,7 +175,7 @@ impl Difference {
         }
     }
 
-    /// What is still to be said once all but this was.
+    /// Returns what is still to be sent when only these removals are left.
     #[must_use]
     pub fn last(&self, removed: Arc<Extra>) -> Self {
         Self {
@@ -184,8 +185,8 @@ impl Difference {
         }
     }
 
-    /// As much of it as fits into a response of about `chunk` bytes, what goes last, if it may go. It is the same for all who are
-    /// brought from the one point to the other.
+    /// Returns as much as fits into a response of about `chunk` bytes. Removals come last, and only if `removals` allows them.
+    /// The part is the same for all clients with the same start and the same goal.
     #[must_use]
     pub fn part(&self, seen: &Seen, to: &Arc<State>, removals: bool, chunk: usize) -> &Part {
         let additions = || self.additions.get_or_init(|| self.begin(seen, to, None, chunk));
@@ -246,7 +247,7 @@ impl Difference {
     }
 }
 
-/// How much still fits into a response: there is always room for one.
+/// How much still fits into a response; the first item always fits.
 #[derive(Debug)]
 pub struct Room {
     bytes: usize,
@@ -255,7 +256,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// A response of about so many bytes.
+    /// Creates the room of a response of about so many bytes.
     #[must_use]
     pub const fn new(bytes: usize) -> Self {
         Self {
@@ -265,7 +266,7 @@ impl Room {
         }
     }
 
-    /// Whether something of this weight fits, which is in it then. After the first that does not, nothing does.
+    /// Adds an item of this weight. Returns whether it fits; after the first that does not, none does.
     pub const fn takes(&mut self, weight: usize) -> bool {
         self.full |= !self.empty && weight > self.bytes;
         if self.full {
@@ -276,7 +277,7 @@ impl Room {
         true
     }
 
-    /// The same of a name alone.
+    /// Adds a name without content, like [`Self::takes`].
     pub fn takes_name(&mut self, name: &Name) -> bool {
         self.takes(name.as_str().len() + 4)
     }
@@ -292,7 +293,8 @@ fn oldest(resources: &[Arc<Resource>]) -> Option<Instant> {
     resources.iter().map(|resource| resource.received()).min()
 }
 
-/// What is held of these names and demands something of a client, by name, and is not what comes in its place.
+/// Returns the constraints of the variants that the client holds under these names, by name, unless the replacement has the same
+/// constraints.
 fn withdrawn(
     seen: &Seen,
     to: &State,
@@ -340,7 +342,7 @@ mod tests {
     use super::*;
     use crate::xds::{ResourceParts, TypeUrl, Update};
 
-    /// part by part everything is said once, what is held follows, and many parts go as easily as one.
+    /// part by part everything is sent once, `seen` follows, and a long chain of parts can be dropped.
     #[test]
     fn part_by_part() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
@@ -389,7 +391,7 @@ mod tests {
                 .eq((2_000..4_000).chain(0..1_000).map(|at| format!("{at:05}")))
         );
         drop(difference);
-        // Each part has the next one.
+        // Each part owns the next one: recursion would overflow this stack.
         let little = std::thread::Builder::new().stack_size(64 << 10);
         little.spawn(move || drop(first)).unwrap().join().unwrap();
     }

@@ -1,6 +1,6 @@
 //! What a client holds.
 //!
-//! Owns the words for it, from one name to a whole wildcard. Refuses to know how the client came to hold it.
+//! Owns the types for it, from one name to a whole wildcard. Does not know how the client came to hold it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub enum Held {
     /// Nothing: it was never sent, or the client has forgotten it.
     #[default]
     Nothing,
-    /// Perhaps something, and nobody knows what (after a NACK, or from before this stream).
+    /// Perhaps something; the relay does not know what (after a NACK, or from before this stream).
     Unknown,
     /// Content with this version, as the client itself says.
     Version(Version),
@@ -23,7 +23,7 @@ pub enum Held {
 }
 
 impl Held {
-    /// Whether it is surely this content.
+    /// Whether it is certainly the content with this version.
     #[must_use]
     pub fn is(&self, version: Version) -> bool {
         match self {
@@ -39,13 +39,13 @@ impl Held {
         !matches!(self, Self::Nothing)
     }
 
-    /// The content, where it can be sent again.
+    /// Returns the content, if it can be sent again.
     #[must_use]
     pub fn whole(&self) -> Option<&Arc<Resource>> {
         self.content().filter(|content| !content.is_hollow())
     }
 
-    /// The content, where it is known, perhaps without its bytes.
+    /// Returns the content, if it is known, perhaps without its bytes.
     #[must_use]
     pub const fn content(&self) -> Option<&Arc<Resource>> {
         match self {
@@ -54,25 +54,25 @@ impl Held {
         }
     }
 
-    /// C-20: the own name of what is held by this other one.
+    /// C-20: returns the canonical name of the content, if the client asked for it by another one.
     #[must_use]
     pub fn own_name(&self, asked: &Name) -> Option<&Name> {
         self.content().map(|content| content.name()).filter(|own| *own != asked)
     }
 }
 
-/// What a client holds besides a state: what it remembers from before, or what is about to be taken from it.
+/// What a client holds in addition to a state: what it kept from an earlier stream, or what is about to be removed.
 #[derive(Debug)]
 pub struct Extra {
     id: u64,
     names: BTreeMap<Name, Held>,
     sum: Version,
-    /// Whether any of it is content that is not for everybody (TP2).
+    /// Whether any of its content is constrained (TP2).
     chosen: bool,
 }
 
 impl Extra {
-    /// Wraps the table.
+    /// Creates it from the table.
     #[must_use]
     pub fn new(names: BTreeMap<Name, Held>) -> Self {
         let sum = names
@@ -101,7 +101,7 @@ impl Extra {
         &self.names
     }
 
-    /// What of it a full state can list; of what is hollow nothing but the name is left.
+    /// Returns the part that a full state can list: not hollow content, of which only the name is left.
     #[must_use]
     pub fn listed(self: &Arc<Self>) -> Option<Arc<Self>> {
         let hollow = |held: &Held| held.content().is_some_and(|content| content.is_hollow());
@@ -113,7 +113,7 @@ impl Extra {
         (!rest.is_empty()).then(|| Arc::new(Self::new(rest)))
     }
 
-    /// The same but for these names.
+    /// Returns the same without these names.
     #[must_use]
     pub fn without<'a>(&self, gone: impl Iterator<Item = &'a Name>) -> Self {
         let mut names = self.names.clone();
@@ -121,36 +121,36 @@ impl Extra {
         Self::new(names)
     }
 
-    /// The version of the contents in it that can be sent again.
+    /// The version of the set of contents that can be sent again.
     #[must_use]
     pub const fn sum(&self) -> Version {
         self.sum
     }
 
-    /// Whether any of it is content that is not for everybody.
+    /// Whether any of its content is constrained.
     #[must_use]
     pub const fn is_chosen(&self) -> bool {
         self.chosen
     }
 
-    /// About how many bytes the relay keeps for it, bodies apart.
+    /// About how many bytes the relay keeps for it, without bodies.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.names.len() * 64
     }
 }
 
-/// What a wildcard subscription holds: a state that it was brought to, and what it holds besides. Names of `extra` are not in `state`.
+/// What a wildcard subscription holds: a state, and more in `extra`. No name of `extra` is in `state`.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// The state that the client was last brought to.
     pub state: Option<Arc<State>>,
-    /// What it holds besides.
+    /// What it holds in addition.
     pub extra: Option<Arc<Extra>>,
 }
 
 impl Seen {
-    /// What the client holds under this name.
+    /// Returns what the client holds under this name.
     #[must_use]
     pub fn held(&self, name: &Name) -> Held {
         if let Some(resource) = self.state.as_ref().and_then(|state| state.resource(name)) {
@@ -163,7 +163,7 @@ impl Seen {
             .unwrap_or_default()
     }
 
-    /// Notes what the client was told of single names besides.
+    /// Notes what the client was sent for single names.
     pub fn note(&mut self, told: Vec<(Name, Held)>) {
         if told.is_empty() {
             return;
@@ -194,7 +194,7 @@ impl Seen {
         self.extra = (!names.is_empty()).then(|| Arc::new(Extra::new(names)));
     }
 
-    /// What it holds once it was sent these resources of a state as well.
+    /// Returns what the client holds after it was sent these resources of a state.
     #[must_use]
     pub fn brought(&self, resources: &[Arc<Resource>], to: &State) -> Self {
         let expiry = |resource: &Resource| to.expiry(resource.name());
@@ -229,7 +229,7 @@ impl Seen {
     }
 }
 
-/// A number that no other state or extra of this process has; 0 stands for none.
+/// Returns an id that no other value in this process has; 0 means none.
 pub(super) fn next_id() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1

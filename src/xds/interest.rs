@@ -1,6 +1,6 @@
-//! Who wants what: the words between a session and a view.
+//! Who wants what: the values that a session and a view exchange.
 //!
-//! Owns the unit of interest. Refuses to count who else wants the same.
+//! Owns the unit of interest. Does not count who else wants the same.
 
 use super::{Name, TypeUrl};
 
@@ -18,19 +18,19 @@ pub enum Target {
 pub struct Want {
     /// The type.
     pub type_url: TypeUrl,
-    /// What of it.
+    /// Everything of the type, or one name.
     pub target: Target,
     /// Whether it begins.
     pub wanted: bool,
-    /// F-07: how the name is written, where not in the canonical way; who writes one name in several ways wants it once in each.
+    /// F-07: how the client wrote the name, if not in the canonical way. If it writes one name in several ways, each is a want.
     pub written: Option<Name>,
 }
 
-/// Names of one type of which a session must look again what is known: bounded, whatever happens while it does not look.
+/// The names of one type that a session must look up again. Bounded, whatever happens before it looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dirty {
     /// These names.
     Names(Vec<Name>),
-    /// There were too many to list: all that it wants.
+    /// There were too many to list: all names that it wants.
     All,
 }

@@ -1,7 +1,7 @@
-//! The vocabulary: values that are equal, ordered and hashed, and that do nothing.
+//! The vocabulary: plain values, which can be compared, ordered and hashed, and do nothing.
 //!
-//! Owns the words that every other module speaks (types, names, resources, what is known of them, what a client holds).
-//! Refuses to know connections, clocks, locks and who is asking.
+//! Owns the types that every other module uses (types, names, resources, what is known of them, what a client holds).
+//! Knows nothing of connections, clocks, locks and who is asking.
 
 mod answers;
 mod authorities;

@@ -1,6 +1,6 @@
 //! A resource's name.
 //!
-//! Owns cheap copies and comparison byte by byte (F-01). Refuses to know who subscribes to it.
+//! Owns cheap copies and comparison byte by byte (F-01). Does not know who subscribes to it.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -22,14 +22,14 @@ impl Name {
         &self.0
     }
 
-    /// Whether it is the name of a resource that has none.
+    /// Whether it is empty, as for a resource without a name.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// F-01, F-11: the authority of a name of new style; one without a readable authority has all of its text for it, so that
-    /// nobody serves it. `None`: a name of old style.
+    /// F-01, F-11: returns the authority of a new-style name; `None` for an old-style name. An authority that cannot be read is
+    /// the whole text, which nobody serves.
     #[must_use]
     pub fn authority(&self) -> Option<&str> {
         let rest = self.0.strip_prefix(SCHEME)?;

@@ -1,6 +1,6 @@
 //! Who a client says it is.
 //!
-//! Owns the parts of a node that the relay looks at. Refuses to decide what they entitle to.
+//! Owns the parts of a node that the relay looks at. Does not decide what a client may have.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Node {
     pub cluster: Arc<str>,
     /// Where it runs.
     pub locality: Locality,
-    /// Metadata: the scalar members by how their [`super::Path`] is written, as text.
+    /// The scalar members of the metadata as text, by the written form of their [`super::Path`].
     pub metadata: BTreeMap<String, String>,
     /// What it can read.
     pub features: Features,
@@ -25,9 +25,9 @@ pub struct Node {
     pub relays: Vec<String>,
     /// The software, as it names itself.
     pub user_agent: Arc<str>,
-    /// What its class passes on of it to control planes.
+    /// The part of it that its class passes on to control planes.
     pub passed: Option<Arc<Taken>>,
-    /// What it says of itself that may change, by the full name of a type (TP2).
+    /// The dynamic parameters, by the full name of a type (TP2).
     pub parameters: BTreeMap<String, Parameters>,
 }
 
@@ -49,7 +49,7 @@ pub struct Features {
     pub wrapper: bool,
     /// Time to live, and heartbeats under delta (K-18).
     pub ttl: bool,
-    /// What is wrong with single resources (B-31).
+    /// Errors of single resources (B-31).
     pub errors: bool,
     /// All variants of a name, to pass them on (TP2): it is a relay.
     pub variants: bool,
@@ -63,14 +63,14 @@ pub const RELAYS: &str = "distributary.relays";
 /// The name of the feature that `endpoint_collections` stands for.
 pub const ENDPOINT_COLLECTIONS: &str = "xds.endpoint.supports_lb_endpoint_collection";
 
-/// The name of the feature that `errors` stands for: no document has one, so this is what relays of this kind say to each other.
+/// The name of the feature that `errors` stands for. No document defines one, so only relays of this kind use it.
 pub const RESOURCE_ERRORS: &str = "xds.config.supports-resource-errors";
 
 /// The name of the feature that `variants` stands for, which only relays of this kind have.
 pub const ALL_VARIANTS: &str = "distributary.all-variants";
 
 impl Features {
-    /// Reads the names that are on the wire or in the documents (B-30).
+    /// Reads the names of features, as they are on the wire or in the documents (B-30).
     pub fn read<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut features = Self::default();
         for name in names {
@@ -92,7 +92,7 @@ impl Features {
 /// Which clients may share names and wildcards (K-02): the rule that matched, and its key's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class {
-    /// The position of the rule in the configuration; none matched: `None`.
+    /// The position of the rule in the configuration; `None` if no rule matched.
     pub rule: Option<usize>,
     /// The values of its key, in order.
     pub key: Vec<String>,
@@ -101,7 +101,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Whether the two differ only in what their clients can read.
+    /// Whether the two are equal but for what their clients can read.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         (self.rule, &self.key) == (other.rule, &other.key)

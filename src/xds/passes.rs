@@ -1,6 +1,6 @@
-//! What of its clients' nodes a class passes on to control planes, besides its key (K-04).
+//! Which parts of its clients' nodes a class passes on to control planes, in addition to its key (K-04).
 //!
-//! Owns what is taken of a client's node and what it replaces in the relay's own. Refuses to know classes and streams.
+//! Owns what is taken from a client's node and what it replaces in the relay's own. Knows nothing of classes and streams.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::selector::Selector;
 use crate::proto::envoy::config::core::v3::{Locality, Node};
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
 
-/// Clients choose the keys of their metadata; so much of one is told to people.
+/// How much of a metadata key a message shows: clients choose the keys.
 const FIELD_CHARS_MAX: usize = 200;
 
-/// What is passed on. It replaces what the relay's own node says there, also by being absent.
+/// What is passed on. It replaces the same fields of the relay's own node, even where the client has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Passes {
     /// Nothing but the key.
@@ -23,18 +23,18 @@ pub enum Passes {
     Nothing,
     /// These parts.
     Parts(Parts),
-    /// All that the client says of itself, in place of the relay's own node.
+    /// The client's whole node, in place of the relay's own.
     Whole,
 }
 
 /// Parts of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Of the metadata.
+    /// The members of the metadata.
     pub metadata: Members,
-    /// Whether the locality is.
+    /// Whether the locality is passed on.
     pub locality: bool,
-    /// Whether the software and its version are.
+    /// Whether the software and its version are passed on.
     pub user_agent: bool,
 }
 
@@ -52,11 +52,11 @@ pub enum Members {
 pub struct Member {
     /// Where it is.
     pub path: Path,
-    /// Whether only what is below it is meant (`LABELS.*`): then anything else there is not passed on.
+    /// Whether only the members below it are meant (`LABELS.*`): then a value of another kind is not passed on.
     pub below: bool,
 }
 
-/// What was taken of a client's node, as it is kept for as long as the client is there: never more bytes than came.
+/// What was taken from a client's node, as it is kept while the client is connected: never more bytes than came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken(Box<[u8]>);
 
@@ -67,7 +67,7 @@ impl Default for Members {
 }
 
 impl Passes {
-    /// What is passed on of this node, as it is kept: without what the relay says for itself (K-04, K-25). None: nothing.
+    /// Returns what is passed on of this node, without what the relay itself states (K-04, K-25). `None`: nothing.
     #[must_use]
     pub fn take(&self, client: &Node) -> Option<Arc<Taken>> {
         let taken = match self {
@@ -76,7 +76,7 @@ impl Passes {
             Self::Whole => Node {
                 metadata: client.metadata.clone().map(unmarked),
                 client_features: Vec::new(),
-                // The relay asks for all variants, whatever one client says of itself.
+                // The relay asks for all variants, whatever the parameters of one client are.
                 dynamic_parameters: Default::default(),
                 ..client.clone()
             },
@@ -85,7 +85,7 @@ impl Passes {
         (!kept.is_empty()).then(|| Arc::new(Taken(kept.into())))
     }
 
-    /// The node `relay` with what was taken from a client.
+    /// Returns the node `relay` with what was taken from a client.
     #[must_use]
     pub fn give(&self, taken: Option<&Taken>, relay: Node) -> Node {
         let client = taken.map(Taken::read).unwrap_or_default();
@@ -101,7 +101,7 @@ impl Passes {
 }
 
 impl Taken {
-    /// The first place in which two clients differ in what was taken of them.
+    /// Returns the first place in which two clients differ in what was taken from them.
     #[must_use]
     pub fn difference(one: Option<&Self>, other: Option<&Self>) -> Option<String> {
         if one == other {
@@ -137,7 +137,7 @@ impl Taken {
         self.0.len()
     }
 
-    /// What was taken is what this relay encoded.
+    /// Decodes it; this relay encoded it itself, so that cannot fail.
     fn read(&self) -> Node {
         Node::decode(&*self.0).unwrap_or_default()
     }
@@ -204,7 +204,7 @@ impl Parts {
     }
 }
 
-/// K-25: the list of relays is the relay's to say.
+/// K-25: removes the list of relays, which the relay itself states.
 fn unmarked(mut members: Struct) -> Struct {
     members.fields.remove(RELAYS);
     members
@@ -220,7 +220,7 @@ fn member<'a>(members: &'a Struct, path: &[String]) -> Option<&'a Value> {
     }
 }
 
-/// Puts a member where the path leads, whatever is in the way.
+/// Puts a member where the path leads, and replaces whatever is in the way.
 pub(super) fn put(members: &mut Struct, path: &[String], value: Value) {
     let Some((key, below)) = path.split_first() else { return };
     if below.is_empty() {
@@ -248,7 +248,7 @@ pub(super) fn remove(members: &mut Struct, path: &[String]) {
     }
 }
 
-/// The keys that lead to the first member in which two structures differ.
+/// Returns the keys that lead to the first member in which two structures differ.
 fn between<'a>(above: &[&'a str], one: &'a Struct, other: &'a Struct) -> Option<Vec<&'a str>> {
     let keys = one.fields.keys().chain(other.fields.keys());
     for key in keys {

@@ -1,6 +1,6 @@
 //! A place in metadata.
 //!
-//! Owns how such a place is written: `LABELS."app.kubernetes.io/name"`. Refuses to know what stands there.
+//! Owns how such a place is written: `LABELS."app.kubernetes.io/name"`. Does not know which value is there.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// The place under these keys.
+    /// Creates the place under these keys.
     #[must_use]
     pub fn new<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut known, mut text) = (Vec::new(), String::new());
@@ -33,7 +33,7 @@ impl Path {
         let mut rest = text;
         loop {
             let (part, after) = match rest.strip_prefix('"') {
-                Some(quoted) => unquote(quoted).ok_or_else(|| format!("`{text}` has a quote without its partner"))?,
+                Some(quoted) => unquote(quoted).ok_or_else(|| format!("`{text}` has a quote that is not closed"))?,
                 None => {
                     let (part, after) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
                     if part.is_empty() {
@@ -61,7 +61,7 @@ impl Path {
         &self.parts
     }
 
-    /// How the place is written, with quotes only where they must be.
+    /// Returns the place as text, with quotes only where they are needed.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -70,7 +70,7 @@ impl Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Clients choose these keys.
+        // Clients choose these keys: nothing unprintable must reach a log.
         for c in self.text.chars() {
             match c {
                 ' '..='~' => write!(f, "{c}")?,
@@ -81,7 +81,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// How the member `part` of the place `path` is written; the outermost members are below the empty text.
+/// Returns the text of the member `part` of the place `path`; for the outermost members `path` is empty.
 #[must_use]
 pub fn member_path(path: &str, part: &str) -> String {
     let bare = !part.is_empty() && !part.contains(['.', '"', '*', '{', '}']);
@@ -105,7 +105,7 @@ pub fn member_path(path: &str, part: &str) -> String {
     text
 }
 
-/// What stands before the closing quote, and what follows it.
+/// Returns the text before the closing quote, and the text after it.
 fn unquote(quoted: &str) -> Option<(String, &str)> {
     let mut part = String::new();
     let mut chars = quoted.char_indices();

@@ -1,6 +1,6 @@
 //! The shared bytes of one response.
 //!
-//! Owns which of them are joined, so that a response of many small resources is one buffer. Refuses to know what else is in it.
+//! Owns which of them are joined, so that a response of many small resources is one buffer. Does not know what else is in it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Pieces {
 impl Pieces {
     pub(super) fn items(&mut self, item: &Item, dialect: Dialect, texts: &BTreeSet<Name>) {
         if (dialect, item.form) == (Dialect::Sotw, Form::Whole) {
-            // Its name is in the body, where it stays as it is.
+            // Its name is in the body, which is not changed.
             return self.item(item, dialect, None);
         }
         for text in texts {

@@ -1,10 +1,10 @@
 //! The types that are polled over REST, and where.
 //!
-//! Owns the table of paths (A-T1). Refuses to know HTTP.
+//! Owns the table of paths (A-T1). Knows nothing of HTTP.
 
 use super::TypeUrl;
 
-/// The last part of each path, and the types of both generations. H-03: what is not here is not polled.
+/// The last part of each path, with its types in v3 and v2. H-03: a type that is not here is not polled.
 #[rustfmt::skip]
 static PATHS: [(&str, &str, Option<&str>); 8] = [
     ("listeners", "envoy.config.listener.v3.Listener", Some("envoy.api.v2.Listener")),
@@ -21,7 +21,7 @@ const NEW: &str = "/v3/discovery:";
 const OLD: &str = "/v2/discovery:";
 
 impl TypeUrl {
-    /// The type that is polled at a path, by its full name.
+    /// Returns the full name of the type that is polled at a path.
     #[must_use]
     pub fn polled_at(path: &str) -> Option<&'static str> {
         let (new, part) = match (path.strip_prefix(NEW), path.strip_prefix(OLD)) {
@@ -33,7 +33,7 @@ impl TypeUrl {
         if new { Some(v3) } else { *v2 }
     }
 
-    /// The path at which the type is polled.
+    /// Returns the path at which the type is polled.
     #[must_use]
     pub fn path(&self) -> Option<String> {
         let name = self.full_name();
@@ -46,7 +46,7 @@ impl TypeUrl {
 mod tests {
     use super::*;
 
-    /// A-T1, H-03: each path polls a type that has a name of its own, of its generation.
+    /// A-T1, H-03: each path polls a type of its own version (v3 or v2), and the type has a short name.
     #[test]
     fn every_path_has_a_known_type() {
         for (part, new, old) in PATHS {

@@ -1,6 +1,6 @@
-//! Whom a control plane sees for a class (K-04).
+//! The node that a control plane sees for a class (K-04).
 //!
-//! Owns how the relay's own node and what the clients of a class have in common become one node. Refuses to know streams.
+//! Owns how the relay's own node and what the clients of a class have in common become one node. Knows nothing of streams.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use super::selector::Selector;
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Value, value::Kind};
 
-/// What a control plane sees of a class besides the relay's own node.
+/// What a control plane sees of a class, on top of the relay's own node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Presented {
     /// What the clients of the class have in common: the fields of the key and their values.
     pub common: Vec<(Selector, String)>,
-    /// What the rule says of the id; the client's own or one that tells the keys apart where it says nothing (K-28).
+    /// The id that the rule sets. If it sets none, the id is the client's own, or one that distinguishes the keys (K-28).
     pub id: Option<String>,
-    /// What the rule says of the cluster.
+    /// The cluster that the rule sets.
     pub cluster: Option<String>,
     /// What is passed on of the client that opened the view.
     pub passes: Passes,
-    /// That, as it was taken.
+    /// What was taken from that client's node.
     pub passed: Option<Arc<Taken>>,
     /// Whether the clients of the class read collections of endpoints.
     pub endpoint_collections: bool,
 }
 
 impl Presented {
-    /// The node for the class: the relay's own, then what the clients have in common, then what is passed on of the one that opened the
-    /// view, then what the rule says.
+    /// Returns the node for the class: the relay's own, then what the clients have in common, then what is passed on of the
+    /// client that opened the view, then what the rule sets. The later wins.
     #[must_use]
     pub fn over(&self, relay: &core::Node) -> core::Node {
         let mut node = relay.clone();
@@ -42,7 +42,7 @@ impl Presented {
         if let Some(cluster) = &self.cluster {
             node.cluster.clone_from(cluster);
         }
-        // K-04: the server must know what these clients read, and of nothing that they do not read.
+        // K-04: the server must see this feature exactly if these clients have it.
         node.client_features.retain(|feature| feature != ENDPOINT_COLLECTIONS);
         if self.endpoint_collections {
             node.client_features.push(ENDPOINT_COLLECTIONS.to_owned());
@@ -50,7 +50,7 @@ impl Presented {
         node
     }
 
-    /// K-28: the node id. Control planes keep what they have for a node by its id, so views that differ in their key differ in it.
+    /// K-28: returns the node id. Control planes store what they have for a node by its id, so different keys need different ids.
     fn id(&self, opened: Option<String>, relay: &str) -> String {
         let clients = self.common.iter().find(|(field, _)| *field == Selector::Id);
         let given = self.id.clone().or_else(|| clients.map(|(_, id)| id.clone())).or(opened);
@@ -61,7 +61,7 @@ impl Presented {
     }
 }
 
-/// `relay/cluster=edge/metadata.TENANT=gold`; different keys never give one text.
+/// Returns `relay/cluster=edge/metadata.TENANT=gold`; different keys never give the same text.
 fn key_id(relay: &str, key: &[(Selector, String)]) -> String {
     let mut id = relay.to_owned();
     for (field, value) in key {
@@ -73,7 +73,7 @@ fn key_id(relay: &str, key: &[(Selector, String)]) -> String {
     id
 }
 
-/// A text without `/`, `=` and control characters, and without a `%` that does not stand for one of them.
+/// Returns the text with `/`, `=`, `%` and control characters percent-encoded.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -95,7 +95,7 @@ fn write(node: &mut core::Node, field: &Selector, value: &str) {
         value.clone_into(part(node.locality.get_or_insert_default()));
     };
     match field {
-        // What the id is, is decided by the whole key.
+        // The id depends on the whole key.
         Selector::Id => {}
         Selector::Cluster => value.clone_into(&mut node.cluster),
         Selector::Region => locality(node, |locality| &mut locality.region),
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(Presented::default().over(&relay()), relay());
     }
 
-    /// K-03, K-04: the control plane sees what divides the classes, and of the relay the rest.
+    /// K-03, K-04: the control plane sees what divides the classes, and the relay's own values for the rest.
     #[test]
     fn what_clients_have_in_common_replaces_what_the_relay_is() {
         let common = [
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(node.metadata, Some(Struct { fields: fields.into() }));
     }
 
-    /// K-28: a control plane that keeps what it has by node id tells apart what the key tells apart.
+    /// K-28: a control plane that stores what it has by node id can distinguish whatever the key distinguishes.
     #[test]
     fn different_keys_have_different_ids() {
         let id = |key: &[(Selector, &str)], id: Option<&str>| {
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!((node.id.as_str(), node.cluster.as_str()), ("relay/gateway-7", "edge"));
     }
 
-    /// K-04: what the clients of a class read that changes what a server sends is said, whatever the relay's own node says.
+    /// K-04: the node has the features of the class that change what a server sends, whatever the relay's own node has.
     #[test]
     fn the_server_knows_what_the_clients_read() {
         let reads = |endpoint_collections, relay: &core::Node| {

@@ -1,6 +1,6 @@
-//! What is wrong with a name: what a server says of it (TP3), and what the relay itself found.
+//! Errors of single names: what a server reports (TP3), and what the relay itself finds.
 //!
-//! Owns the words of it. Refuses to decide what follows.
+//! Owns their codes and texts. Does not decide what follows from them.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use std::sync::Arc;
 pub struct ResourceError {
     /// The number of a gRPC status code, never that of OK.
     pub code: i32,
-    /// In the server's words, as far as they are passed on.
+    /// The server's own text, as far as it is passed on.
     pub message: Arc<str>,
-    /// How it came to be known.
+    /// How the relay found out.
     pub trouble: Trouble,
 }
 
-/// How it came to be known that something is wrong with a name (G-15).
+/// How the relay found out about an error of a name (G-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The server said so.
+    /// The server reported it.
     Said,
-    /// The server did not say anything in its time.
+    /// The server did not answer in time.
     Silence,
-    /// What the server sent last was not sound.
+    /// The content that the server sent last was not valid.
     Rejected,
-    /// The server has deleted it, and the relay keeps it all the same.
+    /// The server has deleted the resource, and the relay keeps it all the same.
     Deleted,
 }
 
@@ -33,11 +33,11 @@ const NOT_FOUND: i32 = 5;
 const PERMISSION_DENIED: i32 = 7;
 const UNIMPLEMENTED: i32 = 12;
 const UNAVAILABLE: i32 = 14;
-/// So much of a server's words is passed on.
+/// How much of a server's text is passed on.
 const MESSAGE_CHARS: usize = 512;
 
 impl ResourceError {
-    /// An error in a server's words.
+    /// An error with a server's own text.
     #[must_use]
     pub fn new(code: i32, message: &str) -> Self {
         Self::of(Trouble::Said, code, message)
@@ -80,7 +80,7 @@ impl ResourceError {
         Self::new(NOT_FOUND, "the resource does not exist")
     }
 
-    /// G-14: the server has not said anything in its time.
+    /// G-14: the server has not answered in time.
     #[must_use]
     pub fn silence() -> Self {
         Self::of(
@@ -90,25 +90,25 @@ impl ResourceError {
         )
     }
 
-    /// What came last was not sound.
+    /// The content that came last was not valid.
     #[must_use]
     pub fn rejected() -> Self {
-        Self::of(Trouble::Rejected, INVALID_ARGUMENT, "what came last is not sound")
+        Self::of(Trouble::Rejected, INVALID_ARGUMENT, "the last content is not valid")
     }
 
-    /// G-13: it is deleted, and kept.
+    /// G-13: the server deleted the resource, and the relay keeps it.
     #[must_use]
     pub fn deleted() -> Self {
-        Self::of(Trouble::Deleted, NOT_FOUND, "it was deleted, and is kept")
+        Self::of(Trouble::Deleted, NOT_FOUND, "deleted, but still kept")
     }
 
-    /// Whether clients are told of it. K-06: what the relay rejected, or keeps, is its own affair with its server.
+    /// Whether clients are told. K-06: what the relay rejected, or keeps, concerns only the relay and its server.
     #[must_use]
     pub const fn is_told(&self) -> bool {
         matches!(self.trouble, Trouble::Said | Trouble::Silence)
     }
 
-    /// E-09: whether it is about the resource itself, and not about a passing trouble.
+    /// E-09: whether it is about the resource itself, and not about a temporary problem.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         matches!(self.code, NOT_FOUND | PERMISSION_DENIED)

@@ -1,13 +1,13 @@
 //! A place in a client's node.
 //!
-//! Owns which places there are, how each is written, and how it is read. Refuses to know what for.
+//! Owns which places there are, how each is written, and how it is read. Does not know what the values are for.
 
 use std::fmt;
 
 use super::Node;
 use super::path::Path;
 
-/// Clients choose the keys of their metadata; nobody writes longer ones into a configuration.
+/// The longest path that the relay suggests: clients choose the keys, and nobody writes longer ones into a configuration.
 const PATH_BYTES_MAX: usize = 200;
 
 /// A place in a client's node. An absent value is the empty text.
@@ -30,7 +30,7 @@ pub enum Selector {
 }
 
 impl Selector {
-    /// The value in this node.
+    /// Returns the value in this node.
     #[must_use]
     pub fn read<'a>(&self, node: &'a Node) -> &'a str {
         match self {
@@ -44,7 +44,7 @@ impl Selector {
         }
     }
 
-    /// The key that would keep these two apart, if they differ in what control planes usually look at.
+    /// Returns the key that would separate these two, if they differ in what control planes usually look at.
     #[must_use]
     pub fn between(one: &Node, other: &Node) -> Option<Self> {
         if one.cluster != other.cluster {

@@ -1,6 +1,6 @@
-//! What one session reads: of each authority, what one server says.
+//! What one session reads: for each authority, the content of one server.
 //!
-//! Owns the way from a name to the cut that counts for it. Refuses to choose the server: whoever binds the session does.
+//! Owns the way from a name to the cut that it is read from. Does not choose the server: whoever binds the session does.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +9,7 @@ use super::{
     TypeUrl, Version,
 };
 
-/// One cut for the names of old style, and one for each authority that the session asks of. No name has two.
+/// One cut for the old-style names, and one for each authority that the session uses. No name has two.
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
     plain: Arc<Cut>,
@@ -28,20 +28,20 @@ pub struct TypeSight<'a> {
     audience: Option<&'a Audience>,
 }
 
-/// F-15: what does not exist, whoever is asked.
+/// F-15: a resource that exists on no server.
 static NOWHERE: Known = Known::Absent(Reason::Said);
-/// All there is of a type of which nothing exists.
+/// The complete and empty state of a type without resources.
 static NOTHING: LazyLock<Arc<State>> = LazyLock::new(|| Arc::new(State::new(TypeUrl::new("")).with(&[], Some(true)).0));
 
 impl From<Arc<Cut>> for Sight {
-    /// All there is for a session that asks for names of old style alone.
+    /// For a session that requests old-style names only.
     fn from(plain: Arc<Cut>) -> Self {
         Self::new(plain, Authorities::default())
     }
 }
 
 impl Sight {
-    /// Names of old style are read from this cut; these authorities have servers of their own.
+    /// Reads old-style names from `plain`; the authorities in `served` have servers of their own.
     #[must_use]
     pub const fn new(plain: Arc<Cut>, served: Authorities) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Sight {
         }
     }
 
-    /// The names of this authority are read from this cut.
+    /// Reads the names of this authority from this cut.
     pub fn add(&mut self, authority: Arc<str>, cut: Arc<Cut>) {
         match self.place(&authority) {
             Ok(at) => drop(self.authorities.get_mut(at).map(|known| known.1 = cut)),
@@ -68,13 +68,13 @@ impl Sight {
         self.authorities.get(at).map(|(_, cut)| cut)
     }
 
-    /// The authority from whose cut a name is read; `None`: from that of the names of old style.
+    /// Returns the authority from whose cut a name is read; `None`: the cut of the old-style names.
     #[must_use]
     pub fn authority<'a>(&self, name: &'a Name) -> Option<&'a str> {
         self.served.of(name)
     }
 
-    /// What is known of a type.
+    /// Returns what the session reads of a type.
     #[must_use]
     pub fn type_sight<'a>(&'a self, type_url: &'a TypeUrl) -> TypeSight<'a> {
         TypeSight {
@@ -85,7 +85,7 @@ impl Sight {
         }
     }
 
-    /// Whether the server that counts for this name can be reached, as far as is known.
+    /// Whether the server for this name can be reached, as far as the relay knows.
     #[must_use]
     pub fn reachable(&self, name: Option<&Name>) -> bool {
         if name.is_some_and(Name::is_nothing) {
@@ -97,7 +97,7 @@ impl Sight {
         }
     }
 
-    /// Why the server that counts for this name has not answered, as far as is known.
+    /// Why the server for this name has not answered, as far as the relay knows.
     #[must_use]
     pub fn reason(&self, name: Option<&Name>) -> Option<&str> {
         match name.and_then(Name::authority) {
@@ -108,19 +108,19 @@ impl Sight {
 }
 
 impl<'a> TypeSight<'a> {
-    /// The same as a client sees it that says something of itself (F-16).
+    /// Returns the same as a client with parameters sees it (F-16).
     #[must_use]
     pub const fn seen_by(self, audience: Option<&'a Audience>) -> Self {
         Self { audience, ..self }
     }
 
-    /// The authority from whose cut a name is read; `None`: from that of the names of old style.
+    /// Returns the authority from whose cut a name is read; `None`: the cut of the old-style names.
     #[must_use]
     pub fn authority(self, name: &Name) -> Option<&str> {
         self.sight.authority(name)
     }
 
-    /// What the wildcard covers for this client, if anybody wants it. It is about names of old style.
+    /// Returns what the wildcard covers for this client, if anybody wants it. It covers old-style names only.
     #[must_use]
     pub fn wildcard(self) -> Option<&'a Arc<State>> {
         if self.type_url.traits().withheld {
@@ -130,7 +130,7 @@ impl<'a> TypeSight<'a> {
         Some(self.audience.and_then(|own| own.seen_of(state)).unwrap_or(state))
     }
 
-    /// What is known of a name. F-03: one that names nothing does not exist, whoever is asked.
+    /// Returns what is known of a name. F-03: an invalid name exists on no server.
     #[must_use]
     pub fn known(self, name: &Name) -> Option<&'a Known> {
         if name.is_nothing() || self.type_url.traits().withheld {
@@ -138,25 +138,25 @@ impl<'a> TypeSight<'a> {
         }
         let own = self.audience.and_then(|own| own.choice(name));
         let known = self.slot(name)?.choose(name, own);
-        // C-22: a collection of which there is nothing for everybody is not empty to whom variants in it are for.
+        // C-22: a collection without unconstrained members is not empty for a client that gets variants in it.
         let varies = own.is_some() && name.is_collection() && matches!(known, Some(Known::Absent(_)));
         known.filter(|_| !varies || self.members(name).next().is_none())
     }
 
-    /// Whether a client that says this of itself matches several variants of a name (F-16).
+    /// Whether a client with these parameters matches several variants of a name (F-16).
     #[must_use]
     pub fn ambiguous(self, name: &Name, own: &Choice) -> bool {
         let slot = self.slot(name);
         slot.is_some_and(|slot| slot.halves().any(|state| state.ambiguous(name, own)))
     }
 
-    /// What the variant of a name with this version demands.
+    /// Returns the constraints of the variant of a name with this version.
     #[must_use]
     pub fn demands(self, name: &Name, version: Version) -> Option<&'a Constraints> {
         self.slot(name)?.halves().find_map(|state| state.demands(name, version))
     }
 
-    /// The resource of this name, if it exists.
+    /// Returns the resource of this name, if it exists.
     #[must_use]
     pub fn resource(self, name: &Name) -> Option<&'a Arc<Resource>> {
         match self.known(name) {
@@ -165,13 +165,13 @@ impl<'a> TypeSight<'a> {
         }
     }
 
-    /// The resource of this name among those that were asked for by name.
+    /// Returns the resource of this name among those that were requested by name.
     #[must_use]
     pub fn named(self, name: &Name) -> Option<&'a Arc<Resource>> {
         self.slot(name)?.named.resource(name)
     }
 
-    /// The members of a collection that are known, each by what is for everybody where there is such a thing (C-22).
+    /// The known members of a collection. Where a member has an unconstrained resource, it is that one (C-22).
     pub fn members(self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
         let named = self.slot(collection).map(|slot| &slot.named);
         let own = self.audience.and_then(|own| own.choice(collection));
@@ -182,26 +182,26 @@ impl<'a> TypeSight<'a> {
         plain.chain(others.into_iter().flatten())
     }
 
-    /// What a client is told that is wrong with a name (E-09).
+    /// Returns the error of a name that the client is told (E-09).
     #[must_use]
     pub fn error(self, name: &Name) -> Option<&'a Arc<ResourceError>> {
         self.slot(name)?.named.error(name).filter(|error| error.is_told())
     }
 
-    /// How long this resource still lives.
+    /// Returns when this resource expires.
     #[must_use]
     pub fn expiry(self, resource: &Resource) -> Option<Expiry> {
         self.slot(resource.name())?.expiry_of(resource)
     }
 
-    /// Whether the server that counts for this name has answered for the type on its present stream.
+    /// Whether the server for this name has answered for the type on its present stream.
     #[must_use]
     pub fn answered(self, name: Option<&Name>) -> bool {
         let slot = name.map_or(self.plain, |name| self.slot(name));
         slot.is_some_and(|slot| slot.answered)
     }
 
-    /// Whether that server is there and has answered past the name.
+    /// Whether that server can be reached and has answered for the type, and so has passed over the name.
     #[must_use]
     pub fn past(self, name: &Name) -> bool {
         self.sight.reachable(Some(name)) && self.answered(Some(name))

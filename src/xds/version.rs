@@ -1,6 +1,6 @@
 //! A version: the content hash of one resource, or the sum of such hashes over a set.
 //!
-//! Owns hashing and the text form. Refuses to know what is hashed and where a version is shown.
+//! Owns hashing and the text form. Does not know what is hashed and where a version is shown.
 
 use std::fmt;
 
@@ -31,19 +31,19 @@ impl Version {
         (self.high as u128) << 64 | self.low as u128
     }
 
-    /// The version of a set that has `other` in it as well. Sums make a set's version independent of its order.
+    /// Returns the version of a set after `other` has joined it. A sum makes a set's version independent of its order.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self::from_bits(self.bits().wrapping_add(other.bits()))
     }
 
-    /// The version of a set after `other` has left it.
+    /// Returns the version of a set after `other` has left it.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self::from_bits(self.bits().wrapping_sub(other.bits()))
     }
 
-    /// The text, without the detour of a formatter: every response has one.
+    /// Returns the text, without the cost of a formatter: every response contains one.
     #[must_use]
     pub fn text(self) -> [u8; 32] {
         let mut text = [0; 32];
@@ -55,7 +55,7 @@ impl Version {
         text
     }
 
-    /// Reads a version that some relay wrote. Anything else is foreign: it equals no version of ours.
+    /// Parses a version that a relay wrote. `None`: another server wrote it, and it equals no version of a relay.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
@@ -87,11 +87,11 @@ pub fn hex(number: u32) -> [u8; 8] {
     (digits + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
 }
 
-/// Hashes fields one after the other, each with its length, so that no two lists of fields read alike.
+/// Hashes fields one after the other, each with its length, so that different lists of fields never hash the same bytes.
 pub struct Hasher(Xxh3);
 
 impl Hasher {
-    /// A hasher; a different `seed` gives an unrelated hash of the same fields.
+    /// Creates a hasher; a different `seed` gives an unrelated hash of the same fields.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Xxh3::with_seed(seed))

@@ -1,6 +1,6 @@
-//! How a rule is written, for people who have to write one.
+//! Rules as text, for people who have to write one.
 //!
-//! Owns the text of rules and of what would divide a class. Refuses to read it: that is the configuration's.
+//! Owns the text of rules and of the advice that would divide a class. Does not read it: the configuration does.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::passes::{Member, Members, Passes};
 use super::selector::Selector;
 
 impl Classes {
-    /// What to write so that `field` divides the clients of this class.
+    /// Returns what to write so that `field` divides the clients of this class.
     #[must_use]
     pub fn advice(&self, class: &Class, field: &Selector) -> String {
         let rule = class.rule.and_then(|at| Some((at, self.rules().get(at)?)));
@@ -98,7 +98,7 @@ impl Rule {
     }
 }
 
-/// A text as YAML has it, where it can be in single quotes or without any.
+/// Returns a text as YAML, in single quotes or without any.
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/~".contains(c);
     let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');

@@ -1,17 +1,17 @@
-//! Names of new style: `xdstp://authority/type/id?parameters#directives`.
+//! New-style names: `xdstp://authority/type/id?parameters#directives`.
 //!
-//! Owns their one canonical text, and which collection a name belongs to. Refuses to know who serves an authority.
+//! Owns their one canonical text, and which collection a name belongs to. Does not know who serves an authority.
 
 use std::collections::BTreeMap;
 
 use super::{Name, TypeUrl};
 
-/// What a name of new style begins with (F-01).
+/// The prefix of a new-style name (F-01).
 pub(crate) const SCHEME: &str = "xdstp:";
-/// What the stand-in for a name that names nothing begins with: no name can be written so.
+/// The prefix that marks an invalid name: no valid name can begin like this.
 const NOTHING: &str = "xdstp:!";
 
-/// Why a name of new style names nothing.
+/// Why a new-style name is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// F-02: a part is missing.
@@ -20,15 +20,15 @@ pub enum Flaw {
     /// F-03: it is of another type.
     #[error("names a resource of the type {0:?}, not of the one asked for")]
     Type(String),
-    /// An escape is cut off, or what is escaped is no text.
+    /// An escape is incomplete, or the escaped bytes are not UTF-8.
     #[error("has a percent sign that escapes nothing, or escapes that are not UTF-8")]
     Escape,
 }
 
-/// The canonical text of a name of new style. F-04: equal names have equal texts, however they were written.
+/// Returns the canonical text of a new-style name. F-04: equal names have equal texts, however they were written.
 ///
 /// # Errors
-/// When the text names nothing of this type.
+/// The text is not a valid name of this type.
 pub fn canonical(text: &str, type_url: &TypeUrl) -> Result<String, Flaw> {
     let rest = text.strip_prefix(SCHEME).and_then(|rest| rest.strip_prefix("//"));
     // F-07: directives are for the client alone.
@@ -45,7 +45,7 @@ pub fn canonical(text: &str, type_url: &TypeUrl) -> Result<String, Flaw> {
     if id.is_empty() {
         return Err(Flaw::Form);
     }
-    // F-05: what would be read as something else is escaped, and nothing else.
+    // F-05: escapes only characters that would otherwise have another meaning.
     let mut canonical = format!("{SCHEME}//");
     escape(&mut canonical, &decoded(authority)?, "%/?#");
     canonical.push('/');
@@ -61,7 +61,7 @@ pub fn canonical(text: &str, type_url: &TypeUrl) -> Result<String, Flaw> {
     Ok(canonical)
 }
 
-/// The parameters by key. F-06: of a key that is there twice, the first counts.
+/// Returns the parameters by key. F-06: if a key is there twice, the first counts.
 fn parameters(query: &str) -> Result<BTreeMap<String, String>, Flaw> {
     let mut found = BTreeMap::new();
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -102,8 +102,8 @@ fn escape(into: &mut String, text: &str, special: &str) {
 }
 
 impl Name {
-    /// The name that a text stands for where resources of this type are asked for. F-03: one that names nothing of the type does
-    /// not exist; it has a name of its own all the same.
+    /// Returns the name that a text means in a request for this type. F-03: an invalid text gets a name of its own, which never
+    /// exists.
     #[must_use]
     pub fn read(text: &str, type_url: &TypeUrl) -> Self {
         if !text.starts_with(SCHEME) {
@@ -112,44 +112,44 @@ impl Name {
         Self::from(canonical(text, type_url).unwrap_or_else(|_| format!("{NOTHING}{text}")))
     }
 
-    /// F-07: the text by which a control plane is asked for the name that somebody wrote so; `None`: by its own.
+    /// F-07: returns the text with which the relay requests a name that a client wrote as `text`; `None`: the canonical one.
     #[must_use]
     pub fn written(&self, text: &str) -> Option<Self> {
         let asked = text.split('#').next().filter(|_| self.may_exist())?;
         (asked != self.as_str()).then(|| Self::from(asked))
     }
 
-    /// F-01: whether it is of new style.
+    /// F-01: whether it is a new-style name.
     #[must_use]
     pub fn is_new_style(&self) -> bool {
         self.as_str().starts_with(SCHEME)
     }
 
-    /// Whether it names nothing, whatever any server says.
+    /// Whether it is invalid: it exists on no server.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.as_str().starts_with(NOTHING)
     }
 
-    /// F-03: what names nothing is in no collection, and is none.
+    /// F-03: an invalid name is in no collection, and is not a collection.
     fn may_exist(&self) -> bool {
         self.is_new_style() && !self.is_nothing()
     }
 
-    /// C-22: whether it stands for all that is in one directory.
+    /// C-22: whether it stands for everything in one directory.
     #[must_use]
     pub fn is_collection(&self) -> bool {
         self.may_exist() && self.directory().is_some_and(|(_, last, _)| last == "*")
     }
 
-    /// F-10: the collection that it belongs to: the same with a star for the last part of its id.
+    /// F-10: returns the collection that it belongs to: the same name with a star as the last part of the id.
     #[must_use]
     pub fn collection(&self) -> Option<Self> {
         let (directory, last, parameters) = self.directory().filter(|_| self.may_exist())?;
         (last != "*").then(|| Self::from(format!("{directory}*{parameters}")))
     }
 
-    /// What all members of this collection begin with.
+    /// Returns the prefix of all members of this collection.
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.directory().map_or(self.as_str(), |(directory, _, _)| directory)
@@ -166,7 +166,7 @@ impl Name {
             .is_some_and(|(other, last, others)| (other, others) == (directory, parameters) && last != "*")
     }
 
-    /// The text up to the last slash of the id, its last part, and the parameters.
+    /// Returns the text up to the last slash of the id, the last part of the id, and the parameters.
     fn directory(&self) -> Option<(&str, &str, &str)> {
         let text = self.as_str();
         let (path, parameters) = text.split_at(text.find('?').unwrap_or(text.len()));
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// F-02, F-03: what names nothing says why, and never equals a name.
+    /// F-02, F-03: an invalid name says why, and never equals a valid one.
     #[test]
     fn nothing() {
         for written in [

@@ -35,10 +35,7 @@ fn keys_with_dots_stand_in_quotes() {
     };
     assert_eq!(config.classes.presented(&class).id.as_deref(), Some("r/web"));
     for (path, problem) in [
-        (
-            "metadata.LABELS.\"a.b",
-            "`LABELS.\"a.b` has a quote without its partner",
-        ),
+        ("metadata.LABELS.\"a.b", "`LABELS.\"a.b` has a quote that is not closed"),
         (
             "metadata.LABELS.a\"b\"",
             "`LABELS.a\"b\"` has a quote inside a key; put quotes around the whole key",

@@ -1,6 +1,6 @@
-//! For whom a resource is: for everybody, for some, or all that there is of a name for a relay that passes it on (TP2).
+//! Which clients a resource is for: all, some, or (as a bundle of everything under a name) a relay that passes it on (TP2).
 //!
-//! Owns what tells variants of a name apart, and their joining. Refuses to match anybody.
+//! Owns what distinguishes the variants of a name, and their bundle. Does not match clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use crate::xds::constraints::variant_key;
 use crate::xds::version::Hasher;
 use crate::xds::{Constraints, Name};
 
-/// For whom a resource is meant, if not for everybody (TP2).
+/// Which clients a resource is for, if not for all (TP2).
 #[derive(Clone)]
 pub(super) enum Meant {
-    /// For those that this allows.
+    /// For clients that these constraints allow.
     Some(Constraints),
-    /// It is all that there is of a name, each part with what remains of its life: for a relay that passes it on.
+    /// Everything under a name, each part with its remaining time to live: for a relay that passes it on.
     Bundle(Box<[Part]>),
 }
 
-/// A variant of a name, and what remains of its life.
+/// A variant of a name, and its remaining time to live.
 type Part = (Arc<Resource>, Option<Duration>);
 
-/// The seed that tells the version of a bundle from that of its only part.
+/// The seed that makes the version of a bundle differ from that of its only part.
 const BUNDLE: u64 = 0x6275_6e64_6c65;
 
 impl Meant {
-    /// The same of a resource without its bytes.
+    /// Returns the same for a resource without its bytes.
     pub(super) fn hollow(&self) -> Self {
         match self {
             Self::Some(constraints) => Self::Some(constraints.clone()),
@@ -38,7 +38,8 @@ impl Meant {
 }
 
 impl Resource {
-    /// All variants of a name, and what is for everybody, as one thing: whoever passes it on takes it for all there is of the name.
+    /// Creates a bundle of all variants of a name and its unconstrained resource. To a relay that passes it on, it is everything
+    /// under the name.
     #[must_use]
     pub fn bundle(parts: Vec<Part>) -> Option<Self> {
         let (first, _) = parts.first()?;
@@ -63,24 +64,24 @@ impl Resource {
         })
     }
 
-    /// Whether it is all that there is of a name as one thing.
+    /// Whether it is a bundle of everything under a name.
     #[must_use]
     pub fn is_bundle(&self) -> bool {
         matches!(self.meant.as_deref(), Some(Meant::Bundle(_)))
     }
 
-    /// Whether anything of it is not for everybody.
+    /// Whether it has constraints, or is a bundle.
     #[must_use]
     pub const fn is_varied(&self) -> bool {
         self.meant.is_some()
     }
 
-    /// Of a bundle, its parts.
+    /// The parts of a bundle.
     pub fn parts(&self) -> impl Iterator<Item = &Arc<Self>> {
         self.lives().iter().map(|(part, _)| part)
     }
 
-    /// Of a bundle, its parts and what remains of the life of each.
+    /// The parts of a bundle, each with its remaining time to live.
     #[must_use]
     pub fn lives(&self) -> &[Part] {
         match self.meant.as_deref() {
@@ -89,7 +90,7 @@ impl Resource {
         }
     }
 
-    /// For whom it is meant; none is everybody (TP2).
+    /// The constraints; `None` if it is for all clients (TP2).
     #[must_use]
     pub fn constraints(&self) -> Option<&Constraints> {
         match self.meant.as_deref() {
@@ -98,7 +99,7 @@ impl Resource {
         }
     }
 
-    /// What tells it from all others of its type: its name, or that and for whom it is meant.
+    /// Returns the key that distinguishes it from all others of its type: its name, with its constraints if it has any.
     #[must_use]
     pub fn key(&self) -> Name {
         match self.constraints() {

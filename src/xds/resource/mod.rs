@@ -1,6 +1,6 @@
 //! One resource, encoded once for every client.
 //!
-//! Owns the bytes that go to sockets by reference, and the content hash over all of them. Refuses to decode a body.
+//! Owns the bytes that go to sockets by reference, and the content hash over all of them. Does not decode a body.
 
 mod called;
 mod meant;
@@ -33,7 +33,7 @@ pub struct Resource {
     inner_at: u32,
     any_at: u32,
     body_at: u32,
-    /// Whether its body does not have its name (F-09).
+    /// Whether its body does not contain its name (F-09).
     miscalled: bool,
     endpoints: Option<Name>,
     meant: Option<Box<Meant>>,
@@ -54,7 +54,7 @@ pub struct ResourceParts<'a> {
     pub body: &'a [u8],
     /// For a cluster that takes its endpoints from EDS: their name (K-13).
     pub endpoints: Option<Name>,
-    /// For whom it is meant; none is everybody (TP2).
+    /// The constraints; `None` if it is for all clients (TP2).
     pub constraints: Option<Constraints>,
     /// When the last byte of the message that brought it was read.
     pub received: Instant,
@@ -69,11 +69,11 @@ const TTL: u32 = 6;
 const RESOURCES: u32 = 2;
 const ANY_TYPE_URL: u32 = 1;
 const ANY_VALUE: u32 = 2;
-/// A version is so long as text.
+/// The length of a version as text.
 const VERSION_LEN: usize = 32;
 
 impl Resource {
-    /// Encodes and hashes. `seed` 0 is the rule; another one tells apart two contents whose hashes collide (K-09).
+    /// Encodes and hashes. `seed` is normally 0; another one distinguishes two contents whose hashes collide (K-09).
     #[must_use]
     pub fn new(parts: ResourceParts<'_>, seed: u64) -> Self {
         let version = content_hash(&parts, seed);
@@ -145,7 +145,7 @@ impl Resource {
         self.record.slice(from..self.any_at as usize)
     }
 
-    /// F-17: whether it may be kept for anybody who does not want it now.
+    /// F-17: whether it may be kept for clients that do not want it now.
     #[must_use]
     pub fn may_be_cached(&self) -> bool {
         let passed_on = self.passed_on();
@@ -195,8 +195,7 @@ impl Resource {
         self.record.slice(self.body_at as usize..)
     }
 
-    /// A delta record with fields that are not for everybody: what remains of its life, and the name that the client asked by
-    /// (F-09).
+    /// A delta record with fields for one client: the remaining time to live, and the name as the client wrote it (F-09).
     #[must_use]
     pub fn private_record(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
         let (fields, tail) = self.private(ttl, text);
@@ -222,7 +221,7 @@ impl Resource {
         record.freeze()
     }
 
-    /// A SotW entry that is this resource inside the wrapper message (B-30), with the fields that are not for everybody.
+    /// A SotW entry that is this resource inside the wrapper message (B-30), with the fields for one client.
     #[must_use]
     pub fn wrapped(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
         let (fields, tail) = self.private(ttl, text);
@@ -239,7 +238,7 @@ impl Resource {
         [head.freeze(), tail]
     }
 
-    /// The `Resource` message in two parts: the fields that are not for everybody, and the rest.
+    /// The `Resource` message in two parts: the fields for one client, and the rest.
     fn private(&self, ttl: Option<Duration>, text: Option<&Name>) -> (BytesMut, Bytes) {
         let mut fields = BytesMut::new();
         if let Some(ttl) = ttl {
@@ -254,7 +253,7 @@ impl Resource {
         (fields, tail)
     }
 
-    /// A delta record that says of a virtual host that it does not exist: its name, and no body (C-21).
+    /// A delta record which says that a virtual host does not exist: its name, and no body (C-21).
     #[must_use]
     pub fn missing_host(name: &Name) -> Bytes {
         let name = name.as_str().as_bytes();
@@ -269,7 +268,7 @@ impl Resource {
         record.freeze()
     }
 
-    /// What is known of it without its bytes: enough to compare it with others, not to send it.
+    /// Returns a copy without its bytes: enough to compare it with others, not to send it.
     #[must_use]
     pub fn hollow(&self) -> Self {
         Self {
@@ -287,7 +286,7 @@ impl Resource {
         }
     }
 
-    /// Whether its bytes are not here.
+    /// Whether it is a copy without its bytes.
     #[must_use]
     pub fn is_hollow(&self) -> bool {
         self.record.is_empty() && self.lives().is_empty()
@@ -360,7 +359,7 @@ pub(crate) fn put_field(into: &mut impl BufMut, number: u32, bytes: &[u8]) {
 
 /// Writes what comes before the content of a length-delimited field.
 pub(crate) fn put_key_len(into: &mut impl BufMut, number: u32, len: usize) {
-    // What responses say of themselves is short: a byte each.
+    // The own fields of a response are short: key and length take a byte each.
     if let (1..=15, Ok(short @ ..=127)) = (number, u8::try_from(len)) {
         into.put_slice(&[(number << 3) as u8 | WireType::LengthDelimited as u8, short]);
         return;

@@ -1,6 +1,6 @@
-//! How a `Resource` message says its name: by itself, or together with whom it is for (TP2).
+//! How a `Resource` message carries its name: alone, or together with its constraints (TP2).
 //!
-//! Owns these fields, which are written where they belong without being put together first. Refuses to know the rest of the message.
+//! Owns these fields, which are written directly into the message. Knows nothing of the rest of the message.
 
 use bytes::{Bytes, BytesMut};
 
@@ -9,11 +9,11 @@ use crate::xds::{Constraints, Name};
 
 const RESOURCE_NAME: u32 = 8;
 
-/// The field of a `Resource` message that says the name.
+/// The field of a `Resource` message that carries the name.
 pub(super) enum NameField<'a> {
-    /// What is meant for everybody has its name by itself.
+    /// The name of a resource for all clients.
     Alone(&'a [u8]),
-    /// C-23: what is meant for some has it together with its constraints.
+    /// C-23: the name of a variant together with its constraints.
     Full(Bytes),
 }
 
@@ -27,7 +27,7 @@ impl<'a> NameField<'a> {
 
     pub(super) fn len(&self) -> usize {
         match self {
-            // there may be none.
+            // there may be no name.
             Self::Alone([]) => 0,
             Self::Alone(name) => field_len(NAME, name.len()),
             Self::Full(name) => field_len(RESOURCE_NAME, name.len()),
@@ -43,7 +43,7 @@ impl<'a> NameField<'a> {
     }
 }
 
-/// A `ResourceName` message.
+/// Encodes a `ResourceName` message.
 pub(in crate::xds) fn full_name(name: &Name, constraints: &[u8]) -> Bytes {
     let mut message = BytesMut::new();
     put_field(&mut message, 1, name.as_str().as_bytes());

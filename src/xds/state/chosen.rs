@@ -1,7 +1,7 @@
-//! A state as a client sees it that says something of itself (TP2): of every name the one variant that is for it, in the place of
-//! what is for everybody.
+//! A state as a client with parameters sees it (TP2): under each name the variant that matches, in place of the unconstrained
+//! resource.
 //!
-//! Owns that such a state is one like any other, and that making the next one costs what changed. Refuses to know the client.
+//! Owns its computation: the result is a state like any other, and the next costs only what changed. Does not know the client.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,28 +17,28 @@ use crate::xds::{Choice, Name, Update};
 /// What a client sees of a state.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// Of which state.
+    /// The whole state.
     pub of: Arc<State>,
-    /// What such a client says of itself.
+    /// Which variants the client gets.
     pub own: Choice,
-    /// What it sees: the very same, where no variant is for it.
+    /// What the client sees: the very same state, if no variant matches.
     pub seen: Arc<State>,
 }
 
 impl State {
-    /// Whether anything in it is not for everybody.
+    /// Whether it has constrained variants.
     #[must_use]
     pub fn varies(&self) -> bool {
         !self.variants.is_empty()
     }
 
-    /// Whether what a client sees of it is not for everybody.
+    /// Whether it contains variants chosen for one client.
     #[must_use]
     pub const fn is_chosen(&self) -> bool {
         self.chosen > 0
     }
 
-    /// What a client sees of a state that says this of itself. `before` is what such a client saw of an earlier one.
+    /// Returns what a client with these parameters sees of the state. `before` is what such a client saw of an earlier one.
     #[must_use]
     pub fn seen_by(self: &Arc<Self>, own: &Choice, before: Option<&Chosen>) -> Chosen {
         let mut names = BTreeSet::new();
@@ -47,7 +47,7 @@ impl State {
                 differing(&of.entries, &self.entries, &mut names);
                 differing(of.variants.by_name(), self.variants.by_name(), &mut names);
                 differing(&of.expiries, &self.expiries, &mut names);
-                // What was for everybody alone shares nothing that this state has not.
+                // Without chosen variants, the earlier result shares nothing that this state does not have.
                 let base = if seen.is_chosen() { seen } else { self };
                 Self {
                     id: next_id(),
@@ -72,7 +72,7 @@ impl State {
                 Some(variant) => (Some(&variant.known), variant.expiry),
                 None => (self.entries.get(name), self.expiry(name)),
             };
-            // What stays as it is stays shared.
+            // An unchanged entry stays shared.
             if next.entries.get(name) != known {
                 next.replace(name, known.cloned(), &mut Vec::new());
             }
@@ -91,7 +91,8 @@ impl State {
         }
     }
 
-    /// The same, but that a client was told something else of single names: whatever it was told is for it.
+    /// Returns the same state with what a client was sent for single names. Nothing of that counts as a variant: it is for this
+    /// client.
     #[must_use]
     pub(in crate::xds) fn told(&self, updates: &[Update]) -> Self {
         let mut next = Self {
@@ -111,7 +112,7 @@ impl State {
     }
 }
 
-/// Notes the names that are not the same in both.
+/// Adds the names that differ between the two.
 fn differing<V: PartialEq>(before: &OrdMap<Name, V>, after: &OrdMap<Name, V>, names: &mut BTreeSet<Name>) {
     let changed = before.diff(after).map(|item| match item {
         DiffItem::Add(name, _) | DiffItem::Remove(name, _) | DiffItem::Update { new: (name, _), .. } => name,

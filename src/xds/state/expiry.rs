@@ -1,20 +1,20 @@
-//! The end of a resource's life.
+//! When a resource expires.
 //!
-//! Owns when it is, and which heartbeat said so. Refuses to know clocks.
+//! Owns the instant, and which heartbeat set it. Knows nothing of clocks.
 
 use std::time::Instant;
 
-/// How long a resource still lives, and which heartbeat said so (K-17).
+/// When a resource expires, and which heartbeat set that (K-17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
-    /// When it ends.
+    /// When it expires.
     pub at: Instant,
     /// Counts confirmations, so that each is passed on once.
     pub beat: u32,
 }
 
 impl Expiry {
-    /// When the first of several ends; another one if any of them was confirmed.
+    /// Returns the earliest of several; it differs from before if any of them was confirmed.
     pub(in crate::xds) fn of_all(all: impl Iterator<Item = Self>) -> Option<Self> {
         all.reduce(|one, other| Self {
             at: one.at.min(other.at),

@@ -1,6 +1,6 @@
 //! What is known of one type in one half of a view, at one instant.
 //!
-//! Owns the three-valued map and its structural sharing. Refuses to know who wants what.
+//! Owns the three-valued map and its structural sharing. Does not know who wants what.
 
 mod chosen;
 mod expiry;
@@ -40,12 +40,12 @@ impl PartialEq for Known {
     }
 }
 
-/// How we know that a name does not exist.
+/// How the relay knows that a name does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The server said so, or left it out of a full state.
     Said,
-    /// The server never answered for it in time. K-16: no ground to take it from a client that holds it.
+    /// The server did not answer for it in time. K-16: no reason to take it from a client that holds it.
     TimedOut,
     /// Its time to live ran out (E-11).
     Expired,
@@ -62,9 +62,9 @@ pub struct State {
     /// Collections of which every member is known (C-22).
     whole: OrdSet<Name>,
     errors: OrdMap<Name, Arc<ResourceError>>,
-    /// What is not for everybody (TP2).
+    /// The constrained variants (TP2).
     variants: Variants,
-    /// How many entries are variants that are not for everybody: none, but in what a client sees that some are for.
+    /// How many entries are variants chosen for one client: none, except in what a client with parameters sees.
     chosen: usize,
     complete: bool,
     stale: bool,
@@ -74,7 +74,7 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing is known.
+    /// Creates a state in which nothing is known.
     #[must_use]
     pub fn new(type_url: TypeUrl) -> Self {
         Self {
@@ -107,32 +107,32 @@ impl State {
         &self.type_url
     }
 
-    /// Of a wildcard: whether a name that is not in it surely does not belong to it.
+    /// For a wildcard: whether a name that is not in it certainly does not belong to it.
     #[must_use]
     pub const fn complete(&self) -> bool {
         self.complete
     }
 
-    /// Whether this is what an earlier run of the relay knew, and the server has not spoken since.
+    /// Whether it comes from an earlier run of the relay, and the server has not confirmed it since.
     #[must_use]
     pub const fn stale(&self) -> bool {
         self.stale
     }
 
-    /// Of a wildcard: whether the server itself says that there is no more. K-16: what an earlier run knew is no ground to take
-    /// anything from a client, which may know more than was written down.
+    /// For a wildcard: whether the server itself has said that there is no more. K-16: what an earlier run knew is no reason to
+    /// take anything from a client, which may hold more than was saved.
     #[must_use]
     pub const fn certain(&self) -> bool {
         self.complete && !self.stale
     }
 
-    /// The same knowledge, as an earlier run's or as the server's own.
+    /// Returns the same content, marked as an earlier run's (`stale`) or as the server's own.
     #[must_use]
     pub(super) fn marked(&self, stale: bool) -> Self {
         Self { stale, ..self.clone() }
     }
 
-    /// How many resources exist, variants of a name one by one.
+    /// How many resources exist; each variant of a name counts.
     #[must_use]
     pub const fn present(&self) -> usize {
         self.present + self.variants.count()
@@ -162,7 +162,7 @@ impl State {
         &self.expiries
     }
 
-    /// All resources that exist and are for everybody, by name.
+    /// All resources among the entries, by name.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.entries.values().filter_map(|known| match known {
             Known::Present(resource) => Some(resource),
@@ -170,7 +170,7 @@ impl State {
         })
     }
 
-    /// What is known of a name, or of the resource that has it as an alias (C-20).
+    /// Returns what is known of a name, or of the resource that has it as an alias (C-20).
     #[must_use]
     pub fn known(&self, name: &Name) -> Option<&Known> {
         match self.entries.get(name) {
@@ -185,7 +185,7 @@ impl State {
         }
     }
 
-    /// C-22: a collection of which every member is known has no other members, and without any it does not exist itself.
+    /// C-22: if every member of a collection is known, there are no others; without any member the collection does not exist.
     fn implied(&self, name: &Name) -> Option<&'static Known> {
         if self.whole.is_empty() || !name.is_new_style() {
             return None;
@@ -197,13 +197,13 @@ impl State {
         absent.then_some(&Known::Absent(Reason::Said))
     }
 
-    /// What is wrong with a name (E-09).
+    /// Returns the error of a name (E-09).
     #[must_use]
     pub fn error(&self, name: &Name) -> Option<&Arc<ResourceError>> {
         self.errors.get(name)
     }
 
-    /// All that is wrong, by name.
+    /// All errors, by name.
     #[must_use]
     pub const fn errors(&self) -> &OrdMap<Name, Arc<ResourceError>> {
         &self.errors
@@ -215,7 +215,7 @@ impl State {
         self.whole.contains(collection)
     }
 
-    /// The resources in a collection, as far as they are known (F-10).
+    /// The known resources in a collection (F-10).
     pub fn members<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
         let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
         let entries = self.entries.range::<_, str>(from);
@@ -226,7 +226,7 @@ impl State {
         })
     }
 
-    /// The resource of this name or alias.
+    /// Returns the resource of this name or alias.
     #[must_use]
     pub fn resource(&self, name: &Name) -> Option<&Arc<Resource>> {
         match self.known(name) {
@@ -235,7 +235,7 @@ impl State {
         }
     }
 
-    /// How long the resource of this canonical name still lives.
+    /// Returns when the resource of this canonical name expires.
     #[must_use]
     pub fn expiry(&self, name: &Name) -> Option<Expiry> {
         if self.expiries.is_empty() {
@@ -245,7 +245,7 @@ impl State {
         }
     }
 
-    /// The same knowledge of what is for everybody, with other copies of the resources.
+    /// Returns the same entries with other copies of the resources, and without variants.
     #[must_use]
     pub fn mapped(&self, mut copy: impl FnMut(&Arc<Resource>) -> Arc<Resource>) -> Self {
         let mut bytes = 0;
@@ -269,7 +269,7 @@ impl State {
         }
     }
 
-    /// The successor in which the updates hold, and the names and aliases for which something changed.
+    /// Returns the next state, with the updates applied, and the names and aliases for which something changed.
     #[must_use]
     pub fn with(&self, updates: &[Update], complete: Option<bool>) -> (Self, Vec<Name>) {
         let mut next = Self {
@@ -278,7 +278,7 @@ impl State {
         };
         let mut changed = Vec::with_capacity(updates.len());
         for update in updates {
-            // E-09: an error is remembered until something else is said of the name.
+            // E-09: an error is kept until the name gets another update.
             if !next.errors.is_empty() && !matches!(update, Update::Error(..)) {
                 next.note_error(update.name(), None, &mut changed);
             }

@@ -1,6 +1,6 @@
 //! A resource that has no name.
 //!
-//! Owns which one that is. Refuses to know who asks for it.
+//! Owns which one that is. Does not know who asks for it.
 
 use super::{Known, State};
 

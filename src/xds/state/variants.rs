@@ -1,6 +1,6 @@
-//! The variants of resources that are not meant for everybody (TP2), beside what is.
+//! The variants of resources with constraints (TP2), beside the unconstrained resources.
 //!
-//! Owns which of them a client gets. Refuses to know which clients there are.
+//! Owns which of them a client gets. Does not know which clients there are.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use imbl::ordmap::DiffItem;
 use super::{Expiry, Known, Reason, State};
 use crate::xds::{Choice, Constraints, Name, Parameters, Resource, Version};
 
-/// By name, the variants that demand something of a client.
+/// The constrained variants, by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Variants {
     by_name: OrdMap<Name, Arc<Group>>,
@@ -19,34 +19,34 @@ pub(super) struct Variants {
     bytes: usize,
 }
 
-/// Those of one name, in the order of their versions; at least one.
+/// The variants of one name, in the order of their versions; at least one.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     all: Arc<[Variant]>,
-    /// All of them and what is for everybody as one thing, once a relay has asked for it.
+    /// A bundle of all of them and the unconstrained resource, once a relay has asked for it.
     whole: OnceLock<Option<Variant>>,
 }
 
-/// One of them.
+/// One variant.
 #[derive(Clone, Debug)]
 pub(super) struct Variant {
     resource: Arc<Resource>,
-    /// The same, as what is known of its name to those who get it.
+    /// The same resource, as what is known of its name for clients that get it.
     pub(super) known: Known,
     pub(super) expiry: Option<Expiry>,
 }
 
-/// Of a name of which there are only variants for others.
+/// For a name that has variants, but none for this client.
 static NOT_FOR_YOU: Known = Known::Absent(Reason::Said);
 
 impl State {
-    /// The variant of a name that a client gets that says this of itself, if it matches any.
+    /// Returns the variant of a name for a client with these parameters, if any matches.
     #[must_use]
     pub fn variant(&self, name: &Name, own: &Choice) -> Option<&Known> {
         self.choose(name, own).map(|found| &found.known)
     }
 
-    /// F-16: of several that match, the first by its version, so that every replica takes the same.
+    /// F-16: of several that match, takes the one with the lowest version, so that every replica takes the same.
     pub(super) fn choose(&self, name: &Name, own: &Choice) -> Option<&Variant> {
         let group = self.variants.by_name.get(name)?;
         match own {
@@ -70,7 +70,7 @@ impl State {
         })
     }
 
-    /// Whether a client that says this of itself matches several variants of a name (F-16).
+    /// Whether a client with these parameters matches several variants of a name (F-16).
     #[must_use]
     pub fn ambiguous(&self, name: &Name, own: &Choice) -> bool {
         let Choice::One(own) = own else { return false };
@@ -78,13 +78,13 @@ impl State {
         all.filter(|variant| variant.allows(own)).nth(1).is_some()
     }
 
-    /// What a client is told of a name that matches none of its variants, where there is nothing else of it.
+    /// Returns that a name does not exist for a client that matches none of its variants; `None` if it has no variants.
     #[must_use]
     pub fn not_for_you(&self, name: &Name) -> Option<&'static Known> {
         (!self.variants.of(name).is_empty()).then_some(&NOT_FOR_YOU)
     }
 
-    /// All variants that are not for everybody.
+    /// All constrained variants.
     pub fn variants(&self) -> impl Iterator<Item = (&Arc<Resource>, Option<Expiry>)> {
         self.variants
             .by_name
@@ -93,12 +93,12 @@ impl State {
             .map(Variant::read)
     }
 
-    /// The variants of one name that are not for everybody.
+    /// The constrained variants of one name.
     pub fn variants_of(&self, name: &Name) -> impl Iterator<Item = (&Arc<Resource>, Option<Expiry>)> {
         self.variants.of(name).iter().map(Variant::read)
     }
 
-    /// Of a collection the members that are not for everybody, and for a client that says this of itself (F-10).
+    /// The members of a collection that are only variants, as a client with these parameters gets them (F-10).
     pub fn varying_members<'a>(
         &'a self,
         collection: &'a Name,
@@ -111,7 +111,7 @@ impl State {
         others.filter_map(|(name, _)| Some(&self.choose(name, own)?.resource))
     }
 
-    /// The variants of which there is none like them in a later state.
+    /// The variants that a later state does not have with the same name and constraints.
     pub fn lost<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a Arc<Resource>> {
         let changed = self.variants.by_name.diff(&later.variants.by_name);
         let before = changed.filter_map(|item| match item {
@@ -122,7 +122,7 @@ impl State {
         before.filter(|one| later.like(one).is_none())
     }
 
-    /// What there is under the same name for the same clients.
+    /// Returns the resource with the same name and the same constraints.
     #[must_use]
     pub fn like(&self, resource: &Resource) -> Option<(&Arc<Resource>, Option<Expiry>)> {
         let name = resource.name();
@@ -136,7 +136,7 @@ impl State {
         }
     }
 
-    /// What the variant of a name with this version demands.
+    /// Returns the constraints of the variant of a name with this version.
     #[must_use]
     pub fn demands(&self, name: &Name, version: Version) -> Option<&Constraints> {
         let mut all = self.variants_of(name);
@@ -162,7 +162,7 @@ impl Variants {
         self.bytes
     }
 
-    /// What is for everybody under this name has changed.
+    /// Drops the bundle of this name, because a part of it has changed.
     pub(super) fn renew(&mut self, name: &Name) {
         if let Some(group) = self.by_name.get(name).filter(|group| group.whole.get().is_some()) {
             let group = Group::new(group.all.clone());
@@ -170,7 +170,7 @@ impl Variants {
         }
     }
 
-    /// Adds a variant in the place of one with the same constraints. Whether that is a change.
+    /// Adds a variant, in place of one with the same constraints. Returns whether that is a change.
     pub(super) fn put(&mut self, new: &Arc<Resource>, expiry: Option<Expiry>) -> bool {
         let same = |one: &Variant| one.resource.version() == new.version() && one.expiry == expiry;
         if self.of(new.name()).iter().any(same) {
@@ -187,7 +187,7 @@ impl Variants {
         true
     }
 
-    /// Removes the variant with the same constraints. Whether there was one.
+    /// Removes the variant with the same constraints. Returns whether there was one.
     pub(super) fn withdraw(&mut self, old: &Resource) -> bool {
         let others = self.others(old);
         let changed = others.len() < self.of(old.name()).len();
@@ -197,7 +197,7 @@ impl Variants {
         changed
     }
 
-    /// Removes all variants of a name. Whether there were any.
+    /// Removes all variants of a name. Returns whether there were any.
     pub(super) fn forget(&mut self, name: &Name) -> bool {
         let any = !self.of(name).is_empty();
         if any {
@@ -239,14 +239,14 @@ impl Group {
 }
 
 impl PartialEq for Group {
-    /// The same variants: what is for everybody is compared where it stands.
+    /// Compares the variants only: the unconstrained resource is an entry of the state, and is compared there.
     fn eq(&self, other: &Self) -> bool {
         self.all == other.all
     }
 }
 
 impl PartialEq for Variant {
-    /// Equal content with the same life.
+    /// Equal content with the same expiry.
     fn eq(&self, other: &Self) -> bool {
         self.known == other.known && self.expiry == other.expiry
     }

@@ -1,6 +1,6 @@
 //! Resource types: their identity and what the protocol must know of each.
 //!
-//! Owns the identity of types and the operator's changes to the table of known ones. Refuses to know resources.
+//! Owns the identity of types and the operator's changes to the table of known ones. Knows nothing of resources.
 
 mod table;
 
@@ -16,10 +16,10 @@ use table::{PREFIX, TABLE, UNKNOWN, is_health_report, is_withheld};
 #[derive(Clone)]
 pub struct TypeUrl(Row);
 
-/// Two words, because whatever a session keeps for each of its types begins with one of these.
+/// Only two machine words, because a session keeps one for each of its types.
 #[derive(Clone)]
 enum Row {
-    /// As the table has it.
+    /// A type of the table.
     Known(&'static Known),
     Other(Arc<Other>),
 }
@@ -42,14 +42,14 @@ pub struct Traits {
     pub name: NameRule,
     /// Whether an empty first request means everything (B-10, B-13).
     pub wildcard: bool,
-    /// Whether a SotW answer lists all there is (B-16).
+    /// Whether a SotW response lists all resources (B-16).
     pub full_state: bool,
     /// Whether a resource may come without any name: then it is the type's only one.
     pub nameless: bool,
-    /// Whether a server can tell in delta alone what a resource is called (C-21): in SotW it is not asked for the type.
+    /// Whether only delta carries the names of the resources (C-21): in SotW the type is not requested.
     pub delta_only: bool,
-    /// Whether the relay asks nobody for the type, because what is in it is for the caller alone, or there is nothing in it. Towards
-    /// clients nothing of it exists.
+    /// Whether the relay requests the type from nobody, because its content is for the caller alone, or it has none. For clients
+    /// no resource of it exists.
     pub withheld: bool,
 }
 
@@ -87,7 +87,7 @@ impl Kind {
         matches!(self, Self::Lds | Self::Rds | Self::Srds | Self::Vhds | Self::Ecds)
     }
 
-    /// Whether resources of this kind are what traffic is sent to.
+    /// Whether resources of this kind are the targets of traffic.
     #[must_use]
     pub const fn gates(self) -> bool {
         matches!(self, Self::Cds | Self::Eds)
@@ -104,7 +104,7 @@ pub enum NameRule {
 }
 
 impl TypeUrl {
-    /// The type that `text` names, by the table alone. A-04: with the usual prefix or without any it is the same one.
+    /// Returns the type that `text` names, by the table alone. A-04: the usual prefix and no prefix name the same type.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let full_name = full_name(text);
@@ -129,7 +129,7 @@ impl TypeUrl {
         Self(Row::Other(Arc::new(Other { url, traits })))
     }
 
-    /// The type that people call so ([`Self::short`]).
+    /// Returns the type with this short name ([`Self::short`]).
     #[must_use]
     pub fn called(short: &str) -> Option<Self> {
         let (url, _, _) = TABLE.iter().find(|(_, known, _)| *known == short)?;
@@ -145,7 +145,7 @@ impl TypeUrl {
         }
     }
 
-    /// The message's full name; of a type with another prefix than the usual one, all of its URL.
+    /// The message's full name; for a type with another prefix than the usual one, the whole URL.
     #[must_use]
     pub fn full_name(&self) -> &str {
         full_name(self.url())
@@ -164,17 +164,17 @@ impl TypeUrl {
         self.url() == text || self.full_name() == full_name(text)
     }
 
-    /// Whether requests of the type are reports of a client's health, which want no answer.
+    /// Whether requests of the type are reports of a client's health, which expect no response.
     #[must_use]
     pub fn is_health_report(&self) -> bool {
         match &self.0 {
-            // None of the table, and on the way of every acknowledgement.
+            // No type of the table is one; every acknowledgement passes here, so this must be cheap.
             Row::Known(_) => false,
             Row::Other(_) => is_health_report(self.full_name()),
         }
     }
 
-    /// What people call the type, where it has such a name: bounded, so fit for a metric's label.
+    /// Returns the short name, if the type has one. There are few of them, so it can be a metric's label.
     #[must_use]
     pub fn short(&self) -> Option<&'static str> {
         TABLE
@@ -198,7 +198,7 @@ impl TypeUrl {
         self.traits().kind
     }
 
-    /// Whether both refer to one row, which they need not to be equal.
+    /// Whether both refer to the same row. Equal types may refer to different rows.
     fn is(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Row::Known(one), Row::Known(other)) => std::ptr::eq(*one, *other),
@@ -223,7 +223,7 @@ impl Types {
         Self(Arc::new(overrides.into_iter().map(made).collect()))
     }
 
-    /// The type that `text` names.
+    /// Returns the type that `text` names.
     #[must_use]
     pub fn resolve(&self, text: &str) -> TypeUrl {
         let overridden = self.0.get(full_name(text));
@@ -231,7 +231,7 @@ impl Types {
     }
 }
 
-/// What a type URL is without the usual prefix. A-04: any other prefix belongs to the type.
+/// Returns a type URL without the usual prefix. A-04: any other prefix belongs to the type.
 fn full_name(text: &str) -> &str {
     match text.strip_prefix(PREFIX) {
         Some(name) if !name.contains('/') => name,
@@ -313,7 +313,7 @@ mod tests {
         }
     }
 
-    /// A-04, B-13: what an operator says of a type holds for it with the usual prefix and without, and for no other prefix.
+    /// A-04, B-13: the operator's traits hold for a type with the usual prefix and without, and for no other prefix.
     #[test]
     fn what_the_operator_says() {
         let traits = Traits {
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// What Istio's agents send to their own control plane alone is passed on to nobody.
+    /// The relay does not pass on the types that Istio's agents use only with their own control plane.
     #[test]
     fn withheld() {
         for (text, withheld) in [

@@ -1,6 +1,6 @@
 //! The types that the relay knows.
 //!
-//! Owns the table. Refuses to know what the operator says of types.
+//! Owns the table. Does not know what the operator changes in it.
 
 use super::{Kind, Known, NameRule, Traits};
 
@@ -63,7 +63,7 @@ pub(super) static TABLE: [Known; 25] = [
     row("type.googleapis.com/envoy.service.discovery.v2.Runtime", "rtds_v2", Kind::Rtds, NAME, false, false),
 ];
 
-/// What holds for a type that nobody told us anything about.
+/// The traits of a type that neither the table nor the operator describes.
 pub(super) const UNKNOWN: Traits = Traits {
     kind: Kind::Other,
     name: NAME,
@@ -74,13 +74,13 @@ pub(super) const UNKNOWN: Traits = Traits {
     withheld: false,
 };
 
-/// What Istio's debug types begin with. Its control plane decides by the caller who may see them, and each answers for itself.
+/// The prefix of Istio's debug types. The control plane checks who may see them, and each replica answers for itself.
 const ISTIO_DEBUG: &str = "istio.io/debug";
 const ISTIO_CONNECTIONS: &str = "istio.io/connections";
-/// What Istio's agents report with requests of this type goes from client to server.
+/// Istio's agents report their health with requests of this type: its content goes from client to server.
 const ISTIO_HEALTH: &str = "istio.v1.HealthInformation";
 
-/// The types that are not passed on, whatever the operator says of them.
+/// Whether the type is not passed on, whatever the operator says of it.
 pub(super) fn is_withheld(full_name: &str) -> bool {
     let debug = full_name.strip_prefix(ISTIO_DEBUG);
     let debug = debug.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
