@@ -23,8 +23,8 @@ enum Way {
     Again,
     /// The rest of an answer of which a part was sent.
     ///
-    /// The relay finishes that answer although the state moves on: otherwise names that change all the time would keep back the names
-    /// behind them.
+    /// The relay finishes that answer although the state moves on: otherwise names that change all the time would hold up the
+    /// names behind them.
     Begun(Ahead),
 }
 

@@ -1,22 +1,23 @@
 //! The responses of one type that are on their way.
 //!
-//! Owns which of them the client has not settled, and when the last one was sent. Refuses to know what settling one means.
+//! Owns which of them the client has not acknowledged or rejected, and when the last one was sent. Does not know what an
+//! acknowledgement changes.
 
 use std::time::Instant;
 
 use super::flight::Flight;
 use crate::xds::{Baselines, Item, Name};
 
-/// Responses that were sent and not yet settled, the oldest first.
+/// The responses that were sent and not acknowledged or rejected yet, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     open: Vec<Flight>,
-    /// The number of the last one that was sent. None has the number 0.
+    /// The number of the last response that was sent; 0 before the first.
     last: u64,
     sent: Option<Instant>,
 }
 
-/// More unsettled responses than this and even what the client asks for waits.
+/// With this many responses on their way, even requested names wait.
 const OPEN_MAX: usize = 64;
 
 impl Flights {
@@ -28,28 +29,28 @@ impl Flights {
         self.open.iter()
     }
 
-    /// What is on its way, removals apart.
+    /// Returns the resources on their way, without removals.
     pub(super) fn items(&self) -> impl Iterator<Item = &Item> {
         self.open.iter().flat_map(|flight| flight.batch.items())
     }
 
-    /// How many entries they carry.
+    /// Returns how many entries the responses have.
     pub(super) fn entries(&self) -> usize {
         self.open.iter().map(Flight::len).sum()
     }
 
-    /// K-21: whether so much is unsettled that even what the client asks for waits: many responses, or much more than all that it can
-    /// hold.
+    /// K-21: returns whether so much is unacknowledged that even requested names wait: many responses, or far more entries than
+    /// the client can hold.
     pub(super) fn is_crowded(&self, holds: usize) -> bool {
         self.open.len() >= OPEN_MAX || self.entries() > 2 * holds + OPEN_MAX
     }
 
-    /// Whether this number is that of the last response.
+    /// Returns whether this number is that of the last response.
     pub(super) const fn is_last(&self, number: u64) -> bool {
         self.last == number
     }
 
-    /// When the last response was sent.
+    /// Returns when the last response was sent.
     pub(super) const fn sent(&self) -> Option<Instant> {
         self.sent
     }
@@ -57,28 +58,28 @@ impl Flights {
     pub(super) fn send(&mut self, flight: Flight) {
         self.last = flight.nonce;
         self.sent = Some(flight.sent);
-        // Nearly always it is the only one.
+        // There is nearly always only one.
         self.open.reserve_exact(1);
         self.open.push(flight);
     }
 
-    /// Takes out the response with this number, if it is on its way.
+    /// Takes the response with this number, if it is on its way.
     pub(super) fn settle(&mut self, number: u64) -> Option<Flight> {
         let at = self.open.iter().position(|flight| flight.nonce == number)?;
         let flight = self.open.remove(at);
         if self.open.is_empty() {
-            // Most types of most streams rest most of the time, and keep no room for the next one.
+            // Most types of most streams are quiet most of the time, and need no capacity for the next one.
             self.open = Vec::new();
         }
         Some(flight)
     }
 
-    /// Whether the client may yet take in something of this name.
+    /// Returns whether a response on its way may still give the client something of this name.
     pub(super) fn carries(&self, name: &Name) -> bool {
         self.open.iter().any(|flight| flight.batch.brings(name))
     }
 
-    /// Keeps no more than settling them takes.
+    /// Drops everything that is not needed when the client answers.
     pub(super) fn lighten(&mut self, baselines: &Baselines) {
         self.open.iter_mut().for_each(|flight| flight.lighten(baselines));
     }
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
     use crate::xds::Batch;
 
-    /// B-05, K-21: each is settled once, in any order; too many make what comes next wait.
+    /// B-05, K-21: each response is answered once, in any order; too many make the next ones wait.
     #[test]
     fn settled_once() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]

@@ -1,6 +1,6 @@
-//! SotW responses that list all there is: what is missing in one is deleted by the client (B-16).
+//! SotW responses that list all resources: the client deletes what is missing in one (B-16).
 //!
-//! Owns the rule that nothing is ever left out of ignorance. Refuses to know about partial answers.
+//! Owns the rule that nothing is left out because the relay does not know it. Knows nothing of partial answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use crate::xds::{
     Version,
 };
 
-/// What the names that a client asked for add to a full state.
+/// The part of a full state for names that the client asked for.
 #[derive(Default)]
 struct Named {
     listed: BTreeMap<Name, Arc<Resource>>,
-    /// What is gone and still listed until other types have no use for it.
+    /// Resources that are gone, but listed until other types do not need them any more.
     going: Vec<Arc<Resource>>,
     holds: Vec<(Name, Held)>,
     changed: bool,
     removed: bool,
     unknown: bool,
-    /// G-20: whether something that the client may hold is unknown.
+    /// G-20: whether anything that the client may hold is unknown.
     unsure: bool,
-    /// Whether a heartbeat is to be passed on.
+    /// Whether a heartbeat must be sent.
     beat: bool,
     since: Option<Instant>,
 }
 
-/// What there is to say in a full state.
+/// The difference between the current full state and what the client holds.
 pub(super) struct FullChanges<'a> {
     state: Option<&'a Arc<State>>,
     difference: Arc<Difference>,
     named: Named,
     errors: Errors,
-    /// Whether it is said whatever the client holds.
+    /// Whether the state is sent whatever the client holds.
     forced: bool,
-    /// What the wildcard lost, if that takes anything from the client.
+    /// Resources that the wildcard lost, if that takes anything from the client.
     lost: Option<Arc<Extra>>,
     changed: bool,
-    /// Whether none of it can be said yet, because nobody knows all of it.
+    /// Whether nothing can be sent yet, because the state is not completely known.
     waits: bool,
 }
 
 impl FullChanges<'_> {
-    /// Whether it adds or changes anything, or answers.
+    /// Whether it adds, changes or answers anything.
     pub(super) fn adds(&self) -> bool {
         self.forced || self.changed || !self.errors.is_empty()
     }
@@ -59,18 +59,18 @@ impl FullChanges<'_> {
 }
 
 impl Subscription {
-    /// Compares all that the client asks for with what it holds.
+    /// Compares everything that the client asks for with what it holds.
     pub(super) fn look_at_all<'a>(&self, slot: TypeSight<'a>, answers: &impl Answers) -> FullChanges<'a> {
         let state = slot.wildcard().filter(|_| self.wildcard);
-        // B-20, G-20: an empty or short state is sent only once it is certain that there is no more.
-        // K-16: what an earlier run of the relay knew deletes nothing at a client that came with something else.
+        // B-20, G-20: an empty or incomplete state is sent only once it is certain that nothing is missing. K-16: content from an
+        // earlier run of the relay deletes nothing at a client whose first request has another version.
         let state = state.filter(|state| state.complete() && !(state.stale() && self.brought_other(state)));
         let difference = state.map_or_else(
             || Arc::new(Difference::nothing()),
             |state| answers.difference(self.covered.seen(), state),
         );
         let named = self.look_at_names(slot);
-        // K-05: what the wildcard lost and the client asked for by name stays.
+        // K-05: a resource that the wildcard lost stays if the client asked for it by name.
         let stays = |name: &Name| named.listed.contains_key(name);
         let lost = difference.removed().filter(|extra| !extra.names().keys().all(stays));
         let mut errors = self.due_errors(slot);
@@ -82,7 +82,7 @@ impl Subscription {
                 || self.owed.iter().any(|name| slot.resource(name).is_some())
                 || self.owes_known_collection(slot),
             lost: lost.cloned(),
-            // What it was sent by name it holds, when the wildcard brings it as well.
+            // A resource that was sent by name is already held when the wildcard brings it as well.
             changed: named.changed || !difference.changed().iter().all(|resource| self.holds_by_name(resource)),
             waits: self.wildcard && state.is_none() || named.unsure,
             difference,
@@ -96,7 +96,7 @@ impl Subscription {
         }
         let found = self.look_at_all(slot, answers);
         if found.waits {
-            // D-01: a route may lead to what waits.
+            // D-01: a route may lead to a resource that waits.
             return Composed::Not(if found.adds() { Step::Blocked } else { Step::Idle });
         }
         let gone = found.removes();
@@ -107,7 +107,7 @@ impl Subscription {
             }
             return Composed::Not(if gone { Step::Removals } else { Step::Idle });
         }
-        // A first answer of names of which none exists yet, and some may, says nothing to the client.
+        // If none of the names is known to exist, and some may, a first answer would tell the client nothing.
         if found.state.is_none() && found.named.unknown && found.named.listed.is_empty() && !gone {
             return Composed::Not(Step::Idle);
         }
@@ -122,8 +122,8 @@ impl Subscription {
         allowed: Allowed,
     ) -> Composed {
         let (forced, removed) = (found.forced, found.named.removed);
-        // Removals last: until the other types have no use for them, what goes is still listed (D-03).
-        // What is hollow cannot be listed any more, and goes with the additions.
+        // Removals come last: removed resources are still listed until the other types do not need them any more (D-03). A
+        // resource without a body cannot be listed any more, so it goes with the additions.
         let kept = found
             .lost
             .as_ref()
@@ -144,7 +144,7 @@ impl Subscription {
         if !allowed.removals && removed {
             self.dirty.add_all();
         }
-        // K-08: the very set that was refused is not sent again unless the client asks for it.
+        // K-08: exactly the set that was rejected is not sent again unless the client asks for it.
         if self.cold.refuses_set(set) && !forced && !self.first {
             return Composed::Not(Step::Idle);
         }
@@ -155,8 +155,8 @@ impl Subscription {
         }
     }
 
-    /// B-14: what is owed, but for that of which nothing can be said yet. If something is said, what the client holds is listed, whatever
-    /// is known of it.
+    /// B-14: returns the owed names that are settled by this, without those whose answer must wait. If a response is sent, it
+    /// lists everything that the client holds, even names that are unknown now.
     fn answered(&self, says: bool, slot: TypeSight<'_>) -> BTreeSet<Name> {
         let answered = |name: &&Name| match slot.known(name).filter(|_| self.names.contains(name)) {
             Some(Known::Absent(reason)) => !self.unsayable(name, *reason),
@@ -166,14 +166,14 @@ impl Subscription {
         self.owed.iter().filter(answered).cloned().collect()
     }
 
-    /// Whether the client began with a state that is not this one, and was sent nothing since.
+    /// Whether the client's first request had the version of another state, and nothing was sent since.
     fn brought_other(&self, state: &State) -> bool {
         let brought = self.cold.brought().filter(|_| self.first);
         brought.is_some_and(|brought| *brought != *state.sum().to_string())
     }
 
-    /// What is known of the names asked for. While something that the client may hold is unknown, nothing can be said, because a full
-    /// state must not leave it out (G-20).
+    /// Looks up the requested names. While a name is unknown that the client may hold, nothing can be sent, because a full state
+    /// must not leave it out (G-20).
     fn look_at_names(&self, slot: TypeSight<'_>) -> Named {
         let mut named = Named {
             unknown: self.collections.owes() && self.owed_collections(slot).any(|(_, known)| known == Extent::Unknown),
@@ -195,7 +195,7 @@ impl Subscription {
                     named.listed.insert(resource.name().clone(), resource.clone());
                 }
                 Some(Known::Absent(reason)) => match (held, held.whole()) {
-                    // K-16: silence in time is no ground to delete what the client holds.
+                    // K-16: a server that did not answer in time is no reason to delete what the client holds.
                     (_, Some(content)) if *reason == Reason::TimedOut => {
                         drop(named.listed.insert(content.name().clone(), content.clone()));
                     }
@@ -228,7 +228,8 @@ impl Subscription {
         named
     }
 
-    /// C-20: whether what was sent by another of its names is listed under its own, and does not answer to that name any more.
+    /// C-20: whether a resource that was sent under an alias is now listed under its own name, and does not have that alias any
+    /// more.
     fn is_replaced(&self, asked: &Name, held: &Held, slot: TypeSight<'_>) -> bool {
         held.own_name(asked).is_some_and(|own| match self.current(own, slot) {
             Current::Known(Known::Present(new)) => new.name() == own && !new.aliases().contains(asked),
@@ -236,7 +237,7 @@ impl Subscription {
         })
     }
 
-    /// The set: what was found, what is kept besides, and what goes later.
+    /// Creates the full set: the found resources, the kept ones, and those that go later.
     fn full_batch(
         &mut self,
         found: &FullChanges<'_>,
@@ -247,7 +248,7 @@ impl Subscription {
         now: Instant,
     ) -> (Arc<Batch>, Version) {
         let (state, listed, errors) = (found.state, &found.named.listed, &found.errors);
-        // C-23: a variant that is not for everybody says so around its body.
+        // C-23: the constraints of a variant are in the wrapper around its body.
         let chosen = self.features.wrapper && state.is_some_and(|state| state.is_chosen());
         let wrapped = self.wrapped() && !state.is_some_and(|state| state.is_nameless());
         let private = chosen || wrapped || self.reads_ttl() || !self.spellings.is_empty();
@@ -270,7 +271,7 @@ impl Subscription {
         self.forget_beats(|name| !items.contains_key(name));
         self.note_beats(&items, slot);
         self.note_choices(items.values(), &[], slot);
-        // B-31: what is listed has no error.
+        // B-31: a listed resource has no error.
         let (errors, _) = self.tell_errors(errors.clone(), &items, slot);
         let batch = self
             .batch(items.into_values().collect(), Vec::new(), &errors)
@@ -284,7 +285,8 @@ impl Subscription {
         held.is_some_and(|held| held.is(resource.version()))
     }
 
-    /// K-13: after a refusal the client may have none of what the refused set changed, so all count as changed.
+    /// K-13: returns the EDS names of the clusters that change. After a rejection, the client may have none of the rejected
+    /// changes, so all clusters count as changed.
     fn changed_clusters(&self, difference: &Difference, named: &Named, batch: &Batch) -> Vec<Name> {
         let all = if self.cold.has_refused_set() {
             batch.items()
@@ -295,7 +297,7 @@ impl Subscription {
             Held::Content(content) => !self.held(name).is(content.version()),
             Held::Nothing | Held::Unknown | Held::Version(_) => false,
         });
-        // What it was sent by name it holds, when the wildcard brings it as well.
+        // A resource that was sent by name is already held when the wildcard brings it as well.
         let covered = difference.changed().iter();
         let covered = covered.filter(|resource| !self.holds_by_name(resource));
         let resources = covered.chain(by_name.filter_map(|(_, held)| held.content()));
@@ -303,7 +305,7 @@ impl Subscription {
         resources.filter_map(|resource| resource.endpoints().cloned()).collect()
     }
 
-    /// Notes that the client holds what it is being sent.
+    /// Notes that the client holds what it is sent.
     fn note_set(
         &mut self,
         settled: &BTreeSet<Name>,
@@ -323,8 +325,8 @@ impl Subscription {
     }
 }
 
-/// What the client holds while what goes is still listed. K-16: what it is sent once more it holds, whatever it may have
-/// refused before.
+/// Returns what the client holds while removed resources are still listed. K-16: it holds what it is sent again, even if it
+/// rejected that before.
 fn keep(holds: Vec<(Name, Held)>, going: &[Arc<Resource>], kept: Option<&Extra>) -> Vec<(Name, Held)> {
     let stays = |name: &Name| {
         going

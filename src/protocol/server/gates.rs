@@ -1,6 +1,6 @@
 //! The gates between types: make before break (D-01 to D-04).
 //!
-//! Owns how long a gate has been closed and when it opens by itself. Refuses to know what is behind it.
+//! Owns how long a gate has been closed and when it opens by itself. Does not know what waits behind it.
 
 use std::time::{Duration, Instant};
 
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     since: Option<Instant>,
-    /// Whether its time has come and nothing has passed yet: no timer is needed for it any more.
+    /// Whether its time has come and nothing has passed yet; then it needs no timer any more.
     ripe: bool,
     expired: u32,
 }
 
 impl Gate {
-    /// Something waits behind the closed gate: whether it may pass all the same, because it has waited long enough.
+    /// Something waits behind the closed gate. Returns whether it has waited long enough to pass anyway.
     pub(super) fn wait(&mut self, bound: Duration, now: Instant) -> bool {
         let since = *self.since.get_or_insert(now);
         now.saturating_duration_since(since) >= bound
     }
 
-    /// Something passed the closed gate. What waits beside it may pass, too.
+    /// Something passed the closed gate. Whatever else waits there may pass too.
     pub(super) const fn pass(&mut self) {
         self.expired += 1;
     }
@@ -31,27 +31,27 @@ impl Gate {
         self.ripe = false;
     }
 
-    /// Whether something waits.
+    /// Returns whether something waits.
     pub(super) const fn waits(&self) -> bool {
         self.since.is_some()
     }
 
-    /// Whether something has waited long enough.
+    /// Returns whether something has waited long enough.
     pub(super) fn is_ripe(&self, bound: Duration, now: Instant) -> bool {
         self.since.is_some_and(|since| now >= since + bound)
     }
 
-    /// A timer went off.
+    /// A timer fired.
     pub(super) fn handle_timeout(&mut self, bound: Duration, now: Instant) {
         self.ripe |= self.is_ripe(bound, now);
     }
 
-    /// When it opens by itself, if something waits.
+    /// Returns when the gate opens by itself, if something waits.
     pub(super) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
         self.since.filter(|_| !self.ripe).map(|since| since + bound)
     }
 
-    /// How often it opened by itself.
+    /// Returns how often the gate opened by itself.
     pub(super) const fn expired(&self) -> u32 {
         self.expired
     }
@@ -61,7 +61,7 @@ impl Gate {
 mod tests {
     use super::*;
 
-    /// D-04: every wait has a bound, and a timer is needed once.
+    /// D-04: every wait has a bound, and needs a timer only once.
     #[test]
     fn a_gate_opens_by_itself() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]

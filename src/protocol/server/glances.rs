@@ -1,41 +1,42 @@
-//! Names that must be looked at again.
+//! Names that must be compared again.
 //!
-//! Owns the fence between what an answer that has begun is about and what comes after it. Refuses to know what has changed.
+//! Owns the boundary between the names of an answer that has begun and the names that come after it. Does not know what has
+//! changed.
 
 use std::collections::BTreeSet;
 
 use super::held_names::HeldNames;
 use crate::xds::Name;
 
-/// The names of one type on one stream of which something may have changed since what the client holds was compared.
+/// The names of one type on one stream that may have changed since they were last compared with what the client holds.
 ///
-/// What changes while an answer of several responses is under way comes after it: names that change all the time would keep back
-/// those behind them.
+/// Names that change while an answer of several responses is under way come after it. Otherwise names that change all the time
+/// would hold up those behind them.
 #[derive(Debug, Default)]
 pub(super) struct Glances {
     later: BTreeSet<Name>,
-    /// Most have none, and so no box.
+    /// Most have none, and then nothing is allocated.
     fence: Option<Box<Fence>>,
 }
 
 #[derive(Debug, Default)]
 struct Fence {
-    /// What the answer that has begun is still to look at.
+    /// The names that the begun answer must still compare.
     now: Option<Glance>,
-    /// Whether all names must be looked at later.
+    /// Whether all names must be compared after that.
     all: bool,
 }
 
-/// Names of the table.
+/// A set of names in the table.
 #[derive(Debug)]
 enum Glance {
     These(BTreeSet<Name>),
     All,
-    /// All that are not before this one.
+    /// All names from this one on.
     From(Name),
 }
 
-/// Beyond this many names it is cheaper to look at all.
+/// With more names than this, comparing all is cheaper.
 const GLANCE_MAX: usize = 4096;
 
 impl Glances {
@@ -67,7 +68,7 @@ impl Glances {
         }
     }
 
-    /// Whether an answer has begun.
+    /// Returns whether an answer has begun.
     pub(super) fn is_under_way(&self) -> bool {
         self.fence.as_ref().is_some_and(|fence| fence.now.is_some())
     }
@@ -80,20 +81,20 @@ impl Glances {
         self.now(names).chain(self.later(names))
     }
 
-    /// What the answer that has begun is to look at.
+    /// Returns the names that the begun answer must still compare.
     pub(super) fn now<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
         let now = self.fence.as_ref().and_then(|fence| fence.now.as_ref());
         now.into_iter().flat_map(|now| now.iter(names))
     }
 
-    /// What an answer that begins is to look at.
+    /// Returns the names that the next answer must compare.
     pub(super) fn later<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
         let all = self.all().then(|| names.iter().map(|(name, _)| name));
         all.into_iter().flatten().chain(&self.later)
     }
 
-    /// These were looked at: what the answer that has begun was to look at, and if another `begins`, what came after that. If the
-    /// response is full, the next one begins with the name at which it stopped.
+    /// Names were compared: the rest of the begun answer, and if another answer `begins`, its names too. If the response is full,
+    /// the next response continues with the name at which this one `stopped`.
     pub(super) fn look(&mut self, begins: bool, stopped: Option<&Name>, full: bool) {
         let now = self.fence.as_mut().and_then(|fence| fence.now.take());
         let looked = if begins { Some(self.take_later()) } else { now };
@@ -130,7 +131,7 @@ impl Glance {
         some.into_iter().flatten().chain(all.into_iter().flatten())
     }
 
-    /// Without those before this one.
+    /// Drops the names before this one.
     fn rest(self, first: &Name) -> Self {
         match self {
             Self::These(mut names) => Self::These(names.split_off(first)),
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
     use crate::xds::Held;
 
-    /// B-24: what changes while an answer is under way comes after it, also where all must be looked at.
+    /// B-24: what changes while an answer is under way comes after it, even if all names must be compared.
     #[test]
     fn the_fence() {
         let name = |text: &str| Name::from(text);

@@ -1,6 +1,6 @@
 //! The names that a client asked for, and what it holds under each.
 //!
-//! Owns the tables and the running version of its contents. Refuses to know what is current.
+//! Owns the tables and the version of their content. Does not know what is current.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use std::sync::Arc;
 use super::sorted::{Named, Sorted};
 use crate::xds::{Baselines, Held, Item, Name, Resource, Version};
 
-/// Explicit subscriptions of one type on one stream. `sum` is always the sum over the contents that the client surely holds.
+/// The names that one stream requests of one type. Invariant: `sum` is the sum over the contents that the client certainly holds.
 #[derive(Debug, Default)]
 pub(super) struct HeldNames {
-    /// Contents that have the very names under which they are held, and so say both. Nearly all are such: eight bytes each.
+    /// Contents that are held under their own names, so one pointer of eight bytes is enough for both. Nearly all are such.
     own: Sorted<Arc<Resource>>,
-    /// The same, of names that are wanted only as members of collections. Most clients have none, and so no box.
+    /// The same, for names that are wanted only as members of collections. Most clients have none, and then nothing is allocated.
     members: Option<Box<Sorted<Member>>>,
-    /// Anything else: nothing, for a moment, or content under an alias. No name is in two of the three.
+    /// All others: names without content (usually for a short time), and contents under an alias. No name is in two of the three.
     other: Option<Box<Sorted<Other>>>,
     len: u32,
-    /// How many are wanted only as members of collections.
+    /// How many names are wanted only as members of collections.
     members_len: u32,
     sum: Version,
 }
@@ -26,7 +26,7 @@ pub(super) struct HeldNames {
 #[derive(Debug)]
 struct Member(Arc<Resource>);
 
-/// What a content does not say by itself.
+/// A name whose content is missing or has another name.
 #[derive(Debug)]
 pub(super) struct Other {
     name: Name,
@@ -58,12 +58,12 @@ impl Named for Other {
     }
 }
 
-/// What is held under one name.
+/// What a client holds under one name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Entry<'a> {
-    /// The content that has this very name.
+    /// Content with this very name.
     Own(&'a Arc<Resource>),
-    /// The same, of a name that is wanted only as a member of a collection.
+    /// The same, for a name that is wanted only as a member of a collection.
     Member(&'a Arc<Resource>),
     /// Anything else.
     Other(&'a Other),
@@ -77,7 +77,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What is held.
+    /// Returns what is held.
     pub(super) fn held(self) -> Held {
         match self {
             Self::Own(resource) | Self::Member(resource) => Held::Content(resource.clone()),
@@ -85,7 +85,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether it is wanted only as a member of a collection.
+    /// Returns whether the name is wanted only as a member of a collection.
     pub(super) const fn is_member(self) -> bool {
         match self {
             Self::Own(_) => false,
@@ -94,7 +94,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// As [`Held::is`].
+    /// See [`Held::is`].
     pub(super) fn is(self, version: Version) -> bool {
         match self {
             Self::Own(resource) | Self::Member(resource) => resource.version() == version,
@@ -102,7 +102,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// As [`Held::perhaps`].
+    /// See [`Held::perhaps`].
     pub(super) const fn perhaps(self) -> bool {
         match self {
             Self::Own(_) | Self::Member(_) => true,
@@ -110,7 +110,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// As [`Held::content`].
+    /// See [`Held::content`].
     pub(super) const fn content(self) -> Option<&'a Arc<Resource>> {
         match self {
             Self::Own(resource) | Self::Member(resource) => Some(resource),
@@ -140,12 +140,12 @@ impl HeldNames {
         self.by_text(name.as_str())
     }
 
-    /// The name that is in the table by this text.
+    /// Returns the name in the table with this text.
     pub(super) fn name(&self, text: &str) -> Option<&Name> {
         self.by_text(text).map(Entry::name)
     }
 
-    /// The names that a collection covers (F-10).
+    /// Returns the names that a collection covers (F-10).
     pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
         let names = self.from(collection.prefix()).map(|(name, _)| name);
         let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
@@ -156,7 +156,8 @@ impl HeldNames {
         self.from("")
     }
 
-    /// Whether something newer than this is held of its name, by another of its names (C-20): what came later.
+    /// Returns a function that tells whether newer content of a resource is held under one of its aliases (C-20). Newer means
+    /// received later.
     pub(super) fn newer_by_alias(&self) -> impl Fn(&Resource) -> bool {
         let other = self.other.iter().flat_map(|other| other.from(""));
         let held = other.filter_map(|other| other.held.content());
@@ -167,7 +168,7 @@ impl HeldNames {
         }
     }
 
-    /// C-20: other names of what comes to which it does not answer any more: what was held by them the client perhaps has no more.
+    /// C-20: returns former aliases of the new resources: the client may have lost what it held under them.
     pub(super) fn replaced_by(&self, items: &BTreeMap<Name, Item>) -> Vec<(Name, Held)> {
         let other = self.other.iter().flat_map(|other| other.iter());
         let replaced = other.filter(|other| {
@@ -177,17 +178,17 @@ impl HeldNames {
         replaced.map(|other| (other.name.clone(), Held::Unknown)).collect()
     }
 
-    /// How many names are wanted only as members of collections.
+    /// Returns how many names are wanted only as members of collections.
     pub(super) const fn members_len(&self) -> usize {
         self.members_len as usize
     }
 
-    /// Whether a name is wanted only as a member of a collection.
+    /// Returns whether a name is wanted only as a member of a collection.
     pub(super) fn has_member(&self, name: &Name) -> bool {
         self.members_len > 0 && self.get(name).is_some_and(Entry::is_member)
     }
 
-    /// From now on a name that is in the table is wanted only as a member of a collection, or for itself.
+    /// Sets whether a name in the table is wanted only as a member of a collection.
     pub(super) fn mark(&mut self, name: &Name, member: bool) {
         if self.get(name).is_some_and(|entry| entry.is_member() != member)
             && let Some(held) = self.remove(name)
@@ -200,7 +201,7 @@ impl HeldNames {
     pub(super) fn set(&mut self, name: Name, held: Held) {
         let member = self.has_member(&name);
         match held {
-            // Nearly always one content comes in the place of another.
+            // Nearly always, one content replaces another.
             Held::Content(resource) if !member && *resource.name() == name && self.own.contains(&name) => {
                 self.sum = self.sum.plus(resource.version());
                 if let Some(before) = self.own.insert(resource) {
@@ -241,7 +242,7 @@ impl HeldNames {
         }
     }
 
-    /// Keeps no bodies of what the client holds.
+    /// Drops the bodies of what the client holds.
     pub(super) fn lighten(&mut self, baselines: &Baselines) {
         let before = std::mem::take(self);
         for (name, entry) in before.iter() {
@@ -271,7 +272,7 @@ impl HeldNames {
         other.map(|other| (other.held, other.member))
     }
 
-    /// The version of what the client holds by name.
+    /// Returns the version of what the client holds by name.
     pub(super) const fn sum(&self) -> Version {
         self.sum
     }
@@ -283,7 +284,7 @@ impl HeldNames {
         own.or_else(member).or_else(other)
     }
 
-    /// In order, all from the first one on that is not before this text.
+    /// Returns all entries in order, from the first name that is not less than this text.
     pub(super) fn from(&self, text: &str) -> impl Iterator<Item = (&Name, Entry<'_>)> {
         let members = self.members.iter().flat_map(|members| members.from(text));
         let mut own = self.own.from(text).map(Entry::Own).peekable();
@@ -314,7 +315,7 @@ mod tests {
     use super::*;
     use crate::xds::{ResourceParts, TypeUrl};
 
-    /// Against a plain map, whatever the order: what is there, in which order, and the sum.
+    /// The same as a plain map, whatever the order of the names: the entries, their order, and the sum.
     #[test]
     fn the_same_as_a_map() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]

@@ -1,6 +1,6 @@
-//! What a client wants of one type: how it begins and how it ends.
+//! What a client wants of one type: how a subscription begins and how it ends.
 //!
-//! Owns what each beginning and end does to what is held, owed and on its way. Refuses to read requests.
+//! Owns what each beginning and end does to what is held, owed and on its way. Does not read requests.
 
 use super::covered::Covered;
 use super::held_names::Entry;
@@ -8,21 +8,22 @@ use super::subscription::Subscription;
 use crate::xds::{Answers, Dialect, Held, Name, Target, Want};
 
 impl Subscription {
-    /// K-13: the client waits for this name again, even if nothing about it has changed.
+    /// K-13: the client waits for this name again, even if its content has not changed.
     pub(super) fn force(&mut self, name: &Name) {
         if self.names.contains(name) || self.wildcard && self.covered.held(name).perhaps() {
             self.owed.insert(name.clone());
         }
     }
 
-    /// Begins or ends the wildcard. What was known only through it is forgotten with it (C-09).
+    /// Begins or ends the wildcard. What the client holds only through it is forgotten with it (C-09).
     pub(super) fn set_wildcard(&mut self, wanted: bool) {
         if self.wildcard == wanted {
             return;
         }
         self.cut_off();
         self.wildcard = wanted;
-        // What the client remembers besides is compared with the wildcard that begins (C-13), and so is what is on its way.
+        // Resources that the client holds besides are compared with the wildcard that begins (C-13); so are resources on their
+        // way.
         if wanted {
             let items = self.flights.items().filter(|_| self.dialect == Dialect::Delta);
             let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
@@ -40,7 +41,7 @@ impl Subscription {
         self.want(Target::Wildcard, wanted);
     }
 
-    /// The name that the client means by a text.
+    /// Returns the name that the client means by a text.
     pub(super) fn name(&self, text: &str, answers: &impl Answers) -> Name {
         let known = self.names.name(text).filter(|name| !name.is_nothing());
         known
@@ -51,24 +52,25 @@ impl Subscription {
             })
     }
 
-    /// Whether the client asked for the name itself.
+    /// Returns whether the client asked for the name itself.
     pub(super) fn asks(&self, name: &Name) -> bool {
         self.collections.contains(name) || self.names.get(name).is_some_and(|entry| !entry.is_member())
     }
 
-    /// All names that the client asked for.
+    /// Returns all names that the client asked for.
     pub(super) fn asked_names(&self) -> impl Iterator<Item = &Name> {
         self.single_names().map(|(name, _)| name).chain(self.collections.iter())
     }
 
-    /// Those of them that are no collections. K-21: who asked for collections alone has none, however many members there are.
+    /// Returns those of them that are not collections. K-21: if the client asked for collections alone, this does not visit their
+    /// members.
     pub(super) fn single_names(&self) -> impl Iterator<Item = (&Name, Entry<'_>)> {
         let any = self.names.len() > self.names.members_len();
         let all = any.then(|| self.names.iter()).into_iter().flatten();
         all.filter(|(_, entry)| !entry.is_member())
     }
 
-    /// The client asks once more for what it has asked for: it must be answered.
+    /// The client asks again for a name that it has asked for: it must be answered.
     pub(super) fn owe(&mut self, name: Name) {
         if self.collections.contains(&name) {
             self.repeat_collection(&name);
@@ -94,21 +96,21 @@ impl Subscription {
         if name.is_collection() {
             self.drop_collection(name);
         } else if self.collections.covers(name) {
-            // Whoever has several reasons to hold a name does not know whether one is left, until we say so.
+            // A client that had several reasons to hold a name does not know whether one is left, until the relay tells it.
             self.owed.insert(name.clone());
             self.names.mark(name, true);
             self.want(Target::Name(name.clone()), false);
         } else {
             self.drop_name(name);
         }
-        // F-09: an answer that is still owed calls the name as the client did.
+        // F-09: an answer that is still owed spells the name as the client did.
         let answers = self.dialect == Dialect::Delta && self.owed.contains(name) && !self.names.contains(name);
         if !answers {
             self.spellings.forget(name);
         }
     }
 
-    /// Forgets how the client wrote what it does not ask for and is owed no answer for.
+    /// Forgets the client's spellings of names that it does not ask for and that are not owed.
     pub(super) fn let_spellings_go(&mut self) {
         if self.spellings.is_empty() {
             return;
@@ -132,21 +134,22 @@ impl Subscription {
         self.forget_beat(name);
         self.dirty.remove(name);
         self.want(Target::Name(name.clone()), false);
-        // K-08: a refused set of which a part is given up is not the set that the client would be sent again.
+        // K-08: if the client gives up a part of a rejected set, it would not be sent the same set again.
         if held.perhaps() {
             self.cold.divide_refused_set();
         }
         if !self.wildcard {
             return self.give_up(name);
         }
-        // An answer that has begun may still bring what is gone since, or was sent by name in newer form.
+        // A begun answer may still contain a resource that has gone since, or was sent by name in a newer form.
         self.cut_off();
-        // C-08: under a wildcard the client does not know whether the name is still covered, until we say so.
+        // C-08: under a wildcard, the client does not know whether the name is still covered, until the relay tells it.
         let covered = self.covered.held(name);
         let sure = covered.content().is_some_and(|covered| held.is(covered.version()));
-        // What the wildcard brought of it was passed over as long as it was asked for by name, so the client has what it was sent by name.
-        // B-28: a full state without it may be all that tells the client that the wildcard does not cover it. K-16: what the wildcard
-        // cannot cover a collection may, before that is answered for. B-22: in delta it holds what it was sent until it is told more.
+        // While the name was requested, the wildcard's content for it was not sent, so the client holds what was sent by name.
+        // B-28: a full state without it may be the only message that the wildcard does not cover it. K-16: a name that the
+        // wildcard cannot cover may be covered by a collection before the name is answered. B-22: in delta, the client holds what
+        // it was sent until it is sent more.
         let besides = match self.dialect {
             Dialect::Sotw => self.full_state() && held.content().is_some(),
             Dialect::Delta if name.is_new_style() => held.perhaps(),
@@ -157,7 +160,7 @@ impl Subscription {
         }
         self.note_own(name, &held);
         if self.dialect == Dialect::Delta || owed || !sure {
-            // C-20: who asked by an alias holds the resource under its own name.
+            // C-20: a client that asked by an alias holds the resource under its own name.
             let own = held
                 .content()
                 .map(|content| content.name())
@@ -167,7 +170,7 @@ impl Subscription {
     }
 
     pub(super) fn want(&mut self, target: Target, wanted: bool) {
-        // F-03: what names nothing is asked of nobody.
+        // F-03: a name that cannot name anything is not requested from any server.
         if self.traits().withheld || matches!(&target, Target::Name(name) if name.is_nothing()) {
             return;
         }

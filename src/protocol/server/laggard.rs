@@ -1,6 +1,6 @@
-//! A client that does not read, while what it holds takes too much memory.
+//! A client that does not read, while its state takes too much memory.
 //!
-//! Owns what is kept for it: names and hashes. Refuses to know when that is called for.
+//! Owns what is kept for it: names and hashes. Does not know when this is needed.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::subscription::Subscription;
 use crate::xds::Baselines;
 
 impl Server {
-    /// The client lags, and what it was sent takes too much memory: from here on only hashes are kept of it. What its wildcard
-    /// loses meanwhile cannot be listed once more in a full state that brings additions (D-03).
+    /// The client lags, and what it was sent takes too much memory: from now on only hashes of it are kept. Resources that its
+    /// wildcard loses meanwhile cannot be listed again in a full state with additions (D-03).
     pub fn lighten(&mut self, baselines: &Baselines) {
         self.done = false;
         for subscription in &mut self.types {
@@ -20,9 +20,9 @@ impl Server {
 }
 
 impl Subscription {
-    /// Keeps no bodies of what the client holds or was to be sent, as far as nobody needs them again.
+    /// Drops the bodies of what the client holds or was to be sent, unless they are needed again.
     fn lighten(&mut self, baselines: &Baselines) {
-        // G-20: what a full state lists by name it may have to list again although nothing is known of it any more.
+        // G-20: a full state may have to list a resource again although nothing is known of it any more.
         if !self.full_state() {
             self.names.lighten(baselines);
         }

@@ -1,19 +1,21 @@
 //! The nonces of one stream.
 //!
-//! Owns their text: `<8 hex>-<counter>`, and a final `+` when more of the same answer follows. Refuses to know what they name.
+//! Owns their text: `<8 hex>-<counter>`, and a final `+` if more of the same answer follows. Does not know which response a nonce
+//! names.
 
 use std::fmt;
 
 use crate::xds::hex;
 
-/// A nonce as it goes on the wire: every response has one, so its text takes no memory of its own.
+/// A nonce as sent on the wire. It has a fixed size, so no response allocates memory for its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nonce {
     text: [u8; TEXT_LEN_MAX],
     first: u8,
 }
 
-/// Writes and reads the nonces of one stream. K-11: a random prefix, so that a foreign nonce never matches by accident.
+/// Writes and reads the nonces of one stream. K-11: their random prefix makes sure that a foreign nonce does not match by
+/// accident.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nonces {
     prefix: [u8; PREFIX_LEN],
@@ -21,7 +23,7 @@ pub(super) struct Nonces {
 }
 
 impl Nonce {
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.text.get(self.first.into()..).unwrap_or_default()
@@ -50,13 +52,13 @@ impl Nonces {
         }
     }
 
-    /// B-03, C-01: a number that was never used on this stream.
+    /// B-03, C-01: returns a number that was never used on this stream.
     pub(super) const fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// Written from its end, where the counter's last digit is.
+    /// Returns the text of a nonce. It is written backwards, from the counter's last digit.
     pub(super) fn text(self, number: u64, more: bool) -> Nonce {
         let mut nonce = Nonce {
             text: [0; TEXT_LEN_MAX],
@@ -78,11 +80,11 @@ impl Nonces {
         nonce
     }
 
-    /// The number in a nonce of this stream.
+    /// Returns the number in a nonce of this stream.
     pub(super) fn number(self, text: &[u8]) -> Option<u64> {
         let rest = text.strip_prefix(&self.prefix)?.strip_prefix(b"-")?;
         let digits = rest.strip_suffix(b"+").unwrap_or(rest);
-        // Only as `text` writes it: what a parser would take besides was never given.
+        // Accepts only the form that `text` writes; other forms that a parser would accept were never sent.
         if digits.is_empty() || digits.starts_with(b"0") {
             return None;
         }
@@ -94,17 +96,17 @@ impl Nonces {
     }
 }
 
-/// Digits of the prefix, and of the longest number.
+/// The digits of the prefix, and of the longest number.
 const PREFIX_LEN: usize = 8;
 const DIGITS_MAX: usize = 20;
-/// With the sign between them and the one at the end.
+/// Both, with the `-` between them and the `+` at the end.
 const TEXT_LEN_MAX: usize = PREFIX_LEN + 1 + DIGITS_MAX + 1;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// B-08, K-11: what is not written exactly as it was given was never given.
+    /// B-08, K-11: a text that differs from every sent nonce is none.
     #[test]
     fn only_what_was_given() {
         let mut nonces = Nonces::new(0x0a1b_2c3d);

@@ -1,6 +1,6 @@
-//! What goes out next on a client stream: the order between its types (D-01 to D-04).
+//! The next response on a client stream, and the order between its types (D-01 to D-04).
 //!
-//! Owns make before break and the two gates. Refuses to know what a response of one type holds.
+//! Owns make-before-break and the two gates. Does not know what a response of one type contains.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::subscription::Subscription;
 use crate::xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
 impl Server {
-    /// The next response, if anything can be said now. Without one, ask for [`poll_end`](Self::poll_end).
+    /// Returns the next response, if anything can be sent now. If there is none, call [`poll_end`](Self::poll_end).
     pub fn poll_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         let response = self.next_response(sight, answers, now);
         self.note_done(sight);
@@ -30,7 +30,8 @@ impl Server {
             self.removals.clear();
             return None;
         }
-        // D-03: removals only when everything that could still use what goes is sent and settled, or after the bound.
+        // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent and
+        // settled (accepted or rejected).
         let calm = self.calm(sight, answers, now);
         let ripe = calm || self.removals.is_ripe(self.bound(), now);
         if !ripe {
@@ -41,12 +42,12 @@ impl Server {
         if !calm && response.is_some() {
             self.removals.pass();
         }
-        // D-01: what goes after this one waits for this one.
+        // D-01: the next removal waits until this one is sent.
         self.removals.clear();
         response
     }
 
-    /// D-02: additions and changes in the order of the types. A type that alone has anything to say says all of it at once.
+    /// D-02: additions and changes in the order of the types. If only one type has anything to send, it sends everything at once.
     fn poll_additions(
         &mut self,
         sight: &Sight,
@@ -125,7 +126,7 @@ impl Server {
         step
     }
 
-    /// K-13, K-14: a cluster that is new or has changed waits for its endpoints again, even if they are the same.
+    /// K-13, K-14: a new or changed cluster waits for its endpoints again, even if they are the same.
     fn force_endpoints(&mut self, clusters: &TypeUrl, names: &[Name]) {
         for subscription in self
             .types
@@ -136,7 +137,7 @@ impl Server {
         }
     }
 
-    /// Whether no cluster that was just sent waits for endpoints that this client is about to ask for.
+    /// Whether no cluster that was just sent waits for endpoints that this client is about to request.
     fn warm(&self, sight: &Sight, now: Instant) -> bool {
         let bound = self.bound();
         let clusters = self
@@ -163,7 +164,7 @@ impl Server {
             })
     }
 
-    /// Whether everything that sends traffic to clusters is sent and settled, and no removal of it is held back by the pace.
+    /// Whether everything that sends traffic to clusters is sent and settled, and the pace holds back no removal of it.
     fn calm(&self, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
         let mut gated = self
             .types
@@ -197,7 +198,7 @@ impl Server {
         subscription.quiet(subscription.type_sight(sight))
     }
 
-    /// Why something that the client asked for is unknown, as far as is known.
+    /// Returns why something that the client asked for is unknown, if that is known.
     #[must_use]
     pub fn reason<'a>(&'a self, sight: &'a Sight) -> Option<&'a str> {
         let mut hopeless = self
@@ -207,7 +208,7 @@ impl Server {
         hopeless.find_map(|name| sight.reason(name))
     }
 
-    /// When `handle_timeout` and `poll_response` must be called again at the latest.
+    /// Returns when `handle_timeout` and `poll_response` must be called again at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers = &self.settings.timers;
@@ -224,7 +225,7 @@ impl Server {
     }
 }
 
-/// Whether a subscription is for the endpoints of these clusters: of the same version of the API.
+/// Whether a subscription is for the endpoints of these clusters: EDS of the same API version.
 fn endpoints_for(clusters: &TypeUrl, subscription: &Subscription) -> bool {
     let old = |type_url: &TypeUrl| type_url.full_name().starts_with("envoy.api.v2.");
     subscription.type_url.kind() == Kind::Eds && old(&subscription.type_url) == old(clusters)
