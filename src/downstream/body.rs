@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use tonic::Status;
 
@@ -62,14 +61,4 @@ impl http_body::Body for Body {
             Self::Small(small) => small.size_hint(),
         }
     }
-}
-
-/// The end of a stream as headers.
-pub(super) fn trailers(status: &Status) -> HeaderMap {
-    let mut trailers = HeaderMap::with_capacity(2);
-    if status.add_header(&mut trailers).is_err() {
-        // Its own text cannot be written as a header: the code alone says enough.
-        trailers.insert(Status::GRPC_STATUS, http::HeaderValue::from(status.code() as i32));
-    }
-    trailers
 }

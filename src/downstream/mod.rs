@@ -1,39 +1,29 @@
 //! Clients: their connections, streams and calls.
 //!
 //! Owns the way from an accepted socket to the machine of each stream and back. A connection is one task, in which
-//! the transport and all of its calls have their turns. Refuses to know control planes; what clients want and get passes through the cache.
+//! the transport and all of its calls have their turns. Refuses to know control planes; what clients want and get passes through
+//! the cache.
+//!
+//! Each room knows only those after it: `serve` accepts; `connection` is one socket with HTTP on it; `call` is one request
+//! and which service it is for; `stream` is a discovery stream, `rest` a poll.
 
-mod accounts;
-mod age;
-mod agenda;
 mod alarm;
-
-mod asked;
 mod body;
+mod call;
 mod connection;
-mod decode;
-mod driver;
-mod ends;
 mod handshakes;
-mod health;
-mod http2;
-mod keepalive;
 mod log;
-mod pace;
-mod requests;
+mod request_body;
 mod rest;
-mod seats;
-
 mod serve;
-mod service;
 mod services;
-mod session;
 mod settings;
-mod sliced;
+mod shared;
 mod stall;
-mod unary;
+mod stream;
 
 pub use handshakes::Handshakes;
-pub use seats::{Rung, Seats};
-pub use serve::{Shared, serve};
+pub use serve::serve;
 pub use settings::{ConnectionLimits, ConnectionSettings, ConnectionTimers};
+pub use shared::Shared;
+pub use stream::{Rung, Seats};

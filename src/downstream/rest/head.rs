@@ -8,7 +8,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method as Verb, Request};
 
 use super::refusal::Refusal;
-use crate::downstream::ConnectionSettings;
+use crate::downstream::settings::ConnectionSettings;
 use crate::xds::TypeUrl;
 
 /// What a path polls.

@@ -22,10 +22,10 @@ use head::Method;
 use poll::{Poll, Polled};
 use refusal::Refusal;
 
-use super::Shared;
-use super::asked::Asked;
-use super::body::Body;
 use crate::clock;
+use crate::downstream::body::Body;
+use crate::downstream::request_body::RequestBody;
+use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::shutdown::Drain;
 use crate::wire::{Charge, Share};
@@ -53,7 +53,7 @@ impl Polls {
     /// One poll.
     pub(super) async fn answer(
         self: Arc<Self>,
-        request: Request<Asked>,
+        request: Request<RequestBody>,
         share: Arc<Share>,
     ) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path().to_owned();
@@ -69,7 +69,7 @@ impl Polls {
         Ok(response)
     }
 
-    async fn poll(&self, request: Request<Asked>, share: Arc<Share>) -> Result<Response<Body>, Refusal> {
+    async fn poll(&self, request: Request<RequestBody>, share: Arc<Share>) -> Result<Response<Body>, Refusal> {
         let settings = &self.shared.settings;
         let method = Method::of(&request, settings)?;
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
@@ -95,7 +95,7 @@ impl Polls {
         }
     }
 
-    async fn read(&self, request: Request<Asked>, share: Arc<Share>) -> Result<DiscoveryRequest, Refusal> {
+    async fn read(&self, request: Request<RequestBody>, share: Arc<Share>) -> Result<DiscoveryRequest, Refusal> {
         let limits = &self.shared.settings.limits;
         let (head, body) = request.into_parts();
         if announced(&head.headers).is_some_and(|length| length > limits.request) {
@@ -121,7 +121,7 @@ impl Polls {
 }
 
 /// The whole body, of which every byte is charged for.
-async fn gather(mut body: Asked, charge: &mut Charge, max: usize) -> Result<Bytes, Refusal> {
+async fn gather(mut body: RequestBody, charge: &mut Charge, max: usize) -> Result<Bytes, Refusal> {
     let mut gathered = BytesMut::new();
     loop {
         let frame = body.frame();

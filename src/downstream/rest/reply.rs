@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::cache::Text;
-use crate::downstream::Shared;
+use crate::downstream::shared::Shared;
 use crate::json::{Secrets, response};
 use crate::protocol::PollContent;
 use crate::wire::Rope;

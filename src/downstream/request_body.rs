@@ -1,4 +1,4 @@
-//! The body of a request of which nobody cares by which version of HTTP it came.
+//! The body of a request in either version of HTTP.
 //!
 //! Owns that what is read of it makes room for more. Refuses to gather.
 
@@ -12,7 +12,7 @@ use http_body::{Body, Frame};
 use hyper::body::Incoming;
 
 /// What a client sends with one request.
-pub(super) enum Asked {
+pub(super) enum RequestBody {
     Http1(Incoming),
     Http2(RecvStream),
 }
@@ -26,7 +26,7 @@ pub(super) fn poll_chunk(stream: &mut RecvStream, cx: &mut Context<'_>) -> Poll<
     Poll::Ready(next)
 }
 
-impl Body for Asked {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Box<dyn Error + Send + Sync>;
 

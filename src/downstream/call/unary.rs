@@ -13,12 +13,12 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response};
 use http_body::Body as _;
 
-use super::body::Body;
-use super::service::PendingResponse;
+use super::PendingResponse;
+use crate::downstream::body::Body;
 use crate::wire::{Progress, Rope, SharedSlices};
 
 /// One call, until all of its answer is with the transport.
-pub(super) struct UnaryCall {
+pub(in crate::downstream) struct UnaryCall {
     state: State,
     progress: Arc<Progress>,
 }
@@ -30,7 +30,7 @@ enum State {
 }
 
 impl UnaryCall {
-    pub(super) fn new(
+    pub(in crate::downstream) fn new(
         answering: PendingResponse,
         respond: SendResponse<Rope>,
         shared_slices: Arc<SharedSlices>,
@@ -42,7 +42,7 @@ impl UnaryCall {
     }
 
     /// Ready when there is no more to do: dropping it then resets what the client still sends.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(in crate::downstream) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.state {
                 State::PendingResponse(answering, respond) => {

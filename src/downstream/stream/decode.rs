@@ -6,7 +6,7 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
-use super::Shared;
+use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::proto::google::rpc::Status as Detail;
 use crate::wire::{Scan, around};

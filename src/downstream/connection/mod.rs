@@ -2,6 +2,11 @@
 //!
 //! Owns which version of HTTP it speaks, its writes, and its end. Refuses to know what is called on it.
 
+mod age;
+mod agenda;
+mod http2;
+mod keepalive;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +20,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncReadExt as _;
 
-use super::alarm::Alarm;
-use super::handshakes::{Fault, Handshakes};
-use super::http2::Http2;
-use super::service::Calls;
-use super::stall::Stall;
+use http2::Http2;
+
 use crate::clock;
+use crate::downstream::alarm::Alarm;
+use crate::downstream::call::Calls;
+use crate::downstream::handshakes::{Fault, Handshakes};
+use crate::downstream::stall::Stall;
 use crate::shutdown::{Departure, Drain, Draining};
 use crate::wire::{Cork, HANDSHAKE, Peer, Socket};
 

@@ -16,12 +16,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::age::Age;
 use super::agenda::{Agenda, Ear, Turn};
-use super::driver::{Allowance, Driver};
 use super::keepalive::Keepalive;
-use super::service::{Called, Calls};
-use super::unary::UnaryCall;
 use crate::clock;
-use crate::wire::{Cork, Corked, Rope, Share, SharedSlices};
+use crate::downstream::call::{Called, Calls, Links, UnaryCall};
+use crate::downstream::stream::{Allowance, Driver};
+use crate::wire::{Cork, Corked, Rope};
 
 /// A connection on which HTTP/2 has begun.
 pub(super) struct Http2<S> {
@@ -34,14 +33,6 @@ pub(super) struct Http2<S> {
     /// The transport's own part in the agenda.
     ear: Ear,
     inner: Inner<S>,
-}
-
-/// What the calls of a connection share.
-pub(super) struct Links {
-    /// What they hold of requests on their way in.
-    pub(super) share: Arc<Share>,
-    /// What they have given to the transport.
-    pub(super) shared_slices: Arc<SharedSlices>,
 }
 
 struct Inner<S> {

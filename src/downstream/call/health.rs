@@ -19,11 +19,11 @@ use tonic_health::pb::health_server::{Health as Service, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tower::ServiceExt as _;
 
-use super::asked::Asked;
-use super::body::Body;
-use super::service::{HttpResult, refusal};
-use super::services;
+use super::{HttpResult, refusal};
 use crate::clock;
+use crate::downstream::body::Body;
+use crate::downstream::request_body::RequestBody;
+use crate::downstream::services;
 use crate::telemetry::{Health, HealthState, Status};
 
 /// The calls of the health service.
@@ -42,7 +42,7 @@ impl HealthCalls {
 
     /// One call, in the log like the calls on the admin address. While its request is on the way it has what came of that, and nothing
     /// that others need.
-    pub(super) async fn answer(self, request: http::Request<Asked>) -> HttpResult {
+    pub(super) async fn answer(self, request: http::Request<RequestBody>) -> HttpResult {
         let (path, begun) = (request.uri().path().to_owned(), clock::now());
         let response = match whole(request).await {
             Ok(request) => {
@@ -58,7 +58,7 @@ impl HealthCalls {
 }
 
 /// The request with all of its body.
-async fn whole(request: http::Request<Asked>) -> Result<http::Request<Full<Bytes>>, tonic::Status> {
+async fn whole(request: http::Request<RequestBody>) -> Result<http::Request<Full<Bytes>>, tonic::Status> {
     let (head, body) = request.into_parts();
     let body = clock::timeout(REQUEST_TIMEOUT, Limited::new(body, REQUEST_BYTES_MAX).collect()).await;
     match body {

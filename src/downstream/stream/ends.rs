@@ -2,10 +2,11 @@
 //!
 //! Owns that what is over a limit is counted. Refuses to decide that a stream ends.
 
+use http::{HeaderMap, HeaderValue};
 use tonic::{Code, Status};
 
-use super::Shared;
 use crate::cache::NoPlace;
+use crate::downstream::shared::Shared;
 use crate::protocol::End;
 
 /// The client has no place at a view, or no more of it.
@@ -23,7 +24,7 @@ pub(super) fn status(shared: &Shared, end: End) -> Status {
     Status::new(Code::from_i32(end.code.number().cast_signed()), end.message)
 }
 
-pub(super) fn count_no_place(shared: &Shared, error: &NoPlace) {
+pub(in crate::downstream) fn count_no_place(shared: &Shared, error: &NoPlace) {
     match error {
         NoPlace::Full(full) => shared.metrics.refused(full.limit),
         NoPlace::Unfit(_) => {
@@ -32,8 +33,18 @@ pub(super) fn count_no_place(shared: &Shared, error: &NoPlace) {
     }
 }
 
-pub(super) fn count_end(shared: &Shared, end: &End) {
+pub(in crate::downstream) fn count_end(shared: &Shared, end: &End) {
     if let Some(limit) = end.limit {
         shared.metrics.refused(limit);
     }
+}
+
+/// The end of a stream as headers.
+pub(in crate::downstream) fn trailers(status: &Status) -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(2);
+    if status.add_header(&mut trailers).is_err() {
+        // Its own text cannot be written as a header: the code alone says enough.
+        trailers.insert(Status::GRPC_STATUS, HeaderValue::from(status.code() as i32));
+    }
+    trailers
 }

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use h2::SendStream;
 use tonic::Status;
 
-use super::alarm::Alarm;
-use super::body::trailers;
+use super::ends::trailers;
 use super::requests::{Next, Requests};
 use super::session::{Output, Session};
-use super::stall::Stall;
+use crate::downstream::alarm::Alarm;
+use crate::downstream::stall::Stall;
 use crate::wire::{Progress, Rope};
 
 /// The driver of one stream.
-pub(super) struct Driver {
+pub(in crate::downstream) struct Driver {
     session: Session,
     requests: Requests,
     /// How far the transport has come with what was said.
@@ -45,11 +45,11 @@ const REQUEST_BYTES_IN_A_TURN: usize = 256 * 1024;
 const NAME_BYTES: usize = 128;
 
 /// What may still be read in a connection's turn: a large request is much work, and other connections have theirs.
-pub(super) struct Allowance(usize);
+pub(in crate::downstream) struct Allowance(usize);
 
 impl Allowance {
     /// What one turn has.
-    pub(super) const fn of_a_turn() -> Self {
+    pub(in crate::downstream) const fn of_a_turn() -> Self {
         Self(REQUEST_BYTES_IN_A_TURN)
     }
 
@@ -59,14 +59,14 @@ impl Allowance {
     }
 
     /// Whether nothing more may be read.
-    pub(super) const fn is_spent(&self) -> bool {
+    pub(in crate::downstream) const fn is_spent(&self) -> bool {
         self.0 == 0
     }
 }
 
 impl Driver {
     /// Begins with the client's `timeout`.
-    pub(super) fn new(
+    pub(in crate::downstream) fn new(
         session: Session,
         requests: Requests,
         progress: Arc<Progress>,
@@ -88,33 +88,43 @@ impl Driver {
     }
 
     /// Whether the client has accepted all that it was sent.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(in crate::downstream) fn is_settled(&self) -> bool {
         self.session.is_settled()
     }
 
     /// The client is to go elsewhere.
-    pub(super) fn drain(&mut self) {
+    pub(in crate::downstream) fn drain(&mut self) {
         self.session.close();
     }
 
     /// Reads what the client sends. Ready when the stream is over: dropping what belongs to it then resets what is left of it.
-    pub(super) fn hear(&mut self, allowance: &mut Allowance, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    pub(in crate::downstream) fn hear(
+        &mut self,
+        allowance: &mut Allowance,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<()> {
         self.session.begin(now);
         self.read(allowance, cx, now)
     }
 
     /// Whether there is more to do about what was read.
-    pub(super) const fn has_news(&self) -> bool {
+    pub(in crate::downstream) const fn has_news(&self) -> bool {
         self.session.is_stirred() || self.requests.is_deaf()
     }
 
     /// Whether it is time to read on, because reading was held up.
-    pub(super) fn hears_again(&self, now: Instant) -> bool {
+    pub(in crate::downstream) fn hears_again(&self, now: Instant) -> bool {
         self.requests.poll_timeout().is_some_and(|at| at <= now)
     }
 
     /// Everything else that can be done now. Ready as [`Self::hear`] is.
-    pub(super) fn poll(&mut self, send: &mut SendStream<Rope>, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    pub(in crate::downstream) fn poll(
+        &mut self,
+        send: &mut SendStream<Rope>,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<()> {
         self.session.begin(now);
         // After the first request, which is what brings the session to a view: before it there is no bell to wait at.
         self.session.handle_bell(cx);

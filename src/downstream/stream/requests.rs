@@ -10,12 +10,12 @@ use bytes::Bytes;
 use h2::RecvStream;
 use tonic::Status;
 
-use super::asked::poll_chunk;
 use super::pace::Pace;
+use crate::downstream::request_body::poll_chunk;
 use crate::wire::{Deframer, Read, Share};
 
 /// What a client sends on one stream.
-pub(super) struct Requests {
+pub(in crate::downstream) struct Requests {
     /// `None` after its end: nothing is held then.
     open: Option<(RecvStream, Deframer)>,
     pace: Pace,
@@ -39,7 +39,7 @@ pub(super) enum Next {
 }
 
 impl Requests {
-    pub(super) const fn new(body: RecvStream, deframer: Deframer, pace: Pace) -> Self {
+    pub(in crate::downstream) const fn new(body: RecvStream, deframer: Deframer, pace: Pace) -> Self {
         Self {
             open: Some((body, deframer)),
             pace,

@@ -5,7 +5,7 @@
 use std::task::Context;
 use std::time::{Duration, Instant};
 
-use super::alarm::Alarm;
+use crate::downstream::alarm::Alarm;
 
 /// The age of one connection.
 pub(super) struct Age {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// A client that sends faster is read later; its stream goes on.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(in crate::downstream) struct Pace {
     /// The time that one request pays for; zero: no bound.
     interval: Duration,
     /// Up to when everything that was read is paid for.
@@ -17,7 +17,7 @@ const BURST: Duration = Duration::from_secs(1);
 
 impl Pace {
     /// So many requests in a second; 0: no bound.
-    pub(super) fn new(per_second: u32, now: Instant) -> Self {
+    pub(in crate::downstream) fn new(per_second: u32, now: Instant) -> Self {
         let interval = BURST.checked_div(per_second).unwrap_or_default();
         Self { interval, paid: now }
     }

@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use tonic::Status;
 
-use super::log::Log;
+use crate::downstream::log::Log;
 use crate::protocol::{Receipt, ReceiptKind};
 use crate::telemetry::{Metrics, TypeMetrics};
 use crate::xds::{Dialect, Node, TypeUrl};
 
 /// The counters of one stream, which counts among the open ones as long as this lives.
-pub(super) struct Accounts {
+pub(in crate::downstream) struct Accounts {
     metrics: Arc<Metrics>,
     log: Arc<Log>,
     dialect: Dialect,
@@ -23,7 +23,7 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    pub(super) fn open(metrics: Arc<Metrics>, log: Arc<Log>, dialect: Dialect) -> Self {
+    pub(in crate::downstream) fn open(metrics: Arc<Metrics>, log: Arc<Log>, dialect: Dialect) -> Self {
         let accounts = Self {
             metrics,
             log,

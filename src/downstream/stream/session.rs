@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tonic::{Code, Status};
 
-use super::Shared;
 use super::accounts::Accounts;
 use super::decode::bounded;
 use super::ends::{no_place, status};
 use super::seats::Seats;
-use super::services::{Method, Transport};
-use super::settings::ConnectionSettings;
 use super::sliced::{Request, Sliced};
+use crate::downstream::services::{Method, Transport};
+use crate::downstream::settings::ConnectionSettings;
+use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, End, Opening, Response, SLICE, Server};
 use crate::wire::{ResponseFields, Rope, Share, acknowledgement, encode};
 use crate::xds::{Dialect, Known, Name, Sight};
 
 /// One client stream.
-pub(super) struct Session {
+pub(in crate::downstream) struct Session {
     shared: Arc<Shared>,
     accounts: Accounts,
     method: Method,
@@ -57,7 +57,7 @@ pub(super) enum Output {
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method, now: Instant) -> Self {
+    pub(in crate::downstream) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method, now: Instant) -> Self {
         let opening = Opening {
             dialect: method.dialect,
             service: method.service.clone(),

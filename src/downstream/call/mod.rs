@@ -2,6 +2,9 @@
 //!
 //! Owns what is asked of a gRPC call before a stream begins: method, content type, encoding, deadline. Refuses to know messages.
 
+mod health;
+mod unary;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,23 +18,20 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tonic_health::pb::health_server::SERVICE_NAME;
 
-use super::Shared;
-use super::accounts::Accounts;
-use super::asked::Asked;
-use super::body::{Body, trailers};
-use super::driver::Driver;
-use super::handshakes::Fault;
-use super::health::HealthCalls;
-use super::http2::Links;
-use super::log::Log;
-use super::pace::Pace;
-use super::requests::Requests;
-use super::rest::Polls;
-use super::services::{self, Unknown};
-use super::session::Session;
+use health::HealthCalls;
+pub(super) use unary::UnaryCall;
+
 use crate::clock;
+use crate::downstream::body::Body;
+use crate::downstream::handshakes::Fault;
+use crate::downstream::log::Log;
+use crate::downstream::request_body::RequestBody;
+use crate::downstream::rest::Polls;
+use crate::downstream::services::{self, Unknown};
+use crate::downstream::shared::Shared;
+use crate::downstream::stream::{Accounts, Driver, Pace, Requests, Session, trailers};
 use crate::shutdown::Drain;
-use crate::wire::{ACCEPTED_ENCODINGS, Deframer, Encoding, Peer, Progress, Share, timeout};
+use crate::wire::{ACCEPTED_ENCODINGS, Deframer, Encoding, Peer, Progress, Share, SharedSlices, timeout};
 
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
@@ -50,6 +50,14 @@ pub(super) enum Called {
     Answer(PendingResponse),
     /// A stream that begins with this head.
     Stream(Response<()>, Box<Driver>),
+}
+
+/// What the calls of a connection share.
+pub(super) struct Links {
+    /// What they hold of requests on their way in.
+    pub(super) share: Arc<Share>,
+    /// What they have given to the transport.
+    pub(super) shared_slices: Arc<SharedSlices>,
 }
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -79,7 +87,7 @@ impl Calls {
     /// One request on an HTTP/2 connection.
     pub(super) fn call(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Called {
         if Polls::path(request.uri().path()) {
-            let request = request.map(Asked::Http2);
+            let request = request.map(RequestBody::Http2);
             return Called::Answer(Either::Right(
                 self.polls.clone().answer(request, links.share.clone()).boxed(),
             ));
@@ -87,7 +95,7 @@ impl Calls {
         let response = match refuse(request.method(), request.headers()) {
             Some(response) => response,
             None if services::split(request.uri().path()).is_some_and(|(service, _)| service == SERVICE_NAME) => {
-                let request = request.map(Asked::Http2);
+                let request = request.map(RequestBody::Http2);
                 return Called::Answer(Either::Right(self.health.clone().answer(request).boxed()));
             }
             None => {
@@ -111,7 +119,7 @@ impl Calls {
     /// One request on a connection of HTTP/1.1: clients that poll speak it, and gRPC does not.
     pub(super) fn call_http1(&self, request: Request<Incoming>, share: &Arc<Share>) -> PendingResponse {
         if Polls::path(request.uri().path()) {
-            let request = request.map(Asked::Http1);
+            let request = request.map(RequestBody::Http1);
             return Either::Right(self.polls.clone().answer(request, share.clone()).boxed());
         }
         let message = "gRPC speaks HTTP/2 with prior knowledge, not HTTP/1.1; with it there are POST /v3/discovery:clusters \

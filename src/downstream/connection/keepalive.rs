@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use h2::{Ping, PingPong};
 
-use super::alarm::Alarm;
+use crate::downstream::alarm::Alarm;
 
 /// The pings of one connection.
 pub(super) struct Keepalive {

@@ -1,0 +1,22 @@
+//! One discovery stream of one client.
+//!
+//! Owns the reading of its requests, the seats at the views that it reads, its machine, and when responses go out. Refuses to
+//! know the connection and the other calls on it: it is given bytes, and gives ropes to a transport that can take them.
+
+mod accounts;
+mod decode;
+mod driver;
+mod ends;
+mod pace;
+mod requests;
+mod seats;
+mod session;
+mod sliced;
+
+pub(super) use accounts::Accounts;
+pub(super) use driver::{Allowance, Driver};
+pub(super) use ends::{count_end, count_no_place, trailers};
+pub(super) use pace::Pace;
+pub(super) use requests::Requests;
+pub use seats::{Rung, Seats};
+pub(super) use session::Session;
