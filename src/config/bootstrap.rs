@@ -1,7 +1,7 @@
-//! gRPC's xDS bootstrap as it is written, and where it may stand. It owns its keys; it judges no value.
+//! The shape of gRPC's xDS bootstrap, and the places where it may be written. Owns its keys; validates no values.
 //!
-//! Unlike in the rest of the file an unknown key is kept with its place: in the relay's own file it is an error, in a
-//! bootstrap that was written for gRPC clients only worth a warning.
+//! Unlike elsewhere in the file, an unknown key is kept with its place: it is an error in the relay's own file, but only a
+//! warning in a bootstrap that was written for gRPC clients.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde_saphyr::{Location, Spanned};
 
 use super::shape::Scalar;
 
-/// A key that means nothing here.
+/// An unknown key.
 #[derive(Debug)]
 pub(super) struct Unknown {
     pub(super) key: String,
@@ -21,7 +21,7 @@ pub(super) struct Unknown {
     pub(super) expected: &'static [&'static str],
 }
 
-/// A mapping of which every key may be missing, and whose unknown keys are kept.
+/// A mapping whose keys are all optional, and whose unknown keys are kept.
 macro_rules! mapping {
     ($name:ident { $($key:literal => $field:ident: $type:ty,)* }) => {
         #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ mapping!(Locality {
 });
 
 impl Bootstrap {
-    /// Whether it says anything about control planes.
+    /// Whether it names any control plane.
     pub(super) fn is_given(&self) -> bool {
         !self.xds_servers.is_empty() || !self.authorities.is_empty()
     }
@@ -131,9 +131,9 @@ impl Bootstrap {
 /// The `upstream` of the relay's own file.
 #[derive(Debug)]
 pub(super) enum Upstream {
-    /// It stands there.
+    /// The bootstrap is written there.
     Inline(Box<Bootstrap>),
-    /// It stands in this file.
+    /// The bootstrap is in this file.
     File(String),
 }
 

@@ -1,4 +1,4 @@
-//! How the rules are written that say which clients share a view. It owns the grammar; the cache owns the rules.
+//! The syntax of the rules that decide which clients share a view. Owns the syntax; `xds` owns the rules.
 
 use crate::xds::{Member, Path, Piece, Selector};
 
@@ -23,7 +23,7 @@ pub(super) fn selector(text: &str) -> Result<Selector, String> {
     })
 }
 
-/// `TENANT`, `LABELS.*`: what is below metadata.
+/// `TENANT`, `LABELS.*`: a path below the metadata.
 pub(super) fn member(text: &str) -> Result<Member, String> {
     let (path, below) = match text.strip_suffix(".*") {
         Some(path) => (path, true),
@@ -37,14 +37,14 @@ pub(super) fn member(text: &str) -> Result<Member, String> {
     }
     if let Some(rest) = path.strip_prefix("metadata.") {
         return Err(format!(
-            "`{text}` is read below the metadata; write `{rest}`, or \"metadata\" in quotes if that is its key"
+            "`{text}` must be relative to the metadata; write `{rest}`, or \"metadata\" in quotes if that is its key"
         ));
     }
     let path = Path::read(path)?;
     Ok(Member { path, below })
 }
 
-/// `relay/{cluster}`, in which every field is one of `key`; `{{` and `}}` are braces.
+/// `relay/{cluster}`: text with fields, each of which must be in `key`; `{{` and `}}` are literal braces.
 pub(super) fn template(text: &str, key: &[Selector]) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -63,7 +63,7 @@ pub(super) fn template(text: &str, key: &[Selector]) -> Result<Vec<Piece>, Strin
                 pieces.push(Piece::Text(std::mem::take(&mut literal)));
             }
             let field = selector(field)?;
-            // K-03: clients of one class may differ in what is not in its key, and they all have one node upstream.
+            // K-03: clients that share a view may differ in fields outside the key, but present one node to the control plane.
             let position = key.iter().position(|in_key| *in_key == field).ok_or_else(|| {
                 format!("`{{{field}}}` is not in `key`, so clients that share a view may differ in it; add it there")
             })?;
@@ -71,7 +71,7 @@ pub(super) fn template(text: &str, key: &[Selector]) -> Result<Vec<Piece>, Strin
             rest = after;
         } else {
             return Err(format!(
-                "`{text}` has a brace without its partner; write {{{{ or }}}} for a brace itself"
+                "`{text}` has an unmatched brace; write {{{{ or }}}} for a literal brace"
             ));
         }
     }
@@ -82,7 +82,7 @@ pub(super) fn template(text: &str, key: &[Selector]) -> Result<Vec<Piece>, Strin
     Ok(pieces)
 }
 
-/// The field before the closing brace, and what follows; a brace in quotes is part of the field.
+/// Returns the field before the closing brace, and the rest; a brace in quotes is part of the field.
 fn field(text: &str) -> Option<(&str, &str)> {
     let (mut quoted, mut escaped) = (false, false);
     let closing = text.find(|c| {

@@ -1,4 +1,4 @@
-//! Limits, timers, and the default of every setting. It owns the numbers; who enforces them stands elsewhere.
+//! Limits, timers, and the default of every setting. Owns the numbers; other modules enforce them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -15,14 +15,14 @@ pub(super) const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(30);
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// What a peer may cost. 0 is no bound.
+/// The limits for peers and views. 0 means no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Streams that one connection has open.
+    /// Open streams of one connection.
     pub streams_per_connection: usize,
-    /// Resource types that one stream subscribes.
+    /// Resource types that one stream subscribes to.
     pub types_per_stream: usize,
-    /// Names that one stream subscribes, over all types.
+    /// Names that one stream subscribes to, over all types.
     pub names_per_stream: usize,
     /// Bytes of one resource name.
     pub name_bytes: usize,
@@ -32,15 +32,15 @@ pub struct Limits {
     pub request: usize,
     /// Bytes of one decoded message of a control plane.
     pub upstream_message: usize,
-    /// Requests that one stream sends in a second.
+    /// Requests of one stream per second.
     pub requests_per_second: usize,
-    /// TLS handshakes of a listener that are worked on at the same time; the others wait.
+    /// Concurrent TLS handshakes of one listener; the others wait.
     pub handshakes: usize,
-    /// Views, since clients choose the values that `classes` separates by.
+    /// Views; needed because clients choose the values by which `classes` separates them.
     pub views: usize,
     /// Names that one view asks the control plane for.
     pub names_per_view: usize,
-    /// Bytes of outdated bodies that slow clients hold in one view.
+    /// Bytes of outdated resource bodies that one view keeps for slow clients.
     pub pinned_bytes_per_view: usize,
 }
 
@@ -63,12 +63,12 @@ impl Default for Limits {
     }
 }
 
-/// How long things wait. Zero is off: what would be waited for is not, and what would end does not.
+/// The timeouts and intervals. Zero turns one off: the relay does not wait, or does not end what would time out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timers {
-    /// K-01: how long a name that nobody wants any more stays subscribed.
+    /// K-01: how long the relay stays subscribed to a name that no client wants any more.
     pub linger: Duration,
-    /// E-08: when a name that the control plane does not answer counts as not existing.
+    /// E-08: when a name that the control plane does not answer counts as non-existent.
     pub does_not_exist: Duration,
     /// How long a client's request waits for the control plane before it counts as unanswered.
     pub unanswered: Duration,
@@ -76,25 +76,25 @@ pub struct Timers {
     pub wildcard_quiet: Duration,
     /// How long listeners and routes wait for the clusters and endpoints that they need.
     pub order_gate: Duration,
-    /// When a client that takes no bytes loses its stream.
+    /// When the relay closes the stream of a client that reads nothing.
     pub write_stall: Duration,
     /// How often an idle connection is tested.
     pub keepalive: Duration,
-    /// How old a connection becomes before its client is sent elsewhere, so that clients spread over new relays.
+    /// The age at which a connection is closed, so that its client reconnects and clients spread over new relays.
     pub stream_age: Duration,
-    /// By how many percent that is more or less.
+    /// By how many percent that age varies.
     pub stream_age_jitter: u8,
-    /// H-04: how long a client that polls waits for news; its own time-out must be longer.
+    /// H-04: how long a poll of a client waits for a change; the client's own timeout must be longer.
     pub rest_poll: Duration,
-    /// H-07: how often a control plane is polled that is asked over REST.
+    /// H-07: how often a control plane with a REST URI is polled.
     pub rest_interval: Duration,
-    /// E-14: the longest pause between two attempts to open a stream to a control plane, before it is spread.
+    /// E-14: the longest pause between two attempts to open a stream to a control plane, before jitter.
     pub reconnect_max: Duration,
-    /// How long everybody is still served after the relay has said that it is not ready any more.
+    /// How long the relay still serves all clients after it has stopped being ready.
     pub drain_announce: Duration,
-    /// Within which time clients leave after that.
+    /// The time over which it then disconnects the clients.
     pub drain: Duration,
-    /// The least time between two responses of one type to one client; never delays a first answer.
+    /// The shortest time between two responses of one type to one client; never delays a first answer.
     pub pace: Duration,
 }
 

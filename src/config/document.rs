@@ -1,20 +1,20 @@
-//! A text that settings were read from. It owns how a place in it is named, and knows no setting.
+//! A text that settings were read from. Owns how a place in it is written. Knows no settings.
 
 /// A configuration or a bootstrap.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// What people call it: a path, `command line`, a variable.
+    /// Its name in messages: a path, `command line`, or an environment variable.
     pub(super) origin: String,
     pub(super) text: String,
-    /// It was written for gRPC clients: what the relay does not know in it is no error.
+    /// Whether it was written for gRPC clients: then unknown keys are not errors.
     pub(super) foreign: bool,
     /// Where each line begins.
     starts: Vec<usize>,
 }
 
-/// Comments between a key and its value are rare, and rarely longer.
+/// How many lines above its value a key is searched: a comment may stand between them.
 const ABOVE: u64 = 3;
-/// On a line that nobody could read, the place of the value does.
+/// Beyond this column the key is not searched: the place of the value is enough on such a long line.
 const WIDE: u64 = 4096;
 
 impl Document {
@@ -36,7 +36,7 @@ impl Document {
         }
     }
 
-    /// `origin:line:column: key: message`.
+    /// Returns `origin:line:column: key: message`.
     pub(super) fn line(&self, place: Option<(u64, u64)>, key: &str, message: &str) -> String {
         let place = place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
         let key = if key.is_empty() {
@@ -47,7 +47,7 @@ impl Document {
         format!("{}{place}: {key}{message}", self.origin)
     }
 
-    /// Where a key is whose value is there: the last time that it is written before, on that line or little above it.
+    /// Returns the place of the key of the value at this place: its last occurrence before the value, on that line or just above.
     pub(super) fn key(&self, key: &str, value: (u64, u64)) -> (u64, u64) {
         let (line, column) = value;
         if column > WIDE {
@@ -71,7 +71,7 @@ impl Document {
         value
     }
 
-    /// A line, of which the first is 1.
+    /// Returns a line; the first is 1.
     fn text_of(&self, number: u64) -> Option<&str> {
         let at = usize::try_from(number).ok()?;
         let start = *self.starts.get(at.checked_sub(1)?)?;

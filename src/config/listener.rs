@@ -1,4 +1,4 @@
-//! Where clients connect, as the configuration says it, checked. It opens nothing and reads no file.
+//! Where clients connect, as validated settings. Opens no sockets and reads no files.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,18 +9,19 @@ use super::Identity;
 /// A port or socket for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// How its connections are protected, if they are; never on a Unix domain socket.
+    /// TLS for its connections, if configured; never on a Unix domain socket.
     pub tls: Option<ListenerTls>,
 }
 
-/// Who a listener is, and whom it lets in. The files are read at the start.
+/// A listener's certificate, and which clients it accepts. The files are read at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTls {
-    /// What it shows its clients.
+    /// The certificate that it presents to clients.
     pub identity: Identity,
-    /// PEM file of the authorities one of which must have signed a client's certificate; without it clients show none.
+    /// PEM file of the authorities; one of them must have signed the client's certificate. Without it, clients need no
+    /// certificate.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -37,7 +38,7 @@ impl Address {
     /// Reads `ip:port`, `[v6]:port` or `unix:/path`.
     ///
     /// # Errors
-    /// It is none of these; the error says what to write.
+    /// Returns what to write if the text is none of these.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("unix:") {
             Some("") => Err("`unix:` lacks a path; write unix:/run/distributary.sock".to_owned()),
@@ -59,7 +60,7 @@ impl fmt::Display for Address {
 }
 
 impl Listener {
-    /// One whose connections are not protected.
+    /// Creates a listener without TLS.
     #[must_use]
     pub const fn plain(address: Address) -> Self {
         Self { address, tls: None }

@@ -1,7 +1,7 @@
 //! The configuration: one strict YAML file, overridden by flags, as one validated value.
 //!
-//! It owns the file's shape, every default and every message about a bad setting. It knows nothing of what the
-//! settings do: nobody but the wiring turns a [`Config`] into running parts.
+//! Owns the file's shape, every default and every message about a bad setting. Knows nothing of what the settings do: only
+//! the `app` module turns a [`Config`] into running parts.
 
 mod bootstrap;
 mod class;
@@ -30,10 +30,10 @@ use document::Document;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::xds::{Classes, Traits};
 
-/// Everything that an operator can choose, checked.
+/// All validated settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Who the relay says it is to its control planes.
+    /// The node that the relay presents to its control planes.
     pub node: Node,
     /// Where clients connect; at least one.
     pub listeners: Vec<Listener>,
@@ -43,30 +43,30 @@ pub struct Config {
     pub upstream: Upstream,
     /// K-02: which clients share a view.
     pub classes: Classes,
-    /// What a peer may cost.
+    /// The limits for peers and views.
     pub limits: Limits,
-    /// How long things wait.
+    /// The timeouts and intervals.
     pub timers: Timers,
-    /// Delta responses are split so that none grows over this many bytes; off is the largest number.
+    /// Delta responses are split so that none exceeds this many bytes; `usize::MAX` turns splitting off.
     pub chunk: usize,
     /// whether the v2 methods are served.
     pub transport_v2: bool,
     /// Whether a client may begin without a node.
     pub anonymous: bool,
-    /// types that the relay does not know, or is to treat otherwise than usual, by full name.
+    /// the traits of types that the relay does not know or should treat differently, by full name.
     pub types: BTreeMap<String, Traits>,
-    /// J-04: files with the descriptors of types that are not of the public API, for JSON and YAML.
+    /// J-04: files with the descriptors of types outside the public API, for JSON and YAML.
     pub descriptors: Vec<PathBuf>,
-    /// Where what is known is written down for the next start, if it is.
+    /// Where the known resources are saved for the next start, if they are.
     pub snapshot: Option<Snapshot>,
-    /// Whether fields that nobody knows are left out of files with a warning, instead of making them bad.
+    /// Whether unknown fields in files are skipped with a warning instead of making the file bad.
     pub lenient_files: bool,
-    /// What the operator should know, and what does not keep the relay from running.
+    /// Problems that do not keep the relay from running.
     pub warnings: Vec<String>,
 }
 
 impl Config {
-    /// Reads `file`, if any, and lets `flags` override it.
+    /// Reads `file`, if there is one, and lets `flags` override it.
     pub fn load(file: Option<&Path>, flags: &Flags) -> Result<Self, ConfigError> {
         let Some(path) = file else {
             return Self::parse("", "command line", flags);
@@ -78,7 +78,7 @@ impl Config {
         Self::parse(&text, &path.display().to_string(), flags)
     }
 
-    /// Parses `text`, which stands in the file called `origin`, and lets `flags` override it.
+    /// Parses `text`, the content of the file `origin`, and lets `flags` override it.
     pub fn parse(text: &str, origin: &str, flags: &Flags) -> Result<Self, ConfigError> {
         validate::check(Document::new(origin, text), flags)
     }
@@ -93,12 +93,12 @@ pub struct Flags {
     pub upstream: Vec<String>,
     /// Replaces `admin.address`.
     pub admin: Option<String>,
-    /// Stands in for `upstream` when that is neither in the file nor in these flags.
+    /// Used for `upstream` if neither the file nor these flags set it.
     pub bootstrap: Option<Bootstrap>,
 }
 
 impl Flags {
-    /// Nothing but the bootstrap that gRPC clients on this machine find, as they look for it: the file first.
+    /// Returns flags with only the bootstrap from gRPC's environment variables; as in gRPC clients, the file comes first.
     #[must_use]
     pub fn of_environment() -> Self {
         let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -117,16 +117,16 @@ impl Flags {
 pub enum Bootstrap {
     /// The file that `GRPC_XDS_BOOTSTRAP` names.
     File(PathBuf),
-    /// What `GRPC_XDS_BOOTSTRAP_CONFIG` says.
+    /// The text in `GRPC_XDS_BOOTSTRAP_CONFIG`.
     Text(String),
 }
 
-/// What is known is written to disk, so that the relay can serve after a restart without its control planes.
+/// The settings of the snapshot on disk, from which the relay can serve after a restart without its control planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The directory; made if it is not there.
+    /// The directory; created if missing.
     pub dir: PathBuf,
-    /// How often what changed is written.
+    /// How often changes are written.
     pub interval: Duration,
     /// Whether keys and certificates (SDS) are written too.
     pub include_secrets: bool,
@@ -140,10 +140,10 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The settings are wrong; every problem that was found, one on a line.
+    /// The settings are wrong: all problems that were found, one per line.
     #[error("{}", .0.join("\n"))]
     Invalid(Vec<String>),
 }

@@ -1,4 +1,4 @@
-//! Numbers, sizes and durations as people write them. It owns their grammar, and knows no setting.
+//! Numbers, sizes and durations as operators write them. Owns their syntax. Knows no settings.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) fn percent(text: &str) -> Result<u8, String> {
 /// `250ms`, `30s`, `5m`, `1h`, and 0
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
-    /// Longer than any timer here makes sense, short enough that adding it to a clock never overflows.
+    /// Longer than any useful timer, but short enough that adding it to a clock never overflows.
     const LONGEST: u64 = 365 * 24 * 60 * 60 * 1000;
     if text == "0" {
         return Ok(Duration::ZERO);

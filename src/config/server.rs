@@ -1,4 +1,4 @@
-//! A control plane as the configuration names it: gRPC's bootstrap entry, checked. It resolves and connects nothing.
+//! A control plane as validated settings: an entry of gRPC's bootstrap. Resolves and connects nothing.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,58 +6,58 @@ use std::path::PathBuf;
 use super::uri::Located;
 use crate::xds::ServerFeatures;
 
-/// A control plane; equal entries of several lists are one (F-12).
+/// A control plane; equal entries in several lists are one server (F-12).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// The URI as it was written.
+    /// The URI as configured.
     pub uri: String,
-    /// What is at the URI.
+    /// What the URI refers to.
     pub source: Source,
-    /// What it says of itself.
+    /// The server's features.
     pub features: ServerFeatures,
 }
 
-/// What configuration comes from.
+/// A kind of source of resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// An xDS server that streams.
+    /// An xDS server with gRPC streams.
     Grpc(Grpc),
     /// A file, or a directory of files.
     Files(PathBuf),
-    /// An xDS server that is polled.
+    /// An xDS server that is polled over REST.
     Rest(Rest),
 }
 
-/// An xDS server that streams, and how to talk to it.
+/// An xDS server with gRPC streams, and how to connect to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grpc {
-    /// Where it is.
+    /// Its address.
     pub endpoint: Endpoint,
-    /// How the connection is protected.
+    /// Whether the connection uses TLS.
     pub credentials: Credentials,
-    /// The file with the token that goes with every call (A97); only with TLS.
+    /// The file of the token that is sent with every call (A97); only with TLS.
     pub token: Option<PathBuf>,
-    /// Which dialect it is asked in.
+    /// The dialect to begin with.
     pub transport: Transport,
 }
 
-/// An xDS server that is polled, and how to talk to it.
+/// An xDS server that is polled over REST, and how to connect to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// Where it is.
+    /// Its address.
     pub endpoint: Endpoint,
-    /// How the connection is protected.
+    /// Whether the connection uses TLS.
     pub credentials: Credentials,
-    /// The file with the token that goes with every call (A97); only with TLS.
+    /// The file of the token that is sent with every call (A97); only with TLS.
     pub token: Option<PathBuf>,
-    /// What stands before `/v3/discovery:clusters`; without a slash at the end, usually empty.
+    /// The path before `/v3/discovery:clusters`, without a trailing slash; usually empty.
     pub prefix: String,
 }
 
-/// Where a control plane is.
+/// The address of a control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A host, name or IP, whose addresses are all tried.
+    /// A host name, all of whose addresses are tried, or an IP address.
     Tcp {
         /// Without the brackets of an IPv6 literal.
         host: String,
@@ -68,39 +68,39 @@ pub enum Endpoint {
     Unix(PathBuf),
 }
 
-/// How the connection to a control plane is protected.
+/// Whether the connection to a control plane uses TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
-    /// Not at all.
+    /// No TLS.
     Insecure,
     /// TLS.
     Tls(Tls),
 }
 
-/// Whom to trust, and who we are. The files are read anew for each connection.
+/// The trusted authorities, and the relay's certificate. The files are read anew for each connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
     /// PEM file of the authorities to trust instead of the system's.
     pub ca_certificate_file: Option<PathBuf>,
-    /// The name for which the server's certificate must be, where that is not its address.
+    /// The name that the server's certificate must be for, if that is not its address.
     pub server_name: Option<String>,
-    /// What we show when the server asks who we are.
+    /// The certificate that the relay presents if the server asks for one.
     pub identity: Option<Identity>,
 }
 
 /// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// PEM file of the certificate, and those that sign it.
+    /// PEM file of the certificate and its chain.
     pub certificate_file: PathBuf,
     /// PEM file of its key.
     pub private_key_file: PathBuf,
 }
 
-/// Which dialect a control plane is asked in.
+/// The dialect in which the relay begins to talk to a control plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// Incremental, and state of the world when the server cannot.
+    /// Incremental; state of the world if the server does not support it.
     #[default]
     Delta,
     /// State of the world.
@@ -108,17 +108,17 @@ pub enum Transport {
 }
 
 impl Endpoint {
-    /// Where a server that streams is, and whether its scheme decides for or against TLS.
+    /// Parses the address of a gRPC server; also returns whether its scheme requires or excludes TLS.
     pub fn parse(uri: &str) -> Result<(Self, Option<bool>), String> {
         match Located::parse(uri)? {
             Located::Grpc { endpoint, tls } => Ok((endpoint, tls)),
             Located::Rest { .. } | Located::Files(_) => Err(format!(
-                "`{uri}` is no gRPC server; write host:port, http(s)://host:port or unix:/path"
+                "`{uri}` is not a gRPC server; write host:port, http(s)://host:port or unix:/path"
             )),
         }
     }
 
-    /// What the server is called in requests: by `name`, or by its address.
+    /// Returns the server's authority in requests: from `name`, or from its address.
     #[must_use]
     pub fn authority(&self, name: Option<&str>) -> String {
         match self {
@@ -132,7 +132,7 @@ impl Endpoint {
 }
 
 impl Credentials {
-    /// What the server goes by in TLS, where that is not its address.
+    /// Returns the server's name for TLS, if that is not its address.
     #[must_use]
     pub fn server_name(&self) -> Option<&str> {
         match self {

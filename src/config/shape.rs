@@ -1,4 +1,4 @@
-//! The file as it is written: keys and scalars, each with its place. It owns the keys; it judges no value.
+//! The file as written: keys and scalars, each with its place. Owns the keys; validates no values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_saphyr::{Options, Spanned};
 
 use super::bootstrap::{NodeShape, Upstream};
 
-/// A scalar with its place. It is read as text, so that every complaint about it is ours.
+/// A scalar with its place. It is read as text, so that every error about it is written here and not by the parser.
 pub(super) type Scalar = Spanned<String>;
 
 #[derive(Debug, Default, Deserialize)]
@@ -74,10 +74,10 @@ pub(super) struct ClassCredentials {
     pub(super) jwt_token_file: Option<Scalar>,
 }
 
-/// What control planes see of a class.
+/// The `node` of a class: what control planes see of its clients.
 #[derive(Debug)]
 pub(super) enum ClassNode {
-    /// These parts.
+    /// Parts of the node.
     Parts(Box<ClassNodeParts>),
     /// A word.
     Word(String),
@@ -96,7 +96,7 @@ pub(super) struct ClassNodeParts {
 /// Members of metadata.
 #[derive(Debug)]
 pub(super) enum Members {
-    /// These.
+    /// A list of members.
     List(Vec<Scalar>),
     /// A word.
     Word(String),
@@ -207,7 +207,7 @@ pub(super) struct Snapshot {
     pub(super) include_secrets: Option<bool>,
 }
 
-/// One thing wrong with a file.
+/// A problem in a file.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) place: Option<(u64, u64)>,
@@ -215,7 +215,7 @@ pub(super) struct Problem {
     pub(super) message: String,
 }
 
-/// Reads YAML, or JSON, which is YAML as well.
+/// Parses YAML, or JSON, which is also YAML.
 pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let mut options = Options::default();
     options.with_snippet = false;
@@ -231,7 +231,7 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     })
 }
 
-/// What the parser says, without the place, which goes first with us.
+/// Returns the parser's message without its place, which [`Document::line`](super::document::Document::line) writes first.
 fn message(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     let text = match error.location() {
@@ -247,7 +247,7 @@ fn message(error: &serde_saphyr::Error) -> String {
     }
 }
 
-/// `limits.views`, `listeners[0].address`; the parser's own `value` inside what has a place is left out.
+/// Returns `limits.views` or `listeners[0].address`. Skips the segment `value`, which comes from the parser's `Spanned`.
 fn dotted(path: &Path) -> String {
     let mut text = String::new();
     for segment in path {

@@ -1,4 +1,4 @@
-//! Which control planes there are, and which of them answers for what. It orders and connects nothing.
+//! The control planes, and which names each of them serves. Connects to nothing.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use super::Server;
 pub struct Upstream {
     /// Every server once, however many lists name it (F-12).
     pub servers: Vec<Server>,
-    /// Who answers for names without an authority, in order of priority; at least one.
+    /// The servers for names without an authority, in order of priority; at least one.
     pub top: Vec<usize>,
-    /// Who answers for which authority; a name of any other is asked like one without (F-11, F-13).
+    /// The servers for each authority; a name of any other authority is treated like one without (F-11, F-13).
     pub authorities: BTreeMap<String, Authority>,
-    /// How a client of the relay makes a listener's name of a target, if the operator says so.
+    /// How a client of the relay builds a listener's name from a target, if configured.
     pub client_default_listener_resource_name_template: Option<String>,
-    /// How a server behind the relay makes a listener's name of its address, if the operator says so.
+    /// How a server behind the relay builds a listener's name from its address, if configured.
     pub server_listener_resource_name_template: Option<String>,
 }
 
 impl Upstream {
-    /// What logs and metrics call a server: its URI, with a number where several servers have the same one.
+    /// Returns a server's name in logs and metrics: its URI, with a number if several servers have the same one.
     #[must_use]
     pub fn name(&self, at: usize) -> String {
         let uri = self.servers.get(at).map_or("", |server| server.uri.as_str());
@@ -31,13 +31,13 @@ impl Upstream {
     }
 }
 
-/// Who answers for one authority.
+/// The servers for one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// In order of priority; at least one.
     pub servers: Vec<usize>,
-    /// A95: a server that cannot be reached is reason enough to ask the next one.
+    /// A95: whether the next server is asked as soon as one cannot be reached, even if nothing is missing.
     pub reachability_only: bool,
-    /// How a client of the relay makes a listener's name of a target of this authority.
+    /// How a client of the relay builds a listener's name from a target of this authority.
     pub client_listener_resource_name_template: String,
 }

@@ -1,15 +1,15 @@
-//! What a `server_uri` may look like, and what kind of source it names. It owns that grammar; it resolves nothing.
+//! The syntax of `server_uri`, and which kind of source it names. Owns that syntax; resolves nothing.
 
 use std::path::PathBuf;
 
 use super::Endpoint;
 
-/// What a URI says by itself.
+/// A parsed URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Located {
-    /// An xDS server that streams, and whether the scheme decides for or against TLS.
+    /// An xDS server with gRPC streams, and whether the scheme requires or excludes TLS.
     Grpc { endpoint: Endpoint, tls: Option<bool> },
-    /// An xDS server that is polled.
+    /// An xDS server that is polled over REST.
     Rest {
         endpoint: Endpoint,
         tls: bool,
@@ -19,7 +19,7 @@ pub(super) enum Located {
     Files(PathBuf),
 }
 
-/// What a file of resources is called.
+/// The extensions of files of resources.
 const FILES: [&str; 5] = [".yaml", ".yml", ".json", ".pb", ".pb_text"];
 
 impl Located {
@@ -56,7 +56,7 @@ impl Located {
     }
 }
 
-/// A path without a scheme: what has a slash before any colon, or the ending of a file.
+/// Whether this is a path without a scheme: it has a slash before any colon, or the extension of a file of resources.
 fn is_path(uri: &str) -> bool {
     let first = uri.split('/').next().unwrap_or_default();
     let slash = first.len() < uri.len() && !first.contains(':');

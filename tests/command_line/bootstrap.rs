@@ -208,7 +208,7 @@ fn a_unix_socket_is_for_some() {
 fn bad_bootstraps_are_not_printed() {
     for (args, said) in [
         (&["grpc", "--relay", "cp"][..], "--relay: `cp` is not a server; write host:port"),
-        (&["grpc", "--relay", "file:///x"], "--relay: `file:///x` is no gRPC server"),
+        (&["grpc", "--relay", "file:///x"], "--relay: `file:///x` is not a gRPC server"),
         (&["grpc", "--relay", "a:1", "--relay", "https://b"], "must either all use https or none"),
         (&["grpc", "--relay", "a:1", "--ca", "x"], "--ca has no effect without TLS"),
         (&["grpc", "--relay", "a:1", "--cert", "x", "--key", "y"], "--cert has no effect without TLS"),

@@ -219,7 +219,10 @@ fn a_bootstrap_that_leads_back() {
     let said = Config::load(Some(&path), &Flags::default()).unwrap_err().to_string();
     assert_eq!(
         said,
-        format!("{0}: upstream: {0} is this very file; name a bootstrap", path.display())
+        format!(
+            "{0}: upstream: {0} is this file itself; write the path of a bootstrap",
+            path.display()
+        )
     );
 }
 
@@ -234,8 +237,8 @@ fn bad_authorities_and_lists() {
             "1:104: upstream.authorities.b.client_listener_resource_name_template: `xdstp://a/x/%s` is not under its \
             authority; it must begin with xdstp://b/"),
         ("xds_servers: [{server_uri: a:1}], client_default_listener_resource_name_template: 'xdstp://c/x/%s'", "1:94: \
-            upstream.client_default_listener_resource_name_template: `c` is not in `authorities`, so that clients would not \
-            know whom to ask for their listeners; add it there"),
+            upstream.client_default_listener_resource_name_template: `c` is not in `authorities`, so clients would not know \
+            which server to ask for their listeners; add it there"),
         ("xds_servers: [{server_uri: a:1}], authorities: {b: {servers: []}}", "1:64: upstream.authorities.b.servers: unknown \
             field `servers`, expected one of xds_servers, fallback_on_reachability_only, \
             client_listener_resource_name_template"),

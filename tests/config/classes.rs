@@ -52,8 +52,8 @@ fn keys_with_dots_stand_in_quotes() {
 
 #[test]
 fn a_label_without_quotes_is_warned_of() {
-    let said = "relay.yaml:3:11: classes[0].key: every dot leads to a key within a key; if this is a label, dots and all, quote its \
-                key: metadata.LABELS.\"app.kubernetes.io/name\"";
+    let said = "relay.yaml:3:11: classes[0].key: every dot begins a nested key; if the dots belong to a label, quote the label: \
+                metadata.LABELS.\"app.kubernetes.io/name\"";
     assert_eq!(warnings("  - key: [metadata.LABELS.app.kubernetes.io/name]\n"), [said]);
     assert_eq!(
         warnings("  - key: [metadata.LABELS.\"app.kubernetes.io/name\", metadata.LABELS.a/b, metadata.A.B.C]\n").len(),
@@ -61,18 +61,18 @@ fn a_label_without_quotes_is_warned_of() {
     );
 }
 
-const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one what is meant for the other's";
+const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one view the resources of another";
 
 /// K-28: views that a control plane may not tell apart are warned of, wherever that can be seen.
 #[test]
 fn node_ids_that_views_share_are_warned_of() {
     let missing = |fields: &str, id: &str| {
         vec![format!(
-            "relay.yaml:3:5: classes[0]: {fields} not in the node id, which is {id}: views that differ only there present one node \
-             id, and {CONSEQUENCE}; write every field of `key` into `node.id`, or leave it out of `key`"
+            "relay.yaml:3:5: classes[0]: {fields} not in the node id, which is {id}: views that differ only there present the same \
+             node id, and {CONSEQUENCE}; write every field of `key` into `node.id`, or leave it out of `key`"
         )]
     };
-    let next = "`{cluster}{metadata.A}` gives one text for different values (`a` and `bc`, `ab` and `c`)";
+    let next = "`{cluster}{metadata.A}` gives the same text for different values (`a` and `bc`, `ab` and `c`)";
     let next = vec![format!(
         "relay.yaml:3:5: classes[0].node.id: {next}, and {CONSEQUENCE}; put a text between the two that no value contains"
     )];
@@ -233,7 +233,7 @@ fn what_cannot_be_passed_on_is_told() {
         ),
         (
             "{metadata: [metadata.A]}",
-            "1:41: classes[0].node.metadata: `metadata.A` is read below the metadata; write `A`, or \"metadata\" in \
+            "1:41: classes[0].node.metadata: `metadata.A` must be relative to the metadata; write `A`, or \"metadata\" in \
           quotes if that is its key",
         ),
         (
@@ -257,8 +257,8 @@ fn what_cannot_be_passed_on_is_told() {
         let said = complaint(&format!("classes: [{{key: [id], node: {node}}}]\n"));
         assert_eq!(said, format!("relay.yaml:{problem}"));
     }
-    let said = "relay.yaml:3:5: classes[0].node: the control plane is told of the client that opened the view and of no other, and others \
-                come to the view; put `id` into `key`, or write which parts of the node are passed on";
+    let said = "relay.yaml:3:5: classes[0].node: the control plane sees only the node of the client that opened the view, but other \
+                clients share it; put `id` into `key`, or write which parts of the node are passed on";
     assert_eq!(
         warnings("  - {match: {cluster: 'a*'}, key: [id], node: client}\n"),
         Vec::<String>::new()

@@ -31,8 +31,8 @@ fn paths_take_fields_of_the_key() {
             "jwt_token_file: ''",
             "classes[0].credentials.jwt_token_file: the path is empty",
         ),
-        ("jwt_token_file: '{cluster'", "has a brace without its partner"),
-        ("", "relay.yaml: classes[0].credentials: nothing is in it"),
+        ("jwt_token_file: '{cluster'", "has an unmatched brace"),
+        ("", "relay.yaml: classes[0].credentials: it is empty"),
         ("ca_certificate_file: a", "unknown field `ca_certificate_file`"),
     ] {
         let refused = parse(&format!("{TLS}{}", class(credentials))).unwrap_err();
@@ -47,11 +47,13 @@ fn what_credentials_mean_is_said() {
     let all = warnings(&format!("{TLS}{good}"));
     let [said] = &all[..] else { panic!("{all:?}") };
     assert!(
-        said.starts_with("relay.yaml:4:38: classes[0].credentials: every client is of this class, and is given what"),
+        said.starts_with(
+            "relay.yaml:4:38: classes[0].credentials: every client is in this class and gets all resources"
+        ),
         "{said}"
     );
     let matching = good.replace("  - key", "  - match: { cluster: a }\n    key");
-    assert!(warnings(&format!("{TLS}{matching}"))[0].contains("every client that says so of itself is"));
+    assert!(warnings(&format!("{TLS}{matching}"))[0].contains("every client whose node matches is"));
 
     let refused = parse(&format!("{CLEAR}{good}")).unwrap_err();
     assert!(

@@ -429,7 +429,7 @@ fn what_the_check_says() {
         ("listeners:\n- address: 1.1.1.1:1\n- address: 1.1.1.1:1\n", "3:12: listeners[1].address: 1.1.1.1:1 is there \
             twice; remove one"),
         ("listeners: [{address: 'unix:/x', tls: {certificate: c, private_key: k}}]\n", "1:53: listeners[0].tls: a Unix \
-            socket has no TLS: who may connect is up to its file; remove `tls`"),
+            socket has no TLS; its file permissions decide who may connect; remove `tls`"),
         ("listeners: [{address: '1.1.1.1:1', tls: {certificate: '', private_key: k}}]\n", "1:55: listeners[0].tls.certificate: \
             the path is empty; write a PEM file"),
         ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c, private_key: k, client_ca: ''}}]\n", "1:85: \
@@ -443,13 +443,13 @@ fn what_the_check_says() {
         ("classes: [{key: [id, id]}]\n", "1:22: classes[0].key: `id` is there twice; remove one"),
         ("classes: [{key: [cluster], node: {id: 'r/{id}'}}]\n", "1:39: classes[0].node.id: `{id}` is not in `key`, so \
             clients that share a view may differ in it; add it there"),
-        ("classes: [{node: {cluster: '{'}}]\n", "1:28: classes[0].node.cluster: `{` has a brace without its partner; \
-            write {{ or }} for a brace itself"),
+        ("classes: [{node: {cluster: '{'}}]\n", "1:28: classes[0].node.cluster: `{` has an unmatched brace; \
+            write {{ or }} for a literal brace"),
         ("types: [{type_url: 'a b'}]\n", "1:20: types[0].type_url: `a b` is not a type; write type.googleapis.com/ and \
             the message's full name"),
         ("types: [{type_url: a.B, name_field: name}]\n", "1:37: types[0].name_field: `name` is not a field number; write \
             1 to 536870911, or 0 for no name in the body"),
-        ("unknown_fields: no\n", "1:17: unknown_fields: `no` is not what can become of a field; write error or warning"),
+        ("unknown_fields: no\n", "1:17: unknown_fields: `no` is not a way to treat a field; write error or warning"),
         ("descriptors: ['']\n", "1:15: descriptors[0]: the path is empty; write the file of a FileDescriptorSet"),
         ("descriptors: [a.binpb, a.binpb]\n", "1:24: descriptors[1]: `a.binpb` is there twice; remove one"),
         ("snapshot: {dir: ''}\n", "1:17: snapshot.dir: it is empty; write a directory such as /var/lib/distributary"),

@@ -1,4 +1,4 @@
-//! The part of the check that is about where the bootstrap stands: in the file, in one of its own, in the environment.
+//! Validates where the bootstrap comes from: the configuration file, a file of its own, or the environment.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::config::document::Document;
 use crate::config::{Address, Bootstrap, Flags, Upstream};
 
 impl Check {
-    /// The control planes, and the node of their bootstrap.
+    /// Returns the control planes, and the node of their bootstrap.
     pub(super) fn upstream(&mut self, file: Written, flags: &Flags, listeners: &[Address]) -> (Upstream, NodeShape) {
         let inline = match file {
             Written::Inline(inline) => *inline,
@@ -36,7 +36,7 @@ impl Check {
     ) -> (Upstream, NodeShape) {
         let nothing = (Upstream::default(), NodeShape::default());
         if same_file(path, Path::new(&self.document.origin)) {
-            let message = format!("{} is this very file; name a bootstrap", path.display());
+            let message = format!("{} is this file itself; write the path of a bootstrap", path.display());
             self.at(None, key, message);
             return nothing;
         }

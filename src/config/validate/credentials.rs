@@ -1,4 +1,4 @@
-//! The part of the check that is about the files with which control planes are approached for a class.
+//! Validates the credentials of classes: the files with which the relay authenticates to control planes.
 
 use serde_saphyr::{Location, Spanned};
 
@@ -9,7 +9,7 @@ use crate::config::{Credentials, Source, Upstream};
 use crate::xds::{self, Selector};
 
 impl Check {
-    /// The paths of one class, in which fields of its `key` may stand.
+    /// Returns the paths of one class, which may contain fields of its `key`.
     pub(super) fn class_credentials(
         &mut self,
         index: usize,
@@ -19,7 +19,7 @@ impl Check {
         let written = written?;
         let name = format!("classes[{index}].credentials");
         if first(written).is_none() {
-            let message = "nothing is in it; write certificate_file and private_key_file, or jwt_token_file";
+            let message = "it is empty; write certificate_file and private_key_file, or jwt_token_file";
             self.at(None, &name, message.to_owned());
             return None;
         }
@@ -45,7 +45,7 @@ impl Check {
         })
     }
 
-    /// Whether there is a server that is shown what classes have, and who is given what it lets the relay have.
+    /// Reports servers to which the relay cannot present a class's credentials, and warns which clients profit from them.
     pub(super) fn shown_to(&mut self, classes: &[Spanned<Class>], upstream: &Upstream) {
         for (index, class) in classes.iter().map(|class| &class.value).enumerate() {
             let Some(place) = class.credentials.as_ref().and_then(first) else {
@@ -65,14 +65,14 @@ impl Check {
                     Credentials::Insecure => {
                         let uri = &server.uri;
                         let message = format!(
-                            "{uri} is reached without TLS, so it is shown none of these files; write tls in its channel_creds"
+                            "{uri} is reached without TLS, so these files are not used for it; write tls in its channel_creds"
                         );
                         self.warn(Some(place), &name, &message);
                     }
                 }
             }
             if !any {
-                let message = "no server of xds_servers is reached over TLS, so nobody is shown these files; write tls in its \
+                let message = "no server of xds_servers is reached over TLS, so these files are never used; write tls in its \
                                channel_creds, or remove `credentials`";
                 self.at(Some(place), &name, message.to_owned());
             }
@@ -80,18 +80,18 @@ impl Check {
             let who = if class.matching.is_empty() {
                 "every client is"
             } else {
-                "every client that says so of itself is"
+                "every client whose node matches is"
             };
             let message = format!(
-                "{who} of this class, and is given what the control plane gives to these files; let in only clients that may \
-                 have it (`client_ca` of the listener)"
+                "{who} in this class and gets all resources that the control plane allows these files; accept only clients that \
+                 may have them (`client_ca` of the listener)"
             );
             self.warn(Some(place), &name, &message);
         }
     }
 }
 
-/// Where the first of the files is.
+/// Returns the place of the first file.
 fn first(written: &ClassCredentials) -> Option<Location> {
     let files = [
         &written.certificate_file,

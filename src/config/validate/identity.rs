@@ -1,17 +1,17 @@
-//! The part of the check that is about the node ids that control planes see (K-28).
+//! Checks the node ids that control planes see (K-28).
 //!
-//! Owns what an operator is told of views that a control plane may not tell apart. Refuses to forbid them: a control plane may look at
-//! more than the id.
+//! Owns the warnings about views that a control plane may not be able to tell apart. Does not forbid them: a control plane may
+//! look at more than the id.
 
 use serde_saphyr::Location;
 
 use super::Check;
 use crate::xds::{Passes, Piece, Rule, Selector, escaped};
 
-/// What happens then.
-const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one what is meant for the other's";
+/// What can happen if two views have the same node id.
+const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one view the resources of another";
 
-/// A part of a text that is not known before clients come.
+/// A part of a node id that depends on values which clients choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
     Char(char),
@@ -20,7 +20,8 @@ enum Token {
 }
 
 impl Check {
-    /// Warns of views that present one node id; `others`: who is of no rule, and so has the relay's own id.
+    /// Warns of views that can have the same node id. `others` describes the views outside the rules, which have the relay's own
+    /// id.
     pub(super) fn identities(&mut self, rules: &[(Rule, Location)], relay: &str, others: Option<&str>) {
         let own: Vec<Token> = relay.chars().map(Token::Char).collect();
         let mut known: Vec<Vec<Token>> = Vec::new();
@@ -42,7 +43,7 @@ impl Check {
         }
     }
 
-    /// What can be said of one class alone.
+    /// Checks one class alone.
     fn identity(&mut self, key: &str, rule: &Rule, place: Location) {
         let fixed = |field: &Selector| {
             rule.matches
@@ -66,14 +67,14 @@ impl Check {
                 None => "the client's `id`",
             };
             let message = format!(
-                "{unsaid} not in the node id, which is {id}: views that differ only there present one node id, and {CONSEQUENCE}; \
+                "{unsaid} not in the node id, which is {id}: views that differ only there present the same node id, and {CONSEQUENCE}; \
                  write every field of `key` into `node.id`, or leave it out of `key`"
             );
             self.warn(Some(place), key, &message);
         }
         if rule.passes == Passes::Whole && !rule.key.contains(&Selector::Id) {
-            let message = "the control plane is told of the client that opened the view and of no other, and others come to the view; put \
-                           `id` into `key`, or write which parts of the node are passed on";
+            let message = "the control plane sees only the node of the client that opened the view, but other clients share it; put `id` into \
+                           `key`, or write which parts of the node are passed on";
             self.warn(Some(place), &format!("{key}.node"), message);
         }
         for pair in rule.id.iter().flat_map(|pieces| pieces.windows(2)) {
@@ -81,7 +82,7 @@ impl Check {
                 && let (Some(one), Some(other)) = (rule.key.get(*one), rule.key.get(*other))
             {
                 let message = format!(
-                    "`{{{one}}}{{{other}}}` gives one text for different values (`a` and `bc`, `ab` and `c`), and {CONSEQUENCE}; put a text \
+                    "`{{{one}}}{{{other}}}` gives the same text for different values (`a` and `bc`, `ab` and `c`), and {CONSEQUENCE}; put a text \
                      between the two that no value contains"
                 );
                 self.warn(Some(place), &format!("{key}.node.id"), &message);
@@ -90,12 +91,12 @@ impl Check {
     }
 }
 
-/// Whether control planes see a client's id, whatever else is in the key.
+/// Whether control planes see a client's id as the node id.
 fn shows_client(rule: &Rule) -> bool {
     rule.key.contains(&Selector::Id) || rule.passes == Passes::Whole
 }
 
-/// What the node ids of the views of a rule look like.
+/// Returns the pattern of the node ids that views of a rule have.
 fn ids(rule: &Rule, relay: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let text = |tokens: &mut Vec<Token>, text: &str| tokens.extend(text.chars().map(Token::Char));
@@ -132,15 +133,15 @@ fn ids(rule: &Rule, relay: &str) -> Vec<Token> {
     tokens
 }
 
-/// Whether there is a text that both can be. A client that takes the relay's own id, or any other that is given, does so on purpose:
-/// what says nothing at all of a text does not count against one that is fixed.
+/// Whether some text matches both patterns. A pattern that matches any text does not count against a fixed text: a client that
+/// takes a fixed id, such as the relay's own, does so on purpose.
 fn meet(one: &[Token], other: &[Token]) -> bool {
     let fixed = |tokens: &[Token]| !tokens.contains(&Token::Any);
     let free = |tokens: &[Token]| tokens.iter().all(|token| *token == Token::Any);
     if fixed(one) && free(other) || free(one) && fixed(other) {
         return one == other;
     }
-    // The state after the tokens of `one` so far: after which tokens of `other` both can be at the same place of a text.
+    // After each token of `one`: `reached[n]` is whether some text matches the tokens of `one` so far and the first n of `other`.
     let mut reached = vec![false; other.len() + 1];
     for (at, place) in reached.iter_mut().enumerate() {
         *place = other.iter().take(at).all(|token| *token == Token::Any);
@@ -199,7 +200,7 @@ mod tests {
             ("a*b*c", "*x*", true),
             ("a*b", "ab", true),
             ("a*b", "a", false),
-            // Whoever calls itself so does it on purpose.
+            // A client that takes this fixed id does so on purpose.
             ("*", "relay", false),
             ("**", "relay", false),
         ] {

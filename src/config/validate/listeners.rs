@@ -1,4 +1,4 @@
-//! The part of the check that is about the relay's own addresses.
+//! Validates the relay's own addresses.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ impl Check {
         found
     }
 
-    /// Flags say nothing of TLS, so it must not get lost unnoticed.
+    /// Flags cannot configure TLS, so warn if they replace a listener that has it.
     fn flagged(&mut self, file: &[shape::Listener], flags: &[String]) -> Vec<Listener> {
         if let Some(listener) = file.iter().find(|listener| listener.tls.is_some()) {
             let message = "not in use: --listen replaces the listeners of the file, and is without TLS";
@@ -55,7 +55,8 @@ impl Check {
 
     fn listener_tls(&mut self, key: &str, address: &Address, tls: &shape::ListenerTls) -> Option<ListenerTls> {
         if let Address::Unix(_) = address {
-            let message = "a Unix socket has no TLS: who may connect is up to its file; remove `tls`".to_owned();
+            let message =
+                "a Unix socket has no TLS; its file permissions decide who may connect; remove `tls`".to_owned();
             self.at(Some(tls.certificate.referenced), key, message);
             return None;
         }

@@ -1,5 +1,5 @@
-//! From the file's shape and the flags to the checked [`Config`]. It owns what may stand where, and reports every
-//! problem rather than the first.
+//! Validates the file's shape and the flags into a [`Config`]. Owns which values are allowed, and reports all problems
+//! instead of only the first.
 
 mod bootstrap;
 mod credentials;
@@ -22,7 +22,7 @@ use super::document::Document;
 use super::shape::{self, Problem, Scalar};
 use super::{Address, Config, ConfigError, Flags, Limits, Snapshot, Timers, defaults, quantity};
 
-/// E-14: the pauses begin with this.
+/// E-14: the first pause between two attempts.
 const RECONNECT_LEAST: Duration = Duration::from_secs(1);
 
 pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigError> {
@@ -72,7 +72,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigE
     }
 }
 
-/// The problems so far, each a line. A bad value is noted and replaced by any good one, so that the check goes on.
+/// The problems so far, one line each. A bad value is recorded and replaced by a good one, so that the check goes on.
 struct Check {
     /// What is being checked.
     document: Document,
@@ -105,7 +105,8 @@ impl Check {
         self.warnings.push(self.document.line(place, key, message));
     }
 
-    /// Notes what is an error in the relay's own file, and what is ignored in a bootstrap, as clients ignore it.
+    /// Records a problem that is an error in the relay's own file but only a warning in a bootstrap, where gRPC clients ignore
+    /// it.
     fn foreign(&mut self, place: Option<Location>, key: &str, message: String) {
         if self.document.foreign {
             self.warn(place, key, &format!("{message}; ignored"));
@@ -133,7 +134,7 @@ impl Check {
         }
     }
 
-    /// Reads a scalar, if it is there and good.
+    /// Parses a scalar; returns `None` if it is missing or bad.
     fn read<T>(
         &mut self,
         key: &str,
@@ -150,7 +151,7 @@ impl Check {
         }
     }
 
-    /// Reads the value of a flag.
+    /// Parses the value of a flag.
     fn flag<T>(&mut self, flag: &str, text: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         parse(text).map_err(|message| self.at(None, flag, message)).ok()
     }
@@ -236,7 +237,7 @@ impl Check {
             timers.unanswered.as_ref(),
             |text| match quantity::duration(text)? {
                 Duration::ZERO => {
-                    Err("0 would leave clients waiting without end; write the longest wait, such as 8s".to_owned())
+                    Err("0 would leave clients waiting for ever; write the longest wait, such as 8s".to_owned())
                 }
                 wait => Ok(wait),
             },
@@ -250,7 +251,7 @@ impl Check {
         let rest_interval = rest_interval.unwrap_or(usual.rest_interval);
         let pause = |text: &str| match quantity::duration(text)? {
             pause if pause < RECONNECT_LEAST => {
-                Err("the first pause is 1s already; write the longest, such as 30s".to_owned())
+                Err("the first pause is already 1s; write a longest pause of at least that, such as 30s".to_owned())
             }
             pause => Ok(pause),
         };

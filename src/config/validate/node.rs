@@ -1,4 +1,4 @@
-//! The part of the check that is about the relay's own node.
+//! Validates the relay's own node.
 
 use super::Check;
 use crate::config::bootstrap::NodeShape;
@@ -6,7 +6,7 @@ use crate::proto::envoy::config::core::v3::{Locality, Node};
 use crate::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 
 impl Check {
-    /// The relay's own node over that of its bootstrap, field by field.
+    /// Merges the node in the file over that of the bootstrap, field by field.
     pub(super) fn node(&mut self, own: NodeShape, theirs: NodeShape) -> Node {
         self.unknown_in_node("node", &own);
         let given = self.read("node.id", own.id.as_ref(), |id| match id {
@@ -37,7 +37,7 @@ impl Check {
     }
 }
 
-/// What the host is called.
+/// Returns the host's name.
 #[must_use]
 pub fn host_name() -> String {
     let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();

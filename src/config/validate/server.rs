@@ -1,4 +1,4 @@
-//! The part of the check that is about one control plane.
+//! Validates one control plane.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::config::{Credentials, Grpc, Identity, Rest, Server, Source, Tls, Tran
 use crate::xds::ServerFeatures;
 
 impl Check {
-    /// An entry of a list that has nothing but its URI.
+    /// Returns a server of which only the URI is given.
     pub(super) fn plain_server(uri: &str) -> Result<Server, String> {
         let source = match Located::parse(uri)? {
             Located::Files(path) => Source::Files(path),
@@ -91,7 +91,7 @@ impl Check {
         })
     }
 
-    /// What is said of a server and means nothing for one of its kind: files are opened, and polls have one dialect.
+    /// Reports keys that have no effect for this kind of server: files have no connection, and polls have only one dialect.
     fn useless(&mut self, key: &str, entry: &XdsServer, located: &Located) {
         let (files, rest) = match located {
             Located::Files(_) => (true, false),
@@ -122,12 +122,12 @@ impl Check {
             match written.value.as_str() {
                 "fail_on_data_errors" => features.fail_on_data_errors = true,
                 "ignore_resource_deletion" => features.ignore_resource_deletion = true,
-                // G-14: its documents spell it in two ways.
+                // G-14: the specification spells it in two ways.
                 "resource_timer_is_transient_error" | "resource_timer_is_transient_failure" => {
                     features.resource_timer_is_transient_error = true;
                 }
                 "trusted_xds_server" => features.trusted_xds_server = true,
-                // Says nothing any more.
+                // Accepted, without effect.
                 "xds_v3" => {}
                 name => {
                     let message = format!(
@@ -141,7 +141,7 @@ impl Check {
         features
     }
 
-    /// As in gRPC, the first of the list that is supported; and what an `http` or `https` scheme has said already.
+    /// Returns the first supported entry of the list, as in gRPC. It must agree with an `http` or `https` scheme.
     fn credentials(&mut self, key: &str, list: &[Spanned<ChannelCreds>], tls: Option<bool>) -> Option<Credentials> {
         let mut refused: Option<(Location, &str)> = None;
         for (index, entry) in list.iter().enumerate() {
@@ -219,8 +219,7 @@ impl Check {
         };
         let server_name = self.read(&format!("{key}.server_name"), config.server_name.as_ref(), |name| {
             let is_name = ServerName::try_from(name).is_ok();
-            let wrong =
-                || format!("`{name}` is no name of a server; write a DNS name or an IP address, without a port");
+            let wrong = || format!("`{name}` is not a server name; write a DNS name or an IP address, without a port");
             is_name.then(|| name.to_owned()).ok_or_else(wrong)
         });
         Some(Tls {
@@ -230,7 +229,7 @@ impl Check {
         })
     }
 
-    /// A97: the token file, of all the call credentials that are supported.
+    /// A97: returns the token file, the only supported kind of call credentials.
     fn token(&mut self, key: &str, list: &[Spanned<CallCreds>], credentials: &Credentials) -> Option<Option<PathBuf>> {
         let mut found = None;
         for (index, entry) in list.iter().enumerate() {
@@ -250,7 +249,7 @@ impl Check {
                 (None, _) => "missing field `jwt_token_file` in `config`",
                 (Some(file), _) if file.value.is_empty() => "the path of the token file is empty",
                 (Some(_), _) if found.is_some() => "a call takes one token; remove the others",
-                // A97: a token is for the server alone, so it never travels in the clear.
+                // A97: a token is only for the server, so it is never sent unencrypted.
                 (Some(_), Credentials::Insecure) => "a token is only sent over TLS; write tls in channel_creds",
                 (Some(file), Credentials::Tls(_)) => {
                     found = Some(PathBuf::from(&file.value));

@@ -1,4 +1,4 @@
-//! The part of the check that is about classes, types and their descriptors.
+//! Validates classes, types and their descriptors.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use crate::config::shape::{self, ClassNode, ClassNodeParts, Scalar};
 use crate::xds::{Classes, Members, NameRule, Parts, Passes, Path, Rule, Selector, Traits, TypeUrl};
 
 impl Check {
-    /// The rules that say which clients share; `relay` is the relay's own node id, and `authorities` whether there are names that are
-    /// shared by all classes.
+    /// Returns the rules that decide which clients share a view. `relay` is the relay's own node id; `authorities` is whether
+    /// there are names that all classes share.
     pub(super) fn classes(&mut self, classes: Vec<Spanned<shape::Class>>, relay: &str, authorities: bool) -> Classes {
         let mut rules = Vec::new();
         for (index, class) in classes.into_iter().enumerate() {
@@ -93,7 +93,7 @@ impl Check {
         }
     }
 
-    /// What of its clients a class passes on besides its key.
+    /// Returns which parts of its clients' nodes a class passes on besides its key.
     fn passes(&mut self, node: &str, parts: &ClassNodeParts, place: Location) -> Passes {
         let mut client = |name: &str, written: Option<&Scalar>| {
             let read = self.read(&format!("{node}.{name}"), written, |text| match text {
@@ -142,7 +142,7 @@ impl Check {
         let field = self.read(key, Some(written), selector)?;
         if let Some(label) = label(&field) {
             let message = format!(
-                "every dot leads to a key within a key; if this is a label, dots and all, quote its key: metadata.{label}"
+                "every dot begins a nested key; if the dots belong to a label, quote the label: metadata.{label}"
             );
             self.warn(Some(written.referenced), key, &message);
         }
@@ -171,7 +171,7 @@ impl Check {
                 name: name_rule.unwrap_or(usual.name),
                 wildcard: written.wildcard.unwrap_or(usual.wildcard),
                 full_state: written.full_state.unwrap_or(usual.full_state),
-                // where it is said in which field the name is, it must be there.
+                // with a configured name field, every resource must have a name.
                 nameless: usual.nameless && !matches!(name_rule, Some(NameRule::Field(_))),
                 delta_only: usual.delta_only && !matches!(name_rule, Some(NameRule::Field(_))),
                 withheld: usual.withheld,
@@ -189,7 +189,7 @@ impl Check {
             "error" => Ok(false),
             "warning" => Ok(true),
             _ => Err(format!(
-                "`{text}` is not what can become of a field; write error or warning"
+                "`{text}` is not a way to treat a field; write error or warning"
             )),
         });
         read.unwrap_or_default()
@@ -211,7 +211,7 @@ impl Check {
     }
 }
 
-/// What was probably meant by keys within keys without quotes: `LABELS.app.kubernetes.io/name`.
+/// Returns the path that was probably meant if a label was written without quotes: `LABELS.app.kubernetes.io/name`.
 fn label(field: &Selector) -> Option<Path> {
     let Selector::Metadata(path) = field else { return None };
     let (map, keys) = path.parts().split_first()?;
@@ -223,7 +223,7 @@ fn label(field: &Selector) -> Option<Path> {
 fn type_url(text: &str) -> Result<TypeUrl, String> {
     let found = TypeUrl::new(text);
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
-    // another prefix than the usual one is part of the type.
+    // a prefix other than the usual one is part of the type.
     let prefixed = |c: char| valid(c) || matches!(c, '-' | '/');
     let valid = found.message().chars().all(valid) && found.full_name().chars().all(prefixed);
     if found.message().is_empty() || !valid {

@@ -1,4 +1,4 @@
-//! The part of the check that is about which control planes there are, and who answers for what.
+//! Validates the list of control planes, and which names each of them serves.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -45,7 +45,7 @@ impl Check {
         {
             let key = format!("{prefix}client_default_listener_resource_name_template");
             let message = format!(
-                "`{authority}` is not in `authorities`, so that clients would not know whom to ask for their listeners; add it there"
+                "`{authority}` is not in `authorities`, so clients would not know which server to ask for their listeners; add it there"
             );
             self.at(Some(written.referenced), key, message);
         }
@@ -79,7 +79,7 @@ impl Check {
             },
         );
         Authority {
-            // F-11: an authority without servers of its own is asked for at the servers of all.
+            // F-11: an authority without servers of its own uses the servers at the top.
             servers: if own.is_empty() { top.to_vec() } else { own },
             reachability_only: entry.fallback_on_reachability_only.unwrap_or_default(),
             client_listener_resource_name_template: template
@@ -87,7 +87,7 @@ impl Check {
         }
     }
 
-    /// The positions of the servers of a list.
+    /// Returns the positions of the servers of a list.
     fn list(&mut self, key: &str, entries: &[Spanned<XdsServer>], servers: &mut Servers<'_>) -> Vec<usize> {
         let mut list = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -150,7 +150,7 @@ impl Servers<'_> {
     }
 }
 
-/// Whether who connects there reaches this listener, as far as that can be seen without asking anybody.
+/// Whether a connection to this endpoint would reach this listener, as far as that is known without resolving names.
 fn leads_to(endpoint: &Endpoint, listener: &Address) -> bool {
     match (endpoint, listener) {
         (Endpoint::Unix(path), Address::Unix(bound)) => path == bound,
