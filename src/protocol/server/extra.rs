@@ -25,7 +25,7 @@ impl Subscription {
             .collect();
         let called = self.names.iter().filter_map(|(asked, _)| slot.resource(asked));
         let called: BTreeSet<&Name> = called.map(|resource| resource.name()).collect();
-        // F-03: a name that cannot name anything does not exist, so a client cannot know it as another name.
+        // F-03: an invalid name does not exist, so a client cannot know it as another name.
         let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name) && !name.is_nothing();
         // F-11: a resource is never an alias of another authority's name.
         let unknown = self.names.iter().filter(|(name, _)| slot.known(name).is_none());

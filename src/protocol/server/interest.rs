@@ -170,7 +170,7 @@ impl Subscription {
     }
 
     pub(super) fn want(&mut self, target: Target, wanted: bool) {
-        // F-03: a name that cannot name anything is not requested from any server.
+        // F-03: an invalid name is not requested from any server.
         if self.traits().withheld || matches!(&target, Target::Name(name) if name.is_nothing()) {
             return;
         }

@@ -1,6 +1,6 @@
-//! Responses that say only what is new: delta of every type, and SotW of the types that are not full state (B-18).
+//! Partial answers, which have only what is new: delta of every type, and SotW of the types that are not full state (B-18).
 //!
-//! Owns in which order things are said, and what is left for later. Refuses to know about full states.
+//! Owns the order in which things are sent, and what is left for later. Knows nothing of full states.
 
 use std::sync::Arc;
 
@@ -38,10 +38,10 @@ impl Subscription {
         self.carry_out(plan, slot, answers)
     }
 
-    /// Plans what a response is to say now.
+    /// Plans the content of a response at this moment.
     pub(super) fn plan(&self, slot: TypeSight<'_>, answers: &impl Answers, plan: &mut Plan) {
         let rests = !self.is_under_way();
-        // C-11: what is sent again with everything else answers for what is owed besides.
+        // C-11: repeating everything also answers the owed names.
         let begins = self.covered.rest().is_none() && !self.covered.is_owed();
         match self.covered.rest() {
             Some(ahead) => self.plan_covered(ahead.clone(), slot, plan),
@@ -51,7 +51,7 @@ impl Subscription {
         self.plan_owed_names(slot, plan);
         let now = self.dirty.now(&self.names);
         plan.stopped = self.plan_names(now, slot, plan).cloned();
-        // Only after what has begun comes what begins: all that there is to say now.
+        // A new answer follows only after the begun one, and then has everything that there is to send now.
         if rests || !plan.room.is_full() {
             if begins {
                 self.plan_wildcard(slot, answers, plan);
@@ -65,7 +65,7 @@ impl Subscription {
         self.plan_gone(slot, plan);
     }
 
-    /// C-13: what the client remembers and does not ask for is reported as removed.
+    /// C-13: resources that the client declared and does not ask for are reported as removed.
     fn plan_unasked(&self, slot: TypeSight<'_>, plan: &mut Plan) {
         let extra = self.covered.seen().extra.as_ref();
         let Some(extra) = extra.filter(|_| self.dialect == Dialect::Delta && !self.wildcard) else {
@@ -109,8 +109,8 @@ impl Subscription {
                 said += 1;
                 continue;
             }
-            // C-11: all that is covered is sent again, also what was asked for by name: as it is now, and F-16, with what was said with
-            // that.
+            // C-11: everything that is covered is sent again. A resource that was requested by name is sent as it is now and,
+            // F-16, with the parameters of that name.
             if *again && asked {
                 self.plan_owed(resource.name(), slot, plan);
             } else if plan.takes(resource) {
@@ -130,8 +130,8 @@ impl Subscription {
         plan.ahead = Some((ahead, said));
     }
 
-    /// Whether the wildcard's answer leaves a resource out: the client asked for it by name, holds it by one of its aliases, or refused
-    /// it by one of them (B-22).
+    /// Returns a function that tells whether the wildcard's answer leaves a resource out: the client asked for it by name, holds
+    /// it by one of its aliases, or rejected it by one of them (B-22).
     fn passed_over(&self) -> impl Fn(&Arc<Resource>) -> bool {
         let newer = self.names.newer_by_alias();
         move |resource| {
@@ -141,7 +141,7 @@ impl Subscription {
         }
     }
 
-    /// Removals come after what comes, which may take their place.
+    /// Removals come after additions, which may replace them.
     fn plan_gone(&self, slot: TypeSight<'_>, plan: &mut Plan) {
         match plan.ahead.take() {
             Some((ahead, said)) if plan.room.is_full() => plan.reach = Some(Reach::Part(ahead, said)),
@@ -149,7 +149,7 @@ impl Subscription {
             None => self.plan_unasked(slot, plan),
         }
         for name in std::mem::take(&mut plan.gone) {
-            // The wildcard's answer that has begun still brings it; the next one says that it is gone.
+            // The wildcard's begun answer still adds it; the next answer removes it.
             if plan.items.contains_key(&name) && !self.names.contains(&name) {
                 continue;
             }
@@ -168,7 +168,7 @@ impl Subscription {
         }
     }
 
-    /// What the wildcard does not cover any more.
+    /// Plans the removal of what the wildcard does not cover any more.
     fn plan_uncovered(&self, ahead: &Ahead, slot: TypeSight<'_>, plan: &mut Plan) {
         let Ahead { to, difference, .. } = ahead;
         let gone = difference.removed().filter(|_| self.dialect == Dialect::Delta);
@@ -204,7 +204,7 @@ impl Subscription {
         }
     }
 
-    /// Plans what is new of these names. Returns the first for which there was no room.
+    /// Plans what is new of these names. Returns the first name for which there was no room.
     fn plan_names<'a>(
         &'a self,
         mut names: impl Iterator<Item = &'a Name>,

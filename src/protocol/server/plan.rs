@@ -1,7 +1,7 @@
-//! What one response of a partial answer is to say.
+//! The content of one response of a partial answer.
 //!
-//! Owns what saying it means for what the client holds, name by name, and that it does not say more than there is room for. Refuses
-//! to know in which order the names come.
+//! Owns the effects of the response on what the client holds, name by name, and the limit of its size. Does not know the order of
+//! the names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,45 +13,45 @@ use super::say::Say;
 use super::subscription::{Current, Subscription};
 use crate::xds::{Dialect, Errors, Extra, Form, Held, Item, Kind, Known, Name, Resource, Room, Seen, TypeSight};
 
-/// What a response will say and what is left for later.
+/// What a response will contain, and what is left for later.
 pub(super) struct Plan {
     pub(super) allowed: Allowed,
-    /// Whether heartbeats are said as well.
+    /// Whether heartbeats are planned as well.
     beats: bool,
     pub(super) room: Room,
     pub(super) items: BTreeMap<Name, Item>,
     pub(super) removed: BTreeSet<Name>,
-    /// Those of them that never were.
+    /// Those of them that never existed.
     pub(super) missing: BTreeSet<Name>,
     /// What the client holds afterwards under names that it asked for.
     pub(super) holds: Vec<(Name, Held)>,
     /// Owed names that this response answers, or that need no answer.
     pub(super) answered: BTreeSet<Name>,
-    /// Names that go once other types allow it.
+    /// Names that are removed once other types allow it.
     pub(super) later: BTreeSet<Name>,
-    /// Names that it may say are gone, once all else is said.
+    /// Names that may be removed once everything else is planned.
     pub(super) gone: Vec<Name>,
-    /// What the wildcard covers and is to be said, and how much of what is new is said.
+    /// The difference of the wildcard, and how many of its changes are planned.
     pub(super) ahead: Option<(Ahead, usize)>,
-    /// How far it brings the client of what the wildcard covers.
+    /// How far the response brings the client in the wildcard's difference.
     pub(super) reach: Option<Reach>,
     pub(super) errors: Errors,
     pub(super) since: Option<Instant>,
     /// Whether removals wait for other types.
     pub(super) removals_wait: bool,
-    /// Whether it adds or changes anything, or answers.
+    /// Whether it adds, changes or answers anything.
     pub(super) adds: bool,
-    /// Whether it begins with what has changed since the last answer began.
+    /// Whether it begins with the names that have changed since the last answer began.
     pub(super) begins: bool,
-    /// The first of the names to look at for which there was no room.
+    /// The first name to compare for which there was no room.
     pub(super) stopped: Option<Name>,
 }
 
-/// How far a response brings a client.
+/// How far a response brings a client in the wildcard's difference.
 pub(super) enum Reach {
-    /// So many of what is ahead are said.
+    /// This many changes of the difference are planned.
     Part(Ahead, usize),
-    /// All that is new is said. The rest, if not all that goes had room.
+    /// All changes are planned. Has the rest, if there was no room for all removals.
     Whole(Seen, Option<Ahead>),
 }
 
@@ -79,7 +79,7 @@ impl Plan {
         }
     }
 
-    /// With room for one change, and none for heartbeats: whether it adds anything is all that is asked.
+    /// Creates a plan that only shows whether there is anything to add: with room for one change, and without heartbeats.
     pub(super) fn question(now: Instant) -> Self {
         let allowed = Allowed {
             removals: false,
@@ -92,12 +92,12 @@ impl Plan {
         }
     }
 
-    /// Whether there is room for a resource.
+    /// Returns whether there is room for a resource.
     pub(super) fn takes(&mut self, resource: &Resource) -> bool {
         self.items.contains_key(resource.name()) || self.room.takes(resource.weight())
     }
 
-    /// It brings this as something new.
+    /// Notes that the response brings this resource as something new.
     fn add(&mut self, resource: &Resource) {
         self.adds = true;
         self.since = self.since.into_iter().chain([resource.received()]).min();
@@ -107,7 +107,8 @@ impl Plan {
         self.items.insert(item.resource.name().clone(), item);
     }
 
-    /// Removes as many of these names as there is room for. If that is not all of them: what the client then still holds of `of`.
+    /// Removes as many of these names as there is room for. If that is not all of them, returns what the client then still holds
+    /// of `of`.
     pub(super) fn remove_of(&mut self, names: Vec<Name>, of: Option<&Arc<Extra>>) -> Option<Arc<Extra>> {
         let fit = names.into_iter().take_while(|name| self.room.takes_name(name));
         let fit: Vec<Name> = fit.collect();
@@ -119,7 +120,7 @@ impl Plan {
 }
 
 impl Subscription {
-    /// What is unknown stays owed, and so does what there is no room for.
+    /// Plans the answer for an owed name. An unknown name stays owed, and so does one for which there is no room.
     pub(super) fn plan_owed(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) {
         match self.answer(name, slot) {
             Say::Put(resource) if plan.takes(resource) => {
@@ -152,12 +153,12 @@ impl Subscription {
         }
     }
 
-    /// Something that the wildcard covers is new, or different, or sent again.
+    /// Plans a resource of the wildcard that is new, changed, or sent again.
     pub(super) fn plan_change(&self, resource: &Arc<Resource>, again: bool, slot: TypeSight<'_>, plan: &mut Plan) {
         if again {
             self.plan_content(resource.name(), resource, slot, plan);
         } else {
-            // C-20: who asked by an alias holds what the wildcard brings, also when it has refused it before.
+            // C-20: a client that asked by an alias holds what the wildcard brings, even if it rejected it before.
             let asked = resource.aliases().iter().filter(|alias| self.names.contains(alias));
             let holds = asked.map(|alias| (alias.clone(), Held::Content(resource.clone())));
             plan.holds.extend(holds);
@@ -166,7 +167,7 @@ impl Subscription {
         plan.put(self.item(resource, slot, plan.allowed.now));
     }
 
-    /// Notes what the client holds once it has this content, under every name that it asked for it by (C-20) or has it by.
+    /// Notes what the client holds once it has this content, under every name by which it asked for it (C-20) or holds it.
     pub(super) fn plan_content(&self, name: &Name, resource: &Arc<Resource>, slot: TypeSight<'_>, plan: &mut Plan) {
         plan.add(resource);
         let others = std::iter::once(resource.name()).chain(resource.aliases());
@@ -184,8 +185,9 @@ impl Subscription {
         }
     }
 
-    /// C-20: who asked by an alias holds the resource under its own name. When the alias means nothing more, or something else, that goes,
-    /// or what the wildcard has of it comes, which was passed over as long as the alias meant it.
+    /// C-20: a client that asked by an alias holds the resource under its own name. If the alias now means nothing or another
+    /// resource, the old resource is removed, or the wildcard's version of it is sent, which was left out while the alias meant
+    /// it.
     fn plan_former(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) {
         let held = self.held(name);
         let Some(own) = held.own_name(name).filter(|_| self.dialect == Dialect::Delta) else {
@@ -205,7 +207,7 @@ impl Subscription {
         }
     }
 
-    /// Whether there was room for it.
+    /// Plans a removal. Returns whether there was room for it.
     pub(super) fn plan_removal(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) -> bool {
         if self.dialect == Dialect::Sotw {
             return true;
@@ -222,8 +224,8 @@ impl Subscription {
         true
     }
 
-    /// K-17: a heartbeat goes only to a client that holds that very content; never for virtual hosts (C-21). E-11: that there is
-    /// no time to live any more is said by the resource itself.
+    /// K-17: plans a heartbeat, only for a client that holds exactly that content; never for virtual hosts (C-21). E-11: if the
+    /// time to live has ended, the resource itself is sent again.
     pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, plan: &mut Plan) {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
         if !plan.beats || !self.reads_ttl() || self.knows_beat(resource, slot) || self.refuses(resource) {

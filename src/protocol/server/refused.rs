@@ -1,6 +1,6 @@
-//! What the client has refused, and what frees it (B-22).
+//! What the client has rejected, and when it may be sent again (B-22).
 //!
-//! Owns the groups of names that were refused together, and when they are owed again. Refuses to know how they are sent.
+//! Owns the groups of names that were rejected together, and when they are owed again. Does not know how they are sent.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use super::flight::Flight;
 use super::subscription::{Current, Subscription};
 use crate::xds::{Held, Known, Name, Reason, Resource, TypeSight, Version};
 
-/// The refused responses of one type on one stream, as groups of names. Nothing of a group is sent again as it was until something
-/// about one of its members is different, because a refusal does not say which member was bad (M-02).
+/// The rejected responses of one type on one stream, as groups of names. No member of a group is sent again unchanged until any
+/// member changes, because a rejection does not say which member was bad (M-02).
 ///
-/// Invariant: no name is in two groups, so refusals cost no more than what is wanted (K-21).
+/// Invariant: no name is in two groups, so rejections take no more memory than interest (K-21).
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Vec<Group>);
 
-/// Names that were refused together.
+/// Names that were rejected together.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// By canonical name.
+    /// The members by canonical name.
     members: BTreeMap<Name, Member>,
-    /// Whether something about it is different already: the others may come again.
+    /// Whether a member has changed already, so that the others may be sent again.
     freed: bool,
 }
 
 #[derive(Debug)]
 struct Member {
-    /// What was refused; none is a removal.
+    /// The rejected version; `None` for a removal.
     version: Option<Version>,
     aliases: Box<[Name]>,
 }
@@ -40,17 +40,17 @@ impl Refusals {
         self.0.is_empty()
     }
 
-    /// How many names there are.
+    /// Returns how many names there are.
     pub(super) fn len(&self) -> usize {
         self.0.iter().map(|group| group.members.len()).sum()
     }
 
-    /// Whether this was refused under this canonical name; no version stands for a removal.
+    /// Returns whether this version was rejected under this canonical name; `None` stands for a removal.
     pub(super) fn has(&self, name: &Name, version: Option<Version>) -> bool {
         self.0.iter().any(|group| group.has(name, version))
     }
 
-    /// Adds a refused response. Groups that share a member with it become one with it.
+    /// Adds a rejected response. Groups that share a member with it are merged with it.
     fn add(&mut self, mut group: Group) {
         if group.members.is_empty() {
             return;
@@ -59,14 +59,15 @@ impl Refusals {
         let sharing: Vec<Group> = self.0.extract_if(.., shares).collect();
         for other in sharing {
             group.freed |= other.freed;
-            // What was refused last counts.
+            // The last rejection counts.
             let newer = std::mem::replace(&mut group.members, other.members);
             group.members.extend(newer);
         }
         self.0.push(group);
     }
 
-    /// The client has accepted this under this canonical name: it was not what was bad. Whether it was refused before.
+    /// The client has accepted this version under this canonical name, so it was not the bad one. Returns whether it was rejected
+    /// before.
     fn accept(&mut self, name: &Name, version: Option<Version>) -> bool {
         let Some(at) = self.0.iter().position(|group| group.has(name, version)) else {
             return false;
@@ -75,7 +76,7 @@ impl Refusals {
         true
     }
 
-    /// Something that was refused is not wanted any more: that frees the others.
+    /// A rejected name is not wanted any more: that frees the other members.
     fn give_up(&mut self, name: &Name) {
         let found = self.0.iter().position(|group| group.members.contains_key(name));
         if let Some(group) = found.and_then(|at| self.0.get_mut(at)) {
@@ -92,7 +93,7 @@ impl Refusals {
         }
     }
 
-    /// What was refused that has this name, or answers to it.
+    /// Returns the rejected resources that have this name or alias.
     fn called<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = (&'a Name, &'a [Name])> {
         let members = self.0.iter().flat_map(Group::members);
         members.filter(move |(own, aliases)| *own == name || aliases.contains(name))
@@ -118,12 +119,13 @@ impl Group {
 }
 
 impl Subscription {
-    /// Whether this very content is among what the client has refused.
+    /// Returns whether the client has rejected exactly this content.
     pub(super) fn refuses(&self, resource: &Resource) -> bool {
         self.cold.refusals().has(resource.name(), Some(resource.version()))
     }
 
-    /// B-22, C-25: the client refused a partial answer. What was in it is unknown at the client, and is not sent again as it is.
+    /// B-22, C-25: the client rejected a partial answer. What it holds of its names is then unknown, and they are not sent again
+    /// unchanged.
     pub(super) fn refuse(&mut self, flight: &Flight) {
         let mut group = Group::default();
         for item in flight.batch.items() {
@@ -135,16 +137,17 @@ impl Subscription {
                     self.note_rejected(resource);
                     group.add(resource.name(), Some(resource));
                 }
-                // It was refused in another response as well.
+                // It was also rejected in another response.
                 Some(_) if self.refuses(resource) => group.add(resource.name(), Some(resource)),
-                // It was given up meanwhile, and is wanted for another reason: nothing else was sent of it.
+                // It was given up since, and is wanted for another reason: nothing else was sent of it.
                 Some(name) if self.is_unsent(&name, resource) => group.add(resource.name(), Some(resource)),
                 // It was sent in another form since, or is not wanted any more.
                 Some(_) | None => group.freed = true,
             }
         }
         for name in flight.batch.removed() {
-            // C-08: that what was given up is gone was said because it was given up; of what never was only who asks for it need hear.
+            // C-08: a removal that answered an unsubscription is not needed any more; one of a name that never existed matters
+            // only if the client asks for that name.
             let moot = flight.batch.is_missing(name) && !self.names.contains(name);
             if moot || self.wanted(name, &[]).is_none() {
                 continue;
@@ -153,7 +156,7 @@ impl Subscription {
                 group.freed = true;
                 continue;
             }
-            // Of what never was it has nothing, whatever it refuses to hear.
+            // Of a name that never existed the client holds nothing, even if it rejects the removal.
             if !flight.batch.is_missing(name) {
                 self.names.note(name, Held::Unknown);
             }
@@ -164,14 +167,14 @@ impl Subscription {
         }
     }
 
-    /// Whether nothing is known of what the client holds of a resource, and nothing else of it was refused.
+    /// Whether it is not known what the client holds of a resource, and nothing else of it was rejected.
     fn is_unsent(&self, wanted: &Name, resource: &Resource) -> bool {
         let unknown = matches!(self.held(wanted), Held::Unknown);
         unknown && self.cold.refusals().called(resource.name()).next().is_none()
     }
 
-    /// What the client has accepted was not what was bad in what it refused before. What was refused is not known to be held; what is
-    /// accepted is, unless it is on its way once more.
+    /// What the client accepts now was not the bad part of what it rejected before. After the rejection it was unknown whether
+    /// the client holds it; now it does, unless it is on its way once more.
     pub(super) fn absolve(&mut self, flight: &Flight) {
         if self.cold.refusals().is_empty() {
             return;
@@ -197,7 +200,7 @@ impl Subscription {
         }
     }
 
-    /// A name is not asked for any more. C-20: what was refused of it counts as long as it is asked for by another of its names.
+    /// A name is not asked for any more. C-20: its rejection still counts while the client asks for the resource by another name.
     pub(super) fn give_up(&mut self, name: &Name) {
         let called = self.cold.refusals().called(name);
         let unwanted = called.filter(|(own, aliases)| self.wanted(own, aliases).is_none());
@@ -205,7 +208,7 @@ impl Subscription {
         unwanted.iter().for_each(|own| self.cold.refusals_mut().give_up(own));
     }
 
-    /// Much is not asked for any more: the same for all that was refused.
+    /// Many names are not asked for any more: gives up every rejected one that is not wanted.
     pub(super) fn give_up_unwanted(&mut self) {
         let members = self.cold.refusals().0.iter().flat_map(Group::members);
         let unwanted = members.filter(|(own, aliases)| self.wanted(own, aliases).is_none());
@@ -213,7 +216,7 @@ impl Subscription {
         unwanted.iter().for_each(|own| self.cold.refusals_mut().give_up(own));
     }
 
-    /// Whether something of what was refused would be sent again now.
+    /// Returns whether a rejected resource would be sent again now.
     pub(super) fn releases(&self, slot: TypeSight<'_>) -> bool {
         let comes = |(name, aliases): (&Name, &[Name])| {
             let wanted = self.wanted(name, aliases);
@@ -222,7 +225,7 @@ impl Subscription {
         self.freed(slot).any(|group| group.members().any(comes))
     }
 
-    /// Whether something of what was refused would be sent again now, or said to be gone.
+    /// Returns whether a rejected resource would be sent again or removed now.
     pub(super) fn frees(&self, slot: TypeSight<'_>) -> bool {
         self.freed(slot).next().is_some()
     }
@@ -247,7 +250,7 @@ impl Subscription {
         group.freed || group.members.iter().any(differs)
     }
 
-    /// B-22: when a member of a refused response changes, goes or is given up, all of its members that are still wanted are owed again.
+    /// B-22: if a member of a rejected response changes, goes or is given up, all members that are still wanted are owed again.
     pub(super) fn release(&mut self, slot: TypeSight<'_>) {
         for at in (0..self.cold.refusals().0.len()).rev() {
             let group = self.cold.refusals().0.get(at);
@@ -268,7 +271,7 @@ impl Subscription {
             match self.current(name, slot) {
                 Current::Known(Known::Absent(_)) | Current::Uncovered => {
                     gone.extend(self.names.contains(name).then(|| name.clone()));
-                    // C-20: who asked by an alias holds the resource under its own name.
+                    // C-20: a client that asked by an alias holds the resource under its own name.
                     if !self.names.contains(own) && !self.covered.held(own).perhaps() {
                         covered.push((own.clone(), Held::Unknown));
                     }
@@ -278,7 +281,7 @@ impl Subscription {
                 }
             }
         }
-        // D-03: what is gone waits like any removal, and where it takes nothing from the client it need not.
+        // D-03: a gone name waits like any removal, unless the client holds nothing of it.
         let (gone, moot): (Vec<Name>, Vec<Name>) = gone.into_iter().partition(|name| self.held(name).perhaps());
         self.owed.extend(owed.into_iter().chain(moot));
         gone.into_iter().for_each(|name| self.look_at(name));
@@ -296,7 +299,7 @@ mod tests {
         group
     }
 
-    /// B-22: no name is in two groups. What is accepted frees nobody; what is given up does.
+    /// B-22: no name is in two groups. An accepted member frees no other; one that is given up does.
     #[test]
     fn groups() {
         let [a, b, c] = ["a", "b", "c"].map(Name::from);

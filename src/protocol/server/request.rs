@@ -1,6 +1,6 @@
-//! What a request means for one type on one client stream.
+//! Reads a request for one type on one client stream.
 //!
-//! Owns classification, settling and the change of interest. Refuses to build answers.
+//! Owns the kind of a request, acknowledgements, and changes of interest. Does not build answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -18,7 +18,7 @@ use crate::proto::google::rpc::Status as Detail;
 use crate::xds::{Answers, Extra, Held, Kind, Name, Seen, Target, Version};
 
 impl Subscription {
-    /// All of a SotW request but its names, and what is to be done about these, if there is anything.
+    /// Takes everything of a SotW request but its names. Returns the state for reading the names, if they must be read.
     pub(super) fn begin_sotw(
         &mut self,
         request: &DiscoveryRequest,
@@ -27,7 +27,7 @@ impl Subscription {
         now: Instant,
     ) -> (ReceiptKind, Option<Listing>) {
         let first = !std::mem::replace(&mut self.started, true);
-        // B-25, K-10: a nonce or version from another stream says nothing here; the first request is always answered.
+        // B-25, K-10: a nonce or version from another stream means nothing here; the first request is always answered.
         let receipt = if first {
             self.first = self.full_state();
             ReceiptKind::First
@@ -62,7 +62,7 @@ impl Subscription {
             }
         }
         listing.all = all;
-        // B-10, B-13: as long as no request names anything, an empty list means everything, where the type allows that.
+        // B-10, B-13: until a request names something, an empty list means everything, if the type allows that.
         if !any && !self.named {
             if self.traits().wildcard && !self.wildcard {
                 self.set_wildcard(true);
@@ -70,14 +70,14 @@ impl Subscription {
             }
             return None;
         }
-        // B-11: one named request ends that meaning for the rest of the stream. B-12: `*` is a wildcard for any type.
+        // B-11: one request with names ends that meaning for the rest of the stream. B-12: `*` is a wildcard for any type.
         self.named = true;
-        // C-07: first what begins, then what ends: what it held by a wildcard it holds by name from now on.
+        // C-07: first what begins, then what ends: what the client held by a wildcard, it holds by name from now on.
         if all && !self.wildcard {
             self.set_wildcard(true);
             self.asked.more(now);
         }
-        // Nearly every request names what the one before it named, in whatever order.
+        // Nearly every request has the same names as the one before it, in any order.
         if self.lists_the_same(count, sum) {
             self.set_wildcard(all);
             return None;
@@ -85,7 +85,7 @@ impl Subscription {
         Some(listing)
     }
 
-    /// Whether so many names with this sum are what the client asks for.
+    /// Whether the client asks for exactly this many names with this sum of hashes.
     fn lists_the_same(&self, count: usize, sum: u64) -> bool {
         if !self.collections.is_empty() || !self.spellings.is_empty() || count != self.names.len() {
             return false;
@@ -94,7 +94,7 @@ impl Subscription {
         hashes.fold(0_u64, u64::wrapping_add) == sum
     }
 
-    /// The next slice of a SotW request's names. Gives whether there is more.
+    /// Takes the next slice of a SotW request's names. Returns whether there is more.
     pub(super) fn go_on_sotw(
         &mut self,
         request: &DiscoveryRequest,
@@ -138,7 +138,7 @@ impl Subscription {
         more
     }
 
-    /// The names that the client asked for and does not list any more.
+    /// Returns the names that the client asked for and does not list any more.
     fn left_out<T>(&self, listed: &BTreeMap<Name, T>) -> Vec<Name> {
         fn of<'a, T>(asked: impl Iterator<Item = &'a Name>, listed: &BTreeMap<Name, T>) -> Vec<Name> {
             let mut listed = listed.keys().peekable();
@@ -155,12 +155,12 @@ impl Subscription {
         left_out
     }
 
-    /// The client lists a name, by these texts.
+    /// The client lists a name, in these spellings.
     fn list(&mut self, name: Name, texts: &[&str], remembers: bool, now: Instant) {
         let asked = self.asks(&name);
         let new = self.spellings.set(&name, texts, asked);
         if !asked {
-            // B-14: what is newly named is sent, even if the client had it before.
+            // B-14: a newly listed name is sent even if the client had it before.
             let mut held = self.held(&name);
             if !held.perhaps() && (remembers || self.flights.carries(&name)) {
                 held = Held::Unknown;
@@ -168,14 +168,14 @@ impl Subscription {
             self.add(name, held);
             self.asked.more(now);
         } else if new {
-            // F-09: a new way of writing a name is a new name to the client, and F-07 to some control planes.
+            // F-09: a new spelling of a name is a new name to the client, and F-07 to some control planes.
             self.want(Target::Name(name.clone()), true);
             self.owe(name);
             self.asked.more(now);
         }
     }
 
-    /// All of a delta request but what its lists say, and what is to be done about these.
+    /// Takes everything of a delta request but its lists. Returns the state for reading the lists.
     pub(super) fn begin_delta(
         &mut self,
         request: &DeltaDiscoveryRequest,
@@ -206,7 +206,7 @@ impl Subscription {
         (receipt, changing)
     }
 
-    /// The next slice of a delta request's lists. Gives whether there is more.
+    /// Takes the next slice of a delta request's lists. Returns whether there is more.
     pub(super) fn go_on_delta(
         &mut self,
         request: &DeltaDiscoveryRequest,
@@ -215,7 +215,7 @@ impl Subscription {
         now: Instant,
     ) -> bool {
         let mut left = SLICE;
-        // C-03: subscription changes count whatever the nonce says. C-07, C-10: first what begins, then what ends.
+        // C-03: changes of the subscription count whatever the nonce is. C-07, C-10: first what begins, then what ends.
         let begins = request.resource_names_subscribe.iter().chain(&changing.located);
         for text in begins.skip(changing.subscribed).take(left) {
             changing.subscribed += 1;
@@ -238,7 +238,7 @@ impl Subscription {
         if left == 0 {
             return true;
         }
-        // C-12: what the client remembers counts in its first request only.
+        // C-12: the versions that the client declares count in its first request only.
         changing.first && self.remember(&request.initial_resource_versions, changing, left, answers)
     }
 
@@ -261,7 +261,7 @@ impl Subscription {
             }
             self.owe(name);
         } else {
-            // K-16: what it holds by its wildcard, or as a member, it holds by name from now on.
+            // K-16: what the client holds by its wildcard, or as a member, it holds by name from now on.
             let held = self.held(&name);
             self.add(name, held);
         }
@@ -274,8 +274,8 @@ impl Subscription {
         }
     }
 
-    /// C-13: what the client says it holds is compared like anything that it was sent; it is knowledge, not interest. Gives whether
-    /// there are more than `most`.
+    /// C-13: resources that the client declares are compared like those that it was sent. They are what it holds, not what it
+    /// wants. Takes at most `most` of them, and returns whether there are more.
     fn remember(
         &mut self,
         versions: &BTreeMap<String, String>,
@@ -288,7 +288,7 @@ impl Subscription {
         for (text, version) in versions.range((from, Bound::Unbounded)).take(most) {
             changing.remembered = Some(text.clone());
             let name = self.name(text, answers);
-            // C-14: endpoints are sent in any case, because a cluster may be warming for want of them.
+            // C-14: endpoints are sent in any case, because a cluster may wait for them to finish warming.
             let held = match Version::parse(version) {
                 Some(version) if !endpoints => Held::Version(version),
                 Some(_) | None => Held::Unknown,
@@ -300,13 +300,13 @@ impl Subscription {
                 continue;
             }
             if !self.names.contains(&name) {
-                // F-09: what is not asked for is called what the client calls it.
+                // F-09: a name that is not requested keeps the client's spelling.
                 let own = name.as_str() == text;
                 let name = if own { name } else { Name::from(text.as_str()) };
                 changing.extra.insert(name, held);
                 continue;
             }
-            // F-09: by every text that it asks for the name by, it must have it.
+            // F-09: the client must hold the name in every spelling in which it asks for it.
             let told = |text: &Name| versions.contains_key(text.as_str());
             let own = told(&name) || !self.collections.covers(&name);
             if !endpoints && own && self.spellings.all(&name, told) {
@@ -338,7 +338,7 @@ impl Subscription {
             return ReceiptKind::Stale;
         };
         let Some(flight) = self.flights.settle(number) else {
-            // B-08: neither ACK nor NACK, and no answer of its own.
+            // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
             let again = self.flights.is_last(number) && error.is_none();
             return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
         };
@@ -355,7 +355,7 @@ impl Subscription {
         }
     }
 
-    /// The client has accepted a response. Gives the age of the oldest change in it.
+    /// The client has accepted a response. Returns when the oldest change in it was received.
     pub(super) fn accept(&mut self, flight: &Flight) -> Option<Instant> {
         self.absolve(flight);
         if flight.set.is_some() {
@@ -364,7 +364,7 @@ impl Subscription {
         flight.since
     }
 
-    /// B-22, C-25: what was in a rejected response is unknown at the client, and is not sent again as it is.
+    /// B-22, C-25: what the client holds of a rejected response is unknown, and it is not sent again unchanged.
     fn park(&mut self, flight: Flight) {
         if let Some(set) = flight.set {
             self.cold.refuse_set(*set);
@@ -382,13 +382,13 @@ impl Subscription {
             .map_or_else(|| self.covered.held(name), Entry::held)
     }
 
-    /// Whether any name must be looked at again.
+    /// Returns whether any name must be compared again.
     pub(super) fn glances(&self) -> bool {
         !self.dirty.is_empty(&self.names)
     }
 }
 
-/// The names in locators, and what else in them is kept, so that it is bounded like names.
+/// Returns the names in locators, and the other texts that are kept of them, so that they are bounded like names.
 pub(super) fn located(locators: &[ResourceLocator]) -> impl Iterator<Item = &String> {
     locators.iter().flat_map(|locator| {
         let kept = locator.dynamic_parameters.iter().flat_map(|(key, value)| [key, value]);

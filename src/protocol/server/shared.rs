@@ -1,6 +1,6 @@
-//! Partial answers to a wildcard that are the same for all who are at the same point.
+//! Partial answers to a wildcard that are the same for all clients at the same point.
 //!
-//! Owns when a client is like all others. Refuses to know names that were asked for.
+//! Owns when a client is like all others. Knows nothing of names that were requested.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::subscription::Subscription;
 use crate::xds::{Answers, Batch, Dialect, Seen, State};
 
 impl Subscription {
-    /// Whether this client is like all others at the same point, so that one encoded answer serves them all.
+    /// Whether this client is like all others at the same point, so that one encoded answer serves all of them.
     pub(super) fn plain(&self, state: &State) -> bool {
         let asked = self.names.is_empty() && self.collections.is_empty();
         let alike = asked && self.owed.is_empty() && self.cold.refusals().is_empty() && !self.covered.is_owed();
-        // C-23: in SotW a variant that is not for everybody says so around its body.
+        // C-23: in SotW, the constraints of a variant are in the wrapper around its body.
         let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
         let private = chosen
             || self.wrapped() && !state.is_nameless()
@@ -22,8 +22,8 @@ impl Subscription {
         self.wildcard && alike && !private
     }
 
-    /// Composes the next response of a client that is like all others: it says the rest of the answer that has begun, or what is new in
-    /// this state.
+    /// Composes the next response of a client that is like all others: the rest of the begun answer, or what is new in this
+    /// state.
     pub(super) fn compose_shared(
         &mut self,
         rest: Option<&Ahead>,
@@ -40,7 +40,7 @@ impl Subscription {
             None => (state, answers.difference(self.covered.seen(), state)),
         };
         let additions = !difference.changed().is_empty();
-        // K-19: in SotW nothing says that such a resource is gone. K-16: nothing is taken away out of ignorance.
+        // K-19: SotW has no removals here. K-16: nothing is removed because the relay does not know it.
         let delta = self.dialect == Dialect::Delta;
         let gone = difference.removed().filter(|_| delta).cloned();
         let removals = gone.is_some() && to.certain();
@@ -55,7 +55,7 @@ impl Subscription {
         }
         let going = removals && allowed.removals;
         let said = additions || going;
-        // B-20, C-17: the first answer is owed even if there is nothing, once that is certain.
+        // B-20, C-17: the first answer is owed even if it is empty, once that is certain.
         let empty = !said && self.first && to.complete();
         let part = said.then(|| difference.part(self.covered.seen(), to, going, answers.chunk()));
         match part.and_then(|part| part.left.as_ref()?.open()) {

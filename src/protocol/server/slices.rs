@@ -1,6 +1,6 @@
-//! A request of many names, which is taken in slices: others have their turns in between.
+//! A request with many names is taken in slices, so that other streams are served in between.
 //!
-//! Owns how far a request has come. Refuses to know what a turn is, and what a name means.
+//! Owns how much of a request was taken. Does not know who is served in between, and what a name means.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, Discove
 use crate::protocol::end::End;
 use crate::xds::{Answers, Held, Name, TypeUrl};
 
-/// How far a request has come. As long as there is more of it, the stream says nothing and takes no other request: what comes of it is
-/// what would come if it were taken at once.
+/// The progress of a request. Until all of it is taken, the stream sends nothing and takes no other request, so the result is the
+/// same as if it were taken at once.
 #[derive(Debug)]
 pub struct Progress<W> {
     type_url: TypeUrl,
@@ -22,47 +22,47 @@ pub struct Progress<W> {
     way: Option<W>,
 }
 
-/// How far a SotW request has come: first its names are read, then what it leaves out goes, then what is new in it comes.
+/// The progress of a SotW request: first its names are read, then names that it leaves out are dropped, then new ones are added.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// Whether the client came with a version of its own.
+    /// Whether the client's first request had a version.
     pub(super) remembers: bool,
-    /// Whether it names the wildcard.
+    /// Whether the request names the wildcard.
     pub(super) all: bool,
-    /// The names in its locators, which come after the others.
+    /// The names in its locators; they come after the other names.
     pub(super) located: Vec<String>,
     pub(super) read: usize,
-    /// What was read: where the texts are that say each name.
+    /// The names that were read, with the positions of their texts in the request.
     pub(super) listed: BTreeMap<Name, Vec<usize>>,
     pub(super) dropped: Option<std::vec::IntoIter<Name>>,
 }
 
-/// How far a delta request has come: what begins, what ends, and what the client remembers.
+/// The progress of a delta request: subscriptions, unsubscriptions, and declared versions.
 #[derive(Debug, Default)]
 pub struct Changing {
-    /// Whether it is the first of its type.
+    /// Whether it is the first request of its type.
     pub(super) first: bool,
-    /// The names in its locators, which come after the others.
+    /// The names in its locators; they come after the other names.
     pub(super) located: Vec<String>,
     pub(super) subscribed: usize,
     pub(super) unsubscribed: usize,
-    /// The last of the names that the client remembers, of those that were taken.
+    /// The last declared name that was taken.
     pub(super) remembered: Option<String>,
-    /// What it remembers and does not ask for.
+    /// Declared resources that the client does not ask for.
     pub(super) extra: BTreeMap<Name, Held>,
 }
 
-/// So many names are a slice: some milliseconds of work.
+/// How many names are a slice: some milliseconds of work.
 pub const SLICE: usize = 1024;
 
 impl Listing {
-    /// All names of the request.
+    /// Returns all names of the request.
     pub(super) fn texts<'a>(&'a self, request: &'a DiscoveryRequest) -> impl Iterator<Item = &'a str> {
         let texts = request.resource_names.iter().chain(&self.located);
         texts.map(String::as_str)
     }
 
-    /// One of them.
+    /// Returns one of them.
     pub(super) fn text<'a>(&'a self, request: &'a DiscoveryRequest, at: usize) -> Option<&'a str> {
         let names = &request.resource_names;
         let text = names.get(at).or_else(|| self.located.get(at.checked_sub(names.len())?));
@@ -71,10 +71,10 @@ impl Listing {
 }
 
 impl Server {
-    /// A SotW request.
+    /// Takes a whole SotW request.
     ///
     /// # Errors
-    /// The stream must end.
+    /// If the stream must end.
     pub fn handle_sotw(
         &mut self,
         request: &DiscoveryRequest,
@@ -86,10 +86,10 @@ impl Server {
         self.finish(progress)
     }
 
-    /// A delta request.
+    /// Takes a whole delta request.
     ///
     /// # Errors
-    /// The stream must end.
+    /// If the stream must end.
     pub fn handle_delta(
         &mut self,
         request: &DeltaDiscoveryRequest,
@@ -104,7 +104,7 @@ impl Server {
     /// Begins to take a SotW request.
     ///
     /// # Errors
-    /// The stream must end.
+    /// If the stream must end.
     pub fn begin_sotw(
         &mut self,
         request: &DiscoveryRequest,
@@ -124,7 +124,7 @@ impl Server {
     /// Begins to take a delta request.
     ///
     /// # Errors
-    /// The stream must end.
+    /// If the stream must end.
     pub fn begin_delta(
         &mut self,
         request: &DeltaDiscoveryRequest,
@@ -144,10 +144,10 @@ impl Server {
         Ok(Progress { type_url, kind, way })
     }
 
-    /// Takes the next slice of a SotW request. Gives whether there is more.
+    /// Takes the next slice of a SotW request. Returns whether there is more.
     ///
     /// # Errors
-    /// The stream must end, because too much is kept for it.
+    /// If the stream must end, because too much is kept for it.
     pub fn go_on_sotw(
         &mut self,
         request: &DiscoveryRequest,
@@ -159,10 +159,10 @@ impl Server {
         self.go_on(progress, go_on, 0)
     }
 
-    /// Takes the next slice of a delta request. Gives whether there is more.
+    /// Takes the next slice of a delta request. Returns whether there is more.
     ///
     /// # Errors
-    /// The stream must end, because too much is kept for it.
+    /// If the stream must end, because too much is kept for it.
     pub fn go_on_delta(
         &mut self,
         request: &DeltaDiscoveryRequest,
@@ -171,7 +171,7 @@ impl Server {
         now: Instant,
     ) -> Result<bool, End> {
         let go_on = |one: &mut Subscription, way: &mut Changing| one.go_on_delta(request, way, answers, now);
-        // What is yet to end makes room for what has begun.
+        // Unsubscriptions that are not taken yet make room for subscriptions that are.
         let ends = request.resource_names_unsubscribe.len() + request.resource_locators_unsubscribe.len();
         self.go_on(progress, go_on, ends)
     }
@@ -188,7 +188,7 @@ impl Server {
         };
         let more = progress.way.as_mut().is_some_and(|way| go_on(subscription, way));
         if more {
-            // What is too much is not asked for.
+            // Checked before the names over the limit are requested from any server.
             self.check_count(spare)?;
         } else {
             progress.way = None;
@@ -197,10 +197,10 @@ impl Server {
         Ok(more)
     }
 
-    /// Nothing is left of a request: what it was.
+    /// Ends a request that was taken completely. Returns what it was.
     ///
     /// # Errors
-    /// The stream must end, because too much is kept for it.
+    /// If the stream must end, because too much is kept for it.
     pub fn finish<W>(&self, progress: Progress<W>) -> Result<Receipt, End> {
         self.check_count(0)?;
         self.check_owed()?;

@@ -1,24 +1,23 @@
-//! A sorted list of what has a name.
+//! A sorted list of things with names.
 //!
-//! Owns the order, and that nothing is kept for it beyond its entries once they are gone. Refuses to know what an entry says of
-//! its name.
+//! Owns the order, and that memory is freed when entries are gone. Does not know how an entry stores its name.
 
 use crate::xds::Name;
 
-/// Entries by name, each name once.
+/// Entries sorted by name, each name once.
 ///
-/// Most of the memory of a session is in these, so they are plain lists. None of them becomes long, or what comes out of order
-/// would have much to move.
+/// Most of the memory of a session is in these, so they are plain lists of limited length: an insertion in the middle moves few
+/// entries.
 #[derive(Debug)]
 pub(super) struct Sorted<T> {
     /// None of them is empty.
     lists: Vec<Vec<T>>,
 }
 
-/// What has a name.
+/// Something with a name.
 pub(super) trait Named {
-    /// Whether it stays: then its lists have next to no room to spare. The others are there for a moment: a list of more than a few
-    /// takes a whole page at once, which leaves no hole in the heap between what stays.
+    /// Whether entries stay long. If so, their lists have almost no spare capacity. Other entries stay for a short time: beyond a
+    /// few, a list takes a whole page at once, which leaves no hole in the heap between entries that stay.
     const STAYS: bool;
 
     fn name(&self) -> &Name;
@@ -32,9 +31,9 @@ impl Named for Name {
     }
 }
 
-/// The longest list, and one entry more: with that it becomes two.
+/// The size of the longest list with one entry more; at that size it is split in two.
 const LIST_BYTES_MAX: usize = 4096;
-/// So many entries of those that do not stay are a few.
+/// A list of short-lived entries up to this length counts as a few.
 const FEW: usize = 8;
 
 impl<T: Named> Sorted<T> {
@@ -44,7 +43,7 @@ impl<T: Named> Sorted<T> {
         Self { lists: Vec::new() }
     }
 
-    /// Takes longer the more there are.
+    /// Returns the number of entries; takes longer the more there are.
     pub(super) fn len(&self) -> usize {
         self.lists.iter().map(Vec::len).sum()
     }
@@ -62,7 +61,7 @@ impl<T: Named> Sorted<T> {
         self.lists.get(list)?.get(at.ok()?)
     }
 
-    /// Adds an entry. Gives the one that it takes the place of.
+    /// Adds an entry. Returns the one that it replaces.
     pub(super) fn insert(&mut self, entry: T) -> Option<T> {
         let (at_list, at) = self.place(entry.name().as_str());
         let Some(list) = self.lists.get_mut(at_list) else {
@@ -83,7 +82,7 @@ impl<T: Named> Sorted<T> {
         }
         list.insert(at, entry);
         if list.len() > Self::LIST_MAX {
-            // Names often come in order: what comes next then finds room behind.
+            // Names often come in order: then the next one finds room at the end.
             let in_order = at == Self::LIST_MAX;
             let rest = list.split_off(if in_order { Self::LIST_MAX } else { Self::LIST_MAX / 2 });
             list.shrink_to_fit();
@@ -117,14 +116,14 @@ impl<T: Named> Sorted<T> {
         self.lists.iter().flatten()
     }
 
-    /// All from the first one on that is not before this text.
+    /// Returns all entries from the first name that is not less than this text.
     pub(super) fn from(&self, text: &str) -> impl Iterator<Item = &T> {
         let (list, at) = self.place(text);
         let rest = self.lists.iter().skip(list).flatten();
         rest.skip(at.unwrap_or_else(|at| at))
     }
 
-    /// The list in which a name is, or belongs, and where in it.
+    /// Returns the list in which a name is or belongs, and its place in that list.
     fn place(&self, text: &str) -> (usize, Result<usize, usize>) {
         let begins = |list: &Vec<T>| list.first().is_some_and(|first| first.name().as_str() <= text);
         let list = self.lists.partition_point(begins).saturating_sub(1);
@@ -136,7 +135,7 @@ impl<T: Named> Sorted<T> {
 
     fn give_back(&mut self) {
         if self.lists.is_empty() {
-            // The room for them as well.
+            // Frees the memory of the outer list as well.
             self.lists = Vec::new();
         }
     }

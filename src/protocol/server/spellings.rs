@@ -1,21 +1,21 @@
-//! The client's own way of writing names (F-09).
+//! The client's own spellings of names (F-09).
 //!
-//! Owns the texts that are not the names' own. Refuses to know what is held under a name.
+//! Owns the spellings that are not canonical. Knows nothing of the content of names.
 
 use std::collections::BTreeSet;
 
 use crate::xds::{Name, Target, Texts, TypeUrl, Want};
 
-/// By name, the texts by which a client asks for it, where they are not just the canonical one. Most clients have none, and so no
-/// box.
+/// The spellings in which a client asks for each name, if they are not just the canonical one. Most clients have none, and then
+/// nothing is allocated.
 #[derive(Debug, Default)]
 pub(super) struct Spellings(Option<Box<Texts>>);
 
-/// So many ways of writing one name are told apart; nobody needs more, and each costs a copy of the resource.
+/// This many spellings of one name are told apart. Nobody needs more, and each costs a copy of the resource.
 const WAYS_MAX: usize = 8;
 
 impl Spellings {
-    /// How many texts there are.
+    /// Returns how many spellings there are.
     pub(super) fn len(&self) -> usize {
         self.texts().values().map(BTreeSet::len).sum()
     }
@@ -28,7 +28,7 @@ impl Spellings {
         self.texts().contains_key(name)
     }
 
-    /// The client asks for a name by this text as well. Whether that text is new.
+    /// The client also asks for a name in this spelling. Returns whether the spelling is new.
     pub(super) fn add(&mut self, name: &Name, text: &str, asked: bool) -> bool {
         if let Some(texts) = self.of_mut(name) {
             return texts.len() < WAYS_MAX && texts.insert(Name::from(text));
@@ -42,7 +42,7 @@ impl Spellings {
         !asked
     }
 
-    /// The client asks for a name by exactly these texts. Whether one of them is new.
+    /// The client asks for a name in exactly these spellings. Returns whether one of them is new.
     pub(super) fn set(&mut self, name: &Name, texts: &[&str], asked: bool) -> bool {
         let own = [name.as_str()];
         if texts == own && !self.contains(name) {
@@ -58,12 +58,12 @@ impl Spellings {
         !new.is_subset(&old)
     }
 
-    /// The client does not ask for a name by this text any more. Whether it still does by another.
+    /// The client does not ask for a name in this spelling any more. Returns whether it still does in another one.
     pub(super) fn remove(&mut self, name: &Name, text: &str) -> bool {
         let Some(texts) = self.of_mut(name) else {
             return text != name.as_str();
         };
-        // The last way of writing it goes with the name.
+        // The last spelling goes with the name.
         if texts.iter().all(|own| own.as_str() == text) {
             return false;
         }
@@ -74,7 +74,7 @@ impl Spellings {
         true
     }
 
-    /// Forgets the others.
+    /// Keeps only the names for which `keeps` is true.
     pub(super) fn retain(&mut self, keeps: impl Fn(&Name) -> bool) {
         if let Some(texts) = &mut self.0 {
             texts.retain(|name, _| keeps(name));
@@ -82,7 +82,7 @@ impl Spellings {
         self.0.take_if(|texts| texts.is_empty());
     }
 
-    /// Whether all texts by which the client asks for a name are such.
+    /// Returns whether `is` holds for all spellings in which the client asks for a name.
     pub(super) fn all(&self, name: &Name, is: impl Fn(&Name) -> bool) -> bool {
         match self.texts().get(name) {
             Some(texts) => texts.iter().all(is),
@@ -94,7 +94,7 @@ impl Spellings {
         drop(self.take(name));
     }
 
-    /// The texts of these names.
+    /// Returns the spellings of these names.
     pub(super) fn of<'a>(&self, names: impl Iterator<Item = &'a Name>) -> Texts {
         if self.is_empty() {
             return Texts::new();
@@ -104,7 +104,7 @@ impl Spellings {
             .collect()
     }
 
-    /// F-07: what the control plane is asked for so that each of the texts of a name is answered, by the bytes of the client.
+    /// F-07: returns what to request from the control plane so that each spelling of a name is answered in the client's bytes.
     pub(super) fn wants(&self, type_url: &TypeUrl, name: &Name) -> Vec<Want> {
         let own = BTreeSet::from([name.clone()]);
         let texts = self.texts().get(name).unwrap_or(&own).iter();
@@ -138,7 +138,7 @@ impl Spellings {
 mod tests {
     use super::*;
 
-    /// F-09: the last text goes with the name, and a name that is written in its own way alone costs nothing.
+    /// F-09: the last spelling goes with the name, and a name in the canonical spelling alone costs nothing.
     #[test]
     fn texts_come_and_go() {
         let name = Name::from("xdstp://a/t/x");
@@ -156,7 +156,7 @@ mod tests {
         assert!(spellings.0.is_none());
     }
 
-    /// K-21: each text costs a copy.
+    /// K-21: each spelling costs a copy, so their number is bounded.
     #[test]
     fn few_texts() {
         let name = Name::from("xdstp://a/t/x?b=1&a=2");

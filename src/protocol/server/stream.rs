@@ -1,6 +1,6 @@
 //! One client stream: its types, the order between them, and its end.
 //!
-//! Owns the stream's node, nonces, subscriptions and gates. Refuses to know transports, tasks and other clients.
+//! Owns the stream's node, nonces, subscriptions and gates. Knows nothing of transports, tasks and other clients.
 
 use std::cell::LazyCell;
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ pub struct Server {
     service: Option<TypeUrl>,
     pub(super) nonces: Nonces,
     node: Option<Arc<Node>>,
-    /// In the order in which they go out (D-02).
+    /// The types, in the order in which they are sent (D-02).
     pub(super) types: Vec<Subscription>,
     wants: VecDeque<Want>,
     /// Closed while a route could overtake its cluster.
@@ -38,25 +38,25 @@ pub struct Server {
     /// Closed while a cluster could go before its routes.
     pub(super) removals: Gate,
     pub(super) sent: u64,
-    /// Whether nothing is left to say until there is input other than an acknowledgement.
+    /// Whether nothing is left to send until there is input other than an acknowledgement.
     pub(super) done: bool,
-    /// More came of the collections than one stream may hold.
+    /// Set if the collections have brought more names than one stream may have.
     pub(super) end: Option<Box<End>>,
 }
 
 /// How a stream begins.
 #[derive(Clone, Debug)]
 pub struct Opening {
-    /// Its dialect.
+    /// The stream's dialect.
     pub dialect: Dialect,
-    /// The type of a per-type service; none is aggregated.
+    /// The type of a per-type service; `None` for the aggregated service.
     pub service: Option<TypeUrl>,
-    /// What makes its nonces unlike those of any other stream (K-11).
+    /// The prefix that makes the nonces of this stream unlike those of any other (K-11).
     pub nonce_prefix: u32,
 }
 
 impl Server {
-    /// A stream on which nothing was said yet.
+    /// Creates a stream before its first request.
     #[must_use]
     pub fn new(settings: Arc<StreamSettings>, opening: Opening) -> Self {
         Self {
@@ -75,26 +75,26 @@ impl Server {
         }
     }
 
-    /// Who the client is; known after the first request.
+    /// Returns the client's node; known after the first request.
     #[must_use]
     pub const fn node(&self) -> Option<&Arc<Node>> {
         self.node.as_ref()
     }
 
-    /// How each type stands.
+    /// Returns the status of each type.
     pub fn status(&self) -> impl Iterator<Item = (&TypeUrl, Status)> {
         self.types
             .iter()
             .map(|subscription| (&subscription.type_url, subscription.status()))
     }
 
-    /// How often a gate opened by itself.
+    /// Returns how often a gate opened by itself.
     #[must_use]
     pub fn expired_gates(&self) -> u64 {
         u64::from(self.additions.expired()) + u64::from(self.removals.expired())
     }
 
-    /// F-16: how often a client was sent one of several variants of a name that it matches.
+    /// F-16: returns how often a client was sent one of several variants of a name that it matches.
     #[must_use]
     pub fn ambiguous(&self) -> u64 {
         self.types
@@ -103,20 +103,20 @@ impl Server {
             .sum()
     }
 
-    /// K-21: how many entries are kept for this client: what it wants, what it is owed, and what it has not settled or has
-    /// refused.
+    /// K-21: returns how many entries are kept for this client: what it wants, what it is owed, and what it has not acknowledged
+    /// or has rejected.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.types.iter().map(Subscription::kept).sum()
     }
 
-    /// How many responses were sent.
+    /// Returns how many responses were sent.
     #[must_use]
     pub const fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Something that is known of these names has changed.
+    /// The content of these names may have changed.
     pub fn handle_dirty(&mut self, type_url: &TypeUrl, dirty: Dirty) {
         self.done = false;
         if let Ok(at) = self.position(type_url)
@@ -126,7 +126,7 @@ impl Server {
         }
     }
 
-    /// The time of `poll_timeout` has come.
+    /// The time of `poll_timeout` has come. Returns the end of the stream, if it must end.
     pub fn handle_timeout(&mut self, sight: &Sight, now: Instant) -> Option<End> {
         self.done = false;
         let bound = self.settings.timers.unanswered;
@@ -139,7 +139,7 @@ impl Server {
                 continue;
             }
             let type_url = &subscription.type_url;
-            // G-18: a client that got nothing may find another server; one that holds something keeps it.
+            // G-18: a client that was sent nothing may find another server; one that was sent something keeps it.
             let hopeless = subscription.hopeless(sight).filter(|_| self.sent == 0);
             if let Some(name) = hopeless {
                 return Some(End::unanswered(type_url, bound, sight.reason(name)));
@@ -148,7 +148,8 @@ impl Server {
         None
     }
 
-    /// All that is wanted under one of the authorities that are `served` by themselves, or with names of old style.
+    /// Returns everything that is wanted under one of the `served` authorities; `None`: what is requested together with old-style
+    /// names.
     pub fn wants<'a>(&'a self, authority: Option<&'a str>, served: &'a Authorities) -> impl Iterator<Item = Want> + 'a {
         let all = move |subscription: &'a Subscription| {
             let wants = move |target: Target| subscription.wants_of(target);
@@ -157,14 +158,14 @@ impl Server {
         self.types.iter().flat_map(all)
     }
 
-    /// Whether a view knows nothing of something that is wanted under an authority (G-03).
+    /// Returns whether a view knows nothing of something that is wanted under an authority (G-03).
     #[must_use]
     pub fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
         let lacks = |subscription: &Subscription| subscription.lacks(authority, served, cut);
         self.types.iter().any(lacks)
     }
 
-    /// Whether a view's server has answered on its present stream for every type that is wanted under an authority.
+    /// Returns whether a view's server has answered, on its present stream, for every type that is wanted under an authority.
     #[must_use]
     pub fn is_fresh(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
         self.types.iter().all(|subscription| {
@@ -173,23 +174,23 @@ impl Server {
         })
     }
 
-    /// The names of an authority are read from another view from now on: what differs there is a change like any other, and
-    /// nothing else is (G-11).
+    /// From now on, the names of an authority are read from another view. What differs there counts as a change, and nothing else
+    /// does (G-11).
     pub fn handle_moved(&mut self) {
         self.done = false;
         self.types.iter_mut().for_each(Subscription::handle_moved);
     }
 
-    /// The end of the stream, when what it asked for has grown too large for it.
+    /// Returns the end of the stream, if its collections have grown too large for it.
     pub fn poll_end(&mut self) -> Option<End> {
         self.end.take().map(|end| *end)
     }
 
-    /// Interest that begins or ends.
+    /// Returns the next interest that begins or ends.
     pub fn poll_want(&mut self) -> Option<Want> {
         let want = self.wants.pop_front();
         if want.is_none() && self.wants.capacity() > 0 {
-            // A client says what it wants once: the memory is given back.
+            // Clients change their interest rarely, so the memory is freed.
             self.wants = VecDeque::new();
         }
         want
@@ -197,7 +198,7 @@ impl Server {
 
     /// B-01: the node of the first request counts for the whole stream.
     pub(super) fn greet(&mut self, node: Option<&core::Node>) -> Result<(), End> {
-        // K-25: a chain of relays that leads back to this one would feed on itself, whenever it was closed.
+        // K-25: in a chain of relays that leads back to this one, the relays would keep each other's content alive.
         let through = node.map(relays).unwrap_or_default();
         if through.contains(&self.settings.relay_id) {
             let id = &self.settings.relay_id;
@@ -209,7 +210,7 @@ impl Server {
             if !through.iter().all(|relay| known.relays.contains(relay)) {
                 Arc::make_mut(known).relays = through;
             }
-            // B-01: of the identity nothing changes any more, but what the client says of itself may.
+            // B-01: the identity does not change any more, but the client's parameters may.
             let new = node.map(parameters).filter(|new| *new != known.parameters);
             if let Some(new) = new {
                 self.types.iter_mut().for_each(|one| one.handle_parameters(&new));
@@ -234,12 +235,12 @@ impl Server {
         Ok(())
     }
 
-    /// which type a request is about.
+    /// returns the type of a request.
     fn resolve(&self, text: &str) -> Result<TypeUrl, End> {
         match &self.service {
             Some(service) if text.is_empty() => Ok(service.clone()),
             None if text.is_empty() => Err(End::invalid(
-                "type_url is empty; an aggregated stream cannot tell what is asked for",
+                "type_url is empty; a request on an aggregated stream must name its type",
             )),
             Some(service) => {
                 let asked = self.settings.types.resolve(text);
@@ -247,7 +248,7 @@ impl Server {
                     return Ok(asked);
                 }
                 Err(End::invalid(format!(
-                    "type_url `{text}` on a stream of the {service} service"
+                    "type_url `{text}` is not served on a stream of the {service} service"
                 )))
             }
             None => Ok(self.settings.types.resolve(text)),
@@ -256,11 +257,11 @@ impl Server {
 
     pub(super) fn subscription(&mut self, text: &str, now: Instant) -> Result<&mut Subscription, End> {
         self.done = false;
-        // Nearly every request is about a type that the stream has, and written as we write it.
+        // Nearly every request has a type that the stream has, spelled as the relay spells it.
         let known = self.types.iter().position(|one| one.type_url.url() == text);
         let at = known.map_or_else(|| self.place(text, now), Ok)?;
         let found = self.types.get_mut(at);
-        found.ok_or_else(|| End::new(Code::Internal, "a type was lost"))
+        found.ok_or_else(|| End::new(Code::Internal, "the relay lost the subscription of this type"))
     }
 
     fn place(&mut self, text: &str, now: Instant) -> Result<usize, End> {
@@ -270,7 +271,7 @@ impl Server {
             Err(at) => {
                 let max = self.settings.limits.types_per_stream;
                 if max > 0 && self.types.len() >= max {
-                    let what = format_args!("type {type_url} would be one more than {max} types on one stream");
+                    let what = format_args!("type {type_url} does not fit: the stream already has {max} types");
                     return Err(End::limit("types_per_stream", what));
                 }
                 let features = self.node.as_ref().map_or_else(Default::default, |node| node.features);
@@ -279,8 +280,8 @@ impl Server {
                     subscription.handle_parameters(&node.parameters);
                 }
                 if self.types.len() == self.types.capacity() {
-                    // Whoever has a second type nearly always has four. To grow by one at a time would leave holes in the heap,
-                    // of sizes that hardly anything else has.
+                    // A client with a second type nearly always has four. Growth by one at a time would leave holes in the heap,
+                    // in sizes that hardly anything else uses.
                     self.types.reserve_exact(if self.types.len() == 1 { 3 } else { 1 });
                 }
                 self.types.insert(at, subscription);
@@ -291,14 +292,14 @@ impl Server {
 
     pub(super) fn check_names<'a>(&self, type_url: &str, names: impl Iterator<Item = &'a String>) -> Result<(), End> {
         let limits = &self.settings.limits;
-        // where a resource may be without a name, nothing is its name.
+        // if a resource of the type may have no name, the empty name is valid.
         let nameless = || self.resolve(type_url).is_ok_and(|type_url| type_url.traits().nameless);
         let nameless = LazyCell::new(nameless);
         let mut count = 0;
         for name in names {
             count += 1;
             if name.is_empty() && !*nameless {
-                return Err(End::invalid("an empty resource name"));
+                return Err(End::invalid("the request has an empty resource name"));
             }
             if limits.name_bytes > 0 && name.len() > limits.name_bytes {
                 let start: String = name.chars().take(60).collect();
@@ -322,13 +323,13 @@ impl Server {
             .binary_search_by(|subscription| subscription.type_url.cmp(type_url))
     }
 
-    /// What began or ended of the types is what the stream wants.
+    /// Collects the interest that began or ended in the types.
     pub(super) fn gather(&mut self) {
         self.wants
             .extend(self.types.iter_mut().flat_map(Subscription::take_wants));
     }
 
-    /// Whether the client has no more names than it may have, and `spare` besides.
+    /// Checks that the client has no more names than its limit and `spare` allow.
     pub(super) fn check_count(&self, spare: usize) -> Result<(), End> {
         let count: usize = self.types.iter().map(Subscription::count).sum();
         let max = self.settings.limits.names_per_stream;
@@ -341,14 +342,15 @@ impl Server {
         Ok(())
     }
 
-    /// K-21: who drops names faster than it settles answers is owed an answer for each of them (C-08).
+    /// K-21: a client that drops names faster than it acknowledges responses is owed an answer for each of them (C-08), so these
+    /// are limited.
     pub(super) fn check_owed(&self) -> Result<(), End> {
         let max = self.settings.limits.names_per_stream;
         let owed: usize = self.types.iter().map(|subscription| subscription.owed.len()).sum();
         if max > 0 && owed > max.saturating_mul(2) {
             return Err(End::limit(
                 "names_per_stream",
-                format_args!("{owed} names that wait for an answer"),
+                format_args!("{owed} names wait for an answer"),
             ));
         }
         Ok(())

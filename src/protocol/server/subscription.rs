@@ -22,12 +22,13 @@ use crate::xds::{
 
 /// One type on one client stream.
 ///
-/// For every name covered by the interest: the client was sent exactly what `names` and `covered` say, unless the name is in
-/// `owed` (to be sent whatever they say), refused, in the response in flight, or in `dirty` (not compared yet).
+/// Invariant: for every name that the interest covers, the client was sent exactly what `names` and `covered` say. Exceptions are
+/// names in `owed` (to be sent whatever the client holds), rejected names, names in the response on its way, and names in `dirty`
+/// (not compared yet).
 ///
 /// - A, inputs: `begin_sotw`, `begin_delta`, `go_on_sotw`, `go_on_delta`, `handle_dirty`, `force`.
-/// - B, outputs: `poll`, `take_wants`; `poll` yields at most one change of the state at a time (B-24), and what the client
-///   itself asks for besides, in delta, whatever is on its way.
+/// - B, outputs: `poll`, `take_wants`. `poll` returns at most one change of the state at a time (B-24); in delta, also names that
+///   the client itself asked for, even while a response is on its way.
 #[derive(Debug)]
 pub(super) struct Subscription {
     pub(super) type_url: TypeUrl,
@@ -38,23 +39,23 @@ pub(super) struct Subscription {
     pub(super) named: bool,
     pub(super) wildcard: bool,
     pub(super) names: HeldNames,
-    /// The collections that it asked for.
+    /// The collections that the client asked for.
     pub(super) collections: AskedCollections,
-    /// What it says of itself, if anything (TP2).
+    /// The client's parameters, if it has any (TP2).
     pub(super) audience: Option<Arc<Audience>>,
-    /// How often it was sent one of several variants that it matches.
+    /// How often the client was sent one of several variants that it matches.
     pub(super) ambiguous: u32,
-    /// The errors that it was told of (B-31).
+    /// The errors that the client was sent (B-31).
     pub(super) told: Told,
-    /// How it writes its names.
+    /// The client's spellings of names.
     pub(super) spellings: Spellings,
-    /// What the wildcard has left the client with.
+    /// What the wildcard has sent to the client.
     pub(super) covered: Covered,
     /// Names that must be answered whatever the client holds (K-12).
     pub(super) owed: Sorted<Name>,
     /// Whether the first answer is owed, even if it is empty (B-20, C-17).
     pub(super) first: bool,
-    /// Names of which something has changed since the client's holdings were last compared.
+    /// Names that may have changed since they were last compared with what the client holds.
     pub(super) dirty: Glances,
     pub(super) flights: Flights,
     pub(super) asked: Asked,
@@ -62,7 +63,7 @@ pub(super) struct Subscription {
     pub(super) wants: Vec<Want>,
 }
 
-/// How a client's type stands.
+/// The status of a type on a client stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Nothing was sent.
@@ -115,7 +116,7 @@ impl Subscription {
         }
     }
 
-    /// G-08, G-17: what was to come from the view that was read before is not said any more.
+    /// G-08, G-17: what was still to be sent from the former view is not sent any more.
     pub(super) fn handle_moved(&mut self) {
         self.cut_off();
         self.handle_dirty(Dirty::All);
@@ -128,7 +129,7 @@ impl Subscription {
         self.dirty.add(name);
     }
 
-    /// What is known of a name as far as this client's interest covers it; `None` is unknown.
+    /// Returns what is known of a name, as far as this client's interest covers it.
     pub(super) fn current<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Current<'a> {
         let asked = self.names.contains(name) || self.any_name(name).is_some();
         let known = if asked || self.asked_by_alias(name, slot) {
@@ -136,7 +137,7 @@ impl Subscription {
         } else if self.wildcard {
             let state = slot.wildcard();
             let known = state.and_then(|state| state.known(name));
-            // The wildcard is about names of old style, so nothing that is to come of it covers another.
+            // The wildcard covers old-style names only, so a later state of it cannot cover any other name.
             if known.is_none() && (name.authority().is_some() || state.is_some_and(|state| state.complete())) {
                 return Current::Uncovered;
             }
@@ -147,20 +148,20 @@ impl Subscription {
         known.map_or(Current::Unknown, Current::Known)
     }
 
-    /// Whether the client asked for what has this name by another of its names (C-20).
+    /// Whether the client asked for the resource of this name by another of its names (C-20).
     fn asked_by_alias(&self, name: &Name, slot: TypeSight<'_>) -> bool {
         let mut aliases = slot.named(name).into_iter().flat_map(|found| found.aliases());
         aliases.any(|alias| self.names.contains(alias))
     }
 
-    /// Whether a client that perhaps holds what is gone cannot be told so. K-16: that nobody answered in time is no ground to
-    /// take it away. B-18: a partial answer in SotW has no word for it.
+    /// Whether the client may hold a name that has gone and cannot be told so. K-16: a server that did not answer in time is no
+    /// reason to remove it. B-18: a partial answer in SotW has no removals.
     pub(super) fn unsayable(&self, name: &Name, reason: Reason) -> bool {
         let wordless = self.dialect == Dialect::Sotw && !self.full_state();
         (reason == Reason::TimedOut || wordless) && self.held(name).perhaps()
     }
 
-    /// Whether `name` or one of the `aliases` is wanted, and which. A wildcard is about names of old style.
+    /// Returns `name` or one of the `aliases`, if it is wanted. A wildcard covers old-style names.
     pub(super) fn wanted<'a>(&'a self, name: &'a Name, aliases: &'a [Name]) -> Option<&'a Name> {
         let mut all = std::iter::once(name).chain(aliases);
         let asked = all.find(|name| self.names.contains(name));
@@ -169,19 +170,19 @@ impl Subscription {
             .or_else(|| (self.wildcard && !name.is_new_style()).then_some(name))
     }
 
-    /// what has no name was asked for by any: one of them.
+    /// a resource without a name answers every requested name; returns one of them.
     fn any_name(&self, name: &Name) -> Option<&Name> {
         let names = name.is_empty().then(|| self.names.iter());
         names?.next().map(|(name, _)| name)
     }
 
-    /// C-20: what it was sent by another of its names it holds.
+    /// C-20: returns whether the client was sent this version of the resource by one of its aliases.
     pub(super) fn holds_by_alias(&self, resource: &Resource) -> bool {
         let mut aliases = resource.aliases().iter().filter_map(|alias| self.names.get(alias));
         aliases.any(|held| held.is(resource.version()))
     }
 
-    /// Whether a SotW answer of this type lists all there is.
+    /// Returns whether a SotW answer of this type lists all resources.
     pub(super) fn full_state(&self) -> bool {
         self.dialect == Dialect::Sotw && self.traits().full_state
     }
@@ -190,22 +191,22 @@ impl Subscription {
         self.type_url.traits()
     }
 
-    /// Whether resources of this type can only be addressed inside the wrapper message.
+    /// Returns whether resources of this type can only be named inside the wrapper message.
     pub(super) fn wrapped(&self) -> bool {
         self.dialect == Dialect::Sotw && self.traits().name == NameRule::Wrapper
     }
 
-    /// Whether the client cannot read it: then nothing is sent to it but what has no name.
+    /// Returns whether the client cannot read named resources of this type: then it is only sent what has no name.
     pub(super) fn reads_nothing(&self) -> bool {
         self.wrapped() && !self.features.wrapper
     }
 
-    /// Whether this one can: not what has no name.
+    /// Returns whether this resource needs the wrapper: not if it has no name.
     pub(super) fn wraps(&self, resource: &Resource) -> bool {
         self.wrapped() && !resource.name().is_empty()
     }
 
-    /// What was asked for and is still unknown; `None` stands for the wildcard.
+    /// Returns what was requested and is still unknown; `None` stands for the wildcard.
     fn missing<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = Option<&'a Name>> {
         let whole = slot.wildcard().is_some_and(|state| state.complete());
         let names = self.single_names().map(|(name, _)| name);
@@ -218,7 +219,7 @@ impl Subscription {
             .chain(names.map(Some))
     }
 
-    /// What is wanted under one of the authorities that are `served` by themselves, or with names of old style.
+    /// Returns what is wanted under one of the `served` authorities; `None`: what is requested together with old-style names.
     pub(super) fn targets<'a>(
         &'a self,
         authority: Option<&'a str>,
@@ -231,7 +232,7 @@ impl Subscription {
         all.filter(move |_| asks)
     }
 
-    /// What asks for a target in all ways in which the client writes it.
+    /// Returns the requests for a target, one for each of the client's spellings.
     pub(super) fn wants_of(&self, target: Target) -> Vec<Want> {
         match &target {
             Target::Name(name) if self.spellings.contains(name) => self.spellings.wants(&self.type_url, name),
@@ -244,7 +245,7 @@ impl Subscription {
         }
     }
 
-    /// The names that are asked under an authority. F-03: what names nothing is asked of nobody.
+    /// Returns the names that are wanted under an authority. F-03: an invalid name is not requested from any server.
     fn asked_under<'a>(
         &'a self,
         authority: Option<&'a str>,
@@ -254,7 +255,7 @@ impl Subscription {
         asked.filter(move |name| served.of(name) == authority)
     }
 
-    /// Whether a view knows nothing of something that is wanted under an authority.
+    /// Returns whether a view knows nothing of something that is wanted under an authority.
     pub(super) fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
         if self.traits().withheld {
             return false;
@@ -269,16 +270,17 @@ impl Subscription {
         self.wildcard && authority.is_none() && !whole || names.any(|name| slot.is_none_or(|slot| unknown(slot, name)))
     }
 
-    /// Something that was asked for, is unknown, and whose server gives no hope; a wildcard has no name.
+    /// Returns something that was requested, is unknown, and will not be known soon, as far as its server shows; `None` inside
+    /// stands for the wildcard.
     pub(super) fn hopeless<'a>(&'a self, sight: &'a Sight) -> Option<Option<&'a Name>> {
         let slot = sight.type_sight(&self.type_url).seen_by(self.audience.as_deref());
-        // L-14: a server that is there may yet say that a name does not exist; SotW clients would not wait for it.
+        // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
         let sotw = self.dialect == Dialect::Sotw;
         self.missing(slot)
             .find(|name| !sight.reachable(*name) || sotw && !slot.answered(*name))
     }
 
-    /// How many names it takes of what a stream may have.
+    /// Returns how much of the stream's limit of names it uses.
     pub(super) fn count(&self) -> usize {
         self.names.len() + self.collections.len() + self.spellings.len()
     }
@@ -300,15 +302,15 @@ impl Subscription {
     }
 }
 
-/// What is known of a name as far as a client's interest covers it.
+/// What is known of a name, as far as a client's interest covers it.
 #[derive(Debug)]
 pub(super) enum Current<'a> {
     /// The client has no interest in it.
     Unwanted,
-    /// The client's wildcard surely does not cover it.
+    /// The client's wildcard certainly does not cover it.
     Uncovered,
-    /// Nothing.
+    /// Nothing is known of it.
     Unknown,
-    /// This.
+    /// This is known of it.
     Known(&'a Known),
 }
