@@ -147,7 +147,7 @@ mod tests {
             let until = gate.closed_until().unwrap();
             assert!((until.duration_since(now).as_secs_f64() - wait).abs() < 0.01, "{wait}");
             gate.handle_exhausted(0.5, now);
-            assert_eq!(gate.closed_until(), Some(until), "two at once are one reason");
+            assert_eq!(gate.closed_until(), Some(until), "two refusals at once count as one");
             assert_eq!(gate.enter(now), []);
             now = until;
         }
@@ -156,6 +156,6 @@ mod tests {
         assert_eq!(gate.enter(now), tickets[1..2]);
         gate.handle_leave(tickets[0]);
         gate.handle_leave(tickets[1]);
-        assert_eq!(gate.enter(now), [tickets[2], old], "who was refused comes last");
+        assert_eq!(gate.enter(now), [tickets[2], old], "a refused stream comes last");
     }
 }

@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(
             stream(&mut suspects, &["good", "bad"], 1, INVALID, now),
             [],
-            "the one between counts"
+            "the stream in between counts"
         );
         assert_eq!(stream(&mut suspects, &["good", "bad"], 1, INVALID, now), [of("bad")]);
         assert!(suspects.suspected.contains_key(&of("bad")) && !suspects.suspected.contains_key(&of("good")));

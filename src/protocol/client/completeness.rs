@@ -1,6 +1,7 @@
 //! When a wildcard is complete.
 //!
-//! Owns how long the server must be quiet before, and which names were not confirmed since a reconnect. Knows nothing of content.
+//! Owns how long the server must be quiet before that, and which names were not confirmed since a reconnect. Knows nothing of
+//! content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -76,7 +76,7 @@ impl Client {
 
     /// The server is polled. To be called before anything is wanted. Names of a type that cannot be polled get an error.
     pub fn handle_polled(&mut self) {
-        debug_assert!(self.feeds.is_empty(), "whoever waits would have to be told");
+        debug_assert!(self.feeds.is_empty(), "names that wait already would need the error");
         self.unserved.why = Some(Why {
             lack: Lack::Path,
             error: Arc::new(ResourceError::no_path()),

@@ -225,7 +225,7 @@ impl Subscription {
     }
 
     /// K-17: plans a heartbeat, only for a client that holds exactly that content; never for virtual hosts (C-21). E-11: if the
-    /// time to live has ended, the resource itself is sent again.
+    /// resource has no time to live any more, only the resource itself can say so, and is sent again.
     pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, plan: &mut Plan) {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
         if !plan.beats || !self.reads_ttl() || self.knows_beat(resource, slot) || self.refuses(resource) {

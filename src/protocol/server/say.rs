@@ -31,7 +31,7 @@ impl Subscription {
             Current::Unknown => Say::Wait,
             Current::Unwanted => Say::Nothing,
             Current::Known(Known::Present(resource)) => Say::Put(resource),
-            // B-14, K-13: it stays owed, because the client may have forgotten what it asked for, or may wait for it again.
+            // B-14, K-13: it stays owed, because the client may ask for what it has forgotten, or may wait for it again.
             Current::Known(Known::Absent(reason)) if self.unsayable(name, *reason) => Say::Wait,
             // C-08, C-15: a name that does not exist is answered, once per subscription.
             Current::Uncovered | Current::Known(Known::Absent(_)) if self.dialect == Dialect::Delta => Say::Gone,
@@ -39,7 +39,7 @@ impl Subscription {
         }
     }
 
-    /// Decides for any other name, which is sent if it is new to the client and was not rejected unchanged.
+    /// Decides for any other name, which is sent if it is new to the client and is not what the client rejected.
     pub(super) fn news<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Say<'a> {
         let held = self.held(name);
         match self.current(name, slot) {

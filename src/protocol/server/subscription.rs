@@ -1,6 +1,6 @@
 //! One type on one client stream: the heart of the relay, the same for both dialects.
 //!
-//! Owns what the client wants, what it holds, and what is on its way. Refuses to know other types and other clients.
+//! Owns what the client wants, what it holds, and the responses on their way. Knows nothing of other types and other clients.
 
 use std::sync::Arc;
 use std::time::Instant;

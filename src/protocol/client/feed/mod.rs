@@ -289,7 +289,7 @@ impl Feed {
         // live (E-11), for a name that is requested by itself, and together with new variants (C-26).
         let mut asked = self.names_of(&entry.name, &entry.aliases).peekable();
         let alone = asked.peek().is_some();
-        // a resource without a name answers all of them.
+        // a resource without a name answers all requested names.
         let answered: Vec<Name> = asked.filter(|_| entry.name.is_empty()).cloned().collect();
         let resent = held == Some(true) && entry.ttl.is_none() && !alone && !message.varies(&entry.name);
         let news = held.is_none() | self.completeness.confirm(key, resent);
