@@ -1,5 +1,4 @@
-//! Requests and responses of REST as JSON. It owns their outer shape; the resources in them are pieces that were made
-//! before, once, and are shared.
+//! Requests and responses of REST as JSON. Owns their outer shape; the JSON of each resource is made once and shared.
 
 use bytes::Bytes;
 use prost::Message;
@@ -11,26 +10,26 @@ use super::tree::{Bounds, Tree};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::proto::google::protobuf::Any;
 
-/// A response that was read. Each resource stands alone: a bad one says nothing about its neighbours.
+/// A parsed response. Each resource has its own result: a bad one does not make the others bad.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// The version that the server gives.
+    /// The version of the response.
     pub version_info: String,
-    /// The type that the server names; may be empty.
+    /// The type of its resources; may be empty.
     pub type_url: String,
-    /// The server's name for this response; may be empty.
+    /// The nonce; may be empty.
     pub nonce: String,
-    /// Who answers; may be empty.
+    /// The identifier of the control plane; may be empty.
     pub control_plane: String,
     /// The resources in their order, or what is wrong with each.
     pub resources: Vec<Result<Parsed<Any>, Fault>>,
 }
 
 impl Schemas {
-    /// H-01: the request that a body is. J-05: what it says beyond what is known is ignored.
+    /// H-01: parses a request. J-05: unknown fields are ignored.
     ///
     /// # Errors
-    /// When it is not JSON or not a request.
+    /// The body is not JSON or not a request.
     pub fn request(&self, body: &[u8]) -> Result<DiscoveryRequest, Fault> {
         let tree = Tree::json(body, Bounds::REQUEST)?;
         let name = "envoy.service.discovery.v3.DiscoveryRequest";
@@ -38,10 +37,10 @@ impl Schemas {
         DiscoveryRequest::decode(encoded).map_err(|error| Fault::of("", error.to_string()))
     }
 
-    /// The response that a tree is, from a server or in a file.
+    /// Parses a response from a server or a file.
     ///
     /// # Errors
-    /// When it is not a response. What is wrong with a resource stands at that resource.
+    /// The tree is not a response. The fault of a single resource is in [`Response::resources`].
     pub fn response(&self, tree: &Tree, unknown: Unknown) -> Result<Response, Fault> {
         let Some(entries) = tree.entries() else {
             let message = format!("expected a DiscoveryResponse, found {}", tree.description());
@@ -108,7 +107,7 @@ impl Schemas {
     }
 }
 
-/// H-02: a response around pieces that [`Schemas::resource_json`] made: what is shared stays shared.
+/// H-02: returns a response around the shared JSON that [`Schemas::resource_json`] made, without copying it.
 #[must_use]
 pub fn response(version_info: &str, type_url: &str, control_plane: &str, resources: &[Bytes]) -> Vec<Bytes> {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();

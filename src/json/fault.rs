@@ -1,8 +1,8 @@
-//! What is wrong with a text or a message, and where.
+//! A fault in a text or a message, and its place.
 
 use std::fmt;
 
-/// Where something stands in a text: line and column, both from 1, the column in characters.
+/// A place in a text: line and column, both from 1, the column in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The line.
@@ -11,12 +11,12 @@ pub struct Place {
     pub column: u32,
 }
 
-/// One thing wrong.
+/// One fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Fault {
-    /// Where it stands, if it stands in a text.
+    /// Its place, if it is in a text.
     pub place: Option<Place>,
-    /// Which field it is about: `resources[1].filters[0].typed_config.stat_prefix`; empty for the whole.
+    /// The path of the field: `resources[1].filters[0].typed_config.stat_prefix`; empty for the whole text or message.
     pub path: String,
     /// What is wrong and what was expected.
     pub message: String,
@@ -39,7 +39,7 @@ impl Fault {
         }
     }
 
-    /// `origin:line:column: path: message`, as compilers and editors write it.
+    /// Returns `origin:line:column: path: message`, as compilers and editors write it.
     #[must_use]
     pub fn within(&self, origin: &str) -> String {
         match self.place {

@@ -1,9 +1,9 @@
-//! Which messages JSON writes in a form of their own. It owns the list; both directions follow it.
+//! The messages with a special form in JSON. Owns the list; both directions follow it.
 
 /// The form of a message in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// An object of its fields.
+    /// An object with its fields.
     Usual,
     Any,
     Duration,
@@ -12,7 +12,7 @@ pub(super) enum Form {
     Struct,
     Value,
     ListValue,
-    /// The one value in it.
+    /// Only the value inside the wrapper.
     Wrapper,
 }
 
@@ -36,7 +36,7 @@ impl Form {
     }
 }
 
-/// The name of the message that a type URL names.
+/// Returns the message's full name in a type URL.
 pub(super) fn full_name(type_url: &str) -> &str {
     type_url.rsplit_once('/').map_or(type_url, |(_, name)| name)
 }

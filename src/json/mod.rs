@@ -1,11 +1,11 @@
-//! Resources as JSON, YAML and text: between what people and polling clients write and the bytes that go on the wire.
+//! Converts resources between JSON, YAML or protobuf text and their bytes on the wire.
 //!
-//! It owns the descriptors of the API, the canonical JSON form of protobuf in both directions, and where in a text a
-//! fault is. It refuses to know where texts come from and what a resource is for.
+//! Owns the descriptors of the API, the canonical JSON form of protobuf in both directions, and the place of a fault in a
+//! text. Knows nothing of where texts come from and what a resource is for.
 //!
-//! The way in is text -> [`Tree`] (every value with its place) -> bytes, the way out is bytes -> JSON, both led by the
-//! descriptors and without a message in between: so equal texts become equal bytes on every relay, and a fault has a
-//! line, a column and a path, also inside an `Any`.
+//! Input goes from text to a [`Tree`] (every value with its place) to bytes, output from bytes to JSON. Both follow the
+//! descriptors, without a message type in between. So equal texts become equal bytes on every relay, and a fault has a line,
+//! a column and a path, even inside an `Any`.
 
 mod discovery;
 mod fault;
@@ -26,5 +26,5 @@ pub use schemas::{SchemaError, Schemas};
 pub use tree::{Bounds, Tree};
 pub use write::{Json, Secrets};
 
-/// How deep messages and values may be nested: what other readers of protobuf take, and little of a thread's stack.
+/// How deep messages and values may be nested: as deep as other protobuf parsers allow, and little of a thread's stack.
 const DEPTH_MAX: usize = 100;

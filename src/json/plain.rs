@@ -1,7 +1,7 @@
-//! What a scalar of YAML without quotes is where no field says so: the core schema of YAML 1.2. So `yes`, `on` and dates
-//! are strings. It knows no fields.
+//! The type of an unquoted YAML scalar that no field determines: the core schema of YAML 1.2, so `yes`, `on` and dates are
+//! strings. Knows nothing of fields.
 
-/// A scalar that has found its type.
+/// A scalar with its type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Plain<'a> {
     Bool(bool),
@@ -29,7 +29,7 @@ pub(super) fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// A number of YAML: as in JSON, and with a plus, leading zeros, `0x`, `0o`, `.5`, `.inf` and `.nan`.
+/// Parses a YAML number: as in JSON, and with a plus, leading zeros, `0x`, `0o`, `.5`, `.inf` and `.nan`.
 pub(super) fn float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     match unsigned {
@@ -41,7 +41,7 @@ pub(super) fn float(text: &str) -> Option<f64> {
         return Some(f64::NAN);
     }
     if let Some(number) = radix(text) {
-        // Beyond 53 bits a float is as near as it can be.
+        // Beyond 53 bits the nearest float is good enough.
         return Some(number as f64);
     }
     let digits = unsigned.starts_with(|c: char| c.is_ascii_digit())
@@ -67,7 +67,7 @@ pub(super) fn radix(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// J-05: what looks like a number or a truth value in other dialects of YAML is text.
+    /// J-05: numbers and booleans of other YAML dialects are text.
     #[test]
     fn the_core_schema() {
         for (text, meant) in [

@@ -1,5 +1,5 @@
-//! The descriptors: those of the public API, unpacked when they are first needed, and those that an operator adds. It
-//! owns what is known of types, and what can be done with it; how stands in `read` and `write`.
+//! The descriptors: those of the public API, unpacked when they are first needed, and those that an operator adds. Owns them
+//! and the conversions that use them; `read` and `write` implement these.
 
 use std::fmt;
 use std::io::Read;
@@ -23,10 +23,10 @@ use crate::proto::google::protobuf::Any;
 static PACKED: &[u8] = include_bytes!("../../proto/api/descriptors.bin");
 static STANDARD: OnceLock<DescriptorPool> = OnceLock::new();
 
-/// What is known of message types. Cheap to copy.
+/// The descriptors of message types. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Schemas {
-    /// The public API and the operator's descriptors, if there are any of those.
+    /// The public API together with the operator's descriptors, if there are any of the latter.
     extended: Option<Arc<DescriptorPool>>,
 }
 
@@ -41,7 +41,7 @@ pub enum SchemaError {
         /// Why.
         source: std::io::Error,
     },
-    /// It is something else.
+    /// It is not a `FileDescriptorSet`.
     #[error(
         "{path}: not a FileDescriptorSet ({reason}); make it with `protoc --include_imports --descriptor_set_out=FILE`"
     )]
@@ -54,16 +54,16 @@ pub enum SchemaError {
 }
 
 impl Schemas {
-    /// The public API.
+    /// Returns the descriptors of the public API.
     #[must_use]
     pub fn standard() -> Self {
         Self::default()
     }
 
-    /// The public API and the types of these files, each a `FileDescriptorSet`.
+    /// Returns the descriptors of the public API and of these files, each a `FileDescriptorSet`.
     ///
     /// # Errors
-    /// When a file cannot be read, is none, or contradicts what is known.
+    /// A file cannot be read, is not a `FileDescriptorSet`, or contradicts the known types.
     pub fn with_files(paths: &[PathBuf]) -> Result<Self, SchemaError> {
         if paths.is_empty() {
             return Ok(Self::standard());
@@ -97,16 +97,16 @@ impl Schemas {
         })
     }
 
-    /// Whether messages of this type can be read and written; by type URL or by full name.
+    /// Whether messages of this type can be converted; takes a type URL or a full name.
     #[must_use]
     pub fn knows(&self, type_url: &str) -> bool {
         self.message(full_name(type_url)).is_some()
     }
 
-    /// The resource that an object with `@type` is. `path` is what faults call it: `resources[3]`, or nothing.
+    /// Encodes an object with `@type` as a resource. `path` is its path in faults: `resources[3]`, or empty.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault.
     pub fn resource(&self, tree: &Tree, path: &str, unknown: Unknown) -> Result<Parsed<Any>, Fault> {
         let mut reader = Reader::new(self, unknown, path.to_owned());
         if tree.entries().is_none() {
@@ -123,10 +123,10 @@ impl Schemas {
         })
     }
 
-    /// The message of this type that a tree is.
+    /// Encodes a tree as a message of this type.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault.
     pub fn encode(&self, name: &str, tree: &Tree, path: &str, unknown: Unknown) -> Result<Parsed<Bytes>, Fault> {
         let descriptor = self.needed(name)?;
         let mut reader = Reader::new(self, unknown, path.to_owned());
@@ -138,38 +138,39 @@ impl Schemas {
         })
     }
 
-    /// The message of this type in the text format of protobuf.
+    /// Encodes a message of this type from protobuf's text format.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault.
     pub fn encode_text(&self, name: &str, text: &[u8]) -> Result<Bytes, Fault> {
         let descriptor = self.needed(name)?;
         let body = super::text::parse(descriptor.clone(), text)?;
-        // J-05: the parser keeps maps in no order; ours does.
+        // J-05: the parser does not sort maps; the way through JSON does.
         let json = Writer::new(self, Secrets::Show).message(&descriptor, &body)?;
         let tree = Tree::json(&json.text, super::Bounds::FILE)?;
         self.encode(descriptor.full_name(), &tree, "", Unknown::Deny)
             .map(|parsed| parsed.value)
     }
 
-    /// The JSON of a message.
+    /// Returns the JSON of a message.
     ///
     /// # Errors
-    /// When it is not of this type, or a type in it is not known.
+    /// The message is not of this type, or contains an unknown type.
     pub fn decode(&self, name: &str, body: &[u8], secrets: Secrets) -> Result<Json, Fault> {
         Writer::new(self, secrets).message(&self.needed(name)?, body)
     }
 
-    /// The JSON of a resource: an object with `@type`. Made once per resource and shared by all who poll.
+    /// Returns the JSON of a resource: an object with `@type`. It is made once for each resource and shared by all polling
+    /// clients.
     ///
     /// # Errors
-    /// When it is not of its type, or a type in it is not known.
+    /// The resource is not of its type, or contains an unknown type.
     pub fn resource_json(&self, type_url: &str, body: &[u8], secrets: Secrets) -> Result<Json, Fault> {
         Writer::new(self, secrets).any(type_url, body)
     }
 }
 
-/// The pool of the public API. What is built in was built by us and is tested; a broken one would know no types.
+/// Returns the descriptors of the public API. They are built in and tested; if they were broken, no type would be known.
 fn standard() -> &'static DescriptorPool {
     STANDARD.get_or_init(|| unpack(PACKED).unwrap_or_default())
 }
@@ -180,7 +181,7 @@ fn unpack(packed: &[u8]) -> Option<DescriptorPool> {
     DescriptorPool::decode(encoded.as_slice()).ok()
 }
 
-/// Adds the files of a set that are not there yet: sets are made with all their imports.
+/// Adds the files of a set that are missing. A set includes its imports, which may be known already.
 fn extend(pool: &mut DescriptorPool, encoded: &[u8]) -> Result<(), String> {
     let set = FileDescriptorSet::decode(encoded).map_err(|error| error.to_string())?;
     if set.file.is_empty() {

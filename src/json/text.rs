@@ -1,5 +1,5 @@
-//! The text format of protobuf. The parser is that of `prost-reflect`; this module owns what it must be kept from, and
-//! where its complaints stand.
+//! The text format of protobuf. The parser is that of `prost-reflect`; this module bounds the nesting of its input and gives
+//! its errors a place.
 
 use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor};
@@ -7,7 +7,7 @@ use prost_reflect::{DynamicMessage, MessageDescriptor};
 use super::DEPTH_MAX;
 use super::fault::{Fault, Place};
 
-/// The bytes of the message that a text is.
+/// Parses a text; returns the bytes of the message.
 pub(super) fn parse(descriptor: MessageDescriptor, text: &[u8]) -> Result<Vec<u8>, Fault> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let good = String::from_utf8_lossy(text.get(..error.valid_up_to()).unwrap_or_default());
@@ -28,7 +28,7 @@ pub(super) fn parse(descriptor: MessageDescriptor, text: &[u8]) -> Result<Vec<u8
     Ok(message.encode_to_vec())
 }
 
-/// Where the text opens one level too many: the parser has no bound of its own.
+/// Returns where the text is nested too deep. The parser itself has no bound.
 fn too_deep(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;

@@ -1,4 +1,4 @@
-//! Durations and timestamps as text. It owns both formats; nothing here reads a clock.
+//! Durations and timestamps as text. Owns both formats. Reads no clock.
 
 const DURATION_SECONDS_MAX: i64 = 315_576_000_000;
 const TIMESTAMP_SECONDS_MIN: i64 = -62_135_596_800;
@@ -41,7 +41,7 @@ impl Instant {
         let Self { seconds, nanos } = self;
         let mixed = (seconds > 0 && nanos < 0) || (seconds < 0 && nanos > 0);
         if seconds.unsigned_abs() > DURATION_SECONDS_MAX.unsigned_abs() || nanos.unsigned_abs() > 999_999_999 || mixed {
-            return Err(format!("{seconds} s {nanos} ns is no duration"));
+            return Err(format!("{seconds} s {nanos} ns is not a valid duration"));
         }
         let sign = if seconds < 0 || nanos < 0 { "-" } else { "" };
         Ok(format!(
@@ -66,7 +66,7 @@ impl Instant {
             (TIMESTAMP_SECONDS_MIN..=TIMESTAMP_SECONDS_MAX).contains(&seconds),
             nanos,
         ) else {
-            return Err(format!("{seconds} s {} ns is no time", self.nanos));
+            return Err(format!("{seconds} s {} ns is not a valid time", self.nanos));
         };
         let (year, month, day) = civil(seconds.div_euclid(DAY_SECONDS));
         let second = seconds.rem_euclid(DAY_SECONDS);
@@ -129,7 +129,7 @@ fn digits(text: &str) -> Option<i64> {
     }
 }
 
-/// A number of so many digits, up to `most`.
+/// Parses a number of exactly `count` digits, up to `most`.
 fn fixed(text: &str, count: usize, most: i64) -> Option<i64> {
     digits(text).filter(|number| text.len() == count && *number <= most)
 }
@@ -155,7 +155,7 @@ fn fraction(nanos: u32) -> String {
     }
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar. Years begin in March, so that the leap day is the last.
+/// Returns the days since 1970-01-01 in the Gregorian calendar. Years begin in March here, so that the leap day is the last.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -164,7 +164,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Year, month and day of a day since 1970-01-01.
+/// Returns year, month and day from the days since 1970-01-01.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,10 +1,10 @@
-//! Trees as text again, for people: indented JSON and YAML. It owns the layout and when YAML needs quotes.
+//! Writes trees as indented JSON and YAML for people. Owns the layout, and when YAML needs quotes.
 
 use super::plain::Plain;
 use super::tree::{Tree, Value};
 
 impl Tree {
-    /// As JSON over several lines.
+    /// Returns it as JSON over several lines.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = String::new();
@@ -13,7 +13,7 @@ impl Tree {
         out
     }
 
-    /// As YAML, in block style.
+    /// Returns it as YAML, in block style.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         let mut out = String::new();
@@ -76,7 +76,7 @@ fn json(tree: &Tree, indent: usize, out: &mut String) {
     }
 }
 
-/// Writes the lines of a list or a map; `continues` if the first stands behind the dash of a list.
+/// Writes the lines of a list or a map; `continues` if the first line follows the dash of a list item.
 fn yaml(tree: &Tree, indent: usize, mut continues: bool, out: &mut String) {
     let mut line = |out: &mut String| {
         if !std::mem::take(&mut continues) {
@@ -138,7 +138,7 @@ fn scalar(tree: &Tree) -> String {
     }
 }
 
-/// In double quotes, which mean the same in JSON and YAML; what YAML does not print is escaped.
+/// Returns the text in double quotes, which mean the same in JSON and YAML; escapes characters that YAML does not allow.
 fn quoted(text: &str) -> String {
     let mut out = String::new();
     for character in serde_json::Value::from(text).to_string().chars() {
@@ -153,7 +153,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A string without quotes where every reader of YAML, of whatever version, sees a string.
+/// Returns a string without quotes only if every version of YAML reads it as a string.
 fn text(text: &str) -> String {
     let careful = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-');
     let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '_'));

@@ -36,7 +36,7 @@ fn complaints_have_a_place_and_a_path() {
         ),
         (
             "{\"virtual_hosts\": [null]}",
-            "1:20: virtual_hosts[0]: null has no place in a list; remove it",
+            "1:20: virtual_hosts[0]: null is not allowed in a list; remove it",
         ),
         (
             "{\"validate_clusters\": {}}",
@@ -67,7 +67,7 @@ fn text_that_is_no_json() {
         (b"{'a':1}", "1:2: expected a key in double quotes, found '\\''"),
         (
             b"010",
-            "1:2: a number of JSON has no leading zero; remove it, or quote the text",
+            "1:2: a JSON number has no leading zero; remove it, or quote the text",
         ),
         (b"-", "1:2: the text ends where a digit was expected"),
         (b"1.", "1:3: the text ends where a digit was expected"),
@@ -78,11 +78,17 @@ fn text_that_is_no_json() {
         (b"\"a", "1:1: this string has no end"),
         (
             b"\"a\nb\"",
-            "1:3: expected no raw control character in a string, found '\\n'",
+            "1:3: expected an escaped control character in a string, found '\\n'",
         ),
-        (b"\"\\x\"", "1:1: this string has an escape that JSON has not"),
-        (b"\"\\ud800\"", "1:1: this string has an escape that JSON has not"),
-        (b"\"\\\xc3\xa4\"", "1:1: this string has an escape that JSON has not"),
+        (b"\"\\x\"", "1:1: this string has an escape that is not valid in JSON"),
+        (
+            b"\"\\ud800\"",
+            "1:1: this string has an escape that is not valid in JSON",
+        ),
+        (
+            b"\"\\\xc3\xa4\"",
+            "1:1: this string has an escape that is not valid in JSON",
+        ),
         (b"1 // one", "1:3: text after the end of the value; remove it"),
         (b"\n \xff", "2:2: not UTF-8; save the text as UTF-8"),
         (
@@ -202,7 +208,7 @@ fn bytes_that_are_no_message() {
     let schemas = Schemas::standard();
     for body in [&[0x0A][..], &[0x0A, 5, 1], &[0x08], &[0xFF; 20], &[0x00, 0x01], &[0x0B]] {
         let fault = schemas.decode(ROUTE, body, Secrets::Show).unwrap_err();
-        assert_eq!(fault.to_string(), "not in the format of protobuf");
+        assert_eq!(fault.to_string(), "not a valid protobuf message");
     }
     let fault = schemas.decode(ROUTE, &[0x0A, 1, 0xFF], Secrets::Show).unwrap_err();
     assert_eq!(fault.to_string(), "name: this string is not UTF-8");

@@ -196,7 +196,7 @@ fn an_any_of_no_type() {
         ),
         (
             "{\"@type\":\"x/google.protobuf.Duration\",\"value\":\"1s\",\"other\":1}",
-            "1:52: beside `@type`, google.protobuf.Duration has a `value` alone",
+            "1:52: beside `@type`, google.protobuf.Duration has only a `value`",
         ),
     ] {
         let message = complaint(ANY, json);

@@ -79,7 +79,7 @@ admin: {{address: '127.0.0.1:0'}}
 "
         ),
     );
-    relay.line("every client is of this class");
+    relay.line("every client is in this class");
     eventually("ready without a certificate for all", || {
         relay.admin("/ready").contains(" 200 ").then_some(())
     })

@@ -1,5 +1,5 @@
-//! The messages that JSON writes in a form of their own: `Any`, times, structures, wrappers, field masks. It owns what
-//! their JSON means.
+//! Encodes the messages with a special form in JSON: `Any`, times, structures, wrappers, field masks. Owns what their JSON
+//! means.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::json::time::Instant;
 use crate::json::tree::{Tree, Value, too_deep};
 
 impl Reader<'_> {
-    /// Writes a message that has a form of its own; false if it has none.
+    /// Writes a message with a special form; returns false if it has none.
     pub(super) fn known(
         &mut self,
         descriptor: &MessageDescriptor,
@@ -44,7 +44,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// J-03: an object with `@type` and the fields of the message, or with `value` for a message of a form of its own.
+    /// J-03: an object with `@type` and the message's fields, or with `value` if the message has a special form.
     fn any(&mut self, tree: &Tree, out: &mut Vec<u8>) -> Result<(), Fault> {
         let Some(entries) = tree.entries() else {
             return Err(self.expected("an object with `@type`", tree));
@@ -60,7 +60,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The type and the body of an `Any`.
+    /// Returns the type and the body of an `Any`.
     pub(in crate::json) fn any_parts(&mut self, tree: &Tree) -> Result<(String, Vec<u8>), Fault> {
         let Some(written) = tree.get("@type") else {
             let message = "`@type` is missing; write type.googleapis.com/ and the message's full name";
@@ -88,7 +88,7 @@ impl Reader<'_> {
             if self.depth > crate::json::DEPTH_MAX {
                 return Err(too_deep(tree.place()));
             }
-            // Some write the empty message with a `value`.
+            // Some writers add a `value` to the empty message.
             let empty = descriptor.full_name() == "google.protobuf.Empty" && tree.get("value").is_some();
             if !empty {
                 self.fields(&descriptor, tree, true, &mut body)?;
@@ -98,7 +98,7 @@ impl Reader<'_> {
         }
         for entry in tree.entries().unwrap_or_default() {
             if entry.key != "@type" && entry.key != "value" {
-                let message = format!("beside `@type`, {} has a `value` alone", descriptor.full_name());
+                let message = format!("beside `@type`, {} has only a `value`", descriptor.full_name());
                 let fault = Fault::at(entry.place, self.path.as_str(), message);
                 self.unknown(fault)?;
             }
@@ -129,9 +129,11 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `user.displayName,photo` is the paths `user.display_name` and `photo`.
+    /// Reads a field mask: `user.displayName,photo` means the paths `user.display_name` and `photo`.
     fn field_mask(&self, tree: &Tree, out: &mut Vec<u8>) -> Result<(), Fault> {
-        let text = tree.text().ok_or_else(|| self.expected("paths by comma", tree))?;
+        let text = tree
+            .text()
+            .ok_or_else(|| self.expected("paths separated by commas", tree))?;
         for path in text.split(',').filter(|path| !path.is_empty()) {
             if path.contains('_') {
                 let message = format!("{} is not a path; write it in lowerCamelCase", quoted(path));
@@ -181,7 +183,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A value of any kind. A tree is not deep, so neither is this; but each level of it is two of messages.
+    /// Writes a value of any kind. Each of its levels counts as two, because it becomes two nested messages.
     fn value(&mut self, tree: &Tree, out: &mut Vec<u8>) -> Result<(), Fault> {
         if self.depth + 2 > crate::json::DEPTH_MAX {
             return Err(too_deep(tree.place()));
@@ -199,7 +201,7 @@ impl Reader<'_> {
                 Plain::Bool(truth) => (4, Scalar::Varint(u64::from(truth))),
                 Plain::Text(text) => (3, Scalar::Bytes(text.as_bytes().to_vec())),
                 Plain::Number(number) if number.is_finite() => (2, Scalar::Fixed64(number.to_bits())),
-                Plain::Number(_) => return Err(self.fault(tree, "no number of JSON; quote it")),
+                Plain::Number(_) => return Err(self.fault(tree, "not a JSON number; quote it")),
             },
             Value::Map(_) => {
                 let mut body = Vec::new();

@@ -1,6 +1,6 @@
-//! Trees into bytes. It owns what a JSON value means for a field (J-01, J-02), the order in which fields are written,
-//! so that equal trees become equal bytes (J-05), and the path of a fault. What is special about some messages stands in
-//! `known`, what is about single values in `scalar`.
+//! Encodes trees as bytes. Owns what a JSON value means for a field (J-01, J-02), the order of the fields, so that equal trees
+//! become equal bytes (J-05), and the path of a fault. `known` has the messages with a special form, `scalar` the single
+//! values.
 
 mod known;
 mod scalar;
@@ -15,27 +15,27 @@ use super::fault::Fault;
 use super::schemas::Schemas;
 use super::tree::{Tree, Value, shortened, too_deep};
 
-/// What happens to fields and enum values that the descriptors do not have.
+/// How to treat fields and enum values that the descriptors do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// They are faults.
     Deny,
-    /// They are left out, and reported.
+    /// They are skipped and reported.
     Warn,
-    /// They are left out.
+    /// They are skipped.
     Ignore,
 }
 
-/// What was read, and what was left out.
+/// A parsed value, and what was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed<T> {
-    /// What was read.
+    /// The value.
     pub value: T,
-    /// What was left out.
+    /// Warnings about the parts that were skipped.
     pub warnings: Vec<Fault>,
 }
 
-/// A tree on its way into bytes.
+/// Encodes one tree.
 pub(super) struct Reader<'a> {
     schemas: &'a Schemas,
     unknown: Unknown,
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The faults of a value, here.
+    /// Returns a fault of a value, with the current path.
     fn fault(&self, tree: &Tree, message: impl Into<String>) -> Fault {
         Fault::at(tree.place(), self.path.as_str(), message)
     }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         self.fault(tree, format!("expected {what}, found {}", tree.description()))
     }
 
-    /// Goes into a field, until the path is cut to what it was.
+    /// Appends a field to the path; returns the length to truncate it to afterwards.
     fn enter(&mut self, name: &str) -> usize {
         let before = self.path.len();
         if !self.path.is_empty() {
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         before
     }
 
-    /// Something that the descriptors do not have.
+    /// Handles a field or enum value that the descriptors do not have.
     fn unknown(&mut self, fault: Fault) -> Result<(), Fault> {
         match self.unknown {
             Unknown::Deny => Err(fault),
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Writes the fields of a message that has no special form; `in_any` if its `@type` stands among them.
+    /// Writes the fields of a message without a special form; `in_any` if `@type` is among them.
     fn fields(
         &mut self,
         descriptor: &MessageDescriptor,
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let complaint = |message: String| Fault::at(entry.place, self.path.as_str(), message);
-            // J-01: both spellings of a field are good.
+            // J-01: both spellings of a field are valid.
             let by_name = descriptor.get_field_by_name(key);
             let Some(field) = by_name.or_else(|| descriptor.get_field_by_json_name(key)) else {
                 let message = format!("{} has no field `{}`", descriptor.full_name(), shortened(key));
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
 
     fn field(&mut self, field: &FieldDescriptor, tree: &Tree, out: &mut Vec<u8>) -> Result<(), Fault> {
         if field.is_group() {
-            return Err(self.fault(tree, "a group of the second version of protobuf has no JSON"));
+            return Err(self.fault(tree, "a group (protobuf 2) has no JSON form"));
         }
         if field.is_map() {
             self.map(field, tree, out)
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Writes a field with one value, unless that is the default and nobody can tell it from nothing.
+    /// Writes a field with one value. Omits a default value if the field has no presence.
     fn single(
         &mut self,
         number: u32,
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         for (index, item) in items.iter().enumerate() {
             let before = self.enter_item(index);
             if item.is_null() && !takes_null(&kind) {
-                return Err(self.fault(item, "null has no place in a list; remove it"));
+                return Err(self.fault(item, "null is not allowed in a list; remove it"));
             }
             if field.is_packed() {
                 if let Some(scalar) = self.scalar(&kind, item)? {
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// J-05: in the order of the keys, whatever the order in the text.
+    /// J-05: writes a map in the order of the keys, not of the text.
     fn map(&mut self, field: &FieldDescriptor, tree: &Tree, out: &mut Vec<u8>) -> Result<(), Fault> {
         let (Some(entries), Kind::Message(descriptor)) = (tree.entries(), field.kind()) else {
             return Err(self.expected("an object", tree));
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
         for (key, (text, value)) in sorted {
             let before = self.enter_key(text);
             if value.is_null() && !takes_null(&value_kind) {
-                return Err(self.fault(value, "null has no place in a map; remove it"));
+                return Err(self.fault(value, "null is not allowed in a map; remove it"));
             }
             let mut body = Vec::new();
             let key = key.scalar(&key_kind);
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
             key.put(&mut body);
             let bare = body.len();
             self.single(2, &value_kind, true, value, &mut body)?;
-            // An enum value that was left out takes its key along.
+            // If an unknown enum value was skipped, its key is skipped, too.
             if body.len() > bare {
                 put_bytes(field.number(), &body, out);
             }
@@ -270,7 +270,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A value that is no message; nothing if it is an unknown enum value that is left out.
+    /// Reads a value that is not a message; returns `None` for an unknown enum value that is skipped.
     fn scalar(&mut self, kind: &Kind, tree: &Tree) -> Result<Option<Scalar>, Fault> {
         if let Kind::Enum(descriptor) = kind {
             return self.enumeration(descriptor, tree);
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
     }
 
     fn enumeration(&mut self, descriptor: &EnumDescriptor, tree: &Tree) -> Result<Option<Scalar>, Fault> {
-        // J-02: names, and numbers also without one.
+        // J-02: names, and numbers even without a name.
         if let Some(value) = tree.text().and_then(|name| descriptor.get_value_by_name(name)) {
             return Ok(Some(Scalar::enumeration(value.number())));
         }

@@ -1,5 +1,5 @@
-//! Single values: which JSON and which scalar of YAML a field takes, and what it is on the wire (J-02). It knows no
-//! messages and no paths.
+//! Single values: which JSON or YAML scalars a field accepts, and their wire format (J-02). Knows nothing of messages and
+//! paths.
 
 use base64::Engine;
 use base64::alphabet;
@@ -10,7 +10,7 @@ use prost_reflect::Kind;
 use crate::json::plain;
 use crate::json::tree::{Tree, Value, shortened};
 
-/// A value as it goes on the wire.
+/// A value in the wire format.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar {
     Varint(u64),
@@ -57,7 +57,7 @@ impl Scalar {
         })
     }
 
-    /// A whole number of this kind.
+    /// Returns a whole number of this kind, if it is in range.
     fn integer(kind: &Kind, whole: i128) -> Option<Self> {
         let zigzag = |number: i64| ((number << 1) ^ (number >> 63)).cast_unsigned();
         Some(match kind {
@@ -121,7 +121,7 @@ pub(super) enum MapKey {
 }
 
 impl MapKey {
-    /// The key that a text is, if it is one of this kind.
+    /// Parses a key of this kind.
     pub(super) fn of(kind: &Kind, text: &str) -> Option<Self> {
         if matches!(kind, Kind::String) {
             return Some(Self::Text(text.to_owned()));
@@ -154,7 +154,7 @@ fn truth(tree: &Tree) -> Option<bool> {
     }
 }
 
-/// The text of a number: numbers may be quoted.
+/// Returns the text of a number, which may be quoted.
 fn written(tree: &Tree) -> Option<&str> {
     match &tree.value {
         Value::Number(text) | Value::Text(text) | Value::Plain(text) => Some(text),
@@ -162,7 +162,7 @@ fn written(tree: &Tree) -> Option<&str> {
     }
 }
 
-/// A whole number, also as `1e3`, `5.0` or, in YAML, `0x1F`.
+/// Parses a whole number, also as `1e3`, `5.0` or, in YAML, `0x1F`.
 pub(super) fn integer(text: &str) -> Option<i128> {
     if let Ok(whole) = text.parse::<i128>() {
         return Some(whole);
@@ -171,7 +171,7 @@ pub(super) fn integer(text: &str) -> Option<i128> {
         return Some(i128::from(whole));
     }
     let float = plain::float(text)?;
-    // Up to here every whole float is exact.
+    // Up to 2^53 every whole float is exact.
     let exact = float.abs() <= 9_007_199_254_740_992.0 && float.fract() == 0.0;
     exact.then_some(float as i128)
 }
@@ -182,7 +182,7 @@ fn number(tree: &Tree) -> Option<f64> {
         "Infinity" => Some(f64::INFINITY),
         "-Infinity" => Some(f64::NEG_INFINITY),
         text => plain::float(text).filter(|number| {
-            // Too large for 64 bits is a fault and not infinity.
+            // A number too large for 64 bits is a fault, not infinity.
             number.is_finite() || !text.contains(|c: char| c.is_ascii_digit())
         }),
     }
@@ -202,7 +202,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// What a key or a name looks like in a complaint.
+/// Returns a key or a name as it is shown in an error.
 pub(super) fn quoted(text: &str) -> String {
     format!("`{}`", shortened(text))
 }

@@ -1,4 +1,4 @@
-//! JSON text into a tree. It owns the grammar of JSON, strictly; strings are unescaped by `serde_json`.
+//! Parses JSON text into a tree. Owns the strict grammar of JSON; `serde_json` unescapes strings.
 
 use super::{Bounds, Budget, Entry, Tree, Value, map, place, too_deep};
 use crate::json::DEPTH_MAX;
@@ -28,7 +28,7 @@ struct Parser<'a> {
     at: usize,
     line: usize,
     line_start: usize,
-    /// Bytes of this line that begin no character.
+    /// Bytes of this line that continue a character.
     continued: usize,
     budget: Budget,
 }
@@ -46,7 +46,7 @@ impl Parser<'_> {
         Fault::at(self.place(), "", message)
     }
 
-    /// What was expected here instead of what is here.
+    /// Returns the fault that `what` was expected here.
     fn expected(&self, what: &str) -> Fault {
         match self.text.get(self.at..).and_then(|rest| rest.chars().next()) {
             Some(found) => self.fault(format!("expected {what}, found {found:?}")),
@@ -137,7 +137,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a comma or the end.
+    /// Reads a comma or the end; returns whether it was a comma.
     fn more(&mut self, end: u8, what: &str) -> Result<bool, Fault> {
         self.space();
         match self.peek() {
@@ -176,7 +176,7 @@ impl Parser<'_> {
             self.digits()?;
         }
         if let Some(b'0'..=b'9') = self.peek() {
-            return Err(self.fault("a number of JSON has no leading zero; remove it, or quote the text"));
+            return Err(self.fault("a JSON number has no leading zero; remove it, or quote the text"));
         }
         Ok(self.text.get(start..self.at).unwrap_or_default().to_owned())
     }
@@ -208,7 +208,7 @@ impl Parser<'_> {
                         self.at += 1;
                     }
                 }
-                Some(0x00..=0x1F) => return Err(self.expected("no raw control character in a string")),
+                Some(0x00..=0x1F) => return Err(self.expected("an escaped control character in a string")),
                 Some(byte) => {
                     self.continued += usize::from(byte & 0xC0 == 0x80);
                     self.at += 1;
@@ -221,6 +221,7 @@ impl Parser<'_> {
             let inner = whole.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
             return Ok(inner.unwrap_or_default().to_owned());
         }
-        serde_json::from_str(whole).map_err(|_| Fault::at(begin, "", "this string has an escape that JSON has not"))
+        serde_json::from_str(whole)
+            .map_err(|_| Fault::at(begin, "", "this string has an escape that is not valid in JSON"))
     }
 }

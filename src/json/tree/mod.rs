@@ -1,5 +1,5 @@
-//! A parsed text: values with their places. It owns what JSON and YAML have in common; it knows no types, so that a
-//! YAML scalar stays as it was written until its field says what it is.
+//! A parsed text: values with their places. Owns what JSON and YAML have in common. Knows no types: a YAML scalar stays as
+//! written until the field's type is known.
 
 mod json;
 mod yaml;
@@ -8,27 +8,27 @@ use std::borrow::Cow;
 
 use super::fault::{Fault, Place};
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub struct Tree {
     place: Place,
     pub(super) value: Value,
 }
 
-/// What stands there.
+/// A value.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Null,
-    /// `true` or `false` of JSON.
+    /// `true` or `false` in JSON.
     Bool(bool),
-    /// A number of JSON, as it is written: 64 bits fit into no float.
+    /// A number in JSON, as written: a float cannot hold all 64-bit integers.
     Number(String),
     /// A string.
     Text(String),
-    /// A scalar of YAML without quotes, as it is written.
+    /// An unquoted scalar in YAML, as written.
     Plain(String),
     List(Vec<Tree>),
-    /// In the order of the text; no key is there twice.
+    /// Entries in the order of the text, with unique keys.
     Map(Vec<Entry>),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Entry {
 /// How much one text may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Values, keys among them. Each costs memory that its few bytes of text do not show.
+    /// Values and keys. Each needs more memory than its few bytes of text.
     pub values: usize,
 }
 
@@ -58,15 +58,15 @@ impl Tree {
     /// Parses JSON.
     ///
     /// # Errors
-    /// When it is not JSON, not UTF-8, nested too deep, too much, or has a key twice.
+    /// The text is not JSON, not UTF-8, nested too deep, too large, or has a key twice.
     pub fn json(text: &[u8], bounds: Bounds) -> Result<Self, Fault> {
         json::parse(utf8(text)?, bounds)
     }
 
-    /// Parses YAML of one document; without one it is null.
+    /// Parses one YAML document; an empty text is null.
     ///
     /// # Errors
-    /// When it is not YAML, not UTF-8, nested too deep, too much, or has a key twice.
+    /// The text is not YAML, not UTF-8, nested too deep, too large, or has a key twice.
     pub fn yaml(text: &[u8], bounds: Bounds) -> Result<Self, Fault> {
         yaml::parse(utf8(text)?, bounds)
     }
@@ -75,19 +75,19 @@ impl Tree {
         Self { place, value }
     }
 
-    /// Where it stands.
+    /// Returns its place.
     #[must_use]
     pub const fn place(&self) -> Place {
         self.place
     }
 
-    /// Whether nothing is there.
+    /// Whether it is null.
     #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self.value, Value::Null)
     }
 
-    /// Its items, if it is a list.
+    /// Returns its items, if it is a list.
     #[must_use]
     pub fn items(&self) -> Option<&[Self]> {
         match &self.value {
@@ -96,7 +96,7 @@ impl Tree {
         }
     }
 
-    /// Its value of this key, if it is a map that has one.
+    /// Returns its value of this key, if it is a map that has one.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entries()?
@@ -105,7 +105,7 @@ impl Tree {
             .map(|entry| &entry.value)
     }
 
-    /// Its text, if it is a string, or a scalar of YAML that can be one.
+    /// Returns its text, if it is a string or an unquoted YAML scalar.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.value {
@@ -121,7 +121,7 @@ impl Tree {
         }
     }
 
-    /// What it is, for a complaint: `the string "x"`, `a list`.
+    /// Describes it for an error: `the string "x"`, `a list`.
     pub(super) fn description(&self) -> Cow<'static, str> {
         match &self.value {
             Value::Null => "null".into(),
@@ -135,7 +135,7 @@ impl Tree {
     }
 }
 
-/// What has been used of the bounds.
+/// How much of the bounds is left.
 struct Budget {
     left: usize,
     bounds: Bounds,
@@ -166,7 +166,7 @@ pub(super) fn too_deep(place: Place) -> Fault {
     )
 }
 
-/// A map of these entries, in which no key may be there twice.
+/// Returns a map of these entries, whose keys must be unique.
 fn map(entries: Vec<Entry>) -> Result<Value, Fault> {
     let mut sorted: Vec<&Entry> = entries.iter().collect();
     sorted.sort_by(|one, other| one.key.cmp(&other.key).then(one.place.cmp(&other.place)));
@@ -187,7 +187,7 @@ fn map(entries: Vec<Entry>) -> Result<Value, Fault> {
     }
 }
 
-/// The beginning of a text that may be long.
+/// Returns the beginning of a long text.
 pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     const CHARS_MAX: usize = 60;
     match text.char_indices().nth(CHARS_MAX) {

@@ -1,5 +1,5 @@
-//! YAML text into a tree. It owns what of YAML is taken: one document, the core tags, keys that are scalars, and
-//! aliases as long as they do not grow the text much.
+//! Parses YAML text into a tree. Owns which YAML is accepted: one document, the core tags, scalar keys, and aliases as long as
+//! they do not make the text much larger.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Bounds, Budget, Entry, Tree, Value, map, place, too_deep};
 use crate::json::DEPTH_MAX;
 use crate::json::fault::{Fault, Place};
 
-/// What all aliases of a text may add, in values and in 16 bytes of text.
+/// How much all aliases of a text may add: each value counts 1, and each 16 bytes of text.
 const ALIASED_MAX: usize = 200_000;
 
 pub(super) fn parse(text: &str, bounds: Bounds) -> Result<Tree, Fault> {
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str, bounds: Bounds) -> Result<Tree, Fault> {
 
 struct Builder {
     open: Vec<Open>,
-    /// The finished nodes that an alias may name, and what each weighs.
+    /// The finished nodes that an alias may refer to, and their weights.
     anchors: BTreeMap<usize, (Tree, usize)>,
     document: Option<Tree>,
     documents: usize,
@@ -128,7 +128,7 @@ impl Builder {
 
     fn alias(&mut self, at: Place, anchor: usize) -> Result<(), Fault> {
         let Some((tree, weight)) = self.anchors.get(&anchor) else {
-            return Err(Fault::at(at, "", "this alias stands inside what it names"));
+            return Err(Fault::at(at, "", "this alias is inside the value that it refers to"));
         };
         let (mut tree, weight) = (tree.clone(), *weight);
         self.aliased += weight;
@@ -147,7 +147,7 @@ impl Builder {
         self.finish(tree, 0)
     }
 
-    /// Puts a node where it belongs.
+    /// Adds a finished node to its parent.
     fn finish(&mut self, tree: Tree, anchor: usize) -> Result<(), Fault> {
         self.budget.take(1, tree.place)?;
         if anchor != 0 {
@@ -202,7 +202,7 @@ fn unknown_tag(tag: &Tag, at: Place) -> Fault {
     Fault::at(
         at,
         "",
-        format!("the tag {} has no meaning here; remove it", tag.original()),
+        format!("the tag {} is not supported; remove it", tag.original()),
     )
 }
 

@@ -1,4 +1,4 @@
-//! The messages that JSON writes in a form of their own, on the way out.
+//! Writes the messages with a special form in JSON.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::json::fault::Fault;
 use crate::json::form::Form;
 use crate::json::time::Instant;
 
-/// The parts of a structure: the number of the member of `Value` that is set, and its value.
+/// The field of `Value` that is set: its number and its value.
 type Member<'a> = (u32, Raw<'a>);
 
 impl Writer<'_> {
@@ -120,7 +120,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// In the order of the keys; of a key that is there twice the last counts.
+    /// Writes a structure in the order of its keys; of a repeated key the last value counts.
     fn structure(&mut self, body: &[u8]) -> Result<(), Fault> {
         let mut entries: Vec<&[u8]> = Vec::new();
         self.scan(body, |number, raw| {
@@ -208,7 +208,7 @@ impl Writer<'_> {
             Some((2, Raw::Fixed64(bits))) if !self.redacting => {
                 let number = f64::from_bits(bits);
                 if !number.is_finite() {
-                    return Err(self.fault(format!("{number} has no place in a structure")));
+                    return Err(self.fault(format!("{number} is not allowed in a structure")));
                 }
                 self.double(number);
             }

@@ -1,6 +1,5 @@
-//! Bytes into JSON. It owns the canonical form on the way out: the names of the proto files (J-01), defaults left out,
-//! maps sorted, and which values are secrets. What is special about some messages stands in `known`, what is about
-//! single values in `scalar`.
+//! Writes bytes as JSON. Owns the canonical form of output: field names as in the proto files (J-01), no defaults, sorted
+//! maps, and which values are secrets. `known` has the messages with a special form, `scalar` the single values.
 
 mod known;
 mod raw;
@@ -16,29 +15,29 @@ use super::fault::Fault;
 use super::form::{Form, full_name};
 use super::schemas::Schemas;
 
-/// What happens to fields that the API marks as sensitive.
+/// How to treat fields that the API marks as sensitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
     /// They are written like all others.
     Show,
-    /// Their texts are replaced, what else they hold is left out.
+    /// Their texts are replaced, and their other values are omitted.
     Redact,
 }
 
 /// The JSON of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Json {
-    /// In one line, as UTF-8.
+    /// The text, one line of UTF-8.
     pub text: Vec<u8>,
-    /// How many fields the descriptors do not have; JSON cannot carry them.
+    /// The number of fields that the descriptors do not have and JSON cannot carry.
     pub unknown_fields: usize,
 }
 
-/// A message on its way into JSON.
+/// Writes one message as JSON.
 pub(super) struct Writer<'a> {
     schemas: &'a Schemas,
     secrets: Secrets,
-    /// Within a sensitive field.
+    /// Whether the current field is sensitive.
     redacting: bool,
     out: Vec<u8>,
     unknown_fields: usize,
@@ -46,7 +45,7 @@ pub(super) struct Writer<'a> {
     depth: usize,
 }
 
-const NOT_PROTOBUF: &str = "not in the format of protobuf";
+const NOT_PROTOBUF: &str = "not a valid protobuf message";
 
 impl<'a> Writer<'a> {
     pub(super) fn new(schemas: &'a Schemas, secrets: Secrets) -> Self {
@@ -91,7 +90,7 @@ impl<'a> Writer<'a> {
         before
     }
 
-    /// Writes a message in the form that is its own.
+    /// Writes a message in its form.
     fn any_form(&mut self, descriptor: &MessageDescriptor, body: &[u8]) -> Result<(), Fault> {
         if self.depth >= super::DEPTH_MAX {
             let message = format!("nested deeper than {} levels", super::DEPTH_MAX);
@@ -110,7 +109,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// J-03: the type first, then the fields, or `value` for a message of a form of its own.
+    /// J-03: writes the type first, then the fields, or `value` if the message has a special form.
     fn any_object(&mut self, type_url: &str, body: &[u8]) -> Result<(), Fault> {
         // J-04: a type without descriptor is a fault that names it.
         let known = self
@@ -135,7 +134,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes the fields of a message in the order of their numbers, `first` if nothing stands before them.
+    /// Writes the fields of a message in the order of their numbers; `first` if nothing precedes them in the object.
     fn members(&mut self, descriptor: &MessageDescriptor, body: &[u8], mut first: bool) -> Result<(), Fault> {
         for (field, raws) in self.sorted(descriptor, body)? {
             let before = self.enter(field.name());
@@ -146,7 +145,7 @@ impl<'a> Writer<'a> {
             if !first {
                 self.out.push(b',');
             }
-            // J-01: as the proto file spells it, which is what Envoy writes too.
+            // J-01: as in the proto file, which Envoy writes, too.
             self.string(field.name());
             self.out.push(b':');
             if self.field(&field, &raws)? {
@@ -160,7 +159,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The occurrences of each field, without what the descriptor does not have, and of a oneof only the last member.
+    /// Returns the occurrences of each known field, and of a oneof only the last member.
     fn sorted<'b>(
         &mut self,
         descriptor: &MessageDescriptor,
@@ -191,7 +190,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the value of a field; false if it is to be left out.
+    /// Writes the value of a field; returns false if the field is omitted.
     fn field(&mut self, field: &FieldDescriptor, raws: &[Raw<'_>]) -> Result<bool, Fault> {
         let kind = field.kind();
         if field.is_map() {
@@ -202,7 +201,7 @@ impl<'a> Writer<'a> {
         }
         let Some(last) = raws.last() else { return Ok(false) };
         if let (Kind::Message(descriptor), Raw::Bytes(body)) = (&kind, last) {
-            // What is there twice is one message, in parts.
+            // Repeated occurrences are parts of one message.
             if raws.len() == 1 {
                 self.any_form(descriptor, body)?;
             } else {
@@ -238,7 +237,7 @@ impl<'a> Writer<'a> {
         Ok(true)
     }
 
-    /// In the order of the keys; of a key that is there twice the last counts.
+    /// Writes a map in the order of its keys; of a repeated key the last value counts.
     fn map(&mut self, kind: &Kind, raws: &[Raw<'_>]) -> Result<bool, Fault> {
         let Kind::Message(entry) = kind else { return Ok(false) };
         let key_kind = entry.map_entry_key_field().kind();
@@ -290,7 +289,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The parts of a message that is there more than once, which together are that message.
+/// Joins the parts of a message that occurs more than once.
 fn joined(raws: &[Raw<'_>]) -> Vec<u8> {
     let mut whole = Vec::new();
     for raw in raws {
@@ -301,7 +300,7 @@ fn joined(raws: &[Raw<'_>]) -> Vec<u8> {
     whole
 }
 
-/// Whether the API says so: `udpa.annotations.sensitive`.
+/// Whether the API marks the field as sensitive: `udpa.annotations.sensitive`.
 fn is_sensitive(field: &FieldDescriptor) -> bool {
     if field.field_descriptor_proto().options.is_none() {
         return false;

@@ -1,10 +1,10 @@
-//! The wire format, field by field, without types. It owns what a field's bytes are before anybody says what they mean.
+//! The wire format, field by field, without types. Owns how a field's bytes are split. Knows nothing of what they mean.
 
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost_reflect::Kind;
 
-/// The value of a field as it is on the wire.
+/// The value of a field in the wire format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Raw<'a> {
     Varint(u64),
@@ -14,7 +14,7 @@ pub(super) enum Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// Whether a field of this kind can have it.
+    /// Whether a field of this kind can have this value.
     pub(super) const fn fits(&self, kind: &Kind) -> bool {
         matches!(
             (self, Self::default_of(kind)),
@@ -25,7 +25,7 @@ impl Raw<'_> {
         )
     }
 
-    /// The default of this kind.
+    /// Returns the default of this kind.
     pub(super) const fn default_of(kind: &Kind) -> Self {
         match kind {
             Kind::Int32
@@ -51,7 +51,7 @@ impl Raw<'_> {
     }
 }
 
-/// Shows every field in the order of the bytes; nothing if they are no message. Groups are passed over.
+/// Passes every field to `see`, in the order of the bytes; skips groups. Returns `None` if the bytes are not a message.
 pub(super) fn each<'a>(mut body: &'a [u8], mut see: impl FnMut(u32, Raw<'a>)) -> Option<()> {
     while !body.is_empty() {
         let (number, wire_type) = decode_key(&mut body).ok()?;
@@ -79,7 +79,7 @@ fn next<'a>(wire_type: WireType, body: &mut &'a [u8]) -> Option<Raw<'a>> {
     }
 }
 
-/// The items of a list, of which scalars may be packed, in several packs and between single ones.
+/// Returns the items of a list. Scalars may be packed, in several packs and between single ones.
 pub(super) fn unpacked<'a>(kind: &Kind, raws: &[Raw<'a>]) -> Option<Vec<Raw<'a>>> {
     let mut items = Vec::new();
     let wire_type = match Raw::default_of(kind) {

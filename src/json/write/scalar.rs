@@ -1,4 +1,4 @@
-//! Single values as JSON (J-02). It knows no messages.
+//! Writes single values as JSON (J-02). Knows nothing of messages.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use super::raw::Raw;
 use crate::json::fault::Fault;
 use crate::json::read::NULL_VALUE;
 
-/// What stands for a secret.
+/// Replaces a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
 impl Writer<'_> {
     pub(super) fn string(&mut self, text: &str) {
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = serde_json::to_writer(&mut self.out, text);
     }
 
@@ -32,7 +32,7 @@ impl Writer<'_> {
             (Kind::Sint32, Raw::Varint(number)) => self.display(zigzag(u64::from(number as u32)) as i32),
             (Kind::Fixed32, Raw::Fixed32(number)) => self.display(number),
             (Kind::Sfixed32, Raw::Fixed32(number)) => self.display(number.cast_signed()),
-            // 64 bits fit into no number of JavaScript, so they are strings.
+            // JavaScript numbers cannot hold 64-bit integers, so these are strings.
             (Kind::Int64, Raw::Varint(number)) => self.quoted(number.cast_signed()),
             (Kind::Uint64, Raw::Varint(number)) => self.quoted(number),
             (Kind::Sint64, Raw::Varint(number)) => self.quoted(zigzag(number)),
@@ -74,7 +74,7 @@ impl Writer<'_> {
         self.float(number, serde_json::to_string(&number).unwrap_or_default());
     }
 
-    /// `shortest` is the shortest text of the number that means it.
+    /// Writes a number; `shortest` is its shortest exact text.
     fn float(&mut self, number: f64, shortest: String) {
         if number.is_nan() {
             self.string("NaN");
@@ -87,7 +87,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether values of this kind are texts, which can be replaced by a text that says so.
+/// Whether values of this kind are texts, which can be replaced by [`REDACTED`].
 pub(super) const fn is_text(kind: &Kind) -> bool {
     matches!(kind, Kind::String | Kind::Bytes)
 }
