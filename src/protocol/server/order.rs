@@ -30,8 +30,8 @@ impl Server {
             self.removals.clear();
             return None;
         }
-        // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent and
-        // settled (accepted or rejected).
+        // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent
+        // and settled (accepted or rejected).
         let calm = self.calm(sight, answers, now);
         let ripe = calm || self.removals.is_ripe(self.bound(), now);
         if !ripe {
