@@ -1,7 +1,7 @@
 //! How a session learns that it must look again.
 //!
-//! Owns the one flag, the bounded list of what to look at, and the wakers of the session's two drivers. Refuses to know
-//! what changed in it: it may ring in vain, and never fails to ring.
+//! Owns the one flag, the bounded list of what to look at, and the wakers of the session's two drivers. Does not know what
+//! changed in it: it may ring without need, and never fails to ring.
 
 use std::task::{Context, Poll, Waker};
 
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use crate::xds::{Dirty, Name, TypeUrl};
 
-/// Rings at most once until somebody looks.
+/// Rings at most once until the session looks.
 ///
-/// A session clears it ([`Bell::take`]) *before* it reads the view's cut: what is published in between rings again. When it
-/// has compared a type with the cut, and said what there was to say, it says so ([`Bell::looked`]); until then it lags.
+/// A session clears it ([`Bell::take`]) *before* it reads the view's cut: what is published in between rings again. When the
+/// session has compared a type with the cut and sent what is new, it calls [`Bell::looked`]; until then it lags.
 #[derive(Debug, Default)]
 pub struct Bell(Mutex<Inner>);
 
@@ -25,12 +25,12 @@ pub enum Driver {
     Writer,
 }
 
-/// What a bell has rung for, besides what has changed.
+/// Why a bell has rung, apart from changes.
 #[derive(Debug)]
 pub struct Rang {
-    /// Whether the session is to keep only hashes of what its client holds; it is told once.
+    /// Whether the session must keep only hashes of what its client holds; it is told once.
     pub lighten: bool,
-    /// Whether the session is to end.
+    /// Whether the session must end.
     pub dismissed: bool,
 }
 
@@ -38,33 +38,33 @@ pub struct Rang {
 struct Inner {
     rung: bool,
     dismissed: bool,
-    /// Whether the session is to keep only hashes of what its client holds, and has not been told yet.
+    /// Whether the session must keep only hashes of what its client holds, and has not been told yet.
     lighten: bool,
-    /// Whether it was told so since it last dealt with anything.
+    /// Whether it was told so since it last dealt with a change.
     light: bool,
     behind: Vec<Behind>,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
-/// A type of which something changed that the session has not compared with what its client holds.
+/// A type with changes that the session has not compared with what its client holds.
 #[derive(Debug)]
 struct Behind {
     type_url: TypeUrl,
-    /// What has changed since the bell was last cleared, and in which generation first.
+    /// What has changed since the bell was last cleared, and the generation of the first of these changes.
     dirty: Option<(Dirty, u64)>,
-    /// The generation of the first change.
+    /// The generation of the first change that the session has not dealt with.
     since: u64,
 }
 
-/// More names of one type than this are not listed: looking at all that a session wants is then as cheap.
+/// The most names of one type that are listed. With more, it is as cheap to look at all names that a session wants.
 const NAMES_MAX: usize = 64;
 
-/// The wakers of one bell; waking happens when no lock is held.
+/// The wakers of one bell. They are woken when no lock is held.
 pub(super) type Wakers = [Option<Waker>; 2];
 
 impl Bell {
-    /// Ready if it has rung since the last look; otherwise this driver is woken when it rings. Each driver has one place.
+    /// Ready if it has rung since the last look; otherwise this driver is woken when it rings. Each driver has one waker.
     pub fn poll(&self, driver: Driver, context: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.0.lock();
         if inner.rung {
@@ -74,8 +74,8 @@ impl Bell {
         Poll::Pending
     }
 
-    /// What it has rung for since the last call, if it has: it is cleared then, and `tell` is told what has changed, as
-    /// [`Bell::take`] gives it. In any case this driver is woken when it rings again.
+    /// If it has rung since the last call, clears it, calls `tell` with each change, as [`Bell::take`] returns it, and returns
+    /// why else it has rung. In any case this driver is woken when it rings again.
     pub fn poll_rang(
         &self,
         driver: Driver,
@@ -94,8 +94,8 @@ impl Bell {
         })
     }
 
-    /// Clears the bell and gives what it rang for. A change of a wildcard alone comes as an empty list of names: who
-    /// wants the wildcard compares states, not names.
+    /// Clears the bell and returns the changes it rang for. A change of a wildcard alone is an empty list of names: a session
+    /// that wants the wildcard compares states, not names.
     #[must_use]
     pub fn take(&self) -> Vec<(TypeUrl, Dirty)> {
         let mut taken = Vec::new();
@@ -105,8 +105,7 @@ impl Bell {
         taken
     }
 
-    /// Notes of which types the session has dealt with all that it took.
-    /// Whether there are others.
+    /// Notes for which types the session has dealt with all changes that it took. Returns whether any changes are left.
     pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) -> bool {
         let mut inner = self.0.lock();
         let Inner { behind, light, .. } = &mut *inner;
@@ -115,7 +114,7 @@ impl Bell {
                 return true;
             }
             *light = false;
-            // What rang since then is still to be looked at.
+            // Changes after the last `take` are still to be looked at.
             behind
                 .dirty
                 .as_ref()
@@ -134,7 +133,7 @@ impl Bell {
         wake(wakers);
     }
 
-    /// Tells the session to keep only hashes of what its client holds, because what it holds back is too much.
+    /// Tells the session to keep only hashes of what its client holds, because it keeps too much old content in memory.
     pub fn lighten(&self) {
         let mut inner = self.0.lock();
         (inner.lighten, inner.light) = (true, true);
@@ -149,13 +148,13 @@ impl Bell {
         std::mem::take(&mut self.0.lock().lighten)
     }
 
-    /// Whether the session was told so and has dealt with nothing since.
+    /// Whether the session was told to keep only hashes, and has not dealt with a change since.
     #[must_use]
     pub fn is_light(&self) -> bool {
         self.0.lock().light
     }
 
-    /// Tells the session to end, because it holds back more than the view may keep for those who do not look.
+    /// Tells the session to end, because it keeps more old content in memory than the view allows for laggards.
     pub fn dismiss(&self) {
         let mut inner = self.0.lock();
         inner.dismissed = true;
@@ -176,7 +175,7 @@ impl Bell {
         self.0.lock().behind.iter().map(|behind| behind.since).min()
     }
 
-    /// Notes that these names changed; the caller wakes.
+    /// Notes that these names changed. The caller must wake the returned wakers.
     pub(super) fn ring<'a>(
         &self,
         type_url: &TypeUrl,
@@ -200,7 +199,7 @@ impl Bell {
         inner.ring()
     }
 
-    /// Notes that anything of the type may have changed; the caller wakes.
+    /// Notes that anything of the type may have changed. The caller must wake the returned wakers.
     pub(super) fn ring_all(&self, type_url: &TypeUrl, generation: u64) -> Wakers {
         let mut inner = self.0.lock();
         *inner.dirty(type_url, generation) = Dirty::All;
@@ -237,12 +236,12 @@ impl Inner {
         [self.reader.take(), self.writer.take()]
     }
 
-    /// What is noted of a type. A session has few types: they are bounded by what it subscribes to.
+    /// Returns what is noted for a type. A session has few types: they are bounded by its subscriptions.
     fn dirty(&mut self, type_url: &TypeUrl, generation: u64) -> &mut Dirty {
         let at = self.behind.iter().position(|behind| behind.type_url == *type_url);
         let at = at.unwrap_or_else(|| {
             if self.behind.capacity() == 0 {
-                // The place that is kept for the next time.
+                // Room for one entry, which `looked` keeps for the next time.
                 self.behind.reserve_exact(1);
             }
             self.behind.push(Behind {

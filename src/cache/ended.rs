@@ -1,12 +1,12 @@
-//! What becomes of what is known of things that nobody wants any more.
+//! Forgets what is known of targets that nobody wants any more.
 //!
-//! Owns that nothing goes that somebody else wants. Refuses to know when an interest ends.
+//! Owns that content stays while somebody else wants it. Does not know when an interest ends.
 
 use super::view::{Ring, View};
 use crate::xds::{Changes, Known, Name, Reason, Slot, Target, TypeUrl, Update};
 
 impl View {
-    /// Makes nothing known of what nobody leases any more. Who began to want it in this very moment is told.
+    /// Forgets what nobody leases any more. A session that began to want it at this very moment is told.
     pub(super) fn forget(&self, ended: &[(TypeUrl, Target)]) {
         let replaced = self.writer.lock();
         let mut cut = (*self.cut.load_full()).clone();
@@ -64,7 +64,7 @@ impl View {
         drop(self.finish(replaced, cut, &rings));
     }
 
-    /// The canonical name of what was asked for as `name`, unless somebody else leases it by another of its names (C-20).
+    /// Returns the canonical name of what was requested as `name`, unless somebody leases it by another of its names (C-20).
     fn unneeded(&self, type_url: &TypeUrl, slot: &Slot, name: &Name) -> Option<Name> {
         let Some(resource) = slot.named.resource(name) else {
             let varies = slot.named.not_for_you(name).is_some();
@@ -72,7 +72,7 @@ impl View {
             let known = slot.named.entries().contains_key(name) || slot.named.whole(name);
             return (known || varies && !needed).then(|| name.clone());
         };
-        // what has no name was asked for by any.
+        // a resource without a name answers to every name.
         if resource.name().is_empty() && self.leases.has_names(type_url) {
             return None;
         }
@@ -84,8 +84,8 @@ impl View {
         (!needed).then(|| resource.name().clone())
     }
 
-    /// C-22, F-16: the variants of a name of which there is none for everybody, and which are members of a collection that somebody
-    /// leases.
+    /// C-22, F-16: the variants of a name without an unconstrained resource, if they are members of a collection that somebody
+    /// leases. They stay.
     fn kept_variants<'a>(
         &self,
         type_url: &TypeUrl,
@@ -98,7 +98,8 @@ impl View {
         variants.map(|(variant, expiry)| Update::Put(variant.clone(), expiry))
     }
 
-    /// C-22: what a collection as a whole says does not exist goes on not to exist for who asked for it by itself as well.
+    /// C-22: the names that are known not to exist because their whole collection is known, and that are leased by themselves.
+    /// When the collection is forgotten, they still do not exist.
     fn still_absent(&self, type_url: &TypeUrl, slot: &Slot, collection: &Name) -> Vec<Name> {
         if !slot.named.whole(collection) {
             return Vec::new();

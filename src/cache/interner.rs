@@ -1,6 +1,6 @@
-//! The one copy of every name.
+//! The shared copy of every name.
 //!
-//! Owns the table of names in use. Refuses to keep a name that nobody else has: it forgets those whenever it grows.
+//! Owns the table of names in use. Keeps no name that nobody else has: it forgets those whenever it grows.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -18,7 +18,7 @@ pub(super) struct Interner {
 #[derive(Default)]
 struct Shard {
     names: HashSet<Name>,
-    /// When there are as many as this, those that nobody has are thrown out.
+    /// When there are as many as this, names that nobody else has are removed.
     purge_at: usize,
 }
 
@@ -33,9 +33,9 @@ impl Interner {
         }
     }
 
-    /// The one copy of this name.
+    /// Returns the shared copy of this name.
     pub(super) fn name(&self, text: &str) -> Name {
-        #[expect(clippy::indexing_slicing, reason = "there are as many shards as that")]
+        #[expect(clippy::indexing_slicing, reason = "the remainder is below the number of shards")]
         let shard = &self.shards[self.hasher.hash_one(text) as usize % SHARDS];
         let mut shard = shard.lock();
         if let Some(name) = shard.names.get(text) {
@@ -49,14 +49,14 @@ impl Interner {
         name
     }
 
-    /// Throws out what nobody else has.
+    /// Removes the names that nobody else has.
     pub(super) fn purge(&self) {
         for shard in &self.shards {
             shard.lock().purge();
         }
     }
 
-    /// How many there are.
+    /// How many names there are.
     pub(super) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().names.len()).sum()
     }

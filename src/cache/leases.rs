@@ -1,6 +1,6 @@
 //! Who wants what of one view.
 //!
-//! Owns the split into shards and the bound on how much can be wanted. Refuses to know what is known of it.
+//! Owns the split into shards and the bound on how much can be wanted. Does not know what is known of it.
 
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,11 +19,11 @@ pub(super) struct Leases {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     linger: Duration,
-    /// The most that may be wanted at the same time; 0: no bound.
+    /// The most targets that may be wanted at the same time; 0: no bound.
     limit: usize,
-    /// How much somebody wants.
+    /// How many targets somebody wants.
     wanted: AtomicUsize,
-    /// How much there is, what lingers included.
+    /// How many leases there are, lingering ones included.
     kept: AtomicUsize,
 }
 
@@ -39,13 +39,13 @@ impl Leases {
         }
     }
 
-    /// The number of a lease.
+    /// Returns the number of a lease.
     pub(super) fn find(&self, type_url: &TypeUrl, target: &Target) -> Option<u32> {
         let shard = self.shard(target).lock();
         shard.find(type_url, target).map(|number| shard.everywhere(number))
     }
 
-    /// A set wants the target. Gives whether the writer must come.
+    /// A set begins to want the target. Returns whether the writer must be told.
     pub(super) fn begin(&self, type_url: &TypeUrl, target: &Target, set: &Set) -> Result<bool, Full> {
         let mut shard = self.shard(target).lock();
         let found = shard.find(type_url, target);
@@ -59,7 +59,7 @@ impl Leases {
         Ok(shard.wait(number, set))
     }
 
-    /// A set becomes the copy of another one.
+    /// Makes a set a copy of another one.
     pub(super) fn copy(&self, from: &Set, to: &Set) {
         for lease in from.all() {
             if let Some(shard) = self.shards.get((lease % SHARDS) as usize) {
@@ -68,7 +68,7 @@ impl Leases {
         }
     }
 
-    /// A set does not want the target any more. Gives whether the writer must come.
+    /// A set does not want the target any more. Returns whether the writer must be told.
     pub(super) fn end(&self, type_url: &TypeUrl, target: &Target, sets: &Sets, set: &Set) -> bool {
         let sets = sets.read();
         let mut shard = self.shard(target).lock();
@@ -81,7 +81,7 @@ impl Leases {
         last
     }
 
-    /// A set wants nothing any more. Gives whether the writer must come.
+    /// A set wants nothing any more. Returns whether the writer must be told.
     pub(super) fn end_all(&self, sets: &Sets, set: &Set) -> bool {
         let mut any = false;
         for lease in set.all() {
@@ -98,10 +98,10 @@ impl Leases {
         any
     }
 
-    /// What has begun and what has ended since the last time, in the order of types and names.
-    /// What is `fleeting` ends as soon as nobody wants it.
+    /// Returns what has begun and what has ended since the last call, in the order of types and names.
+    /// A `fleeting` lease ends as soon as nobody wants it.
     pub(super) fn turn(&self, now: Instant, fleeting: &impl Fn(&TypeUrl, &Target) -> bool) -> LeaseChanges {
-        // What nobody wants must not keep out what somebody wants.
+        // Lingering leases must not keep out what somebody wants.
         let pressed = self.limit > 0 && self.kept.load(Ordering::Relaxed) > self.limit;
         let linger = if pressed { Duration::ZERO } else { self.linger };
         let mut turn = LeaseChanges::default();
@@ -120,7 +120,7 @@ impl Leases {
         self.shards.iter().filter_map(|shard| shard.lock().poll_timeout()).min()
     }
 
-    /// What somebody wants and of which nothing is known, in the order of types and names.
+    /// Returns the wanted targets of which nothing is known, in the order of types and names.
     pub(super) fn unanswered(&self, cut: &Cut) -> Vec<(TypeUrl, Target)> {
         let mut unanswered = Vec::new();
         for shard in &self.shards {
@@ -130,7 +130,7 @@ impl Leases {
         unanswered
     }
 
-    /// Shows the sets that wait for the target.
+    /// Calls `found` with each set that waits for the target.
     pub(super) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
         let shard = self.shard(target).lock();
         if let Some(number) = shard.find(type_url, target) {
@@ -138,7 +138,7 @@ impl Leases {
         }
     }
 
-    /// Shows the sets that wait for anything of the type, perhaps several times.
+    /// Calls `found` with each set that waits for anything of the type, perhaps several times.
     pub(super) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
         for shard in &self.shards {
             shard.lock().everyone(type_url, &mut found);
@@ -151,7 +151,7 @@ impl Leases {
         self.shard(&target).lock().find(type_url, &target).is_some()
     }
 
-    /// The names in a collection that are leased by themselves, lingering included, in order.
+    /// Returns the names in a collection that are leased by themselves, lingering included, in order.
     pub(super) fn within(&self, type_url: &TypeUrl, collection: &Name) -> Vec<Name> {
         let mut names = Vec::new();
         for shard in &self.shards {
@@ -171,13 +171,13 @@ impl Leases {
         self.shards.iter().any(|shard| shard.lock().has_type(type_url))
     }
 
-    /// How much somebody wants, and how much is leased, lingering included.
+    /// How many targets somebody wants, and how many are leased, lingering included.
     pub(super) fn count(&self) -> (usize, usize) {
         (self.wanted.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed))
     }
 
-    /// Counts one more thing that somebody wants, and if it is `new`, that is leased. What lingers may double the bound for
-    /// the moment until the writer comes.
+    /// Counts one more wanted target, and one more lease if it is `new`. With lingering leases there may be twice as many as the
+    /// bound, until the writer's next turn.
     fn admit(&self, new: bool) -> Result<(), Full> {
         let wanted = self.wanted.fetch_add(1, Ordering::Relaxed);
         let kept = self.kept.fetch_add(usize::from(new), Ordering::Relaxed);
@@ -192,7 +192,7 @@ impl Leases {
         Ok(())
     }
 
-    #[expect(clippy::indexing_slicing, reason = "there are as many shards as that")]
+    #[expect(clippy::indexing_slicing, reason = "the remainder is below the number of shards")]
     fn shard(&self, target: &Target) -> &Mutex<Shard> {
         let text = match target {
             Target::Wildcard => Name::WILDCARD,

@@ -1,7 +1,7 @@
 //! Answers that many sessions share, each computed once.
 //!
-//! Owns what may be lost, within a bound by bytes; and weak references to what is in use, so that it is found whether or
-//! not there was room to keep it. Refuses to hold what somebody subscribes to: that is the views' part.
+//! Owns the answers, which may be lost, within a bound in bytes; and weak references to answers in use, which are found even
+//! if there was no room to keep them. Does not hold what somebody subscribes to: the views do.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use super::remembered::Tables;
 use super::weak_map::WeakMap;
 use crate::xds::{Answers, Batch, Choice, Chosen, Difference, Extra, Name, Seen, State, Version, full_state};
 
-/// The store of what sessions at the same point share.
+/// The store of answers that sessions at the same point share.
 pub struct Library {
     differences: Shared<((u64, u64), u64), Difference>,
     full: Shared<(u64, u64), Batch>,
-    /// By state and by what a client says of itself. It is what sessions have that is found here: they come from one to the next.
+    /// By state and by the client's parameters. Sessions keep these alive: each computes the next one from the one that it has.
     chosen: Shared<(u64, Version), Chosen>,
-    /// By state and by the set of all that a client sees of it.
+    /// By state and by the version of what a client sees of it.
     outcomes: Mutex<WeakMap<(u64, Version), State>>,
     texts: Shared<Version, Text>,
     replies: Shared<Version, Text>,
@@ -34,7 +34,7 @@ pub struct Library {
     chunk: usize,
 }
 
-/// Something as text, in pieces that are sent one after the other; or why it has none.
+/// A text, in pieces that are sent one after the other; or the reason why there is none.
 pub type Text = Result<Arc<[Bytes]>, String>;
 
 /// How often something was asked for, and how often it had to be computed.
@@ -46,12 +46,12 @@ pub struct Uses {
     pub computed: u64,
 }
 
-/// Nobody comes back to a pair of states that was not asked for in this time.
+/// An answer that nobody asked for in this time is not expected to be needed again.
 const IDLE: Duration = Duration::from_secs(30);
 
 impl Library {
-    /// A store that keeps about `bytes` of answers, and two of each kind whatever their size; responses hold about `chunk`
-    /// bytes.
+    /// Creates a store that keeps about `bytes` of answers, and two of each kind whatever their size; responses hold about
+    /// `chunk` bytes.
     #[must_use]
     pub fn new(bytes: u64, chunk: usize) -> Self {
         Self {
@@ -85,12 +85,13 @@ impl Library {
         [self.differences.uses(), self.full.uses()]
     }
 
-    /// The text of the content that has this version, which `make` makes if it is not there.
+    /// Returns the text of the content with this version; `make` creates it if it is not there.
     pub fn text(&self, version: Version, make: impl FnOnce() -> Text) -> Arc<Text> {
         self.texts.get(version, make)
     }
 
-    /// The reply that holds the set of resources with this version; an empty set is not kept, for it has no type.
+    /// Returns the reply with the set of resources that has this version. The reply of an empty set is not kept, because the
+    /// version of an empty set is the same for all types.
     pub fn reply(&self, version: Version, make: impl FnOnce() -> Text) -> Arc<Text> {
         if version == Version::EMPTY {
             return Arc::new(make());
@@ -111,11 +112,11 @@ impl Library {
             Chosen { seen, ..chosen }
         };
         let found = self.chosen.get((state.id(), said), make);
-        // Clients write this: a hash that collides must not give one client what is for another one.
+        // Clients choose the parameters: a hash that collides must not give one client what is for another one.
         if found.own == *own { found } else { Arc::new(make()) }
     }
 
-    /// F-16: whoever the same variants are for sees the same, however many different things clients say of themselves.
+    /// F-16: clients that get the same variants share one state, however many different parameters there are.
     fn one(&self, seen: Arc<State>, of: &State) -> Arc<State> {
         let key = (of.id(), seen.sum());
         let mut outcomes = self.outcomes.lock();
@@ -160,11 +161,11 @@ impl Answers for Library {
     }
 }
 
-/// Values that are computed once for all who ask at the same time, or while somebody still has them.
+/// Values that are computed once for all who ask at the same time, and not again while somebody still has them.
 struct Shared<K, V> {
     kept: Cache<K, Arc<V>>,
     in_use: Mutex<WeakMap<K, V>>,
-    /// What was asked for last: most of those who ask at the same time ask for the same.
+    /// The last answer: most sessions that ask at the same time ask for the same one.
     last: ArcSwapOption<(K, Arc<V>)>,
     asked: AtomicU64,
     computed: AtomicU64,
@@ -178,7 +179,7 @@ impl<K: Copy + Eq + Hash + Send + Sync + 'static, V: Send + Sync + 'static> Shar
             let weight = u64::try_from(weight(value)).unwrap_or(u64::MAX);
             u32::try_from(weight.min(most)).unwrap_or(u32::MAX)
         };
-        // Least recently used: what is asked for now is always admitted.
+        // Least recently used: a new answer is always admitted.
         let kept = Cache::builder()
             .max_capacity(bytes)
             .weigher(weigh)

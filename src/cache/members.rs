@@ -1,7 +1,7 @@
 //! The sessions that have one set.
 //!
-//! Owns the list, and the room for one without an allocation: most sets that are not shared have one. Refuses to know what is
-//! in the set.
+//! Owns the list, and the room for one without an allocation: most sets that are not shared have one. Does not know what is in
+//! the set.
 
 /// Numbers of seats, in no order.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl Members {
         self.first.into_iter().chain(self.others.iter().copied())
     }
 
-    /// Adds a member and gives its position.
+    /// Adds a member and returns its position.
     pub(super) fn push(&mut self, seat: u32) -> u32 {
         if self.first.is_none() {
             self.first = Some(seat);
@@ -32,7 +32,7 @@ impl Members {
         u32::try_from(self.others.len()).unwrap_or(u32::MAX)
     }
 
-    /// Removes the member at the position; the last one takes its place. Gives that one.
+    /// Removes the member at the position; the last one takes its place. Returns that one.
     pub(super) fn swap_remove(&mut self, at: u32) -> Option<u32> {
         let at = at as usize;
         if at > self.others.len() {

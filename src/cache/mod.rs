@@ -1,7 +1,7 @@
-//! What control planes said, who waits for it, and what is shared on the way to them.
+//! The content from control planes, the sessions that wait for it, and the answers that they share.
 //!
-//! Owns views and their cuts, leases, bells, the store of shared answers, and which clients share a view. Refuses to know
-//! the protocol, connections and the clock: whoever calls says what time it is.
+//! Owns views and their cuts, leases, bells, the store of shared answers, and which clients share a view. Knows nothing of the
+//! protocol, connections and the clock: time is an argument.
 
 mod bell;
 mod library;
@@ -44,7 +44,7 @@ use crate::xds::Unfit;
 
 /// What clients ask for exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("limits.{limit} of {value} is reached; raise it where all of this is meant")]
+#[error("limits.{limit} of {value} is reached; raise it if so many are intended")]
 pub struct Full {
     /// The key of the limit.
     pub limit: &'static str,

@@ -1,14 +1,14 @@
-//! What one set leases, and where it waits for each.
+//! The leases of one set, and its position among those who wait for each.
 //!
-//! Owns a table that is small at rest: eight bytes for each lease. Refuses to know what a lease is.
+//! Owns a table that is small at rest: eight bytes for each lease. Does not know what a lease is.
 
 /// Lease -> position among those who wait for it. Both costs of a change, time and memory, are bounded on average.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
-    /// By lease as far as `sorted` says; what is newer stands behind, in any order.
+    /// The first `sorted` entries are ordered by lease; newer ones follow in any order.
     entries: Vec<Entry>,
     sorted: u32,
-    /// How many of the sorted entries have no meaning any more.
+    /// How many of the sorted entries were removed.
     gone: u32,
     hash: u64,
 }
@@ -19,9 +19,9 @@ struct Entry {
     position: u32,
 }
 
-/// The position in an entry that has no meaning any more.
+/// The position in an entry that was removed.
 const GONE: u32 = u32::MAX;
-/// So many new entries are searched one by one; of large tables, the square root of their size.
+/// How many unsorted entries may be searched one by one; in large tables, the square root of their size.
 const UNSORTED_AT_LEAST: usize = 32;
 
 impl Positions {
@@ -34,7 +34,7 @@ impl Positions {
         self.entries.get(at).map(|entry| entry.position)
     }
 
-    /// Notes where the lease is waited for; false if it was there already.
+    /// Adds a lease and the position there. Returns false if it was there already.
     pub(super) fn insert(&mut self, lease: u32, position: usize) -> bool {
         if self.find(lease).is_some() {
             return false;
@@ -69,7 +69,7 @@ impl Positions {
         Some(position as usize)
     }
 
-    /// Notes that the position is another one now.
+    /// Changes the position at a lease.
     pub(super) fn moved(&mut self, lease: u32, position: usize) {
         if let Some(entry) = self.find(lease).and_then(|at| self.entries.get_mut(at)) {
             entry.position = narrow(position);
@@ -84,13 +84,13 @@ impl Positions {
             .map(|entry| entry.lease)
     }
 
-    /// Makes it as small as it can be. Two that are at rest are equal if their leases come in the same order.
+    /// Sorts it and makes it as small as it can be. Two tables at rest are equal if their leases come in the same order.
     pub(super) fn rest(&mut self) {
         self.sort();
         self.entries.shrink_to_fit();
     }
 
-    /// The same for equal sets of leases, and almost never for others.
+    /// A hash of the leases: equal sets of leases have the same, others almost never.
     pub(super) const fn hash(&self) -> u64 {
         self.hash
     }
@@ -110,7 +110,7 @@ impl Positions {
             self.entries.retain(|entry| entry.position != GONE);
             self.gone = 0;
         }
-        // The stable sort is the one that finds that almost everything is in order.
+        // The stable sort is fast if almost everything is in order.
         self.entries.sort_by_key(|entry| entry.lease);
         self.sorted = narrow(self.entries.len());
     }
@@ -120,7 +120,7 @@ fn narrow(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(GONE - 1)
 }
 
-/// Spreads the number of a lease; a sum of these tells sets apart.
+/// Mixes the bits of a lease's number, so that sums of these distinguish sets.
 const fn mixed(lease: u32) -> u64 {
     let mut bits = (lease as u64).wrapping_add(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

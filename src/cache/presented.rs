@@ -1,6 +1,6 @@
 //! Which views control planes see under which node id (K-28).
 //!
-//! Owns the look-up by id, so that a new view costs the same however many there are. Refuses to know where ids come from.
+//! Owns the look-up by id, so that a new view costs the same however many there are. Does not know where ids come from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,9 @@ use crate::xds::Class;
 pub(super) struct Ids(BTreeMap<(usize, String), BTreeSet<Class>>);
 
 impl Ids {
-    /// The server sees the view of this class under this id. Returns another class that it sees under the same id although it must
-    /// tell the two apart. Classes that differ only in what their clients can read are alike, so at most three are looked at.
+    /// Notes that the server sees the view of this class under this id. Returns another class that it sees under the same id,
+    /// although it must distinguish the two. Classes that differ only in what their clients can read are alike, so at most three
+    /// are looked at.
     pub(super) fn insert(&mut self, server: usize, id: &str, class: &Class) -> Option<Class> {
         let classes = self.0.entry((server, id.to_owned())).or_default();
         let twin = classes.iter().find(|other| !other.is_alike(class)).cloned();
@@ -44,7 +45,7 @@ mod tests {
         }
     }
 
-    /// K-28: a view that has ended is nobody's twin, nor is one of another server, nor one that differs in what its clients read.
+    /// K-28: a view is no twin if it has ended, if it is of another server, or if it differs only in what its clients read.
     #[test]
     fn who_shares_an_id() {
         let mut ids = Ids::default();

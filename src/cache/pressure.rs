@@ -1,6 +1,6 @@
-//! What a view keeps: for people who ask, and for the bound on it.
+//! What a view keeps: the figures for people, and the bound on it.
 //!
-//! Owns the figures, and who must keep less or end when too much is held back. Refuses to do that itself.
+//! Owns the figures, and which sessions must keep less or end when there is too much old content. Only tells them so.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,33 +8,33 @@ use std::sync::atomic::Ordering;
 use super::view::View;
 use crate::xds::{Class, Slot, TypeUrl};
 
-/// So many calls are waited for what was let go to leave memory: longer than the library keeps what nobody asks for.
+/// How many calls wait for released content to leave memory: longer than the library keeps what nobody asks for.
 const IN_VAIN_MAX: u32 = 60;
 
-/// So many leases are looked at in one call.
+/// How many leases one call looks at.
 const SETTLE_AT_ONCE: usize = 1 << 18;
 
-/// What a person is told of a view.
+/// The figures of a view, for people.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Who shares it.
+    /// The class of clients that share it.
     pub class: Class,
     /// How many sessions.
     pub seats: usize,
     /// How many names and wildcards they want.
     pub wanted: usize,
-    /// How many different sets of them, as far as they are settled.
+    /// How many different sets of them, as far as sessions are settled.
     pub sets: usize,
-    /// How many are asked for upstream; more than are wanted while some linger.
+    /// How many are requested upstream: more than are wanted, while some linger.
     pub leased: usize,
-    /// Bytes of old content that sessions hold back.
+    /// Bytes of old content that sessions keep in memory.
     pub pinned: usize,
-    /// Each type: how many resources, and their bytes.
+    /// For each type: how many resources, and their bytes.
     pub types: Vec<(TypeUrl, usize, usize)>,
 }
 
 impl View {
-    /// Who has not dealt with a change for longest, and since which generation.
+    /// Returns the sessions that have not dealt with a change, the longest first, each with the generation of that change.
     #[must_use]
     pub fn laggards(&self) -> Vec<(u64, u32)> {
         let seats = self.sets.read();
@@ -46,18 +46,19 @@ impl View {
         laggards
     }
 
-    /// How many bytes of old content are in memory since the oldest change that some session has not dealt with, and of
-    /// hashes that laggards keep instead. It includes what the library still keeps of that time, which has a bound of its own.
+    /// How many bytes are in memory of content that was replaced since the oldest change that some session has not dealt with,
+    /// and of hashes that laggards keep instead. It includes what the library still keeps of that time, which has a bound of its
+    /// own.
     #[must_use]
     pub fn pinned(&self) -> usize {
         let oldest = self.laggards().first().map(|(since, _)| *since);
         oldest.map_or(0, |oldest| self.writer.lock().bytes_since(oldest)) + self.baselines.bytes()
     }
 
-    /// To be called about every second. Where more is pinned than allowed, those that lag longest are told to keep only hashes
-    /// of what they hold, as many as it takes; where these alone are more than allowed, or after a minute in which that
-    /// did not help, those that lag longest are told to end. Who began to lag only after the last call is spared. Gives whether
-    /// anybody was told to end.
+    /// Must be called about every second. If more is pinned than allowed, tells as many as necessary of the longest laggards to
+    /// keep only hashes of what their clients hold. If the hashes alone are more than allowed, or if that did not help for a
+    /// minute, tells the longest laggards to end. Spares sessions that began to lag after the last call. Returns whether any
+    /// session was told to end.
     pub fn relieve(&self) -> bool {
         let checked = self.checked.swap(self.generation(), Ordering::Relaxed);
         let most = self.settings.pinned_bytes_per_view;
@@ -80,7 +81,7 @@ impl View {
         };
         if kept > most || in_vain >= IN_VAIN_MAX {
             self.in_vain.store(0, Ordering::Relaxed);
-            // Those at the same point hold the same: it is gone when all of them are.
+            // Sessions at the same point hold the same content: it is freed only when all of them have ended.
             let first = laggards.first().map(|(since, _)| *since);
             let oldest = laggards.partition_point(|(since, _)| Some(*since) == first);
             seated.iter().take(oldest).for_each(|laggard| laggard.bell.dismiss());
@@ -90,8 +91,8 @@ impl View {
         false
     }
 
-    /// To be called about every second. Sessions that have not changed their mind since the last call are given the sets
-    /// that equal theirs; the rest is done at later calls, so that each takes only moments.
+    /// Must be called about every second. Sessions whose wants have not changed since the last call get equal shared sets, if
+    /// there are any. Each call does a bounded amount of work and leaves the rest to later calls.
     pub fn settle(&self) {
         let unsettled = std::mem::take(&mut *self.unsettled.lock());
         let (mut work, mut later) = (0, Vec::new());
@@ -108,7 +109,8 @@ impl View {
                 later.push(seat);
                 continue;
             }
-            // With its turn in hand nobody else changes what it has; but it may have gone, and its number be another's.
+            // While `review` is locked, nobody else changes the session's sets. But the session may have gone, and another may
+            // have its number.
             let same = self
                 .sets
                 .read()
@@ -125,7 +127,7 @@ impl View {
         self.unsettled.lock().append(&mut later);
     }
 
-    /// What a person is told.
+    /// Returns the figures for people.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let (wanted, leased) = self.leases.count();

@@ -1,6 +1,6 @@
 //! The relays that clients of a view have come through (K-25).
 //!
-//! Owns the list, and that whoever asks upstream hears of those that come later. Refuses to know nodes.
+//! Owns the list, and that the writer learns of relays that come later. Knows nothing of nodes.
 
 use std::collections::VecDeque;
 
@@ -8,22 +8,23 @@ use parking_lot::Mutex;
 
 use super::view::View;
 
-/// Marks of relays, the latest last.
+/// The ids of relays, the latest last.
 #[derive(Debug, Default)]
 pub(super) struct RelayChain(Mutex<Marks>);
 
 #[derive(Debug, Default)]
 struct Marks {
     relays: VecDeque<String>,
-    /// Whether there are some that nobody was told of.
+    /// Whether there are some that the writer was not told of.
     news: bool,
 }
 
-/// Relays below come with a new mark after each restart; clients write what they like. The oldest are forgotten.
+/// The most ids that are kept: relays below come with a new id after each restart, and clients write what they like. The oldest
+/// are forgotten.
 const MARKS_MAX: usize = 256;
 
 impl View {
-    /// Somebody here has come through these relays.
+    /// Notes that a client has come through these relays.
     pub fn come_through(&self, relays: &[String]) {
         if relays.is_empty() {
             return;
@@ -45,7 +46,7 @@ impl View {
         }
     }
 
-    /// All that are known, if there are new ones since the last call.
+    /// Returns all known relays, if there are new ones since the last call.
     #[must_use]
     pub fn take_relays(&self) -> Option<Vec<String>> {
         let mut marks = self.relay_chain.0.lock();
@@ -61,7 +62,7 @@ mod tests {
     use crate::cache::ViewSettings;
     use crate::xds::Class;
 
-    /// K-25: whoever comes later is heard of once, and a client that invents relays does not fill the list.
+    /// K-25: a relay that comes later is reported once, and a client that invents relays does not fill the list.
     #[test]
     fn those_that_come_later() {
         let settings = ViewSettings {

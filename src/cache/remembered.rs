@@ -1,6 +1,6 @@
-//! Tables of what clients remember from before their streams, one copy for all who remember the same (C-12).
+//! Tables of what clients remember from before their streams: equal tables are kept once (C-12).
 //!
-//! Owns finding an equal table. Refuses to keep one that no session has.
+//! Owns the search for an equal table. Keeps no table that no session has.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::xds::{Extra, Hasher, Held, Version};
 pub(super) struct Tables(Mutex<WeakMap<Version, Extra>>);
 
 impl Tables {
-    /// The table that equals this one, or this one.
+    /// Returns a known table that equals this one, or else this one.
     pub(super) fn one(&self, extra: Extra) -> Arc<Extra> {
         let hash = hash(&extra);
         let mut tables = self.0.lock();
         if let Some(known) = tables.get(&hash) {
             drop(tables);
-            // Clients write these tables: a hash that collides must not give one client what another one holds.
+            // Clients choose the content: a hash that collides must not give one client what another one holds.
             return if same(&known, &extra) { known } else { Arc::new(extra) };
         }
         let extra = Arc::new(extra);
@@ -28,18 +28,18 @@ impl Tables {
         extra
     }
 
-    /// Throws out what nobody has.
+    /// Removes the tables that nobody has.
     pub(super) fn purge(&self) {
         self.0.lock().purge();
     }
 
-    /// How many there are.
+    /// How many tables there are.
     pub(super) fn len(&self) -> usize {
         self.0.lock().len()
     }
 }
 
-/// What is held, as bytes: of contents and versions their hash.
+/// What is held, as a kind and a hash.
 fn held(held: &Held) -> (u8, Version) {
     match held {
         Held::Nothing => (0, Version::EMPTY),

@@ -1,17 +1,17 @@
-//! What old content is still in memory, because somebody has not looked at what came after it.
+//! Old content that is still in memory, because some session has not looked at its replacement.
 //!
-//! Owns weak references to what was replaced. Refuses to know who holds it: it counts what is alive.
+//! Owns weak references to replaced content. Does not know who holds it: it counts what is alive.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use crate::xds::{Changes, Cut, Known, Resource, Update};
 
-/// Content that was replaced, oldest first. The bodies alone are counted; the maps around them share their structure.
+/// Replaced content, oldest first. Counts only the bodies: the maps around them share their structure.
 #[derive(Default)]
 pub(super) struct Replaced {
     gone: VecDeque<Gone>,
-    /// When there are as many as this, the dead are thrown out.
+    /// When there are as many entries as this, the dead ones are removed.
     sweep_at: usize,
 }
 
@@ -24,7 +24,7 @@ struct Gone {
 const SWEEP_AT_LEAST: usize = 256;
 
 impl Replaced {
-    /// Notes what the changes are about to replace in the cut, by the generation in which they do.
+    /// Notes what the changes are about to replace in the cut, and the generation of the changes.
     pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, generation: u64) {
         let Some(slot) = cut.slot(&changes.type_url) else {
             return;
@@ -68,7 +68,7 @@ impl Replaced {
         });
     }
 
-    /// How many bytes of what was replaced in this generation and later are still in memory.
+    /// How many bytes of content that was replaced in this generation or later are still in memory.
     pub(super) fn bytes_since(&self, generation: u64) -> usize {
         let alive = self
             .gone

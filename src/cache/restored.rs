@@ -1,6 +1,6 @@
 //! What an earlier run of the relay knew of a view.
 //!
-//! Owns that it is at hand for as long as the server has not spoken, and that it is marked as old. Refuses to know files.
+//! Owns that it is available until the server has answered, and that it is marked as stale. Knows nothing of files.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use super::woken::Woken;
 use crate::xds::{Changes, Cut, Known, State, TypeUrl, Update};
 
 impl View {
-    /// Lays in what an earlier run knew. It is not served before somebody wants it.
+    /// Stores what an earlier run knew. It is not served before somebody wants it.
     pub fn set_restored(&self, restored: Cut) {
         self.restored.store(Some(Arc::new(restored)));
     }
 
-    /// What an earlier run knew, until the server can say all of it itself.
+    /// Returns what an earlier run knew, until the server can provide all of it.
     #[must_use]
     pub fn restored(&self) -> Option<Arc<Cut>> {
         self.restored.load_full()
     }
 
-    /// The server can say all of it itself.
+    /// Drops what an earlier run knew: the server can provide all of it.
     pub fn forget_restored(&self) {
         if self.restored.load().is_some() {
             self.restored.store(None);
         }
     }
 
-    /// Like [`View::publish`], of what an earlier run knew: it is served, and marked as old.
+    /// Like [`View::publish`], for what an earlier run knew: it is served, and marked as stale.
     pub fn publish_restored(&self, changes: &[Changes]) -> Woken {
         self.publish_by(changes, Cut::restored)
     }
 
-    /// The types of which an earlier run's knowledge is served, on which the server has not spoken since.
+    /// Returns the types of which content of an earlier run is served, because the server has not answered for them since.
     #[must_use]
     pub fn stale(&self) -> Vec<TypeUrl> {
         let cut = self.cut();
@@ -40,7 +40,7 @@ impl View {
         stale.map(|(type_url, _)| type_url.clone()).collect()
     }
 
-    /// All that a later run may begin with.
+    /// Returns all that a later run may begin with.
     #[must_use]
     pub fn knowledge(&self) -> Knowledge {
         Knowledge {
@@ -64,7 +64,7 @@ impl Knowledge {
         self.cut.slots().next().is_none()
     }
 
-    /// All of it. Takes as long as much is known from an earlier run.
+    /// Returns all of it as one cut. The more is known from an earlier run, the longer it takes.
     #[must_use]
     pub fn whole(self) -> Arc<Cut> {
         match self.restored {
@@ -74,7 +74,7 @@ impl Knowledge {
     }
 }
 
-/// What is newer over what is older.
+/// Puts the newer cut over the older one.
 fn over(older: &Cut, newer: &Cut) -> Cut {
     let mut both = older.clone();
     for (type_url, slot) in newer.slots() {
@@ -87,7 +87,7 @@ fn over(older: &Cut, newer: &Cut) -> Cut {
     both
 }
 
-/// A half of a type, as changes that bring it about.
+/// Returns the changes that create this half of a type.
 fn all_of(state: &State, wildcard: bool) -> Changes {
     let updates = state.entries().iter().map(|(name, known)| match known {
         Known::Present(resource) => Update::Put(resource.clone(), state.expiry(name)),

@@ -1,6 +1,6 @@
-//! Which servers each authority is asked at.
+//! Which servers are asked for the names of each authority.
 //!
-//! Owns the order of servers, by number. Refuses to know what a server is.
+//! Owns the order of servers, by number. Does not know what a server is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::server_state::WakeOnFailure;
 use crate::xds::Authorities;
 
-/// The list of names of old style, and one for each authority (F-11).
+/// The list of servers for old-style names, and one for each authority (F-11).
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     top: Route,
@@ -36,7 +36,7 @@ impl Default for Route {
 }
 
 impl Routes {
-    /// These lists.
+    /// Creates routes from these lists.
     #[must_use]
     pub fn new(top: Route, authorities: BTreeMap<Arc<str>, Route>) -> Self {
         let served = authorities.keys().cloned().collect();
@@ -47,7 +47,7 @@ impl Routes {
         }
     }
 
-    /// The servers of an authority, or of names of old style.
+    /// Returns the servers of an authority, or those of old-style names.
     #[must_use]
     pub fn route(&self, authority: Option<&str>) -> Option<&Route> {
         match authority {
@@ -56,13 +56,13 @@ impl Routes {
         }
     }
 
-    /// The authorities that there are.
+    /// The authorities that have servers of their own.
     #[must_use]
     pub const fn served(&self) -> &Authorities {
         &self.served
     }
 
-    /// Who at the views of a server must know when that server fails.
+    /// Returns which sessions at the views of a server must be woken when that server fails.
     pub(super) fn wake_on_failure(&self, server: usize) -> WakeOnFailure {
         let routes = std::iter::once(&self.top).chain(self.authorities.values());
         let mut wake_on_failure = WakeOnFailure::Nobody;

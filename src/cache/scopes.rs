@@ -1,7 +1,7 @@
-//! All views, by the class of clients that share each and the server whose word it is.
+//! All views, by the class of clients that share each and the server that its content comes from.
 //!
-//! Owns that there is one view for a class and a server, and never more views than allowed, and when a view ends. Refuses to know who
-//! writes into a view: whoever does waits for new ones here.
+//! Owns that there is one view for each class and server, that there are never more views than allowed, and when a view ends.
+//! Does not know who writes into a view: whoever starts the writers waits for new views here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::{Full, NoPlace, Seat};
 use crate::proto::envoy::config::core::v3 as core;
 use crate::xds::{Class, Classes, CredentialFiles, Node, Presented, Selector, Taken, Unfit};
 
-/// The views that there are.
+/// All views.
 ///
-/// Somebody waits for new ones ([`Scopes::changed`], [`Scopes::take_created`]) and gives each its writer, which works until
-/// [`View::is_closed`]; and calls [`Scopes::sweep`] every few seconds.
+/// The owner waits for new ones ([`Scopes::changed`], [`Scopes::take_created`]) and starts a writer for each, which works until
+/// [`View::is_closed`]. The owner also calls [`Scopes::sweep`] every few seconds.
 pub struct Scopes {
     classes: Classes,
     routes: Routes,
@@ -43,16 +43,16 @@ struct Views {
 
 struct Open {
     view: Arc<View>,
-    /// Who came first: the others are compared with it.
+    /// The node of the first client: the others are compared with it.
     first: Arc<Node>,
     /// The node id that its control plane sees, once there is a stream to it.
     id: Option<String>,
-    /// Since when nobody has been here, as far as the last sweep saw.
+    /// Since when there has been no session, as far as the last sweep saw.
     idle: Option<Instant>,
 }
 
 impl Scopes {
-    /// No views yet.
+    /// Creates it without any views.
     #[must_use]
     pub fn new(classes: Classes, routes: Routes, settings: ViewSettings, limit: usize) -> Self {
         Self {
@@ -67,18 +67,18 @@ impl Scopes {
         }
     }
 
-    /// Which servers each authority is asked at.
+    /// Which servers are asked for the names of each authority.
     #[must_use]
     pub const fn routes(&self) -> &Routes {
         &self.routes
     }
 
-    /// A place for a client at the view of a server, which is made if there is none. F-13: names of new style are the same for
-    /// all classes of clients; those of old style are not.
+    /// Returns a seat for a client at the view of a server, which is created if there is none. F-13: new-style names are the same
+    /// for all classes of clients; old-style names are not.
     ///
     /// # Errors
     ///
-    /// There would be more views than allowed, and somebody is at each of them; or the client's class has no credentials.
+    /// There would be more views than allowed, and each of them has a session; or the client's class has no credentials.
     pub fn enter(&self, node: &Arc<Node>, authority: Option<&Arc<str>>, server: usize) -> Result<Seat, NoPlace> {
         let class = match authority {
             None => self.classes.class(node),
@@ -87,7 +87,7 @@ impl Scopes {
         let key = (class, server);
         let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
-            // The place is taken before the lock is released, so that no sweep can come between.
+            // The seat is taken before the lock is released, so that no sweep can end the view in between.
             let seat = Seat::new(open.view.clone(), authority.cloned());
             open.view.come_through(&node.relays);
             let first = open.first.clone();
@@ -121,26 +121,26 @@ impl Scopes {
         Ok(seat)
     }
 
-    /// The views that were made since the last call.
+    /// Returns the views that were created since the last call.
     #[must_use]
     pub fn take_created(&self) -> Vec<Arc<View>> {
         std::mem::take(&mut self.views.lock().created)
     }
 
-    /// Waits until there are new views, perhaps in vain.
+    /// Waits until there may be new views.
     pub async fn changed(&self) {
         self.news.notified().await;
     }
 
-    /// The node for a view, and another view of its server that has the same node id, though a control plane should tell the two apart
-    /// (K-28).
+    /// Returns the node for a view, and the class of another view of its server that has the same node id, though the control
+    /// plane should distinguish the two (K-28).
     #[must_use]
     pub fn introduce(&self, view: &View, relay: &core::Node) -> (core::Node, Option<Class>) {
         let mut presented = self.presented(view.class());
         let mut views = self.views.lock();
         let Views { open, ids, .. } = &mut *views;
         let open = open.get_mut(&(view.class().clone(), view.server()));
-        // A view that has ended may have been followed by another one.
+        // This view may have ended, and another one may be in its place.
         let Some(open) = open.filter(|open| std::ptr::eq(Arc::as_ptr(&open.view), view)) else {
             return (presented.over(relay), None);
         };
@@ -153,17 +153,17 @@ impl Scopes {
         (node, twin)
     }
 
-    /// What the control plane sees of the class.
+    /// Returns what the control plane sees of the class.
     #[must_use]
     pub fn presented(&self, class: &Class) -> Presented {
         self.classes.presented(class)
     }
 
-    /// The files with which control planes are approached for the class, if it has its own.
+    /// Returns the class's own credential files for control planes, if it has any.
     ///
     /// # Errors
     ///
-    /// It cannot have them; then there is no view of it.
+    /// A value of its key cannot be part of a path; then there is no view of the class.
     pub fn credentials(&self, class: &Class) -> Result<Option<CredentialFiles>, Unfit> {
         self.classes.credentials(class)
     }
@@ -174,8 +174,8 @@ impl Scopes {
         self.views.lock().open.values().map(|open| open.view.clone()).collect()
     }
 
-    /// Ends the views at which nobody has been for the linger time, and for which nothing is kept; relieves the others of who
-    /// holds back too much.
+    /// Ends the views that had no session and no lease for the linger time. In the others, settles the sessions and stops those
+    /// that keep too much old content in memory.
     pub fn sweep(&self, now: Instant) {
         let linger = self.settings.linger;
         let mut views = self.views.lock();
@@ -199,14 +199,14 @@ impl Scopes {
             if view.relieve() {
                 tracing::warn!(
                     class = ?view.class(),
-                    "clients that do not read hold more than limits.pinned_bytes_per_view even without bodies; one stream ends"
+                    "clients that do not read hold more than limits.pinned_bytes_per_view even without bodies; the oldest streams end"
                 );
             }
         }
     }
 
-    /// K-02: says once, for all classes, that clients share a view though a control plane may want to tell them apart; and once that
-    /// what is passed on of the first of them is not what the others say.
+    /// K-02: warns once, for all classes, if clients share a view though a control plane may want to distinguish them; and once
+    /// if the node of another client differs from the first one's in what is passed on.
     fn compare(&self, class: &Class, first: &Node, other: &Node) {
         let (one, two) = (&first.id, &other.id);
         if !self.said.load(Ordering::Relaxed)
@@ -217,8 +217,8 @@ impl Scopes {
             tracing::warn!(
                 one = ?one,
                 other = ?two,
-                "clients that differ in `{key}` share one view, so the control plane sees them as one; where it should tell \
-                 them apart, write {advice}"
+                 "clients that differ in `{key}` share one view, so the control plane sees them as one; if it must distinguish \
+                 them, write {advice}"
             );
         }
         if !self.said_passed.load(Ordering::Relaxed)
@@ -228,8 +228,8 @@ impl Scopes {
             tracing::warn!(
                 one = ?one,
                 other = ?two,
-                "clients that differ in `{field}` share one view, and the control plane is told what the first of them says there; \
-                 where it should hear of each, put the field into the `key` of their class"
+                 "clients that differ in `{field}` share one view, and the control plane sees only the value of the first of them; \
+                 if it must see every value, put the field into the `key` of their class"
             );
         }
     }
@@ -245,7 +245,7 @@ impl Open {
 }
 
 impl Views {
-    /// Ends a view at which nobody is: what only lingers must not keep out who is here.
+    /// Ends a view without sessions: a view that only lingers must not keep out a client.
     fn make_room(&mut self) -> bool {
         let empty = self.open.iter().find(|(_, open)| open.view.seats() == 0);
         let Some(key) = empty.map(|(key, _)| key.clone()) else {

@@ -1,6 +1,6 @@
-//! What one session has of a view.
+//! The place of one session at a view.
 //!
-//! Owns the end of all its interest when it goes. Refuses to know what the session is told.
+//! Owns the end of all its interest when it goes. Does not know what the session is told.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Seat {
     seated: Arc<Seated>,
 }
 
-/// So many leases are little.
+/// A set of at most so many leases is small.
 const FEW: usize = 16;
 
 impl Seat {
@@ -38,25 +38,25 @@ impl Seat {
         self.number
     }
 
-    /// What rings when something changes that this session wants.
+    /// The bell, which rings when something changes that this session wants.
     #[must_use]
     pub fn bell(&self) -> &Bell {
         &self.seated.bell
     }
 
-    /// Whether the session reads another view, and has this seat to come or to return.
+    /// Sets whether the session reads another view, and keeps this seat to move here later.
     pub fn watch(&self, watches: bool) {
         self.seated.watch(watches);
     }
 
-    /// Whether the session has seats at the views of other servers as well: then it is told whenever it stands otherwise with this
-    /// view's server, also when it reads this view and may let the others go (G-08).
+    /// Sets whether the session has seats at the views of other servers as well. Then it is told of each change of the state of
+    /// this view's server, also while it reads this view and may give up the others (G-08).
     pub fn compare(&self, compares: bool) {
         self.seated.compare(compares);
     }
 
-    /// The session begins or ceases to want something; saying so twice is as good as once. It must look at the cut
-    /// *after* a beginning: what was published before does not ring.
+    /// Begins or ends to want something for the session; a repetition changes nothing. The session must look at the cut *after* a
+    /// beginning: what was published before does not ring.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ impl Seat {
         Ok(())
     }
 
-    /// The session has said what it wants for now. Where that is little it is often what many others want as well, and it is given
-    /// their set at once: sets of its own that end a moment later would leave holes in the heap between what stays.
+    /// The session has stated what it wants for now. Many sessions often want the same few targets, so a small set is replaced by
+    /// a shared one at once: a set of its own that ends a moment later would leave a hole in the heap.
     pub fn rest(&self) {
         let _review = self.seated.review.lock();
         let (_, left) = self.view.sets.settle(self.number, FEW);
@@ -126,7 +126,7 @@ impl Seat {
         lease.is_some_and(|lease| set.has(lease))
     }
 
-    /// The session's set of the type, which nobody else has.
+    /// Returns the session's set of the type, as one that no other session has.
     fn own(&self, type_url: &TypeUrl) -> Arc<Set> {
         let (sets, leases) = (&self.view.sets, &self.view.leases);
         match sets.own(self.number, type_url) {

@@ -1,6 +1,6 @@
-//! How it stands with the server of a view, and whom that concerns.
+//! The state of a view's server, and which sessions must know of it.
 //!
-//! Owns who is told when the server fails or answers again. Refuses to choose another server.
+//! Owns who is told when the server fails or answers again. Does not choose another server.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::view::View;
 use super::woken::Woken;
 use crate::xds::{Cut, Name, ServerState, Target, TypeUrl};
 
-/// Who must look again when the server begins to fail, because there is another one.
+/// Which sessions must look again when the server begins to fail, because there is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WakeOnFailure {
-    /// There is no other one.
+    /// None: there is no other server.
     Nobody,
-    /// Who wants anything of which nothing is known (G-03).
+    /// Sessions that want anything of which nothing is known (G-03).
     Lacking,
-    /// Everybody (G-04).
+    /// All sessions (G-04).
     Everybody,
 }
 
 impl View {
-    /// The writer says how it stands with the server. Those are told who may have to read another view because of it.
+    /// The writer publishes the state of the server. Wakes the sessions that may have to read another view because of it.
     pub fn publish_server_state(&self, server_state: ServerState) {
         let replaced = self.writer.lock();
         let cut = self.cut.load_full();
@@ -40,8 +40,8 @@ impl View {
         }
     }
 
-    /// The writer says why the server has not answered on its present stream. Nobody is told: who waits for an answer reads it when
-    /// its time is over.
+    /// The writer publishes why the server has not answered on its present stream. Wakes nobody: a session that waits for an
+    /// answer reads it when its time is over.
     pub fn publish_reason(&self, reason: Option<&str>) {
         let _replaced = self.writer.lock();
         let cut = self.cut.load_full();
@@ -50,14 +50,14 @@ impl View {
         }
     }
 
-    /// G-12: another server stands in for this one, which must not be told any more what it said before.
+    /// G-12: another server has replaced this one, which must not be sent the versions of its earlier responses any more.
     pub fn supersede(&self) {
         if !self.superseded.swap(true, Ordering::Relaxed) {
             self.interest.notify_one();
         }
     }
 
-    /// Whether another server has stood in since the last call.
+    /// Whether another server has replaced this one since the last call.
     #[must_use]
     pub fn take_superseded(&self) -> bool {
         self.superseded.swap(false, Ordering::Relaxed)
@@ -69,7 +69,7 @@ impl View {
         self.readers_if(|_| true)
     }
 
-    /// How many read and how many watch it for the names of one authority, or for names of old style.
+    /// How many read and how many watch it for the names of one authority, or for old-style names.
     #[must_use]
     pub fn readers_of(&self, authority: Option<&str>) -> (usize, usize) {
         self.readers_if(|seated| seated.authority() == authority)
@@ -84,7 +84,7 @@ impl View {
         })
     }
 
-    /// What somebody wants and of which nothing is known.
+    /// Returns the wanted targets of which nothing is known.
     #[must_use]
     pub fn lacking(&self) -> Vec<(TypeUrl, Target)> {
         self.leases.unanswered(&self.cut())
@@ -119,7 +119,7 @@ impl View {
         drop(Woken::new(woken));
     }
 
-    /// Wakes these sessions, with nothing to look at in the view itself.
+    /// Wakes these sessions without a change in the view.
     fn nudge(&self, who: impl Fn(&Seated) -> bool) {
         let seated: Vec<_> = {
             let sets = self.sets.read();

@@ -1,6 +1,6 @@
-//! Who sits at one view, and the sets of what they lease: equal sets of one type are kept once.
+//! The sessions of one view, and the sets of what they lease: equal sets of one type are kept once.
 //!
-//! Owns the numbers of sessions and sets, and which session has which. Refuses to know what a lease is.
+//! Owns the numbers of sessions and sets, and which session has which. Does not know what a lease is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::xds::TypeUrl;
 
 /// All sessions of one view, and what they lease.
 ///
-/// A session has one set for each type of which it leases anything. A set that one session alone has is changed in place; one
-/// that several have is copied first. A session that has not changed its mind for a while is given the set that equals
-/// its own, if there is one. Locked before shards, and these before what a set leases.
+/// A session has one set for each type of which it leases anything. A set that only one session has is changed in place; one
+/// that several have is copied first. A session whose leases have not changed for a while gets the set that equals its own, if
+/// there is one. Lock order: this, then shards, then the positions of a set.
 #[derive(Default)]
 pub(super) struct Sets(RwLock<Tables>);
 
@@ -26,7 +26,7 @@ pub(super) struct Sets(RwLock<Tables>);
 struct Tables {
     places: Slab<Occupant>,
     groups: Slab<Group>,
-    /// The sets that others may come to share: what is in them is not changed while they are here.
+    /// The sets that other sessions may share, by hash: their content does not change while they are here.
     listed: HashMap<u64, u32>,
 }
 
@@ -34,13 +34,13 @@ struct Tables {
 #[derive(Default)]
 pub(super) struct Seated {
     pub(super) bell: Bell,
-    /// The authority for whose names the session reads here; `None`: names of old style.
+    /// The authority whose names the session reads here; `None`: old-style names.
     authority: Option<Arc<str>>,
     /// Whether it reads another view, and waits here for a reason to read this one.
     watches: AtomicBool,
     /// Whether its session has seats at the views of other servers as well.
     compares: AtomicBool,
-    /// Held while it changes what it leases; locked before everything else, never two at once.
+    /// Locked while the session's leases change; locked before everything else, and never two at once.
     pub(super) review: Mutex<Review>,
 }
 
@@ -58,7 +58,7 @@ impl Seated {
         self.watches.store(watches, Ordering::Relaxed);
     }
 
-    /// Whether its session must know whenever it stands otherwise with this view's server.
+    /// Whether its session must be told of each change of the state of this view's server.
     pub(super) fn compares(&self) -> bool {
         self.compares.load(Ordering::Relaxed)
     }
@@ -68,12 +68,12 @@ impl Seated {
     }
 }
 
-/// Whether a session has changed its mind.
+/// Whether a session has changed what it leases.
 #[derive(Debug, Default)]
 pub(super) struct Review {
-    /// Since it was last asked.
+    /// Whether it has changed anything since it was last looked at.
     pub(super) changed: bool,
-    /// And is in the list of those that are to be asked.
+    /// Whether it is in the list of sessions to look at.
     pub(super) noted: bool,
 }
 
@@ -103,11 +103,11 @@ pub(super) struct Set {
     pub(super) positions: Mutex<Positions>,
 }
 
-/// A set to change.
+/// A set that a session may change.
 pub(super) enum Own {
     /// This one; nobody else has it.
     Set(Arc<Set>),
-    /// A copy of the first one, to be made in the second one and then taken by [`Sets::take_copy`].
+    /// The caller must copy the first one, which is shared, into the second one, and then call [`Sets::take_copy`].
     Copy(Arc<Set>, Arc<Set>),
 }
 
@@ -124,7 +124,7 @@ impl Sets {
         (self.0.write().places.insert(place), seated)
     }
 
-    /// A session goes. Gives the sets that nobody has any more, to be dissolved.
+    /// Removes a session. Returns the sets that nobody has any more, which the caller must dissolve.
     pub(super) fn leave(&self, seat: u32) -> Vec<Arc<Set>> {
         let mut tables = self.0.write();
         let place = tables.places.remove(seat);
@@ -132,14 +132,14 @@ impl Sets {
         has.filter_map(|has| tables.part(&has)).collect()
     }
 
-    /// The set that a session has of a type, and whether it may be changed as it is.
+    /// Returns the set that a session has of a type, and whether it may be changed in place.
     pub(super) fn find(&self, seat: u32, type_url: &TypeUrl) -> Option<(Arc<Set>, bool)> {
         let tables = self.read();
         let group = tables.0.groups.get(tables.0.membership(seat, type_url)?.set)?;
         Some((group.set.clone(), group.is_private()))
     }
 
-    /// The set of a type for a session to change.
+    /// Returns the set of a type that a session may change.
     pub(super) fn own(&self, seat: u32, type_url: &TypeUrl) -> Own {
         let mut tables = self.0.write();
         let has = tables.membership(seat, type_url).map(|has| has.set);
@@ -156,7 +156,7 @@ impl Sets {
         Own::Set(set)
     }
 
-    /// A session takes the copy for its own. Gives the set that it had, if nobody has that any more.
+    /// Gives the copy to a session. Returns the set that it had, if nobody has that any more.
     pub(super) fn take_copy(&self, seat: u32, type_url: &TypeUrl, copy: u32) -> Option<Arc<Set>> {
         let mut tables = self.0.write();
         let left = tables.depart(seat, type_url);
@@ -164,13 +164,13 @@ impl Sets {
         left
     }
 
-    /// A session leases nothing of the type any more. Gives the set that it had, if nobody has that any more.
+    /// A session leases nothing of the type any more. Returns the set that it had, if nobody has that any more.
     pub(super) fn drop_set(&self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
         self.0.write().depart(seat, type_url)
     }
 
-    /// The sets of a session that others may come to share, made small, but for those with more than `most`. Gives how much was
-    /// looked at, and the sets that nobody has any more because there was an equal one.
+    /// Makes the private sets of a session small and lets others share them, except sets with more than `most` leases. Returns
+    /// how much was looked at, and the sets that nobody has any more because there was an equal one.
     pub(super) fn settle(&self, seat: u32, most: usize) -> (usize, Vec<Arc<Set>>) {
         let tables = self.read();
         let place = tables.0.places.get(seat);
@@ -190,12 +190,12 @@ impl Sets {
         (work, left)
     }
 
-    /// Gives back the number of a set that was dissolved.
+    /// Frees the number of a set that was dissolved.
     pub(super) fn close(&self, set: &Set) {
         self.0.write().groups.remove(set.number);
     }
 
-    /// All as they are now. Whoever has this must not change anything here, and must not wake.
+    /// Locks all for reading. The holder must not change anything here, and must not wake anybody.
     pub(super) fn read(&self) -> Reading<'_> {
         Reading(self.0.read())
     }
@@ -207,7 +207,7 @@ impl Tables {
         place.has.iter().find(|has| has.type_url == *type_url)
     }
 
-    /// A set that nobody has yet.
+    /// Creates a set that nobody has yet.
     fn open(&mut self) -> Arc<Set> {
         let set = Arc::new(Set {
             number: self.groups.next(),
@@ -240,7 +240,7 @@ impl Tables {
         self.part(&has)
     }
 
-    /// Removes a member. Gives the set if that was the last one; it keeps its number until it is dissolved.
+    /// Removes a member. Returns the set if that was the last one; it keeps its number until it is dissolved.
     fn part(&mut self, has: &Membership) -> Option<Arc<Set>> {
         let group = self.groups.get_mut(has.set)?;
         let moved = group.members.swap_remove(has.at);
@@ -266,14 +266,14 @@ impl Tables {
         }
     }
 
-    /// Lists a set, or gives its one member the equal one that is listed. Gives the set if nobody has it any more.
+    /// Lists the set, or moves its only member to an equal listed one. Returns the set if nobody has it any more.
     fn list(&mut self, seat: u32, type_url: &TypeUrl, set: &Arc<Set>, hash: u64) -> Option<Arc<Set>> {
         let Some(listed) = self.listed.get(&hash).copied() else {
             self.listed.insert(hash, set.number);
             self.groups.get_mut(set.number)?.listed = Some(hash);
             return None;
         };
-        // A hash that collides must not give one session what another one leases.
+        // A hash that collides must not give one session the leases of another one.
         if !self.groups.get(listed)?.set.equals(set) {
             return None;
         }
@@ -284,7 +284,7 @@ impl Tables {
 }
 
 impl Group {
-    /// Whether one session alone has it, and nobody else may come to.
+    /// Whether only one session has it, and no other session may get it.
     const fn is_private(&self) -> bool {
         self.members.len() == 1 && self.listed.is_none()
     }
@@ -310,7 +310,7 @@ impl Set {
         positions.hash()
     }
 
-    /// Of sets at rest: whether they lease the same.
+    /// Whether two sets at rest have the same leases.
     fn equals(&self, other: &Self) -> bool {
         if self.number == other.number {
             return false;

@@ -1,6 +1,6 @@
-//! One part of a view's leases: who waits for what, and since when nobody does.
+//! One part of a view's leases: which sets wait for what, and since when none does.
 //!
-//! Owns the life of a lease: asked for, told upstream, lingering, gone. Refuses to know what is known of a name.
+//! Owns the life of a lease: wanted, told upstream, lingering, gone. Does not know what is known of a name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::RandomState;
@@ -18,7 +18,7 @@ pub(super) struct Shard {
     types: BTreeMap<TypeUrl, Typed>,
     leases: Vec<Option<Lease>>,
     free: Vec<u32>,
-    /// Leases that upstream must be told of, or that must begin to linger, when the writer comes.
+    /// Leases that upstream must be told of, or that must begin to linger, at the writer's next turn.
     pending: Vec<u32>,
     lingering: BTreeSet<(Instant, u32)>,
 }
@@ -28,7 +28,7 @@ struct Typed {
     targets: HashMap<Target, u32>,
 }
 
-/// One thing that somebody wants, or wanted until a moment ago.
+/// One target that somebody wants, or wanted until a moment ago.
 struct Lease {
     type_url: Arc<TypeUrl>,
     target: Target,
@@ -70,7 +70,7 @@ impl Shard {
         self.types.get(type_url)?.targets.get(target).copied()
     }
 
-    /// The number by which a set knows the lease.
+    /// Returns the number by which a set knows the lease.
     pub(super) const fn everywhere(&self, number: u32) -> u32 {
         number * SHARDS + self.number
     }
@@ -103,7 +103,7 @@ impl Shard {
         })
     }
 
-    /// A lease without anybody who waits.
+    /// Creates a lease for which nobody waits yet.
     pub(super) fn open(&mut self, type_url: &TypeUrl, target: &Target, hasher: &RandomState) -> u32 {
         let typed = self.types.entry(type_url.clone()).or_insert_with(|| Typed {
             type_url: Arc::new(type_url.clone()),
@@ -139,7 +139,7 @@ impl Shard {
         }
     }
 
-    /// Adds a set whose sessions wait. Gives whether the writer must come.
+    /// Adds a set whose sessions wait. Returns whether the writer must be told.
     pub(super) fn wait(&mut self, number: u32, set: &Set) -> bool {
         let everywhere = self.everywhere(number);
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
@@ -159,7 +159,7 @@ impl Shard {
         !lease.told && note(&mut self.pending, lease, number)
     }
 
-    /// Removes a set whose sessions wait. Gives whether that was the last one.
+    /// Removes a set whose sessions wait. Returns whether that was the last one.
     pub(super) fn release(&mut self, number: u32, sets: &Reading<'_>, set: &Set) -> bool {
         let everywhere = self.everywhere(number);
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
@@ -186,7 +186,7 @@ impl Shard {
         lease.waiters.is_empty()
     }
 
-    /// What has begun and what has ended since the last time. `linger` zero ends at once.
+    /// Adds what has begun and what has ended since the last call to `turn`. If `linger` is zero, leases end at once.
     pub(super) fn turn(
         &mut self,
         now: Instant,
@@ -232,7 +232,7 @@ impl Shard {
         self.lingering.first().map(|(until, _)| *until)
     }
 
-    /// The sets that wait for anything of the type.
+    /// Calls `found` with each set that waits for anything of the type.
     pub(super) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
         for number in self
             .types
@@ -281,7 +281,7 @@ impl Shard {
         turn.ended.push(((*lease.type_url).clone(), lease.target));
     }
 
-    /// Gives back the memory of a time when there was more.
+    /// Frees memory that was needed for more leases.
     fn shrink(&mut self) {
         let before = self.leases.len();
         while matches!(self.leases.last(), Some(None)) {
@@ -317,7 +317,7 @@ fn note(pending: &mut Vec<u32>, lease: &mut Lease, number: u32) -> bool {
     true
 }
 
-/// K-01: what was wanted together must not end together; by the name, so that there is no random source in here.
+/// K-01: leases that were wanted together must not end together. The jitter comes from the name, so no random source is needed.
 fn jittered(linger: Duration, target: &Target) -> Duration {
     let text = match target {
         Target::Wildcard => Name::WILDCARD,

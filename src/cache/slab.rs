@@ -1,8 +1,8 @@
-//! Values by small numbers that are used again.
+//! Values by small numbers; free numbers are used again.
 //!
-//! Owns the numbers. Refuses to know what they stand for.
+//! Owns the numbers. Does not know what they stand for.
 
-/// A list with holes, the holes filled first.
+/// A list with holes; the holes are filled first.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     values: Vec<Option<T>>,

@@ -1,7 +1,7 @@
-//! What one server says to one class of clients.
+//! The content of one server for one class of clients.
 //!
-//! Owns the current cut, who is told when it changes, and what upstream is asked for. Refuses to know the protocol on
-//! either side.
+//! Owns the current cut, who is told when it changes, and what is requested upstream. Knows nothing of the protocol on either
+//! side.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -25,9 +25,9 @@ use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target
 /// One view.
 ///
 /// There is one writer, its upstream task. In its turn it takes what is wanted ([`View::take_wants`]), and publishes what
-/// changes ([`View::publish`]); it comes again when [`View::changed`] says so or [`View::poll_timeout`] is due. Any
-/// number of readers take the current cut without a lock. Nothing is queued: an interest that ends before the writer has
-/// seen that it began leaves no trace, and changes that a session has not looked at are one change.
+/// changes ([`View::publish`]); its next turn is when [`View::changed`] returns or [`View::poll_timeout`] is due. Any number of
+/// readers take the current cut without a lock. Nothing is queued: an interest that ends before the writer has seen its
+/// beginning leaves no trace, and all changes that a session has not looked at are one change.
 pub struct View {
     class: Class,
     server: usize,
@@ -40,37 +40,37 @@ pub struct View {
     pub(super) leases: Leases,
     pub(super) written: Written,
     pub(super) sets: Sets,
-    /// Numbers of the sessions that have changed their mind since their sets were settled.
+    /// Numbers of the sessions whose leases have changed since their sets were settled.
     pub(super) unsettled: Mutex<Vec<u32>>,
     pub(super) writer: Mutex<Replaced>,
     pub(super) interest: Notify,
     pub(super) relay_chain: RelayChain,
     closed: AtomicBool,
-    /// Whether another server has stood in for this one since its last stream began.
+    /// Whether another server has replaced this one since its last stream began.
     pub(super) superseded: AtomicBool,
     /// The generation at the last call of [`Self::relieve`].
     pub(super) checked: AtomicU64,
     pub(super) baselines: Baselines,
-    /// How many calls in a row found too much pinned and nobody who could keep less.
+    /// How many calls of [`Self::relieve`] in a row found too much pinned, and no session that could keep less.
     pub(super) in_vain: AtomicU32,
 }
 
 /// The bounds and the times of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewSettings {
-    /// How long what nobody wants any more is kept (K-01).
+    /// How long a target is kept that nobody wants any more (K-01).
     pub linger: Duration,
-    /// The most that can be wanted at the same time (`limits.names_per_view`); 0: no bound.
+    /// The most targets that can be wanted at the same time (`limits.names_per_view`); 0: no bound.
     pub names_per_view: usize,
-    /// The most bytes of old content that sessions may hold back (`limits.pinned_bytes_per_view`); 0: no bound.
+    /// The most bytes of old content that sessions may keep in memory (`limits.pinned_bytes_per_view`); 0: no bound.
     pub pinned_bytes_per_view: usize,
 }
 
-/// Who must look again because of one published change.
+/// Which sessions must look again because of one published change.
 pub(super) enum Ring {
-    /// Everybody who wants anything of the type.
+    /// All that want anything of the type.
     Everybody(TypeUrl),
-    /// Who wants one of the names, and if `wildcard`, who wants everything.
+    /// Those that want one of the names and, if `wildcard`, those that want the wildcard.
     Some {
         type_url: TypeUrl,
         names: Vec<Name>,
@@ -78,17 +78,17 @@ pub(super) enum Ring {
     },
 }
 
-/// So many are rung for at once; the lists of what concerns whom stay as small as this.
+/// The most pairs of set and name that are collected before bells ring, to bound the memory for them.
 const RING_AT_ONCE: usize = 1 << 16;
 
 impl View {
-    /// A view of the only server there is, in which nothing is known.
+    /// Creates a view of the only server, in which nothing is known.
     #[must_use]
     pub fn new(class: Class, settings: ViewSettings) -> Arc<Self> {
         Self::of(0, WakeOnFailure::Nobody, class, settings)
     }
 
-    /// A view of this server, in which nothing is known.
+    /// Creates a view of this server, in which nothing is known.
     #[must_use]
     pub fn of(server: usize, wake_on_failure: WakeOnFailure, class: Class, settings: ViewSettings) -> Arc<Self> {
         Arc::new(Self {
@@ -114,25 +114,25 @@ impl View {
         })
     }
 
-    /// Which clients share it.
+    /// The class of clients that share it.
     #[must_use]
     pub const fn class(&self) -> &Class {
         &self.class
     }
 
-    /// The number of the server whose word it is.
+    /// The number of the server that its content comes from.
     #[must_use]
     pub const fn server(&self) -> usize {
         self.server
     }
 
-    /// What is known now.
+    /// Returns what is known now.
     #[must_use]
     pub fn cut(&self) -> Arc<Cut> {
         self.cut.load_full()
     }
 
-    /// How it stands with the server now.
+    /// The state of the server now.
     #[must_use]
     pub fn server_state(&self) -> ServerState {
         self.cut.load().server_state()
@@ -144,13 +144,13 @@ impl View {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// What laggards hold, when they are told to keep only hashes ([`super::Bell::take_lighten`]).
+    /// The copies that laggards hold when they are told to keep only hashes ([`super::Bell::take_lighten`]).
     #[must_use]
     pub const fn baselines(&self) -> &Baselines {
         &self.baselines
     }
 
-    /// A place for one more session.
+    /// Returns a seat for one more session.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Seat {
         Seat::new(self.clone(), None)
@@ -162,18 +162,18 @@ impl View {
         self.sets.read().len()
     }
 
-    /// Whether nobody is here, and nothing is kept for anybody who might come back.
+    /// Whether there is no session, and nothing is kept for one that might come back.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.sets.read().len() == 0 && self.leases.count().1 == 0
     }
 
-    /// The writer asks: what must upstream be told? Ends come only after the linger time, and with each the view has
-    /// forgotten what it knew: where an end is followed by a new beginning, the server must be asked afresh.
+    /// Returns what the writer must tell upstream. A want ends only after the linger time, and then the view has forgotten what
+    /// it knew of the target: if the want begins anew, the server must be asked again.
     #[must_use]
     pub fn take_wants(&self, now: Instant) -> Vec<Want> {
         let cut = self.cut();
-        // F-17: of what may not be cached nothing is kept once the last subscriber has it.
+        // F-17: a resource that may not be cached is not kept after its last subscriber has gone.
         let fleeting = |type_url: &TypeUrl, target: &Target| match target {
             Target::Wildcard => false,
             Target::Name(name) => {
@@ -192,13 +192,13 @@ impl View {
         wants
     }
 
-    /// When the writer must come again for [`View::take_wants`] at the latest.
+    /// When the writer must call [`View::take_wants`] again at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.leases.poll_timeout()
     }
 
-    /// Waits until the writer must come again. It may have to come in vain.
+    /// Waits until it is the writer's turn again. There may be nothing to do.
     pub async fn changed(&self) {
         self.interest.notified().await;
     }
@@ -209,8 +209,8 @@ impl View {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The writer says what is new. K-20: all of it becomes visible at once, and only then those are told whom it concerns: some
-    /// at a time by who calls this, or all of them at once.
+    /// The writer publishes changes. K-20: all of them become visible at once, and only then the sessions are woken: some at a
+    /// time by the caller, or all at once when the result is dropped.
     pub fn publish(&self, changes: &[Changes]) -> Woken {
         self.publish_by(changes, Cut::with)
     }
@@ -224,14 +224,14 @@ impl View {
         for change in changes {
             let (next, names) = apply(&cut, change);
             let flipped = flags(cut.slot(&change.type_url)) != flags(next.slot(&change.type_url));
-            // K-09: what is the same content is no change, and keeps the very state that sessions hold.
+            // K-09: equal content is no change, and keeps the very state that sessions hold.
             if names.is_empty() && !flipped {
                 continue;
             }
             replaced.note(&cut, change, generation);
             cut = next;
             let type_url = change.type_url.clone();
-            // what has no name answers to all names.
+            // a resource without a name answers to all names.
             let nameless = type_url.traits().nameless && names.iter().any(Name::is_empty);
             rings.push(if flipped || nameless {
                 Ring::Everybody(type_url)
@@ -247,13 +247,13 @@ impl View {
         self.finish(replaced, cut, &rings)
     }
 
-    /// Ends the view: its writer is told.
+    /// Ends the view and tells its writer.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.interest.notify_one();
     }
 
-    /// Ends all that a set leases which nobody has any more.
+    /// Ends all leases of a set that no session has any more.
     pub(super) fn dissolve(&self, set: &Set) {
         if self.leases.end_all(&self.sets, set) {
             self.interest.notify_one();
@@ -261,7 +261,7 @@ impl View {
         self.sets.close(set);
     }
 
-    /// Shows the new cut, then tells those whom it concerns, with no lock held.
+    /// Publishes the new cut, then rings the bells of the sessions that it concerns. They are woken with no lock held.
     pub(super) fn finish(&self, replaced: MutexGuard<'_, Replaced>, cut: Cut, rings: &[Ring]) -> Woken {
         let mut woken = Vec::new();
         if rings.is_empty() {
@@ -310,13 +310,13 @@ impl View {
         woken: &mut Vec<Waker>,
     ) {
         let wildcard = wildcard.then_some((usize::MAX, Target::Wildcard));
-        // C-22: who waits for a collection waits for all that is in it.
+        // C-22: a session that waits for a collection waits for all its members.
         let itself_and_all = |name: &Name| std::iter::once(name.clone()).chain(name.collection());
         let names_at = names.iter().enumerate();
         let names_at = names_at.flat_map(|(at, name)| itself_and_all(name).map(move |name| (at, Target::Name(name))));
         let mut targets = wildcard.into_iter().chain(names_at).peekable();
         while targets.peek().is_some() {
-            // Who moves to another set while this looks would be in neither: from here on nobody moves.
+            // A session that moves to another set during the search would be missed: with this lock, none moves.
             let sets = self.sets.read();
             let mut concerned = Vec::new();
             for (at, target) in targets.by_ref() {
@@ -337,7 +337,7 @@ impl View {
     }
 }
 
-/// What concerns everybody who wants anything of a type: it decides what is said of names that are not there.
+/// What concerns all sessions that want anything of a type: it decides what clients are told of names that do not exist.
 fn flags(slot: Option<&Slot>) -> (bool, bool, bool) {
     slot.map_or((false, false, false), |slot| {
         (

@@ -1,12 +1,12 @@
-//! A table of what somebody else keeps alive.
+//! A table of values that somebody else keeps alive.
 //!
-//! Owns finding it again, and throwing out what has died. Refuses to keep anything alive itself.
+//! Owns the look-up, and the removal of dead entries. Keeps nothing alive itself.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
 
-/// Weak references by key; the dead are thrown out whenever it grows.
+/// Weak references by key; dead ones are removed whenever it grows.
 pub(super) struct WeakMap<K, V> {
     values: HashMap<K, Weak<V>>,
     purge_at: usize,
@@ -15,12 +15,12 @@ pub(super) struct WeakMap<K, V> {
 const PURGE_AT_LEAST: usize = 64;
 
 impl<K: Eq + Hash, V> WeakMap<K, V> {
-    /// The value, if somebody has it.
+    /// Returns the value, if somebody has it.
     pub(super) fn get(&self, key: &K) -> Option<Arc<V>> {
         self.values.get(key).and_then(Weak::upgrade)
     }
 
-    /// Makes the value findable for as long as somebody has it.
+    /// Adds a value, which is found for as long as somebody has it.
     pub(super) fn insert(&mut self, key: K, value: &Arc<V>) {
         if self.values.len() >= self.purge_at.max(PURGE_AT_LEAST) {
             self.purge();
@@ -28,14 +28,14 @@ impl<K: Eq + Hash, V> WeakMap<K, V> {
         self.values.insert(key, Arc::downgrade(value));
     }
 
-    /// Throws out the dead.
+    /// Removes the dead entries.
     pub(super) fn purge(&mut self) {
         self.values.retain(|_, value| value.strong_count() > 0);
         self.purge_at = self.values.len() * 2;
         self.values.shrink_to(self.purge_at);
     }
 
-    /// How many there are, perhaps with some dead.
+    /// How many entries there are, perhaps with some dead ones.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }

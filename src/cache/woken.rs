@@ -1,17 +1,17 @@
-//! Who must be woken because of what was published.
+//! The sessions that must be woken because of a publication.
 //!
-//! Owns that nobody is forgotten, and how many are woken at once. Refuses to know why.
+//! Owns that none is forgotten, and how many are woken at once. Does not know why.
 
 use std::task::Waker;
 
-/// Sessions whose bells have rung and that do not know it yet.
+/// Sessions whose bells have rung, but that were not woken yet.
 ///
-/// One publish may concern every session there is: who has other work on its thread wakes some of them, lets others have
-/// their turn, and goes on. Whoever is left when this is dropped is woken then.
+/// One publication may concern every session. A caller with other work on its thread can wake some of them, let other tasks
+/// run, and go on. Dropping this wakes those that are left.
 #[derive(Debug)]
 pub struct Woken(std::vec::IntoIter<Waker>);
 
-/// So many are woken before others have their turn.
+/// How many are woken before other tasks may run.
 const AT_ONCE: usize = 256;
 
 impl Woken {
@@ -19,7 +19,7 @@ impl Woken {
         Self(wakers.into_iter())
     }
 
-    /// Wakes some; whether there are more.
+    /// Wakes some. Returns whether there are more.
     pub fn wake_some(&mut self) -> bool {
         self.0.by_ref().take(AT_ONCE).for_each(Waker::wake);
         self.0.len() > 0

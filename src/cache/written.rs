@@ -1,6 +1,6 @@
-//! How names are written that clients of a view write in another way than the canonical one (F-07).
+//! The texts of names that clients of a view do not write in the canonical way (F-07).
 //!
-//! Owns the texts, as long as the names are leased. Refuses to know who wrote them.
+//! Owns the texts, as long as the names are leased. Does not know who wrote them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,22 +8,22 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::xds::{Name, Target, TypeUrl, Want};
 
-/// The texts of names of one view; of names that all write in the canonical way nothing is kept.
+/// The texts of names of one view. Nothing is kept for a name that all clients write in the canonical way.
 #[derive(Debug, Default)]
 pub(super) struct Written(Mutex<Table>);
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
     ways: BTreeMap<(TypeUrl, Name), BTreeSet<Option<Name>>>,
-    /// What the writer has not taken.
+    /// Wants that the writer has not taken yet.
     fresh: Vec<Want>,
 }
 
-/// So many ways of writing one name are asked for; nobody needs more.
+/// The most texts of one name that are requested upstream; nobody needs more.
 const WAYS_MAX: usize = 8;
 
 impl Written {
-    /// The table, where the target of a want may be in it. Nobody changes the leases of names of new style meanwhile.
+    /// Locks the table, if the target of a want may be in it. While it is locked, no lease of a new-style name changes.
     pub(super) fn of(&self, want: &Want) -> Option<MutexGuard<'_, Table>> {
         matches!(&want.target, Target::Name(name) if name.is_new_style()).then(|| self.0.lock())
     }
@@ -34,14 +34,14 @@ impl Written {
 }
 
 impl Table {
-    /// Somebody wants this; `leased` if it was leased before. Whether the writer must come.
+    /// Notes that somebody wants this; `leased` if it was leased before. Returns whether the writer must be told.
     pub(super) fn note(&mut self, want: &Want, leased: bool) -> bool {
         let Target::Name(name) = &want.target else { return false };
         let key = (want.type_url.clone(), name.clone());
         let ways = match (self.ways.get_mut(&key), &want.written) {
             (Some(ways), _) => ways,
             (None, None) => return false,
-            // Whoever leased it until now wrote it in the canonical way.
+            // All clients that leased it until now wrote it in the canonical way.
             (None, Some(_)) => self
                 .ways
                 .entry(key)
@@ -54,7 +54,7 @@ impl Table {
         new && leased
     }
 
-    /// What was told to begin, in all ways of writing it, and what has come to it since.
+    /// Returns the wants, with one for each text of a name that begins, and the texts that are new since the last call.
     pub(super) fn tell(&mut self, wants: Vec<Want>) -> Vec<Want> {
         if self.ways.is_empty() {
             return wants;
@@ -81,7 +81,7 @@ impl Table {
         told
     }
 
-    /// These are not leased any more.
+    /// Forgets the texts of targets that are not leased any more.
     pub(super) fn forget(&mut self, ended: &[(TypeUrl, Target)]) {
         if self.ways.is_empty() {
             return;

@@ -62,7 +62,7 @@ fn views_are_bounded_and_the_error_names_the_key() {
     let refused = scopes.enter(&node("c"), None, 0).err().expect("there is no room");
     assert_eq!(
         refused.to_string(),
-        "limits.views of 2 is reached; raise it where all of this is meant"
+        "limits.views of 2 is reached; raise it if so many are intended"
     );
     assert_eq!(
         scopes.enter(&node("a"), None, 0).expect("there is one").view().seats(),

@@ -243,7 +243,7 @@ fn names_are_bounded_and_the_error_names_the_key() {
     let refused = second.want(&want(&eds(), "d", true)).expect_err("there is no room");
     assert_eq!(
         refused.to_string(),
-        "limits.names_per_view of 3 is reached; raise it where all of this is meant"
+        "limits.names_per_view of 3 is reached; raise it if so many are intended"
     );
     assert_eq!((refused.limit, refused.value), ("names_per_view", 3));
     let _ = view.take_wants(now);
