@@ -1,6 +1,6 @@
-//! What is sent in answer to a request that begins no stream.
+//! The bodies of responses to requests that begin no stream.
 //!
-//! Owns the shape of response bodies. Refuses to decide anything.
+//! Owns the kinds of bodies. Decides nothing.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,13 +13,13 @@ use crate::wire::Rope;
 
 /// A response body.
 pub(super) enum Body {
-    /// Nothing: the headers say it all.
+    /// No body; the headers are enough.
     Empty,
     /// A text for a person.
     Text(Bytes),
-    /// Bytes that others are sent as well, until they are taken.
+    /// Bytes that are shared with other responses; none once they were taken.
     Shared(Option<Rope>),
-    /// What one of the small services says.
+    /// The body of a small service, such as the health service.
     Small(tonic::body::Body),
 }
 

@@ -1,7 +1,7 @@
-//! The beginning of a TLS connection.
+//! TLS handshakes with clients.
 //!
-//! Owns how many are worked on at the same time, how long each may take, and the words for why one failed. Refuses to know what is
-//! spoken when it is over, and whose certificate it was.
+//! Owns how many are worked on at the same time, how long each may take, and the error texts. Knows nothing of the protocol after
+//! the handshake, nor of the identity in a certificate.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,31 +16,31 @@ use tokio::sync::Semaphore;
 use crate::clock;
 use crate::wire::{Sealed, Socket, hello};
 
-/// How the connections of one listener begin.
+/// The handshakes of one listener.
 #[derive(Debug)]
 pub struct Handshakes {
     config: Arc<ServerConfig>,
-    /// For the answer to a hello, which is most of the work, and not for the time in which the client answers in turn.
+    /// Held while a hello is answered, which is most of the work, but not while waiting for the client's next message.
     places: Semaphore,
 }
 
-/// Why there is no connection.
+/// Why a TLS connection was not established.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error("the client did not begin within {0:?}")]
     Silent(Duration),
-    #[error("no place within {0:?}: too many clients begin at the same time (limits.handshakes)")]
+    #[error("not begun within {0:?}: too many handshakes at the same time; raise `limits.handshakes`, or add relays")]
     Crowded(Duration),
     #[error("the client did not finish within {0:?}")]
     Slow(Duration),
     #[error("{0}")]
     Failed(io::Error),
-    #[error("the client speaks TLS, and this listener does not; give it `tls`, or take TLS from the client")]
+    #[error("the client uses TLS, but this listener does not; configure `tls` here, or switch TLS off in the client")]
     Plaintext,
 }
 
 impl Handshakes {
-    /// Handshakes in which the relay shows and asks what `config` says; so many hellos at most are answered at the same time.
+    /// Creates the handshakes with this configuration. At most `handshakes_max` hellos are answered at the same time.
     #[must_use]
     pub fn new(config: Arc<ServerConfig>, handshakes_max: usize) -> Self {
         Self {
@@ -49,9 +49,9 @@ impl Handshakes {
         }
     }
 
-    /// The connection, once both sides agree, and whether it goes on where another one ended. Hellos are answered in the order in
-    /// which they came, so few at a time that those who are in have their turns between them; a client that does not go on after
-    /// that keeps nobody out.
+    /// Completes the handshake. Returns the connection, and whether it resumed an earlier session. Hellos are answered in order
+    /// of arrival, and few at a time, so that established connections have their turns in between. A client that stops after
+    /// its hello blocks nobody.
     pub(super) async fn shake(&self, mut socket: Socket, bound: Duration) -> Result<(Socket, bool), Fault> {
         let mut over = pin!(clock::sleep(bound));
         let hello = within(over.as_mut(), hello(&mut socket)).await;
@@ -59,7 +59,7 @@ impl Handshakes {
         let place = within(over.as_mut(), self.places.acquire()).await;
         let place = place.ok_or(Fault::Crowded(bound))?;
         let mut shaking = pin!(Sealed::accept(socket, hello, self.config.clone()));
-        // The first turn is the work; in those that follow the client has something to say.
+        // The first poll does most of the work; later ones only wait for the client.
         let answered = poll_fn(|cx| Poll::Ready(shaking.as_mut().poll(cx))).await;
         drop(place);
         let shaken = match answered {
@@ -73,7 +73,7 @@ impl Handshakes {
 }
 
 impl Fault {
-    /// The fault in a word, for those who count.
+    /// Returns the fault as one word, for the metric.
     pub(super) fn reason(&self) -> &'static str {
         let error = match self {
             Self::Silent(_) | Self::Slow(_) => return "timeout",
@@ -99,13 +99,13 @@ impl Fault {
         }
     }
 
-    /// Whether it says anything to an operator: probes of TCP ports, and clients that are gone, are many and do not.
+    /// Whether the fault is worth a log line. TCP probes and clients that disconnect are frequent and mean nothing.
     pub(super) fn is_news(&self) -> bool {
         !matches!(self.reason(), "closed" | "timeout")
     }
 }
 
-/// What comes of it before the time is over.
+/// Returns the result of the work, or none if the time is over first.
 async fn within<T>(over: Pin<&mut clock::Sleep>, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -114,7 +114,7 @@ async fn within<T>(over: Pin<&mut clock::Sleep>, work: impl Future<Output = T>) 
     }
 }
 
-/// What TLS itself says, unless it was the socket.
+/// Returns the error of TLS, or none if the socket failed.
 fn said(error: &io::Error) -> Option<&Error> {
     error.get_ref()?.downcast_ref()
 }

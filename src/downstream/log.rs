@@ -1,7 +1,7 @@
-//! What is written about clients.
+//! The log lines about clients.
 //!
-//! Owns one line for each rejection, each stream that ends with an error, each connection that does not begin or cannot be accepted
-//! and each node that reports its health, and that a storm of them does not drown the log. Refuses to act on them (K-07).
+//! Owns one line for each rejection, each stream that ends with an error, each connection that fails to begin or to be accepted,
+//! and each node that reports its health; and a limit on the rate of these lines. Does not act on these events (K-07).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -38,13 +38,13 @@ struct Second {
 }
 
 const LINES_MAX: u32 = 20;
-/// So many nodes are remembered by what they reported; of more nothing is written.
+/// How many nodes with health reports are remembered; further nodes are not logged.
 const REPORTED_MAX: usize = 16_384;
-/// Clients write whole lists of faults.
+/// Error messages of clients are cut to this length, because they may be long lists.
 const MESSAGE_CHARS_MAX: usize = 1000;
 
 impl Log {
-    /// A client has rejected a response.
+    /// Logs that a client has rejected a response.
     pub(super) fn nack(&self, node: &Node, type_url: &TypeUrl, nonce: &str, message: &str, now: Instant) {
         let Some(suppressed) = self.nacks.admit(now) else {
             return;
@@ -54,7 +54,7 @@ impl Log {
         tracing::warn!(node = %node.id, r#type = %type_url, nonce, suppressed, "a client rejected a response: {message}");
     }
 
-    /// A node has reported its health, which nobody hears of: said once for each node.
+    /// Logs once for each node that it reports its health, because the report goes no further.
     pub(super) fn health_report(&self, node: &Node, now: Instant) {
         let mut reported = self.reported.lock();
         let news = reported.len() < REPORTED_MAX && reported.insert(xxh3_64(node.id.as_bytes()));
@@ -63,13 +63,13 @@ impl Log {
             tracing::info!(
                 node = %node.id,
                 suppressed,
-                "the client reports its health (istio.v1.HealthInformation), which ends at this relay: the control plane does not \
-                 hear of it"
+                "the client reports its health (istio.v1.HealthInformation); the relay does not pass these reports on to the \
+                 control plane"
             );
         }
     }
 
-    /// A TLS connection did not begin.
+    /// Logs that a TLS handshake failed.
     pub(super) fn handshake(&self, peer: &Peer, fault: &Fault, now: Instant) {
         if !fault.is_news() {
             return tracing::debug!(%peer, "no TLS connection: {fault}");
@@ -79,14 +79,14 @@ impl Log {
         }
     }
 
-    /// The system does not let the relay accept a connection: one line a second, because every attempt fails for the same reason.
+    /// Logs that a connection cannot be accepted. At most one line per second, because every attempt fails for the same reason.
     pub(super) fn not_accepted(&self, error: &std::io::Error, now: Instant) {
         if let Some(suppressed) = self.accepts.admit_of(1, now) {
             tracing::warn!(%error, suppressed, "cannot accept a connection");
         }
     }
 
-    /// The relay ends a stream.
+    /// Logs that the relay ends a stream.
     pub(super) fn end(&self, node: Option<&Node>, status: &Status, now: Instant) {
         let node = node.map_or("", |node| &*node.id);
         if status.code() == Code::Ok {
@@ -99,7 +99,7 @@ impl Log {
 }
 
 impl Lines {
-    /// Whether there may be a line now; then how many there were not since the last one.
+    /// Returns none if no line may be written now, and otherwise how many lines were suppressed since the last one.
     fn admit(&self, now: Instant) -> Option<u64> {
         self.admit_of(LINES_MAX, now)
     }

@@ -1,11 +1,10 @@
 //! Clients: their connections, streams and calls.
 //!
-//! Owns the way from an accepted socket to the machine of each stream and back. A connection is one task, in which
-//! the transport and all of its calls have their turns. Refuses to know control planes; what clients want and get passes through
-//! the cache.
+//! Owns the way from an accepted socket to the machine of each stream and back. A connection is one task, in which the transport
+//! and all of its calls have their turns. Knows nothing of control planes: subscriptions and content go through the cache.
 //!
-//! Each room knows only those after it: `serve` accepts; `connection` is one socket with HTTP on it; `call` is one request
-//! and which service it is for; `stream` is a discovery stream, `rest` a poll.
+//! Each module knows only those after it: `serve` accepts connections; `connection` is one socket with HTTP on it; `call` is one
+//! request and its service; `stream` is a discovery stream, and `rest` a poll.
 
 mod alarm;
 mod body;

@@ -1,6 +1,6 @@
 //! The body of a request in either version of HTTP.
 //!
-//! Owns that what is read of it makes room for more. Refuses to gather.
+//! Owns flow control: what was read makes room for more. Does not collect the body.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -11,13 +11,13 @@ use h2::RecvStream;
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
 
-/// What a client sends with one request.
+/// The body of one request.
 pub(super) enum RequestBody {
     Http1(Incoming),
     Http2(RecvStream),
 }
 
-/// What comes next on an HTTP/2 stream: the client may send as much more.
+/// Returns the next chunk of an HTTP/2 stream, and lets the client send as many bytes again.
 pub(super) fn poll_chunk(stream: &mut RecvStream, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
     let next = ready!(stream.poll_data(cx));
     if let Some(Ok(chunk)) = &next {

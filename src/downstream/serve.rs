@@ -1,6 +1,6 @@
 //! A listener and its connections.
 //!
-//! Owns the accept loop. Refuses to stop for one connection that fails.
+//! Owns the accept loop, which a failing connection does not stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::clock;
 use crate::shutdown::Drain;
 use crate::wire::Listener;
 
-/// What an accept loop waits when the kernel has no connection to give, so that it does not spin.
+/// How long an accept loop waits after an error, so that it does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves clients until it is time to stop. The connections end by themselves then, each holding a [`Drain`].
+/// Accepts connections until the drain begins. Each connection holds a [`Drain`] of its own and ends by itself.
 pub async fn serve(listener: Listener, tls: Option<Handshakes>, shared: Arc<Shared>, drain: Drain) {
     let tls = tls.map(Arc::new);
     let calls = Arc::new(Calls::new(shared, drain.clone()));

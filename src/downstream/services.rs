@@ -1,13 +1,13 @@
-//! Which services and methods there are.
+//! The gRPC services and their methods.
 //!
-//! Owns the table of paths. Refuses to know what happens on them.
+//! Owns the table of paths. Knows nothing of what the methods do.
 
 use crate::xds::{Dialect, TypeUrl, Types};
 
 /// A method of a discovery service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Method {
-    /// The service's type; none is aggregated.
+    /// The type of the service; none for the aggregated service.
     pub(super) service: Option<TypeUrl>,
     pub(super) dialect: Dialect,
     /// Whether it is the unary method, which is answered once.
@@ -22,12 +22,12 @@ pub(super) enum Transport {
     V3,
 }
 
-/// A path on which nothing is served, and why.
+/// Why a path is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unknown(pub(super) String);
 
-/// One discovery service: its full name, its type (none is aggregated), its methods by dialect. The unary method of a per-type
-/// service replaces the `Stream` of the SotW one by `Fetch`.
+/// One discovery service: its full name, its type (none for the aggregated one), and its methods by dialect. The unary method of
+/// a per-type service has `Fetch` instead of the `Stream` in the SotW method.
 struct Service(
     Transport,
     &'static str,
@@ -64,7 +64,7 @@ static SERVICES: [Service; 22] = [
     Service(V3, "grpc.health.v1.Health", None, None, None),
 ];
 
-/// Services that clients call on the same address although they are not served, and what to say of them.
+/// Services that clients may call on the same address although they are not served, and the reasons.
 static ELSEWHERE: [(&str, &str); 5] = [
     // a gRPC client opens it by itself when a cluster tells it to.
     (
@@ -83,7 +83,7 @@ static ELSEWHERE: [(&str, &str); 5] = [
         "envoy.service.discovery.v2.HealthDiscoveryService",
         "health checks are not delegated through this relay",
     ),
-    // the protocol document prints a name that no proto has.
+    // the protocol document has this name, but no proto file does.
     (
         "envoy.service.route.v3.ScopedRouteDiscoveryService",
         "the service is called ScopedRoutesDiscoveryService",
@@ -91,7 +91,7 @@ static ELSEWHERE: [(&str, &str); 5] = [
 ];
 
 impl Service {
-    /// Whether the method is one of this service: its dialect, and whether it is the unary one.
+    /// Returns the dialect of a method of this service, and whether it is the unary method.
     fn method(&self, name: &str) -> Option<(Dialect, bool)> {
         let Self(_, _, _, sotw, delta) = self;
         if *delta == Some(name) {
@@ -107,14 +107,14 @@ impl Service {
     }
 }
 
-/// What a path calls.
+/// Returns the method that a path calls.
 pub(super) fn method(path: &str, transport_v2: bool, types: &Types) -> Result<Method, Unknown> {
-    let (name, method) = split(path).ok_or_else(|| Unknown(format!("`{}` is no gRPC path", shown(path))))?;
+    let (name, method) = split(path).ok_or_else(|| Unknown(format!("`{}` is not a gRPC path", shown(path))))?;
     let found = SERVICES.iter().find(|service| service.1 == name);
     let Some(service) = found.filter(|service| service.0 == V3 || transport_v2) else {
         let elsewhere = ELSEWHERE.iter().find(|(known, _)| *known == name).map(|(_, why)| *why);
         let off = found.map(|_| "the v2 transport is switched off by `transport_v2: false`");
-        let why = elsewhere.or(off).unwrap_or("see the README for the services there are");
+        let why = elsewhere.or(off).unwrap_or("see the README for the list of services");
         return Err(Unknown(format!("service `{}` is not served here: {why}", shown(name))));
     };
     let (dialect, fetch) = service
@@ -128,19 +128,19 @@ pub(super) fn method(path: &str, transport_v2: bool, types: &Types) -> Result<Me
     })
 }
 
-/// The service and the method in a path.
+/// Splits a path into service and method.
 pub(super) fn split(path: &str) -> Option<(&str, &str)> {
     let (service, method) = path.strip_prefix('/')?.split_once('/')?;
     (!service.is_empty() && !method.is_empty() && !method.contains('/')).then_some((service, method))
 }
 
-/// All services that are served, by their full names.
+/// Returns the full names of all services.
 pub(super) fn names(transport_v2: bool) -> impl Iterator<Item = &'static str> {
     let served = move |service: &&Service| service.0 == V3 || transport_v2;
     SERVICES.iter().filter(served).map(|service| service.1)
 }
 
-/// What a client wrote, short enough to be written back.
+/// Cuts a client's text, so that it can be quoted in an answer.
 fn shown(text: &str) -> String {
     text.chars().take(100).collect()
 }
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// what is not served says why.
+    /// the error for a path that is not served has the reason.
     #[test]
     fn what_is_not_served_says_why() {
         for (path, word) in [

@@ -1,26 +1,26 @@
-//! What the operator decided about connections and streams.
+//! The operator's settings for connections and streams.
 //!
-//! Owns plain numbers. Refuses to know where they were written.
+//! Owns plain numbers. Does not know where they come from.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::protocol;
 
-/// What holds for every client connection.
+/// The settings of every client connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionSettings {
-    /// What holds for what is said on its streams.
+    /// The settings of its streams.
     pub protocol: Arc<protocol::StreamSettings>,
-    /// Whether the services of the v2 transport are there.
+    /// Whether the services of the v2 transport are served.
     pub transport_v2: bool,
-    /// Bounds on what a client may send.
+    /// Limits on what a client may send.
     pub limits: ConnectionLimits,
     /// How long things may take.
     pub timers: ConnectionTimers,
 }
 
-/// Bounds on what a client may send.
+/// Limits on what a client may send.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
     /// Open streams on one connection.
@@ -29,22 +29,22 @@ pub struct ConnectionLimits {
     pub request: usize,
     /// Bytes of a node.
     pub node_bytes: usize,
-    /// Requests on one stream in a second; what is sent faster is read later. 0 is no bound.
+    /// Requests on one stream in a second; requests beyond that are read later. 0 means no limit.
     pub requests_per_second: u32,
 }
 
-/// How long things may take; `None` is for ever.
+/// How long things may take; `None` means forever.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionTimers {
-    /// How long a client that takes no bytes keeps its stream.
+    /// How long a client that does not read keeps its stream.
     pub write_stall: Option<Duration>,
-    /// How often a connection is asked whether anybody is there.
+    /// After which time of silence a client gets a ping.
     pub keepalive: Option<Duration>,
-    /// How old a connection becomes before its client is sent elsewhere, so that clients spread over all relays.
+    /// The age at which a connection ends, so that clients spread over all relays.
     pub stream_age: Option<Duration>,
-    /// By how many percent that is more or less.
+    /// By how many percent that age varies at random.
     pub stream_age_jitter: u8,
-    /// How long a client that polls waits for news at most; zero: it is answered at once (H-04).
+    /// How long a poll waits for changes at most; zero means that it is answered at once (H-04).
     pub rest_poll: Duration,
 }
 

@@ -1,6 +1,6 @@
-//! What all clients of the relay share.
+//! The state that all clients of the relay share.
 //!
-//! Owns nothing itself: it brings the parts together. Refuses to know connections.
+//! Owns nothing itself: it holds the parts together. Knows nothing of connections.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use crate::json::Schemas;
 use crate::telemetry::{Health, Metrics};
 use crate::wire::Budget;
 
-/// What all client streams of the relay share.
+/// The state that all client streams of the relay share.
 pub struct Shared {
-    /// Which clients share a view, and the views.
+    /// The views, and which clients share a view.
     pub scopes: Arc<Scopes>,
-    /// What sessions at the same point share.
+    /// The encoded responses that sessions at the same point share.
     pub library: Arc<Library>,
-    /// What the operator decided.
+    /// The settings of the operator.
     pub settings: ConnectionSettings,
-    /// What is held of requests on their way in.
+    /// The memory for unfinished requests.
     pub budget: Arc<Budget>,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// What health checks are told.
+    /// The status for health checks.
     pub health: Arc<Health>,
-    /// Who answers, in `control_plane.identifier`.
+    /// The relay's own `control_plane.identifier`.
     pub identifier: String,
-    /// What is known of types, for clients that read JSON.
+    /// The schemas of types, for clients that read JSON.
     pub schemas: Schemas,
 }

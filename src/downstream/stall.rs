@@ -1,8 +1,8 @@
-//! Whether a peer still takes what it is sent.
+//! Detects a peer that does not read.
 
 use std::time::{Duration, Instant};
 
-/// Compares a number that grows with every progress against the time.
+/// Remembers since when the progress of a peer has not changed.
 #[derive(Debug, Default)]
 pub(super) struct Stall {
     /// The number, and when it was first seen.
@@ -10,7 +10,7 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    /// Notes how far the peer has come: `None` while nothing waits for it. Gives when it will have been stuck for `bound`.
+    /// Records the progress of the peer; `None` while nothing waits for it. Returns when it will have been stuck for `bound`.
     pub(super) fn note(&mut self, progress: Option<u64>, bound: Option<Duration>, now: Instant) -> Option<Instant> {
         let same = self.seen.filter(|(seen, _)| Some(*seen) == progress);
         self.seen = same.or_else(|| progress.map(|progress| (progress, now)));

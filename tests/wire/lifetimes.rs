@@ -207,7 +207,7 @@ async fn half_closed_streams_end() {
         let mut unserved = subscriber(&client, dialect, "type.googleapis.com/acme.A", "ghost").await;
         unserved.call.close_half();
         let ended = unserved.call.end().await;
-        assert!(ended.code == 14 && ended.message.contains("sends no more"), "{ended:?}");
+        assert!(ended.code == 14 && ended.message.contains("has closed"), "{ended:?}");
 
         let mut silent = client.call(&path(dialect)).await;
         silent.close_half();

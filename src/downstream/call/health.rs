@@ -1,6 +1,6 @@
-//! gRPC health checks on the address of the data.
+//! gRPC health checks on the address of the listeners.
 //!
-//! Owns the names that can be asked for, and that a call waits for nobody but its own client. Refuses to know what makes the relay
+//! Owns the service names that can be checked, and that a call waits only for its own client. Does not decide when the relay is
 //! ready.
 
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ use crate::telemetry::{Health, HealthState, Status};
 #[derive(Clone, Debug)]
 pub(super) struct HealthCalls(HealthServer<Checks>);
 
-/// The most that a request may have: it names one service.
+/// The most bytes of a request, which has only the name of one service.
 const REQUEST_BYTES_MAX: usize = 4096;
 /// How long a client may take to send it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,8 +40,8 @@ impl HealthCalls {
         Self(HealthServer::new(Checks::new(health, transport_v2)))
     }
 
-    /// One call, in the log like the calls on the admin address. While its request is on the way it has what came of that, and nothing
-    /// that others need.
+    /// Answers one call, and logs it like calls on the admin address. While the request arrives, the call holds only what it has
+    /// received, and nothing that others need.
     pub(super) async fn answer(self, request: http::Request<RequestBody>) -> HttpResult {
         let (path, begun) = (request.uri().path().to_owned(), clock::now());
         let response = match whole(request).await {
@@ -57,7 +57,7 @@ impl HealthCalls {
     }
 }
 
-/// The request with all of its body.
+/// Reads the body, and returns the complete request.
 async fn whole(request: http::Request<RequestBody>) -> Result<http::Request<Full<Bytes>>, tonic::Status> {
     let (head, body) = request.into_parts();
     let body = clock::timeout(REQUEST_TIMEOUT, Limited::new(body, REQUEST_BYTES_MAX).collect()).await;
@@ -66,9 +66,9 @@ async fn whole(request: http::Request<RequestBody>) -> Result<http::Request<Full
         Some(Err(error)) if error.is::<LengthLimitError>() => Err(tonic::Status::resource_exhausted(format!(
             "a request to the health service has at most {REQUEST_BYTES_MAX} bytes"
         ))),
-        Some(Err(error)) => Err(tonic::Status::cancelled(format!("the request ends early: {error}"))),
+        Some(Err(error)) => Err(tonic::Status::cancelled(format!("the request ended early: {error}"))),
         None => Err(tonic::Status::deadline_exceeded(format!(
-            "the request did not come within {REQUEST_TIMEOUT:?}"
+            "the request did not arrive within {REQUEST_TIMEOUT:?}"
         ))),
     }
 }
@@ -124,7 +124,7 @@ impl Service for Checks {
     }
 }
 
-/// The answer now, and whenever it becomes another one. After the last one the stream must not hold the connection.
+/// Returns a stream of the current answer and its changes. It ends after the last change, so as not to hold the connection.
 fn watch_status(
     known: bool,
     state: watch::Receiver<HealthState>,

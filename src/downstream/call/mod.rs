@@ -1,6 +1,6 @@
-//! From the head of a request to a response.
+//! Routes a request by its head.
 //!
-//! Owns what is asked of a gRPC call before a stream begins: method, content type, encoding, deadline. Refuses to know messages.
+//! Owns the checks of a gRPC call before its stream begins: method, content type, encoding, deadline. Knows nothing of messages.
 
 mod health;
 mod unary;
@@ -44,19 +44,19 @@ pub(super) struct Calls {
 pub(super) type HttpResult = Result<Response<Body>, Infallible>;
 pub(super) type PendingResponse = Either<Ready<HttpResult>, BoxFuture<'static, HttpResult>>;
 
-/// What becomes of a request on an HTTP/2 connection.
+/// How a request on an HTTP/2 connection goes on.
 pub(super) enum Called {
-    /// It is answered, now or later.
+    /// It gets one response, now or later.
     Answer(PendingResponse),
-    /// A stream that begins with this head.
+    /// It begins a stream, with this response head.
     Stream(Response<()>, Box<Driver>),
 }
 
-/// What the calls of a connection share.
+/// The state that the calls of a connection share.
 pub(super) struct Links {
-    /// What they hold of requests on their way in.
+    /// The connection's share of the memory for unfinished requests.
     pub(super) share: Arc<Share>,
-    /// What they have given to the transport.
+    /// The shared bytes that they have given to the transport.
     pub(super) shared_slices: Arc<SharedSlices>,
 }
 
@@ -72,19 +72,19 @@ impl Calls {
         }
     }
 
-    /// A connection did not begin.
+    /// Counts and logs a TLS handshake that failed.
     pub(super) fn not_secure(&self, peer: &Peer, fault: &Fault) {
         self.shared.metrics.handshake(fault.reason());
         self.log.handshake(peer, fault, clock::now());
     }
 
-    /// The system did not let the relay accept a connection.
+    /// Counts and logs a connection that could not be accepted.
     pub(super) fn not_accepted(&self, error: &std::io::Error) {
         self.shared.metrics.not_accepted.inc();
         self.log.not_accepted(error, clock::now());
     }
 
-    /// One request on an HTTP/2 connection.
+    /// Handles one request on an HTTP/2 connection.
     pub(super) fn call(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Called {
         if Polls::path(request.uri().path()) {
             let request = request.map(RequestBody::Http2);
@@ -116,14 +116,14 @@ impl Calls {
         Called::Answer(Either::Left(ready(Ok(response))))
     }
 
-    /// One request on a connection of HTTP/1.1: clients that poll speak it, and gRPC does not.
+    /// Handles one request on an HTTP/1.1 connection. Polling clients may use HTTP/1.1; gRPC cannot.
     pub(super) fn call_http1(&self, request: Request<Incoming>, share: &Arc<Share>) -> PendingResponse {
         if Polls::path(request.uri().path()) {
             let request = request.map(RequestBody::Http1);
             return Either::Right(self.polls.clone().answer(request, share.clone()).boxed());
         }
-        let message = "gRPC speaks HTTP/2 with prior knowledge, not HTTP/1.1; with it there are POST /v3/discovery:clusters \
-                       and the like\n";
+        let message = "gRPC needs HTTP/2 with prior knowledge; over HTTP/1.1 there are only polls, such as POST \
+                       /v3/discovery:clusters\n";
         let mut response = text(StatusCode::HTTP_VERSION_NOT_SUPPORTED, message);
         response
             .headers_mut()
@@ -151,7 +151,7 @@ impl Calls {
     }
 }
 
-/// What is no gRPC call at all is answered in the words of HTTP.
+/// Returns an HTTP error response if the request is not a gRPC call.
 fn refuse(verb: &Verb, headers: &HeaderMap) -> Option<Response<Body>> {
     if verb != Verb::POST {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "gRPC calls are POST requests\n");
@@ -160,16 +160,16 @@ fn refuse(verb: &Verb, headers: &HeaderMap) -> Option<Response<Body>> {
     }
     let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let rest = content_type.strip_prefix(b"application/grpc");
-    // `te: trailers` is asked of clients, but whoever lacks it still reads trailers here.
+    // gRPC requires `te: trailers` of clients, but a client without it still gets trailers here.
     let good = matches!(rest, Some([] | [b'+', b'p', b'r', b'o', b't', b'o', ..] | [b';', ..]));
     (!good).then(|| {
         let shown = content_type.get(..60).unwrap_or(content_type).escape_ascii();
-        let message = format!("content-type is `{shown}`; a gRPC call has application/grpc\n");
+        let message = format!("content-type is `{shown}`; a gRPC call needs application/grpc\n");
         text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
     })
 }
 
-/// An answer for people and their HTTP tools.
+/// Returns a plain-text response, for people with HTTP tools.
 pub(super) fn text(status: StatusCode, message: impl Into<bytes::Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::Text(message.into()));
     *response.status_mut() = status;
@@ -178,7 +178,7 @@ pub(super) fn text(status: StatusCode, message: impl Into<bytes::Bytes>) -> Resp
     response
 }
 
-/// A call that ends before it begins.
+/// Returns the response that ends a call at once with this status.
 pub(super) fn refusal(status: &Status) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     *response.headers_mut() = trailers(status);

@@ -1,6 +1,6 @@
-//! The answer to a call that is no stream: what small services say, polls, and refusals.
+//! The response to a call that is not a stream: to health checks, polls, and refused calls.
 //!
-//! Owns its way into the transport. Refuses to know how it came about.
+//! Owns how it is sent to the transport. Knows nothing of its content.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::PendingResponse;
 use crate::downstream::body::Body;
 use crate::wire::{Progress, Rope, SharedSlices};
 
-/// One call, until all of its answer is with the transport.
+/// One call, until the transport has all of its response.
 pub(in crate::downstream) struct UnaryCall {
     state: State,
     progress: Arc<Progress>,
 }
 
 enum State {
-    /// What to say is being found out.
+    /// The response is not ready yet.
     PendingResponse(PendingResponse, SendResponse<Rope>),
     Saying(Body, SendStream<Rope>),
 }
@@ -41,7 +41,7 @@ impl UnaryCall {
         }
     }
 
-    /// Ready when there is no more to do: dropping it then resets what the client still sends.
+    /// Ready when the call is over. Dropping it then resets what the client still sends.
     pub(in crate::downstream) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.state {
@@ -78,7 +78,7 @@ fn begin(response: Response<Body>, respond: &mut SendResponse<Rope>) -> Option<(
     match respond.send_response(head, over) {
         Ok(send) => (!over).then_some((body, send)),
         Err(error) => {
-            tracing::debug!(%error, "an answer cannot be sent");
+            tracing::debug!(%error, "a response cannot be sent");
             None
         }
     }
@@ -103,7 +103,7 @@ fn say(body: &mut Body, send: &mut SendStream<Rope>, progress: &Arc<Progress>, c
                 }
             },
             Some(Err(error)) => {
-                tracing::debug!(%error, "an answer ends early");
+                tracing::debug!(%error, "a response ended early");
                 send.send_reset(h2::Reason::INTERNAL_ERROR);
                 return Poll::Ready(());
             }

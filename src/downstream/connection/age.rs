@@ -1,6 +1,6 @@
-//! How old a connection becomes.
+//! The maximum age of a connection.
 //!
-//! Owns when its client is sent elsewhere, and for how long that waits for what the client has not settled. Refuses to know streams.
+//! Owns when the client must reconnect, and how long that waits for outstanding acknowledgements. Knows nothing of streams.
 
 use std::task::Context;
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use crate::downstream::alarm::Alarm;
 
 /// The age of one connection.
 pub(super) struct Age {
-    /// When it is old, and when it goes whatever is not settled. None once it goes.
+    /// When it is old, and when it ends even if something is not settled. None once it ends.
     ends: Option<(Instant, Instant)>,
     alarm: Alarm,
 }
 
 impl Age {
-    /// It begins now, and becomes this old, or more or less by up to `jitter` percent.
+    /// Starts the age of a connection now. The maximum is `age`, changed at random by up to `jitter` percent in either direction.
     pub(super) fn new(age: Option<Duration>, jitter: u8, now: Instant) -> Self {
         let jitter = f64::from(jitter.min(100)) / 100.0;
         let age = age.map(|age| age.mul_f64(rand::random_range(1.0 - jitter..=1.0 + jitter)));
@@ -29,11 +29,11 @@ impl Age {
         }
     }
 
-    /// To be called in each turn. True once, when its client is to go elsewhere: a client that goes while it owes an acknowledgement
-    /// may forget what that was about, and one that has rejected something is not helped by hearing it from somebody else.
+    /// Whether the client must reconnect now; true only once. To be called in each turn. This waits for `settled`: a client that
+    /// leaves while it owes an acknowledgement may lose that response, and after a rejection another relay would not help it.
     pub(super) fn is_over(&mut self, settled: impl FnOnce() -> bool, now: Instant, cx: &mut Context<'_>) -> bool {
         let Some((old, last)) = self.ends else { return false };
-        // As good as always.
+        // Nearly every call ends here.
         if now < old && self.alarm.is_set() && !self.alarm.is_due(now) {
             return false;
         }

@@ -1,7 +1,7 @@
-//! Which parts of one connection have something to do.
+//! The parts of one connection that have something to do.
 //!
-//! A connection is one task; its transport and its calls are parts of it, each with a waker of its own, so that a turn polls those
-//! that were woken and no others. Owns that no wake is lost. Refuses to know what a part does.
+//! A connection is one task. Its transport and its calls are parts of it, each with a waker of its own, so that a turn polls only
+//! the parts that were woken. Owns that no wake is lost. Knows nothing of what a part does.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -11,26 +11,26 @@ use std::task::{Context, Wake, Waker};
 
 use parking_lot::Mutex;
 
-/// The parts that were woken. As long as there are any outside of a turn, the task was woken as well.
+/// The parts that were woken. If there are any outside of a turn, the task was woken too.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    /// A bit for each of the first parts that was woken, and the two below.
+    /// A bit for each of the first [`BITS`] parts that was woken, and the bits [`LISTED`] and [`WITHIN`].
     woken: AtomicU64,
-    /// The other parts that were woken, in the order in which they were.
+    /// The other parts that were woken, in the order of their wakes.
     others: Mutex<VecDeque<u32>>,
     task: Mutex<Option<Waker>>,
 }
 
-/// One turn of the task: it asks for the next part itself.
+/// One turn of the task. The task asks for each next part.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     agenda: &'a Arc<Agenda>,
-    /// As in [`Agenda::woken`]: what was taken from there.
+    /// Bits taken from [`Agenda::woken`] whose parts were not returned yet.
     taken: u64,
     over: bool,
 }
 
-/// What a part is woken by.
+/// The handle of a part, with its waker.
 #[derive(Debug)]
 pub(super) struct Ear {
     part: Arc<Part>,
@@ -42,19 +42,19 @@ pub(super) struct Ear {
 struct Part {
     agenda: Arc<Agenda>,
     number: u32,
-    /// Whether it is in the list.
+    /// Whether it is in [`Agenda::others`].
     listed: AtomicBool,
 }
 
-/// So many parts have a bit each, which nearly every connection has enough of.
+/// How many parts have a bit. Nearly every connection has fewer parts.
 const BITS: u32 = 62;
-/// There is something in the list.
+/// The bit that says that [`Agenda::others`] is not empty.
 const LISTED: u64 = 1 << BITS;
-/// It is the task's turn.
+/// The bit that says that a turn is going on.
 const WITHIN: u64 = LISTED << 1;
 
 impl Agenda {
-    /// A part by this number.
+    /// Creates the part with this number.
     pub(super) fn part(self: &Arc<Self>, number: u32) -> Ear {
         let part = Arc::new(Part {
             agenda: self.clone(),
@@ -67,7 +67,7 @@ impl Agenda {
         }
     }
 
-    /// The task has its turn.
+    /// Begins a turn of the task.
     pub(super) fn begin<'a>(self: &'a Arc<Self>, task: &Waker) -> Turn<'a> {
         match &mut *self.task.lock() {
             Some(known) => known.clone_from(task),
@@ -87,7 +87,7 @@ impl Agenda {
         }
     }
 
-    /// Wakes the task once the runtime has looked what has come on sockets, which it does not do while tasks wake themselves.
+    /// Wakes the task after the runtime has polled its sockets. It does not poll them while tasks keep waking themselves.
     fn come_back(&self) {
         if let Some(task) = &*self.task.lock() {
             let mut context = Context::from_waker(task);
@@ -95,7 +95,7 @@ impl Agenda {
         }
     }
 
-    /// The waker of a task does no more than put it in a queue, so the lock may be held.
+    /// Wakes the task. The lock may be held, because the waker of a task only puts the task in a queue.
     fn wake(&self) {
         if let Some(task) = &*self.task.lock() {
             task.wake_by_ref();
@@ -104,12 +104,12 @@ impl Agenda {
 }
 
 impl Turn<'_> {
-    /// A part by this number.
+    /// Creates the part with this number.
     pub(super) fn part(&self, number: u32) -> Ear {
         self.agenda.part(number)
     }
 
-    /// The next part, which must then be told so ([`Ear::begin`]); without one the turn is over.
+    /// Returns the next part, for which [`Ear::begin`] must be called then. If there is none, the turn is over.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u32> {
         let woken = &self.agenda.woken;
@@ -141,7 +141,7 @@ impl Turn<'_> {
 }
 
 impl Drop for Turn<'_> {
-    /// There may be more to do: then there is another turn.
+    /// Wakes the task for another turn if there is more to do.
     fn drop(&mut self) {
         if self.over {
             return;
@@ -155,7 +155,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Ear {
-    /// The part is polled now, with this waker: whatever happens from here on wakes it again.
+    /// Returns the waker to poll the part with. To be called before the part is polled: each event from here on wakes it again.
     pub(super) fn begin(&self) -> &Waker {
         if self.part.number >= BITS {
             self.part.listed.swap(false, Ordering::AcqRel);
@@ -163,12 +163,12 @@ impl Ear {
         &self.waker
     }
 
-    /// What wakes it.
+    /// Returns the waker of the part.
     pub(super) const fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// The part has something to do.
+    /// Wakes the part.
     pub(super) fn wake(&self) {
         self.part.wake_by_ref();
     }
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Whichever way the parts are kept.
+    /// Holds for parts with a bit and for parts in the list.
     #[test]
     fn who_is_woken_has_a_turn_and_only_wakes_from_elsewhere_make_one() {
         for (one, two) in [(0, 1), (BITS, BITS + 1), (3, 70)] {

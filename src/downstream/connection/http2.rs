@@ -1,7 +1,7 @@
 //! One HTTP/2 connection with all of its calls, in one task.
 //!
-//! Owns whose turn it is: the transport and each call are polled when they were woken, and what all of them write in one turn goes to
-//! the socket together. Refuses to know what a call says.
+//! Owns the order of work: the transport and each call are polled when they were woken, and all that they write in one turn goes
+//! to the socket together. Knows nothing of the content of calls.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::downstream::call::{Called, Calls, Links, UnaryCall};
 use crate::downstream::stream::{Allowance, Driver};
 use crate::wire::{Cork, Corked, Rope};
 
-/// A connection on which HTTP/2 has begun.
+/// An established HTTP/2 connection.
 pub(super) struct Http2<S> {
     cork: Cork<S>,
-    /// How much the client has taken ever, if it has not taken everything.
+    /// The bytes that the client has ever taken, if it has not taken everything.
     stuck_at: Option<u64>,
     keepalive: Keepalive,
     age: Age,
@@ -39,7 +39,7 @@ struct Inner<S> {
     calls: Arc<Calls>,
     links: Links,
     transport: Connection<Corked<S>, Rope>,
-    /// Each has two numbers in the agenda: the first for all but its requests, the second for these.
+    /// Each call has two numbers in the agenda: the second one for its requests, the first one for everything else.
     open: Vec<Option<Call>>,
     draining: bool,
 }
@@ -50,34 +50,34 @@ struct Call {
 }
 
 enum Kind {
-    /// The last is what its requests wake.
+    /// The last field is woken by requests.
     Stream(Box<Driver>, SendStream<Rope>, Ear),
     Unary(Box<UnaryCall>),
 }
 
 /// The transport's number in the agenda.
 const TRANSPORT: u32 = 0;
-/// So often parts are polled in a turn, and the transport among them: then other connections have theirs.
+/// How many parts, and how often the transport, are polled in a turn. Then other connections have their turn.
 const PARTS_IN_A_TURN: usize = 128;
 const TRANSPORT_IN_A_TURN: usize = 4;
-/// What a stream may send before its requests are read, and all streams of a connection together at the least and at the
-/// most: one that is read slowly leaves room for the others.
+/// The flow-control windows: how many bytes a stream may send before its requests are read, and the least and the most for all
+/// streams of a connection together. A stream that is read slowly must leave room for the others.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES_MIN: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES_MAX: u32 = 16 * 1024 * 1024;
-/// The transport counts an unread frame as so many bytes at the least, and sends away a client of which frames are unread
-/// that it counts as half of the connection's window.
+/// The least size at which the transport counts an unread frame. It closes the connection when unread frames count for half of
+/// the connection's window.
 const FRAME_BYTES_MIN: u32 = 256;
-/// The most that the head of a request may have.
+/// The most bytes of a request's head.
 const HEAD_BYTES_MAX: u32 = 16 * 1024;
-/// A client that makes us reset more streams than this, because of what is wrong with them, is sent away.
+/// A client that makes the relay reset more faulty streams than this loses its connection.
 const FAULTY_STREAMS_MAX: usize = 1024;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
-    /// Begins it, on a socket of which `begun` was read.
+    /// Establishes the connection on a socket of which `begun` was already read.
     ///
     /// # Errors
-    /// The client says something else.
+    /// When the client does not speak HTTP/2.
     pub(super) async fn begin(calls: Arc<Calls>, socket: S, begun: Bytes) -> Result<Self, h2::Error> {
         let settings = &calls.shared.settings;
         let (cork, io) = Cork::new(socket, begun, Arc::default());
@@ -114,12 +114,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         })
     }
 
-    /// New calls go elsewhere; those that there are end by themselves.
+    /// Tells the client to send new calls elsewhere; the present calls end by themselves.
     pub(super) fn drain(&mut self) {
         self.inner.drain(&self.ear);
     }
 
-    /// How much the client has taken ever, if it has not taken everything.
+    /// Returns the bytes that the client has ever taken, if it has not taken everything.
     pub(super) const fn stuck_at(&self) -> Option<u64> {
         self.stuck_at
     }
@@ -143,7 +143,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
             inner.drain(ear);
         }
         let turn = agenda.begin(cx.waker());
-        // Whenever the socket takes or has more it is the transport that must go on.
+        // When the socket becomes readable or writable, the transport must be polled.
         let (ended, flow) = cork.turn(&mut Context::from_waker(ear.waker()), |cx| {
             inner.turn(turn, ear, cx, now)
         });
@@ -157,7 +157,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
-    /// A GOAWAY first, so that no stream begins here any more; then each stream ends.
+    /// Sends GOAWAY first, so that no new stream begins here; then lets each stream end.
     fn drain(&mut self, ear: &Ear) {
         self.draining = true;
         self.transport.graceful_shutdown();
@@ -168,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         }
     }
 
-    /// Whether the client has accepted all that its streams were sent.
+    /// Whether the client has accepted everything that was sent on its streams.
     fn is_settled(&self) -> bool {
         self.open.iter().flatten().all(Call::is_settled)
     }
@@ -224,7 +224,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                 let answer = UnaryCall::new(answering, respond, self.links.shared_slices.clone());
                 Kind::Unary(Box::new(answer))
             }
-            // The headers go out at once, whenever the first response may come.
+            // The headers are sent at once, because the first response may come much later.
             Called::Stream(head, driver) => match respond.send_response(head, false) {
                 Ok(send) => {
                     let requests = turn.part(number + 1);
@@ -245,7 +245,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         }
     }
 
-    /// Where the next call belongs.
+    /// Returns the position for the next call.
     fn place(&mut self) -> usize {
         let free = self.open.iter().position(Option::is_none);
         free.unwrap_or_else(|| {
@@ -259,7 +259,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
 
     fn poll_call(&mut self, number: u32, allowance: &mut Allowance, now: Instant) {
         let at = (number as usize - 1) / 2;
-        // It may have ended before it came to what woke it.
+        // The call may have ended after it was woken.
         let Some(place) = self.open.get_mut(at) else { return };
         let Some(call) = place else { return };
         if call.poll(number.is_multiple_of(2), allowance, now).is_pending() {
@@ -311,7 +311,7 @@ impl Call {
     }
 }
 
-/// As large that all streams of a connection may send a small request at the same time.
+/// Returns a window in which all streams of a connection can send a small request at the same time.
 fn window(streams: u32) -> u32 {
     streams
         .saturating_mul(2 * FRAME_BYTES_MIN)

@@ -1,6 +1,6 @@
-//! Pings on a connection from which nothing comes.
+//! Pings on a connection whose client is silent.
 //!
-//! Owns when they are sent, and when a client that answers none is given up. Refuses to close.
+//! Owns when pings are sent, and when a client that does not answer is given up. Does not close the connection.
 
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ use crate::downstream::alarm::Alarm;
 pub(super) struct Keepalive {
     pings: Option<(Duration, PingPong)>,
     alarm: Alarm,
-    /// How much the client has ever sent, and when that was last seen to grow.
+    /// The bytes that the client has ever sent, and when that last grew.
     heard: (u64, Instant),
-    /// When a ping was sent that is not answered yet.
+    /// When the unanswered ping was sent.
     asked: Option<Instant>,
 }
 
-/// How long a client may take to answer a ping; never longer than the pause between two of them.
+/// How long a client may take to answer a ping; never longer than the interval between two pings.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
 impl Keepalive {
-    /// A client that was silent for `every` is asked whether it is there.
+    /// Creates the pings of a connection: a client that was silent for `every` gets one.
     pub(super) fn new(every: Option<Duration>, pings: Option<PingPong>, now: Instant) -> Self {
         Self {
             pings: every.zip(pings),
@@ -33,7 +33,7 @@ impl Keepalive {
         }
     }
 
-    /// To be called in each turn, with what the client has ever sent. Ready when it is not there any more.
+    /// To be called in each turn, with the bytes that the client has ever sent. Ready when it did not answer a ping in time.
     pub(super) fn poll(&mut self, received: u64, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let Some((every, pings)) = &mut self.pings else {
             return Poll::Pending;
@@ -41,7 +41,7 @@ impl Keepalive {
         if received != self.heard.0 {
             self.heard = (received, now);
         }
-        // Whoever is heard puts off what comes next: until the alarm rings there is nothing to find out.
+        // Received bytes only postpone the next ping, so nothing needs to be checked before the alarm rings.
         if self.asked.is_none() && self.alarm.is_set() && !self.alarm.is_due(now) {
             return Poll::Pending;
         }
@@ -57,7 +57,7 @@ impl Keepalive {
             if self.asked.is_some() {
                 return Poll::Ready(());
             }
-            // A connection that is about to end takes none.
+            // This fails if the connection is about to end.
             drop(pings.send_ping(Ping::opaque()));
             self.asked = Some(now);
             due = now + ANSWER_MAX.min(*every);

@@ -1,6 +1,6 @@
 //! One client connection.
 //!
-//! Owns which version of HTTP it speaks, its writes, and its end. Refuses to know what is called on it.
+//! Owns its version of HTTP, its writes, and its end. Knows nothing of the calls on it.
 
 mod age;
 mod agenda;
@@ -35,18 +35,18 @@ pub(super) struct Connection {
     pub(super) calls: Arc<Calls>,
     pub(super) socket: Socket,
     pub(super) peer: Peer,
-    /// How it begins, where TLS is spoken.
+    /// The TLS handshakes of the listener, if it has TLS.
     pub(super) tls: Option<Arc<Handshakes>>,
     pub(super) drain: Drain,
 }
 
-/// What every HTTP/2 client says first.
+/// The first bytes of every HTTP/2 client.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long a client may take to say it, and how long for a TLS handshake before.
+/// How long a client may take to send the preface, and before that, for the TLS handshake.
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client of HTTP/1.1 may take from one request to the next.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
-/// What of a request's head, and of its body, is read at once.
+/// How many bytes of an HTTP/1.1 request's head or body are read at once.
 const HTTP1_BUFFER_BYTES: usize = 16 * 1024;
 
 /// Starts the connection's task.
@@ -54,7 +54,7 @@ const HTTP1_BUFFER_BYTES: usize = 16 * 1024;
 pub(super) fn start(connection: Connection) {
     let metrics = connection.calls.shared.metrics.clone();
     let peer = connection.peer;
-    // A box, because what a beginning needs would stay with the connection otherwise.
+    // In a box, because the memory for the beginning would otherwise stay allocated as long as the connection.
     let beginning = Box::pin(connection.begin());
     drop(tokio::spawn(async move {
         metrics.connections.inc();
@@ -67,10 +67,10 @@ pub(super) fn start(connection: Connection) {
 }
 
 impl Connection {
-    /// Finds out what the client speaks, if it says anything.
+    /// Finds out which protocol the client speaks, and returns the connection to serve. None if the client sends nothing.
     async fn begin(mut self) -> Option<impl Future<Output = ()> + Send> {
         if let Some(handshakes) = self.tls.take() {
-            // A box of its own, which those without TLS do not need.
+            // In a box of its own, so that connections without TLS do not pay for it.
             match Box::pin(handshakes.shake(self.socket, PREFACE_TIMEOUT)).await {
                 Ok((socket, resumed)) => {
                     self.calls
@@ -92,12 +92,12 @@ impl Connection {
                 return None;
             }
             None => {
-                tracing::debug!(peer = %self.peer, "a client says nothing");
+                tracing::debug!(peer = %self.peer, "a client sent nothing in time");
                 return None;
             }
         };
         if begun.first() == Some(&HANDSHAKE) {
-            // The answer of HTTP is one that TLS clients have a word for.
+            // TLS clients recognize the HTTP response and report it as such.
             self.calls.not_secure(&self.peer, &Fault::Plaintext);
         }
         if !http2 {
@@ -117,7 +117,7 @@ impl Connection {
                 return None;
             }
             None => {
-                tracing::debug!(peer = %self.peer, "a client takes nothing");
+                tracing::debug!(peer = %self.peer, "a client read nothing in time");
                 return None;
             }
         };
@@ -134,7 +134,7 @@ impl Connection {
         })
     }
 
-    /// Clients that poll.
+    /// Serves HTTP/1.1, which only polling clients use.
     async fn speak_http1(self, begun: Bytes) {
         let bound = self.calls.shared.settings.timers.write_stall;
         let calls = self.calls.clone();
@@ -172,13 +172,14 @@ impl Connection {
         };
         tokio::select! {
             () = answered => {}
-            () = unasked => tracing::debug!(peer = %self.peer, "a client does not finish what it says"),
+            () = unasked => tracing::debug!(peer = %self.peer, "a client did not finish its request in time"),
         }
     }
 }
 
-/// A connection until it ends, or must end. What it drives comes in a box, and so does it where it stays for long, because what is kept
-/// inside of a future takes its place twice. From `poll` comes how much the client has taken ever, too, if it has not taken everything.
+/// Drives a connection until it ends, or must end. The connection is in a box, and so is this future where it lives long, because
+/// a value moved into a future takes its space twice. `poll` also returns the bytes that the client has ever taken, if it has not
+/// taken everything.
 struct Served<C, P, D> {
     peer: Peer,
     connection: Pin<Box<C>>,
@@ -204,7 +205,7 @@ where
             this.end.leave(departure);
         }
         if this.end.begins() {
-            // New calls go elsewhere; those that there are end by themselves.
+            // Clients must send new calls elsewhere; the present calls end by themselves.
             (this.shut_down)(this.connection.as_mut());
         }
         let (ended, stuck_at) = (this.poll)(this.connection.as_mut(), cx);
@@ -218,7 +219,7 @@ where
     }
 }
 
-/// When a connection begins to leave, and when it is closed whatever its streams do.
+/// When a connection begins to leave, and when it is closed even if streams are still open.
 #[derive(Default)]
 struct Ending {
     begins: Option<Instant>,
@@ -233,7 +234,7 @@ impl Ending {
         self.deadline = Some(clock::of(departure.deadline.into_std()));
     }
 
-    /// Whether it begins to leave now.
+    /// Whether it must begin to leave now; true only once.
     fn begins(&mut self) -> bool {
         self.begins.is_some() && self.begins.take_if(|at| *at <= clock::now()).is_some()
     }
@@ -246,7 +247,7 @@ impl Ending {
         let now = clock::now();
         let stuck = self.stall.note(stuck_at, bound, now);
         if stuck.is_some_and(|at| at <= now) {
-            return Poll::Ready("the client takes nothing");
+            return Poll::Ready("the client does not read");
         }
         if self.deadline.is_some_and(|at| at <= now) {
             return Poll::Ready("the time to drain is over");
@@ -262,7 +263,7 @@ impl Ending {
     }
 }
 
-/// Reads as far as it takes to know whether the client speaks HTTP/2.
+/// Reads until it is known whether the client speaks HTTP/2. Returns what was read, and whether it does.
 async fn sniff(socket: &mut Socket) -> std::io::Result<(Bytes, bool)> {
     let mut begun = BytesMut::with_capacity(PREFACE.len());
     loop {

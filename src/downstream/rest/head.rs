@@ -1,6 +1,6 @@
-//! What the head of a poll says.
+//! The head of a poll.
 //!
-//! Owns what it must say, and how long a client lets us wait. Refuses to read bodies.
+//! Owns the checks of the head, and how long the client allows the relay to wait. Does not read bodies.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::refusal::Refusal;
 use crate::downstream::settings::ConnectionSettings;
 use crate::xds::TypeUrl;
 
-/// What a path polls.
+/// The type that a path polls.
 #[derive(Debug)]
 pub(super) struct Method {
     pub(super) type_url: TypeUrl,
 }
 
-/// Of the time that a client waits for an answer this part is ours, in percent: the rest is for the way.
+/// The percentage of the client's timeout that the relay may use; the rest is for the network.
 const OUR_PART: u32 = 80;
 
 impl Method {
-    /// What a request asks for, if it is one that can be answered at all.
+    /// Returns what a request polls, or why it cannot be answered.
     pub(super) fn of<B>(request: &Request<B>, settings: &ConnectionSettings) -> Result<Self, Refusal> {
         let path = request.uri().path();
         let full_name = TypeUrl::polled_at(path).ok_or_else(|| Refusal::unknown(path))?;
@@ -40,14 +40,14 @@ impl Method {
     }
 }
 
-/// JSON as it is, or nothing said of it.
+/// Checks that the body is uncompressed JSON, as far as the headers say anything about it.
 fn check(headers: &HeaderMap) -> Result<(), Refusal> {
     let value = |name| headers.get(name).map(|value: &http::HeaderValue| value.as_bytes());
     if let Some(encoding) = value(&CONTENT_ENCODING)
         && !encoding.eq_ignore_ascii_case(b"identity")
     {
         return Err(Refusal::media(format!(
-            "content-encoding `{}` is not read here; send the body as it is",
+            "content-encoding `{}` is not supported; send the body without compression",
             shown(encoding)
         )));
     }
@@ -59,12 +59,12 @@ fn check(headers: &HeaderMap) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::media(format!(
-        "content-type is `{}`; a poll has application/json",
+        "content-type is `{}`; a poll needs application/json",
         shown(content_type)
     )))
 }
 
-/// H-04: how long news may be waited for: less than the client itself waits, where it says that.
+/// H-04: returns how long a poll may wait for changes. This is less than the client's own timeout, if it states one.
 pub(super) fn hold(headers: &HeaderMap, most: Duration) -> Duration {
     let said = headers.get("x-envoy-expected-rq-timeout-ms");
     let said = said.and_then(|value| value.to_str().ok()?.parse().ok());
@@ -82,7 +82,7 @@ fn shown(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// H-04: what is held is answered before the client gives up.
+    /// H-04: a waiting poll is answered before its client gives up.
     #[test]
     fn a_client_that_waits_less_is_answered_earlier() {
         let hold = |text: &str| {

@@ -1,7 +1,7 @@
 //! Clients that poll over HTTP with JSON.
 //!
-//! Owns what is asked of a request before it is read, and the words of HTTP for every answer. Refuses to know streams: each
-//! poll stands alone (H-05), and what it waits for and gets stands in `poll` and `reply`.
+//! Owns the checks of a request before it is read, and the HTTP form of every answer. Knows nothing of streams: each poll stands
+//! alone (H-05). `poll` waits for changes, and `reply` writes the response.
 
 mod head;
 mod poll;
@@ -45,12 +45,12 @@ impl Polls {
         Self { shared, drain }
     }
 
-    /// Whether a path is one of those that are polled.
+    /// Whether a path belongs to polls.
     pub(super) fn path(path: &str) -> bool {
         path.starts_with("/v2/") || path.starts_with("/v3/")
     }
 
-    /// One poll.
+    /// Answers one poll.
     pub(super) async fn answer(
         self: Arc<Self>,
         request: Request<RequestBody>,
@@ -86,7 +86,7 @@ impl Polls {
                 response.headers_mut().insert(CONTENT_TYPE, JSON);
                 Ok(response)
             }
-            // H-02: the client has all there is.
+            // H-02: the client is up to date.
             Polled::Nothing => {
                 let mut response = Response::new(Body::Empty);
                 *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -107,7 +107,7 @@ impl Polls {
             return Err(Refusal::bad("the body is empty; send a DiscoveryRequest as JSON"));
         }
         let asked = self.shared.schemas.request(&body);
-        let asked = asked.map_err(|fault| Refusal::bad(format!("the body is no DiscoveryRequest: {fault}")))?;
+        let asked = asked.map_err(|fault| Refusal::bad(format!("the body is not a DiscoveryRequest: {fault}")))?;
         let node = asked.node.as_ref().map_or(0, prost::Message::encoded_len);
         if limits.node_bytes > 0 && node > limits.node_bytes {
             self.shared.metrics.refused("node_bytes");
@@ -120,7 +120,7 @@ impl Polls {
     }
 }
 
-/// The whole body, of which every byte is charged for.
+/// Reads the whole body, and charges its memory.
 async fn gather(mut body: RequestBody, charge: &mut Charge, max: usize) -> Result<Bytes, Refusal> {
     let mut gathered = BytesMut::new();
     loop {
@@ -133,7 +133,7 @@ async fn gather(mut body: RequestBody, charge: &mut Charge, max: usize) -> Resul
         let Some(frame) = frame else {
             return Ok(gathered.freeze());
         };
-        let frame = frame.map_err(|error| Refusal::bad(format!("the body ends early: {error}")))?;
+        let frame = frame.map_err(|error| Refusal::bad(format!("the body ended early: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         if gathered.len() + data.len() > max {
             return Err(Refusal::large(max));
@@ -143,7 +143,7 @@ async fn gather(mut body: RequestBody, charge: &mut Charge, max: usize) -> Resul
     }
 }
 
-/// How long the body is, as the client says.
+/// Returns the length of the body that the client announces.
 fn announced(headers: &HeaderMap) -> Option<usize> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

@@ -1,7 +1,7 @@
-//! The wait of one poll for something that its client does not have.
+//! One poll, which waits for content that its client does not have.
 //!
-//! Owns that it is answered before its client gives up. Refuses to know what is news: that is the machine's part, as interest,
-//! limits and the choice of the server are those of a stream.
+//! Owns that the poll is answered before its client gives up. The machine decides what is new. Subscriptions, limits and the
+//! choice of the server are the same as for a stream.
 
 use std::future::poll_fn;
 use std::task;
@@ -27,15 +27,15 @@ pub(super) struct Poll<'a> {
     seats: Seats,
 }
 
-/// What a poll comes to.
+/// The result of a poll.
 pub(super) enum Polled {
     News(Rope),
-    /// The client has it already.
+    /// The client is up to date.
     Nothing,
 }
 
 impl<'a> Poll<'a> {
-    /// Begins to want what was asked for.
+    /// Begins a poll: subscribes to what it asks for.
     pub(super) fn new(
         shared: &'a Shared,
         type_url: TypeUrl,
@@ -64,7 +64,7 @@ impl<'a> Poll<'a> {
         Ok(Self { shared, poll, seats })
     }
 
-    /// Waits for something that the client does not have.
+    /// Waits for content that the client does not have.
     pub(super) async fn wait(mut self, hold: Duration, mut drain: Drain) -> Result<Polled, Refusal> {
         let over = clock::sleep(hold);
         tokio::pin!(over);
@@ -80,7 +80,7 @@ impl<'a> Poll<'a> {
             drop(sight);
             tokio::select! {
                 dismissed = self.changed() => if dismissed {
-                    return Err(Refusal::unavailable("the relay holds back too much for clients that do not read"));
+                    return Err(Refusal::unavailable("the relay keeps too much outdated content for slow clients; poll again"));
                 },
                 () = &mut over => return self.last(),
                 () = &mut departing => return self.last(),
@@ -88,7 +88,7 @@ impl<'a> Poll<'a> {
         }
     }
 
-    /// The time is over.
+    /// Returns the answer after the time is over.
     fn last(&mut self) -> Result<Polled, Refusal> {
         let sight = self.seats.sight(&self.shared.scopes);
         self.poll.look(&sight, &*self.shared.library);
@@ -98,7 +98,7 @@ impl<'a> Poll<'a> {
             PollAnswer::Open => {
                 self.shared.metrics.unanswered.inc();
                 Err(Refusal::unavailable(format!(
-                    "no upstream has answered for {} yet; what this client has stays good{}",
+                    "no upstream has answered for {} yet; keep the resources that you have{}",
                     self.poll.type_url(),
                     protocol::End::because(self.poll.server().reason(&sight))
                 )))
@@ -111,7 +111,7 @@ impl<'a> Poll<'a> {
         rope.map(Polled::News).map_err(Refusal::internal)
     }
 
-    /// Waits until something else may be there. Whether the poll must end because of it.
+    /// Waits for a change. Returns whether the poll must end because of it.
     async fn changed(&mut self) -> bool {
         loop {
             let settles = self.seats.poll_timeout();

@@ -1,6 +1,6 @@
-//! Why a poll has no answer.
+//! Why a poll is refused.
 //!
-//! Owns the status codes and their words. Refuses to decide.
+//! Owns the status codes and error texts. Decides nothing.
 
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ impl Refusal {
     pub(super) fn unknown(path: &str) -> Self {
         let shown: String = path.chars().take(100).collect();
         Self::missing(format!(
-            "`{shown}` is not polled; there are /v3/discovery:listeners, routes, scoped-routes, clusters, endpoints, secrets, \
-             runtime and extension_configs; other types, and more than one, are served over gRPC"
+            "`{shown}` cannot be polled; the paths are /v3/discovery:listeners, routes, scoped-routes, clusters, endpoints, secrets, \
+             runtime and extension_configs; use gRPC for other types and for several types together"
         ))
     }
 
@@ -51,7 +51,7 @@ impl Refusal {
     pub(super) fn slow(within: Duration) -> Self {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
-            format!("the body did not come within {within:?}"),
+            format!("the body did not arrive within {within:?}"),
         )
     }
 
@@ -77,7 +77,7 @@ impl Refusal {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, why)
     }
 
-    /// There is no room for more of the body.
+    /// There is no memory for more of the body.
     pub(super) fn short(short: Short) -> Self {
         match short {
             Short::Own(..) => Self::over(short.to_string()),
@@ -85,7 +85,7 @@ impl Refusal {
         }
     }
 
-    /// What would end a stream.
+    /// Returns the refusal for what would end a stream.
     pub(super) fn of(end: End) -> Self {
         match end.code {
             Code::InvalidArgument | Code::FailedPrecondition | Code::Unimplemented | Code::PermissionDenied => {

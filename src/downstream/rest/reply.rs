@@ -1,6 +1,6 @@
-//! The JSON of what a poll is told.
+//! The JSON response to a poll.
 //!
-//! Owns that its text is made once for all who get it. Refuses to know what is told, and to whom.
+//! Owns that each text is made once for all clients that get it. Decides neither the content nor who gets it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::protocol::PollContent;
 use crate::wire::Rope;
 use crate::xds::{Resource, TypeUrl};
 
-/// The whole body. Each resource is written once, and each set as well, whoever polls for it.
+/// Returns the body. Each resource, and each set of resources, is written once for all clients that poll for it.
 pub(super) fn reply(found: &PollContent<'_>, type_url: &TypeUrl, shared: &Shared) -> Result<Rope, String> {
     let version = found.version();
     let made = shared.library.reply(version, || {
@@ -28,7 +28,7 @@ pub(super) fn reply(found: &PollContent<'_>, type_url: &TypeUrl, shared: &Shared
     Ok(Rope::new(Bytes::new(), pieces))
 }
 
-/// J-04: what cannot be written makes the whole reply fail: nothing is left out in silence.
+/// J-04: returns the JSON of a resource. An error makes the whole reply fail, so that no resource is left out silently.
 fn text(resource: &Resource, type_url: &TypeUrl, shared: &Shared) -> Result<Bytes, String> {
     let text = shared.library.text(resource.version(), || {
         let json = shared
@@ -38,7 +38,7 @@ fn text(resource: &Resource, type_url: &TypeUrl, shared: &Shared) -> Result<Byte
         if json.unknown_fields > 0 {
             tracing::warn!(
                 %type_url, name = %resource.name(), fields = json.unknown_fields,
-                "fields that the descriptors do not have are left out for clients that poll; add newer `descriptors`"
+                "responses to polls lack fields that the descriptors do not have; configure newer `descriptors`"
             );
         }
         Ok(Arc::from([Bytes::from(json.text)]))

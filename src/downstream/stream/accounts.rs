@@ -1,6 +1,6 @@
-//! What is counted and logged of one client stream.
+//! The metrics and log lines of one client stream.
 //!
-//! Owns the look-up of each type's counters, once for a stream. Refuses to decide anything.
+//! Owns the look-up of each type's counters, once for each stream. Decides nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::protocol::{Receipt, ReceiptKind};
 use crate::telemetry::{Metrics, TypeMetrics};
 use crate::xds::{Dialect, Node, TypeUrl};
 
-/// The counters of one stream, which counts among the open ones as long as this lives.
+/// The counters of one stream. The stream counts as open as long as this value lives.
 pub(in crate::downstream) struct Accounts {
     metrics: Arc<Metrics>,
     log: Arc<Log>,
@@ -36,7 +36,7 @@ impl Accounts {
         accounts
     }
 
-    /// A request was taken.
+    /// Counts a request that was handled.
     pub(super) fn receipt(&mut self, receipt: &Receipt, node: Option<&Arc<Node>>, nonce: &str, now: Instant) {
         let counters = self.of(&receipt.type_url);
         counters.requests.inc();
@@ -63,7 +63,7 @@ impl Accounts {
         }
     }
 
-    /// A response goes out; `fresh` if its shared part was encoded for it.
+    /// Counts a response; `fresh` if its shared part was encoded for it.
     pub(super) fn response(&mut self, type_url: &TypeUrl, bytes: usize, fresh: bool) {
         let counters = self.of(type_url);
         counters.responses.inc();
@@ -71,12 +71,12 @@ impl Accounts {
         counters.encoded_bodies.inc_by(u64::from(fresh));
     }
 
-    /// The relay ends the stream.
+    /// Logs that the relay ends the stream.
     pub(super) fn end(&self, node: Option<&Arc<Node>>, status: &Status, now: Instant) {
         self.log.end(node.map(|node| &**node), status, now);
     }
 
-    /// So many gates of the stream have opened by themselves.
+    /// Counts new expired gates; `expired` is the stream's total.
     pub(super) fn gates(&mut self, expired: u64) {
         if expired > self.expired_gates {
             self.metrics.gates_expired.inc_by(expired - self.expired_gates);
@@ -84,7 +84,7 @@ impl Accounts {
         }
     }
 
-    /// So often the client was sent one of several variants that it matches.
+    /// Counts new ambiguous choices of a variant; `ambiguous` is the stream's total.
     pub(super) fn choices(&mut self, ambiguous: u64) {
         if ambiguous > self.ambiguous {
             self.metrics.ambiguous_variants.inc_by(ambiguous - self.ambiguous);

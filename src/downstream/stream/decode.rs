@@ -1,6 +1,6 @@
-//! A client's message, before the machine takes it.
+//! Decodes a client's message before the machine handles it.
 //!
-//! Owns the bounds on what decoding may cost. Refuses to know what follows.
+//! Owns the limits on the cost of decoding. Knows nothing of what follows.
 
 use bytes::Bytes;
 use prost::Message;
@@ -12,7 +12,7 @@ use crate::proto::google::rpc::Status as Detail;
 use crate::wire::{Scan, around};
 use crate::xds::Dialect;
 
-/// What decoding would cost is bounded before it is paid. Gives how many names and versions there are.
+/// Checks the cost of decoding a message against the limits, before it is decoded. Returns the number of names and versions.
 pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Result<usize, Status> {
     let scan = Scan::of(message, dialect).map_err(|_| malformed(message))?;
     let limits = &shared.settings.limits;
@@ -36,9 +36,9 @@ pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Resu
     Ok(scan.entries)
 }
 
-/// A request that can say that a response was rejected, and why.
+/// A request that can reject a response, with a reason.
 pub(super) trait Rejects: Message {
-    /// The number of the field in which it does.
+    /// The number of the field with the reason.
     const DETAIL: u32;
 
     fn detail(&mut self) -> &mut Option<Detail>;
@@ -60,12 +60,12 @@ impl Rejects for DeltaDiscoveryRequest {
     }
 }
 
-/// The field of [`Detail`] that says it in words.
+/// The field of [`Detail`] with the error text.
 const WORDS: u32 = 2;
-/// Of a longer reason for a rejection only the beginning is read: nobody has a use for more.
+/// The most bytes that are read of the reason for a rejection; the rest is of no use.
 const DETAIL_BYTES_MAX: usize = 16 * 1024;
 
-/// Any request, decoded into an empty one with room for its names: a list that grows from size to size leaves holes in the heap.
+/// Decodes a request into `into`, an empty one with room for all names: growing the list step by step would fragment the heap.
 pub(super) fn decode<M: Rejects>(message: &Bytes, mut into: M) -> Result<M, Status> {
     let wrong = |error| Status::invalid_argument(format!("the request cannot be decoded: {error}"));
     let Some([before, after, detail]) = around(message, M::DETAIL, DETAIL_BYTES_MAX) else {

@@ -1,7 +1,7 @@
 //! One client stream in its connection's task.
 //!
-//! Owns the reading of requests, the bell, all timers of the stream, and that nothing is said before the transport can take it.
-//! Refuses to know what is said.
+//! Owns the reading of requests, the bell, all timers of the stream, and that no response is made before the transport can take
+//! it. Knows nothing of the content.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -21,39 +21,39 @@ use crate::wire::{Progress, Rope};
 pub(in crate::downstream) struct Driver {
     session: Session,
     requests: Requests,
-    /// How far the transport has come with what was said.
+    /// How much of the responses the transport has taken.
     progress: Arc<Progress>,
     alarm: Alarm,
     stall: Stall,
     times: Times,
 }
 
-/// When what happens to the stream, if nothing else does before.
+/// The deadlines of the stream.
 struct Times {
     /// The client's own deadline.
     deadline: Option<Instant>,
-    /// The client has closed its half, or asked once, and has waited long enough.
+    /// When to give up a client that sends no more: it has closed its side, or this is a unary call.
     given_up: Option<Instant>,
 }
 
-/// So many requests are read before other streams have their turn.
+/// How many requests are read before other streams have their turn.
 const REQUESTS_IN_A_TURN: usize = 32;
-/// So many bytes of requests are read, the last one of them whole, before other connections have their turn.
+/// How many bytes of requests are read before other connections have their turn. The last request is read as a whole.
 const REQUEST_BYTES_IN_A_TURN: usize = 256 * 1024;
 
-/// A name is as much work as so many bytes.
+/// The work for a name, in bytes of a request.
 const NAME_BYTES: usize = 128;
 
-/// What may still be read in a connection's turn: a large request is much work, and other connections have theirs.
+/// What may still be read in this turn of a connection. It limits large requests, so that other connections have their turn.
 pub(in crate::downstream) struct Allowance(usize);
 
 impl Allowance {
-    /// What one turn has.
+    /// Returns the allowance of one turn.
     pub(in crate::downstream) const fn of_a_turn() -> Self {
         Self(REQUEST_BYTES_IN_A_TURN)
     }
 
-    /// So much was read.
+    /// Subtracts what was read.
     fn count(&mut self, bytes: usize, names: usize) {
         self.0 = self.0.saturating_sub(bytes.max(names * NAME_BYTES));
     }
@@ -65,7 +65,7 @@ impl Allowance {
 }
 
 impl Driver {
-    /// Begins with the client's `timeout`.
+    /// Creates the driver; `timeout` is the client's own.
     pub(in crate::downstream) fn new(
         session: Session,
         requests: Requests,
@@ -87,17 +87,17 @@ impl Driver {
         }
     }
 
-    /// Whether the client has accepted all that it was sent.
+    /// Whether the client has accepted everything that was sent.
     pub(in crate::downstream) fn is_settled(&self) -> bool {
         self.session.is_settled()
     }
 
-    /// The client is to go elsewhere.
+    /// Lets the stream end in good order, so that the client goes to another relay.
     pub(in crate::downstream) fn drain(&mut self) {
         self.session.close();
     }
 
-    /// Reads what the client sends. Ready when the stream is over: dropping what belongs to it then resets what is left of it.
+    /// Reads requests. Ready when the stream is over: dropping the driver and its stream handle then resets the rest of it.
     pub(in crate::downstream) fn hear(
         &mut self,
         allowance: &mut Allowance,
@@ -108,17 +108,17 @@ impl Driver {
         self.read(allowance, cx, now)
     }
 
-    /// Whether there is more to do about what was read.
+    /// Whether the requests that were read need more work: [`Self::poll`] must be called.
     pub(in crate::downstream) const fn has_news(&self) -> bool {
         self.session.is_stirred() || self.requests.is_deaf()
     }
 
-    /// Whether it is time to read on, because reading was held up.
+    /// Whether reading was paused and must go on now.
     pub(in crate::downstream) fn hears_again(&self, now: Instant) -> bool {
         self.requests.poll_timeout().is_some_and(|at| at <= now)
     }
 
-    /// Everything else that can be done now. Ready as [`Self::hear`] is.
+    /// Does everything else: changes, timers, responses. Ready when the stream is over, as with [`Self::hear`].
     pub(in crate::downstream) fn poll(
         &mut self,
         send: &mut SendStream<Rope>,
@@ -126,7 +126,7 @@ impl Driver {
         now: Instant,
     ) -> Poll<()> {
         self.session.begin(now);
-        // After the first request, which is what brings the session to a view: before it there is no bell to wait at.
+        // The first request brings the session to a view; before that there is no bell to wait for.
         self.session.handle_bell(cx);
         let due = self.alarm.is_due(now);
         let busy = self.session.is_stirred() || due || self.requests.poll_timeout().is_some();
@@ -139,12 +139,12 @@ impl Driver {
         if self.say(send, cx).is_ready() || self.requests.is_deaf() && send.poll_reset(cx).is_ready() {
             return Poll::Ready(());
         }
-        // A task is often woken for what its timers have nothing to do with.
+        // Most wakes have nothing to do with timers.
         if busy { self.poll_times(cx, now) } else { Poll::Pending }
     }
 
-    /// Says what there is to be said, as long as the transport can take more. What it does not take now may be outdated when it
-    /// does: it stays a difference that is not computed yet.
+    /// Sends responses as long as the transport can take more. Further responses are not made yet, because their content might be
+    /// outdated when the transport takes them.
     fn say(&mut self, send: &mut SendStream<Rope>, cx: &Context<'_>) -> Poll<()> {
         while self.session.is_ending() || self.progress.ready(cx.waker()) {
             match ready!(self.session.poll_output()) {
@@ -154,7 +154,7 @@ impl Driver {
                     }
                 }
                 Output::End(status) => {
-                    // Whom it does not reach is not there any more.
+                    // If this fails, the client is gone.
                     drop(send.send_trailers(trailers(&status)));
                     return Poll::Ready(());
                 }
@@ -169,7 +169,7 @@ impl Driver {
                 break;
             }
             if let Some(names) = self.session.handle_rest() {
-                // Other streams of the connection have their turns as well.
+                // A slice of a large request: other streams of the connection have their turn now.
                 allowance.count(0, names);
                 break;
             }
@@ -203,12 +203,12 @@ impl Driver {
         Poll::Pending
     }
 
-    /// The client says nothing more, and is answered by then or not at all.
+    /// The client sends no more: sets the time until which it may get an answer.
     fn give_up_later(&mut self, now: Instant) {
         self.times.given_up = now.checked_add(self.session.settings().protocol.timers.unanswered);
     }
 
-    /// Some time has come, perhaps one of these.
+    /// Handles those times that have come.
     fn handle_times(&mut self, now: Instant) {
         let due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
         self.session.handle_timeout();
@@ -223,14 +223,14 @@ impl Driver {
     }
 
     fn poll_times(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
-        // Only what was given to the transport can be stuck there: a window that is not opened holds up no timer.
+        // Only bytes that the transport holds can be stuck. Without such bytes, a closed window starts no timer.
         let progress = &self.progress;
         let stuck = (progress.waiting() > 0).then(|| progress.taken() + self.session.written());
         let stuck = self.stall.note(stuck, self.session.settings().timers.write_stall, now);
         if stuck.is_some_and(|at| at <= now) {
             tracing::info!(
                 bytes = progress.waiting(),
-                "a client takes nothing; its stream is ended"
+                "a client does not read; its stream is ended"
             );
             return Poll::Ready(());
         }
@@ -252,7 +252,7 @@ impl Driver {
 mod tests {
     use super::*;
 
-    /// 768 is a class of the allocator, the next one is 896, and every stream has one.
+    /// 768 is a size class of the allocator, and the next one is 896. Every stream has a driver.
     #[test]
     fn what_every_stream_takes() {
         assert!(size_of::<Driver>() <= 768, "{}", size_of::<Driver>());

@@ -1,6 +1,6 @@
-//! What ends a client's stream, in the words of gRPC, or its poll.
+//! Turns the reason for the end of a client's stream or poll into a gRPC status, and that into trailers.
 //!
-//! Owns that what is over a limit is counted. Refuses to decide that a stream ends.
+//! Owns the counting of exceeded limits. Does not decide that a stream ends.
 
 use http::{HeaderMap, HeaderValue};
 use tonic::{Code, Status};
@@ -9,7 +9,7 @@ use crate::cache::NoPlace;
 use crate::downstream::shared::Shared;
 use crate::protocol::End;
 
-/// The client has no place at a view, or no more of it.
+/// Returns the status for a client that gets no seat at a view, or no further names there.
 pub(super) fn no_place(shared: &Shared, error: NoPlace) -> Status {
     count_no_place(shared, &error);
     match error {
@@ -18,7 +18,7 @@ pub(super) fn no_place(shared: &Shared, error: NoPlace) -> Status {
     }
 }
 
-/// The stream's machine has ended it.
+/// Returns the status for a stream that its machine has ended.
 pub(super) fn status(shared: &Shared, end: End) -> Status {
     count_end(shared, &end);
     Status::new(Code::from_i32(end.code.number().cast_signed()), end.message)
@@ -39,11 +39,11 @@ pub(in crate::downstream) fn count_end(shared: &Shared, end: &End) {
     }
 }
 
-/// The end of a stream as headers.
+/// Returns the trailers that end a stream with this status.
 pub(in crate::downstream) fn trailers(status: &Status) -> HeaderMap {
     let mut trailers = HeaderMap::with_capacity(2);
     if status.add_header(&mut trailers).is_err() {
-        // Its own text cannot be written as a header: the code alone says enough.
+        // The message cannot be written as a header, so the code must be enough.
         trailers.insert(Status::GRPC_STATUS, HeaderValue::from(status.code() as i32));
     }
     trailers

@@ -1,33 +1,33 @@
-//! How fast a client may send requests.
+//! The rate limit for a client's requests.
 //!
-//! Owns a bucket that holds one second's worth. Refuses to know requests: whoever reads asks first.
+//! Owns a bucket that holds the requests of one second. Does not read requests: the reader asks first.
 
 use std::time::{Duration, Instant};
 
-/// A client that sends faster is read later; its stream goes on.
+/// The bucket of one stream. Requests of a faster client are read later; its stream goes on.
 #[derive(Debug)]
 pub(in crate::downstream) struct Pace {
-    /// The time that one request pays for; zero: no bound.
+    /// The time that each request uses up; zero means no limit.
     interval: Duration,
-    /// Up to when everything that was read is paid for.
+    /// The time up to which earlier requests have used up the rate.
     paid: Instant,
 }
 
 const BURST: Duration = Duration::from_secs(1);
 
 impl Pace {
-    /// So many requests in a second; 0: no bound.
+    /// Creates a limit of `per_second` requests; 0 means no limit.
     pub(in crate::downstream) fn new(per_second: u32, now: Instant) -> Self {
         let interval = BURST.checked_div(per_second).unwrap_or_default();
         Self { interval, paid: now }
     }
 
-    /// When the next request may be read.
+    /// Returns when the next request may be read.
     pub(super) fn next(&self) -> Instant {
         self.paid.checked_sub(BURST - self.interval).unwrap_or(self.paid)
     }
 
-    /// A request was read.
+    /// Counts a request that was read.
     pub(super) fn count(&mut self, now: Instant) {
         self.paid = self.paid.max(now) + self.interval;
     }

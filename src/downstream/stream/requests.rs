@@ -1,6 +1,7 @@
-//! The requests of one stream, as whole messages.
+//! The requests of one stream, as complete messages.
 //!
-//! Owns the request body and how fast it is read. Refuses to decode and to know answers: reading never waits for writing (E-21).
+//! Owns the request body and how fast it is read. Does not decode. Knows nothing of responses: reading never waits for writing
+//! (E-21).
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,27 +15,27 @@ use super::pace::Pace;
 use crate::downstream::request_body::poll_chunk;
 use crate::wire::{Deframer, Read, Share};
 
-/// What a client sends on one stream.
+/// The requests of a client on one stream.
 pub(in crate::downstream) struct Requests {
-    /// `None` after its end: nothing is held then.
+    /// `None` after the end; no memory is held then.
     open: Option<(RecvStream, Deframer)>,
     pace: Pace,
-    /// When reading goes on, while it is held up.
+    /// When reading goes on, if it is paused.
     resumes: Option<Instant>,
 }
 
-/// What comes next from a client.
+/// What a client has sent next.
 #[derive(Debug)]
 pub(super) enum Next {
     /// A request.
     Message(Bytes),
-    /// There is work on a large one, and it goes on as soon as others have had their turns.
+    /// A large message is being inflated: poll again after others have had their turn.
     Later,
-    /// There will be no more: the client has closed its half.
+    /// There are no more requests: the client has closed its side.
     Closed,
-    /// There will be no more, because of a fault.
+    /// There are no more requests, because of this error.
     Fault(Status),
-    /// The client, or its connection, has gone.
+    /// The client or its connection is gone.
     Gone,
 }
 
@@ -47,22 +48,22 @@ impl Requests {
         }
     }
 
-    /// What its connection holds of requests on their way in; none after the end.
+    /// Returns the connection's share of the memory for unfinished requests; none after the end.
     pub(super) fn share(&self) -> Option<&Arc<Share>> {
         self.open.as_ref().map(|(_, deframer)| deframer.share())
     }
 
-    /// When it must be polled again although nothing came.
+    /// Returns when it must be polled again, even if nothing has arrived.
     pub(super) const fn poll_timeout(&self) -> Option<Instant> {
         self.resumes
     }
 
-    /// Whether it is not read whether the client is still there.
+    /// Whether reading is paused or over, so that a read cannot notice that the client is gone.
     pub(super) const fn is_deaf(&self) -> bool {
         self.open.is_none() || self.resumes.is_some()
     }
 
-    /// Pending for ever after the end.
+    /// Reads the next message. Pending forever after the end.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
         let next = match self.poll_open(cx, now) {
             Poll::Ready(next) => next,
@@ -74,13 +75,13 @@ impl Requests {
         Poll::Ready(next)
     }
 
-    /// Reads no further; what still comes is thrown away.
+    /// Ends the reading; later bytes are discarded.
     pub(super) fn stop(&mut self) {
         self.open = None;
         self.resumes = None;
     }
 
-    /// Ready when the beginning of a message must be given up.
+    /// Ready when an incomplete message must be given up, because other connections need the memory.
     fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Status> {
         match &mut self.open {
             Some((_, deframer)) => deframer.poll_given_up(cx),

@@ -1,7 +1,7 @@
-//! Where one session sits: at the views of the servers that it watches, of which it reads one for each authority.
+//! The seats of one session: at the views of all servers that it watches. For each authority it reads one of these views.
 //!
-//! Owns the seats, and that no authority is read from two views. Refuses to know what the session is told: its machine says what
-//! it wants and lacks, [`Fallback`] says what follows.
+//! Owns the seats, and that no authority is read from two views. Knows nothing of responses: the machine of the session says what
+//! it wants and lacks, and [`Fallback`] decides which server to read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ pub struct Seats {
     node: Arc<Node>,
     plain: Binding,
     authorities: BTreeMap<Arc<str>, Binding>,
-    /// Who looks at the bells.
+    /// The task that polls the bells.
     reader: Option<Waker>,
 }
 
-/// One authority of the session.
+/// The servers and seats of one authority of the session.
 struct Binding {
     authority: Option<Arc<str>>,
     servers: Arc<[usize]>,
@@ -30,23 +30,23 @@ struct Binding {
     seats: Vec<Seat>,
 }
 
-/// What rang, besides what has changed.
+/// What the bells reported, apart from the changes.
 #[derive(Default)]
 pub struct Rung {
-    /// Whether anything did.
+    /// Whether any bell has rung.
     pub any: bool,
     /// The view that asks the session to keep only hashes of what its client holds.
     pub lighten: Option<Arc<View>>,
-    /// Whether the session must end, because it holds back more than a view may keep.
+    /// Whether the session must end, because too much outdated content is kept for it.
     pub dismissed: bool,
 }
 
 impl Seats {
-    /// Takes seats for a client; `patience` is how long a server may lack something before the session is bound to it all the same.
+    /// Takes seats for a client. A server may lack a resource for `patience`; then the session is bound to it nevertheless.
     ///
     /// # Errors
     ///
-    /// There would be more views than allowed, or the client's class has no credentials.
+    /// When there would be more views than allowed, or the client's class has no credentials.
     pub fn enter(scopes: &Scopes, node: &Arc<Node>, patience: Duration) -> Result<Self, NoPlace> {
         let top = scopes.routes().route(None).cloned().unwrap_or_default();
         let plain = Binding::new(scopes, node, None, top, patience)?;
@@ -58,11 +58,11 @@ impl Seats {
         })
     }
 
-    /// The session begins or ceases to want something.
+    /// Adds or removes a subscription of the session.
     ///
     /// # Errors
     ///
-    /// A view would keep more than it may.
+    /// When a view would hold more names than allowed.
     pub fn want(&mut self, scopes: &Scopes, want: &Want) -> Result<(), NoPlace> {
         let authority = match &want.target {
             Target::Wildcard => None,
@@ -85,13 +85,13 @@ impl Seats {
         outcome
     }
 
-    /// The session has said all that it wants for now.
+    /// Tells the views that the session has no further subscription changes for now.
     pub fn rest(&self) {
         let seats = self.bindings().flat_map(|binding| &binding.seats);
         seats.for_each(Seat::rest);
     }
 
-    /// K-25: the client may have come through more relays than it said at first.
+    /// K-25: records the relays through which the client comes; these may be more than in its first request.
     pub fn meet(&mut self, node: &Arc<Node>) {
         if Arc::ptr_eq(&self.node, node) {
             return;
@@ -101,8 +101,8 @@ impl Seats {
         seats.for_each(|seat| seat.view().come_through(&node.relays));
     }
 
-    /// What has rung since the last call; the task is woken when anything rings again. `tell` is told what to look at in the views
-    /// that are read.
+    /// Returns what has rung since the last call; the next ring wakes the task. `tell` gets the changes in the views that the
+    /// session reads.
     pub fn poll_bells(&mut self, cx: &mut Context<'_>, mut tell: impl FnMut(&TypeUrl, Dirty)) -> Rung {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -122,7 +122,7 @@ impl Seats {
                 };
                 rung.any = true;
                 if !read {
-                    // Of a view that is not read nothing is held back.
+                    // No outdated content is kept for a view that the session does not read.
                     seat.bell().looked(|_| true);
                     continue;
                 }
@@ -135,7 +135,7 @@ impl Seats {
         rung
     }
 
-    /// Notes of which types the session has dealt with all that rang. Whether there are others.
+    /// Records that the session has handled all changes of the types for which `at` is true. Returns whether others are left.
     pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) -> bool {
         let mut others = false;
         for seat in self.bindings().filter_map(Binding::seat) {
@@ -144,7 +144,7 @@ impl Seats {
         others
     }
 
-    /// What the session reads now.
+    /// Returns the content that the session reads now.
     #[must_use]
     pub fn sight(&self, scopes: &Scopes) -> Sight {
         let cut = |binding: &Binding| binding.seat().map(|seat| seat.view().cut()).unwrap_or_default();
@@ -155,10 +155,10 @@ impl Seats {
         sight
     }
 
-    /// Moves the session where it is served best. Whether it reads another view now.
+    /// Moves the session to the best server. Returns whether it reads another view now.
     pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
         if self.authorities.is_empty() && self.plain.servers.len() < 2 {
-            // There is nowhere to go.
+            // There is only one server.
             return false;
         }
         let bindings = std::iter::once(&mut self.plain).chain(self.authorities.values_mut());
@@ -174,20 +174,20 @@ impl Seats {
         moved
     }
 
-    /// Whether only the failure of a server that is read can move the session.
+    /// Whether the session moves only if a server that it reads fails.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.bindings().all(|binding| binding.fallback.at_rest())
     }
 
-    /// Nobody listens to the bell of a new seat yet: the reader has to come round once more.
+    /// Wakes the reader, because it does not listen to the bell of a new seat yet.
     fn listen_again(&self) {
         if let Some(reader) = &self.reader {
             reader.wake_by_ref();
         }
     }
 
-    /// When [`Self::settle`] is due again.
+    /// Returns when [`Self::settle`] is due again.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.bindings()
@@ -195,7 +195,7 @@ impl Seats {
             .min()
     }
 
-    /// Which server is read for an authority, by its number.
+    /// Returns the number of the server that is read for an authority.
     #[must_use]
     pub fn server(&self, authority: Option<&str>) -> Option<usize> {
         let binding = match authority {
@@ -232,7 +232,7 @@ impl Binding {
         Ok(self.seats.iter().try_for_each(|seat| seat.want(want))?)
     }
 
-    /// The seat at the view that is read.
+    /// Returns the seat at the view that is read.
     fn seat(&self) -> Option<&Seat> {
         self.seats.get(self.fallback.bound())
     }
@@ -271,8 +271,8 @@ impl Binding {
         for (at, seat) in self.seats.iter().enumerate() {
             seat.watch(at != bound);
             seat.compare(several);
-            // G-12: as long as another one stands in, whoever comes back begins clean: told of what it said before, it might keep
-            // silent, and nobody would come back to it.
+            // G-12: while a fallback serves the session, a server that comes back must start afresh. If it were told the versions
+            // of its earlier resources, it might send nothing, and no session would return to it.
             let gone = matches!(
                 seat.view().cut().server_state(),
                 ServerState::Trying | ServerState::Failing
@@ -284,7 +284,8 @@ impl Binding {
         bound != before
     }
 
-    /// G-06: takes a seat at the next server's view, and asks there for all that is wanted of the authority. Whether there is room.
+    /// G-06: takes a seat at the next server's view, and subscribes there to everything that the session wants of the authority.
+    /// Returns whether there was room.
     fn watch_next(&mut self, scopes: &Scopes, node: &Arc<Node>, server: &Server) -> bool {
         let authority = self.authority.as_deref();
         let Some(next) = self.servers.get(self.seats.len()) else {

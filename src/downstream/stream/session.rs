@@ -1,8 +1,8 @@
-//! One client stream: its machine, its place at a view, and what passes between them.
+//! One client stream: its machine, its seats at views, and what passes between them.
 //!
-//! Owns the order of things: the bell is cleared before the cut is read, interest is said before the cut is read, and nothing
-//! is encoded before the transport can take it. Refuses to know the transport: requests come in as messages, responses go out
-//! as ropes, and time is an argument.
+//! Owns the order of work: the bell is cleared and subscriptions are passed on before the cut is read, and nothing is encoded
+//! before the transport can take it. Knows nothing of the transport: requests come in as messages, responses go out as ropes,
+//! and time is an argument.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -32,25 +32,25 @@ pub(in crate::downstream) struct Session {
     server: Server,
     /// From the first request on.
     seats: Option<Seats>,
-    /// What is left of a request: nothing is said before all of it counts.
+    /// The rest of a large request. No response is made before all of it was handled.
     rest: Option<Box<Sliced>>,
-    /// What a unary request asked for by name.
+    /// The names in a unary request.
     fetched: Box<[Name]>,
-    /// The stream ends as soon as the client has got something and nothing more is to be said (K-26).
+    /// Whether the stream ends as soon as the client has got a response and there is nothing more to send (K-26).
     closing: bool,
-    /// The stream ends now.
+    /// If set, the stream ends now with this status.
     end: Option<Status>,
-    /// Grows with every response.
+    /// The number of responses so far.
     written: u64,
-    /// Whether anything that has rung was not dealt with when that was last noted.
+    /// Whether changes that had rung were still unhandled when `note_looked` was last called.
     lags: bool,
     /// When the task's present turn began.
     now: Instant,
-    /// Whether anything has happened since there was nothing to say: only then is it worth to ask again.
+    /// Whether anything has happened since there was last nothing to send. Only then is it worth asking the machine again.
     stirred: bool,
 }
 
-/// What a stream can say next.
+/// The next output of a stream.
 pub(super) enum Output {
     Response(Rope),
     End(Status),
@@ -81,22 +81,22 @@ impl Session {
         }
     }
 
-    /// The task has its turn; everything in it happens at the same time.
+    /// Begins a turn of the task. Everything in one turn happens at the same time.
     pub(super) const fn begin(&mut self, now: Instant) {
         self.now = now;
     }
 
-    /// What the relay was told to do.
+    /// Returns the settings of the operator.
     pub(super) fn settings(&self) -> &ConnectionSettings {
         &self.shared.settings
     }
 
-    /// Whether anything has happened of which it is not known yet what there is to say about it.
+    /// Whether anything has happened after which there may be something to send.
     pub(super) const fn is_stirred(&self) -> bool {
         self.stirred && (self.rest.is_none() || self.end.is_some())
     }
 
-    /// One request, or its first slice, from whoever has this share of what is on its way in. Gives how many names were taken.
+    /// Handles one request, or its first slice, within the connection's `share` of memory. Returns how many names were handled.
     pub(super) fn handle_message(&mut self, message: &Bytes, share: &Arc<Share>) -> usize {
         if self.end.is_some() || self.handle_acknowledgement(message) {
             return 0;
@@ -109,7 +109,7 @@ impl Session {
         })
     }
 
-    /// The next slice of a request, if there is one of which anything is left. Gives how many names were taken.
+    /// Handles the next slice of a request, if one is unfinished. Returns how many names that counts for.
     pub(super) fn handle_rest(&mut self) -> Option<usize> {
         let rest = self.rest.take().filter(|_| self.end.is_none())?;
         if let Err(end) = self.take_slice(*rest) {
@@ -118,7 +118,7 @@ impl Session {
         Some(SLICE)
     }
 
-    /// What nearly every request is. Whether it is one, which is all that it says.
+    /// Handles a request that is only an acknowledgement, as nearly every request is. Returns whether it was one.
     fn handle_acknowledgement(&mut self, message: &[u8]) -> bool {
         let Some((type_url, nonce)) = acknowledgement(message).filter(|_| self.method.dialect == Dialect::Delta) else {
             return false;
@@ -137,7 +137,7 @@ impl Session {
         true
     }
 
-    /// What has changed in the views since the last look; the task is woken at the next change.
+    /// Takes the changes in the views since the last call; the next change wakes the task.
     pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>) {
         let Some(seats) = &mut self.seats else { return };
         let server = &mut self.server;
@@ -147,12 +147,12 @@ impl Session {
             self.server.lighten(view.baselines());
         }
         if rung.dismissed {
-            let message = "the client holds back more outdated content than `limits.pinned_bytes_per_view` allows";
+            let message = "the client is too slow: outdated content kept for it exceeds `limits.pinned_bytes_per_view`";
             self.end.get_or_insert_with(|| Status::unavailable(message));
         }
     }
 
-    /// The time of [`Self::poll_timeout`] may have come.
+    /// Handles the timers of the machine, if the time of [`Self::poll_timeout`] has come.
     pub(super) fn handle_timeout(&mut self) {
         let now = self.now;
         if self.server.poll_timeout().is_none_or(|at| now < at) {
@@ -167,44 +167,44 @@ impl Session {
         }
     }
 
-    /// The client has waited this long, sends no more and has no answer.
+    /// Ends the stream of a client that sends no more and got no answer within `bound`.
     pub(super) fn give_up(&mut self, bound: Duration) {
         let sight = self.sight();
         let cause = End::because(self.server.reason(&sight));
         self.end(Status::unavailable(format!(
-            "there is no answer within {bound:?}, and the client sends no more{cause}"
+            "no answer within {bound:?}, and the client has closed its side{cause}"
         )));
     }
 
-    /// The stream is to end in good order.
+    /// Lets the stream end in good order.
     pub(super) const fn close(&mut self) {
         self.closing = true;
         self.stirred = true;
     }
 
-    /// The stream is to end at once.
+    /// Ends the stream at once.
     pub(super) fn end(&mut self, status: Status) {
         self.stirred = true;
         self.end.get_or_insert(status);
     }
 
-    /// Whether it is known how the stream ends.
+    /// Whether the stream ends with the next output.
     pub(super) const fn is_ending(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Whether anything was answered.
+    /// Whether any response was sent.
     pub(super) const fn answered(&self) -> bool {
         self.server.sent() > 0
     }
 
-    /// Whether the client has accepted all that it was sent.
+    /// Whether the client has accepted everything that was sent.
     pub(super) fn is_settled(&self) -> bool {
         let settled = |status| matches!(status, protocol::Status::NotSent | protocol::Status::Synced);
         self.server.status().all(|(_, status)| settled(status))
     }
 
-    /// Whether anything was asked.
+    /// Whether there was any request.
     pub(super) const fn asked(&self) -> bool {
         self.server.node().is_some()
     }
@@ -213,7 +213,7 @@ impl Session {
         self.method.fetch
     }
 
-    /// A number that grows with every response.
+    /// Returns the number of responses so far.
     pub(super) const fn written(&self) -> u64 {
         self.written
     }
@@ -223,14 +223,14 @@ impl Session {
         self.server.poll_timeout().into_iter().chain(settles).min()
     }
 
-    /// What to say next, when the transport can take it.
+    /// Returns the next output. To be called when the transport can take it.
     pub(super) fn poll_output(&mut self) -> Poll<Output> {
         if !self.is_stirred() {
             return Poll::Pending;
         }
         let output = self.output(self.now);
         match &output {
-            // Whatever else there is to be said, or done, is found in the next round.
+            // If there may be more to send or to do, the next call finds it.
             Poll::Ready(Output::Response(_)) => {
                 self.stirred = !self.server.is_done() || self.closing || self.end.is_some();
             }
@@ -262,15 +262,15 @@ impl Session {
         if let Some(end) = self.absent(&sight) {
             return Poll::Ready(Output::End(end));
         }
-        // K-26: clients that got something reconnect without an error; one that asked for nothing lacks nothing.
+        // K-26: a client that got a response can reconnect without an error; one that asked for nothing lacks nothing.
         if self.closing && (self.answered() || !self.asked()) {
             return Poll::Ready(Output::End(Status::ok("")));
         }
         Poll::Pending
     }
 
-    /// A type is dealt with when it has a response, or needs none and waits for no acknowledgement: only the others hold back
-    /// old content.
+    /// Tells the views which types are up to date: those that get a response now, or need none and await no acknowledgement.
+    /// Outdated content is kept only for the others.
     fn note_looked(&mut self, response: Option<&Response>) {
         let Some(seats) = &self.seats else { return };
         let unasked = response.is_some() && !self.server.is_done();
@@ -281,7 +281,7 @@ impl Session {
         });
     }
 
-    /// Gives how many names it has taken.
+    /// Decodes and handles a request. Returns how many names were handled.
     fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
         let entries = bounded(message, self.method.dialect, &self.shared)?;
         let mut request = Request::read(message, self.method.dialect, entries)?;
@@ -297,7 +297,7 @@ impl Session {
         Ok(entries.min(SLICE))
     }
 
-    /// One slice of a request, or all that is left of it, where that may not be kept.
+    /// Handles one slice of a request, or all of the rest if there is no memory to keep it.
     fn take_slice(&mut self, mut request: Sliced) -> Result<(), Status> {
         let shared = self.shared.clone();
         let over = |end| status(&shared, end);
@@ -318,18 +318,18 @@ impl Session {
         self.say_wants()
     }
 
-    /// A unary request without names asks for everything, because no earlier request can have said what it means (H-06).
+    /// Without names a unary request asks for everything, because there is no earlier request that it could refer to (H-06).
     fn note_fetch(&mut self, request: &mut DiscoveryRequest) {
         if request.resource_names.is_empty() {
             request.resource_names.push(Name::WILDCARD.to_owned());
         }
-        // F-04: however the client writes them.
+        // F-04: the spelling of a name does not matter.
         let Some(type_url) = &self.method.service else { return };
         let names = request.resource_names.iter();
         self.fetched = names.map(|name| Name::read(name, type_url)).collect();
     }
 
-    /// A unary request for nothing but what does not exist has that for an answer; a stream would wait for it (B-27).
+    /// Returns the status if none of the names in a unary request exists. A stream would wait for them (B-27).
     fn absent(&self, sight: &Sight) -> Option<Status> {
         let slot = sight.type_sight(self.method.service.as_ref().filter(|_| !self.fetched.is_empty())?);
         let absent = |name| matches!(slot.known(name), Some(Known::Absent(_)));
@@ -364,7 +364,7 @@ impl Session {
         Ok(())
     }
 
-    /// Something has happened: reads other views where the servers' states ask for it.
+    /// Moves the session to other views if the states of servers require it.
     pub(super) fn settle(&mut self) {
         if let Some(seats) = &mut self.seats
             && seats.settle(&self.shared.scopes, &self.server, self.now)

@@ -1,6 +1,6 @@
-//! One request of a client stream, which is taken in slices where it names much.
+//! One request of a client stream. A request with many names is handled in slices.
 //!
-//! Owns what is left of it, and that it counts as something that is on its way in for as long. Refuses to know what it means.
+//! Owns the rest of the request, and charges its memory as an unfinished request until the end. Knows nothing of its meaning.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,16 +15,16 @@ use crate::protocol::{Changing, End, Listing, Progress, Receipt, Server};
 use crate::wire::{Charge, Share};
 use crate::xds::Dialect;
 
-/// A request, decoded.
+/// A decoded request.
 pub(super) enum Request {
     Sotw(DiscoveryRequest),
     Delta(DeltaDiscoveryRequest),
 }
 
-/// A request that has begun to count.
+/// A request that is being handled.
 pub(super) struct Sliced {
     way: Way,
-    /// What it takes until then.
+    /// The memory that it takes until it is finished.
     bytes: usize,
     charge: Charge,
 }
@@ -34,11 +34,11 @@ enum Way {
     Delta(DeltaDiscoveryRequest, Progress<Changing>),
 }
 
-/// What is kept of a name or a version besides its text.
+/// The memory of a name or a version in addition to its text.
 const ENTRY_BYTES: usize = 96;
 
 impl Request {
-    /// Decodes one, with room for so many names.
+    /// Decodes a request, with room for `entries` names.
     pub(super) fn read(message: &Bytes, dialect: Dialect, entries: usize) -> Result<Self, Status> {
         Ok(match dialect {
             Dialect::Sotw => {
@@ -60,7 +60,7 @@ impl Request {
 }
 
 impl Sliced {
-    /// The request counts from now on; `bytes` and `entries` say how large it is.
+    /// Begins to handle a request of `bytes` bytes with `entries` names.
     pub(super) fn begin(
         request: Request,
         (bytes, entries): (usize, usize),
@@ -86,7 +86,7 @@ impl Sliced {
         })
     }
 
-    /// Takes the next slice. Gives whether there is more.
+    /// Handles the next slice. Returns whether there is more.
     pub(super) fn go_on(&mut self, server: &mut Server, library: &Library, now: Instant) -> Result<bool, End> {
         match &mut self.way {
             Way::Sotw(request, progress) => server.go_on_sotw(request, progress, library, now),
@@ -94,12 +94,12 @@ impl Sliced {
         }
     }
 
-    /// Whether what is left of it may be kept until the next turn.
+    /// Whether the rest may be kept until the next turn, within the memory for unfinished requests.
     pub(super) fn is_kept(&mut self) -> bool {
         self.charge.set(self.bytes).is_ok()
     }
 
-    /// Nothing is left: what it was, and its nonce.
+    /// Finishes a request of which nothing is left. Returns its receipt and its nonce.
     pub(super) fn finish(self, server: &Server) -> Result<(Receipt, String), End> {
         Ok(match self.way {
             Way::Sotw(request, progress) => (server.finish(progress)?, request.response_nonce),

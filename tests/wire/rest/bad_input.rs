@@ -46,7 +46,7 @@ async fn paths_and_verbs() {
         "/v2/discovery:extension_configs",
         "/v3/discovery:clusters/",
     ] {
-        refused(&poll(&relay, path, &[JSON], b"{}").await, 404, "is not polled");
+        refused(&poll(&relay, path, &[JSON], b"{}").await, 404, "cannot be polled");
     }
     let client = relay.connect().await;
     let call = client.request("GET", CLUSTERS, &[], Half::Closed).await.unwrap();
