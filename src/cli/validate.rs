@@ -9,7 +9,7 @@ use clap::Args;
 use crate::config::{Config, Flags};
 use crate::tls;
 
-/// Check a configuration file: prints OK, or every problem with its line and column
+/// Check a configuration file: prints OK, or what is wrong, with lines and columns
 #[derive(Debug, Args)]
 pub(super) struct Validate {
     /// The configuration file

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::tree::{self, File};
 
-const README_LINES_MAX: usize = 450;
+const README_LINES_MAX: usize = 260;
 const README_WIDTH_MAX: usize = 150;
 
 /// Where dependencies and metrics are listed.
