@@ -6,7 +6,7 @@ COPY .cargo .cargo
 COPY proto proto
 COPY src src
 COPY loadtest loadtest
-RUN cargo build --profile dist --locked --package distributary
+RUN cargo build --profile dist --features jemalloc --locked --package distributary
 
 # Has the C library and the certificates of public authorities, no shell, and a user who is not root.
 FROM gcr.io/distroless/cc-debian12:nonroot

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// This allocator has background threads that return memory to the system after a burst of clients or a flood.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -52,7 +52,7 @@ use record::{Record, Recorder};
 use report::Progress;
 
 /// The relay's: this program may have to be one.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
