@@ -1,6 +1,6 @@
-//! From a file to what was known.
+//! Reads a snapshot file.
 //!
-//! Owns that nothing is believed of a file that is not whole. Refuses to repair one.
+//! Owns that a file which is not complete is refused as a whole. Does not repair one.
 
 use std::fs;
 use std::io;
@@ -15,14 +15,14 @@ use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
 use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
 use crate::xds::{Changes, Constraints, Cut, Name, Reason, Resource, ResourceParts, TypeUrl, Types, Update};
 
-/// No snapshot is as large as this, and what is cannot be read into memory.
+/// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
 const LARGEST: u64 = 16 << 30;
 
 /// Reads a snapshot. What is in it counts as received at `now`.
 ///
 /// # Errors
 ///
-/// There is none, or it is not what was written.
+/// There is no file, or it is not a complete snapshot.
 pub fn read(path: &Path, types: &Types, now: Instant) -> Result<Snapshot, SnapshotError> {
     let cannot = |source| SnapshotError::Read {
         path: path.to_owned(),
@@ -30,7 +30,9 @@ pub fn read(path: &Path, types: &Types, now: Instant) -> Result<Snapshot, Snapsh
     };
     let metadata = fs::metadata(path).map_err(cannot)?;
     if !metadata.is_file() || metadata.len() > LARGEST {
-        return Err(cannot(io::Error::other("not a file of a snapshot's size")));
+        return Err(cannot(io::Error::other(
+            "it is not a regular file, or is larger than 16 GiB",
+        )));
     }
     let bytes = fs::read(path).map_err(cannot)?;
     decode(&bytes, types, now).map_err(|Fault { offset, what }| SnapshotError::Broken {
@@ -56,21 +58,24 @@ impl Fault {
 fn decode(bytes: &[u8], types: &Types, now: Instant) -> Result<Snapshot, Fault> {
     let mut cursor = Cursor { bytes, at: 0 };
     if cursor.take(MAGIC.len()).ok() != Some(MAGIC) {
-        return Err(Fault::at(0, "this is no snapshot of a relay"));
+        return Err(Fault::at(0, "this is not a snapshot of a relay"));
     }
     let at = cursor.at;
     let format = cursor.number()?;
     if format != FORMAT as usize {
         return Err(Fault::at(
             at,
-            format!("its format is {format}, and only {FORMAT} is read"),
+            format!("its format is {format}, but this relay reads only format {FORMAT}"),
         ));
     }
-    // Nothing else is looked at before all of it is known to be what was written.
+    // Nothing else is read before the checksum has shown that the whole file is what was written.
     let end = bytes.len().saturating_sub(CHECKSUM);
     let (content, sum) = bytes.split_at_checked(end).unwrap_or_default();
     if sum != xxh3_128(content).to_le_bytes() {
-        return Err(Fault::at(end, "the checksum is wrong: it is torn, or was changed"));
+        return Err(Fault::at(
+            end,
+            "the checksum is wrong: the file is incomplete or was changed",
+        ));
     }
     cursor.bytes = content;
     let server = cursor.text()?.to_owned();
@@ -80,13 +85,13 @@ fn decode(bytes: &[u8], types: &Types, now: Instant) -> Result<Snapshot, Fault> 
         cut = cut.with(&changes).0;
     }
     if cursor.at != content.len() {
-        return Err(Fault::at(cursor.at, "there is more than should be"));
+        return Err(Fault::at(cursor.at, "the content should end here, but more follows"));
     }
     let of = Identity { server, class };
     Ok(Snapshot { of, cut })
 }
 
-/// The next half of a type, if there is one.
+/// Reads the next half of a type, if there is one.
 fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<Changes>, Fault> {
     let at = cursor.at;
     let (wildcard, complete) = match cursor.byte()? {
@@ -94,7 +99,7 @@ fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<C
         tag::NAMED => (false, None),
         tag::PART => (true, Some(false)),
         tag::WHOLE => (true, Some(true)),
-        other => return Err(Fault::at(at, format!("{other} begins nothing"))),
+        other => return Err(Fault::at(at, format!("{other} is not a known tag"))),
     };
     let type_url = types.resolve(cursor.text()?);
     let mut updates = Vec::new();
@@ -122,7 +127,7 @@ fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result
     let name = Name::from(cursor.text()?);
     let at = cursor.at;
     let constraints = DynamicParameterConstraints::decode(cursor.sized()?)
-        .map_err(|error| Fault::at(at, format!("constraints that are not readable: {error}")))?;
+        .map_err(|error| Fault::at(at, format!("the constraints cannot be decoded: {error}")))?;
     let mut aliases = Vec::new();
     for _ in 0..cursor.number()? {
         aliases.push(Name::from(cursor.text()?));
@@ -153,7 +158,7 @@ impl<'a> Cursor<'a> {
         let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
             return Err(Fault::at(
                 self.at,
-                format!("{len} bytes should follow, and the file ends before"),
+                format!("{len} bytes should follow, but the content ends before that"),
             ));
         };
         self.at += len;

@@ -1,6 +1,6 @@
-//! From what is known to a file.
+//! Writes a snapshot file.
 //!
-//! Owns what is left out, and that a file is there whole or not at all. Refuses to know where files lie.
+//! Owns what is left out, and that a file is there completely or not at all. Does not know where the files are.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -12,12 +12,12 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{FORMAT, Identity, MAGIC, SnapshotError, tag};
 use crate::xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl};
 
-/// Writes what is known. Left out is what must not outlive the relay: what has a time to live, what must not be cached, and
-/// without `secrets` all keys and certificates.
+/// Writes what is known. Leaves out what must not outlive the relay: resources with a time to live, resources that must not be
+/// cached, and without `secrets` all keys and certificates.
 ///
 /// # Errors
 ///
-/// The system does not take it; then what was there before is there still.
+/// The file cannot be written; then the file that was there before is still there.
 pub fn write(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> Result<(), SnapshotError> {
     let temporary = path.with_extension("tmp");
     let written = write_whole(&temporary, of, cut, secrets)
@@ -34,7 +34,7 @@ pub fn write(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> Result<(),
 }
 
 fn write_whole(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> io::Result<()> {
-    // What a run left behind that was killed while it wrote is nobody's.
+    // A run that was killed while it wrote may have left this file behind; nobody needs it.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Err(_) | Ok(()) => {}
@@ -63,7 +63,7 @@ fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, secrets: bool) -> io:
             continue;
         }
         if let Some(state) = &slot.wildcard {
-            // What is left out may be what makes it whole.
+            // Without the resources that are left out, the wildcard is not complete.
             let all = state.resources().all(|resource| outlives(state, resource));
             let all = all && state.variants().all(|(variant, _)| outlives(state, variant));
             let tag = if state.complete() && all { tag::WHOLE } else { tag::PART };
@@ -130,7 +130,7 @@ fn number(into: &mut impl Write, number: usize) -> io::Result<()> {
     into.write_all(&number.to_le_bytes())
 }
 
-/// Sums up what passes through.
+/// Computes the checksum of what is written through it.
 struct Summed<W> {
     into: W,
     sum: Xxh3,

@@ -1,6 +1,6 @@
-//! Where the snapshots of a relay lie: one file for each view.
+//! The directory with the snapshots of a relay: one file for each view.
 //!
-//! Owns their names, and that there are not ever more of them. Refuses to know what is in them.
+//! Owns the names of the files, and the bound on their number. Does not know what is in them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
@@ -21,14 +21,14 @@ pub struct Folder {
     secrets: bool,
     /// The most files that are kept.
     most: usize,
-    /// One file is written at a time: a write goes on though nobody waits for it any more.
+    /// Only one file is written at a time: a write goes on even if its caller does not wait for it any more.
     writing: Mutex<()>,
 }
 
 const EXTENSION: &str = "snapshot";
 
 impl Folder {
-    /// The files in `dir`, at `most` so many, with keys and certificates or without.
+    /// Creates a folder in `dir`, for at most `most` files (0: no bound), with keys and certificates or without.
     #[must_use]
     pub const fn new(dir: PathBuf, secrets: bool, most: usize) -> Self {
         let writing = Mutex::new(());
@@ -40,7 +40,7 @@ impl Folder {
         }
     }
 
-    /// The file of a view.
+    /// Returns the path of a view's file.
     #[must_use]
     pub fn path(&self, of: &Identity) -> PathBuf {
         let mut hasher = Hasher::new(0);
@@ -49,11 +49,11 @@ impl Folder {
         self.dir.join(format!("{}.{EXTENSION}", hasher.finish()))
     }
 
-    /// What an earlier run knew of a view, if it wrote it down.
+    /// Returns what an earlier run knew of a view, if it saved that.
     ///
     /// # Errors
     ///
-    /// The file is not what was written.
+    /// The file cannot be read, is not complete, or is another view's.
     pub fn load(&self, of: &Identity, types: &Types, now: Instant) -> Result<Option<Cut>, SnapshotError> {
         let path = self.path(of);
         match read(&path, types, now) {
@@ -61,18 +61,21 @@ impl Folder {
             Ok(Snapshot { of, .. }) => Err(SnapshotError::Broken {
                 path,
                 offset: 0,
-                what: format!("this is what {} said to {:?}", of.server, of.class),
+                what: format!(
+                    "this is the snapshot of server {} for the clients {:?}",
+                    of.server, of.class
+                ),
             }),
             Err(SnapshotError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes down what is known of a view.
+    /// Saves what is known of a view.
     ///
     /// # Errors
     ///
-    /// The system does not take it.
+    /// The file cannot be written.
     pub fn save(&self, of: &Identity, cut: &Cut) -> Result<(), SnapshotError> {
         let _writing = self.writing.lock();
         self.make().map_err(|source| SnapshotError::Write {
@@ -82,7 +85,7 @@ impl Folder {
         write(&self.path(of), of, cut, self.secrets)
     }
 
-    /// All files there are, the latest first.
+    /// Returns all files, the latest first.
     ///
     /// # Errors
     ///
@@ -107,7 +110,7 @@ impl Folder {
         Ok(files.into_iter().rev().map(|(_, path)| path).collect())
     }
 
-    /// Deletes the oldest of too many files, but none of `keep`: clients choose what views there are.
+    /// Deletes the oldest files if there are too many, but none of `keep`: clients choose which views there are.
     ///
     /// # Errors
     ///
@@ -116,7 +119,7 @@ impl Folder {
         let others = self.all()?.into_iter().filter(|path| !keep.contains(path));
         let most = if self.most == 0 { usize::MAX } else { self.most };
         for path in others.skip(most.saturating_sub(keep.len())) {
-            // Who cannot delete cannot write either, and is told then.
+            // A relay that cannot delete cannot write either, and reports that then.
             let _ = fs::remove_file(path);
         }
         Ok(())

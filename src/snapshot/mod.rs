@@ -1,6 +1,6 @@
-//! What is known, on disk, so that a relay that starts without its control planes can serve.
+//! Snapshots: what is known, on disk, so that a relay that starts without its control planes can serve.
 //!
-//! Owns the files: their form, and that one is whole or refused. Refuses to know views and when to write.
+//! Owns the files: their format, and that one is complete or refused. Does not know views and when to write.
 
 mod decode;
 mod encode;
@@ -14,37 +14,37 @@ pub use folder::Folder;
 
 use crate::xds::Cut;
 
-/// What one file holds.
+/// The content of one file.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Whose word it is, and for whom.
+    /// The server that it comes from, and the clients that it is for.
     pub of: Identity,
     /// What was known.
     pub cut: Cut,
 }
 
-/// What must be the same for a later run to begin with what an earlier one knew.
+/// What must be equal in both runs, so that a later one may begin with what an earlier one knew.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     /// The server, as logs and metrics call it.
     pub server: String,
-    /// Whom the server saw: the clients that share it.
+    /// The clients that share it, as the server saw them.
     pub class: String,
 }
 
 /// Why a file is not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// The system does not give it.
+    /// The file cannot be read.
     #[error("{}: cannot be read: {source}; check who owns it, or delete it", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It is no snapshot, or not a whole one.
-    #[error("{}: byte {offset}: {what}; delete it: the next one replaces it", path.display())]
+    /// It is no snapshot, or not a complete one.
+    #[error("{}: byte {offset}: {what}; delete it: the relay writes a new one", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
@@ -53,30 +53,30 @@ pub enum SnapshotError {
         /// What is wrong there.
         what: String,
     },
-    /// The system does not take it.
+    /// The file cannot be written.
     #[error("{}: cannot be written: {source}; check `snapshot.dir`: its owner, mode and free space", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// How a file begins.
+/// The first bytes of a file.
 const MAGIC: &[u8; 8] = b"xdssnap\n";
-/// The one form that is read and written. A file of any other is refused: what it says can be asked for again.
+/// The only format that is read and written. A file of any other is refused: its content can be requested again.
 const FORMAT: u32 = 2;
-/// How long the checksum at the end is.
+/// The length of the checksum at the end.
 const CHECKSUM: usize = 16;
 
-/// What follows.
+/// The tags, which say what follows.
 mod tag {
     /// The end of the content, then the checksum.
     pub(super) const END: u8 = 0;
-    /// What was asked for by name of a type.
+    /// What was requested by name of a type.
     pub(super) const NAMED: u8 = 1;
-    /// What a wildcard covers, of which there may be more.
+    /// A part of what a wildcard covers: there may be more.
     pub(super) const PART: u8 = 2;
     /// All that a wildcard covers.
     pub(super) const WHOLE: u8 = 3;

@@ -287,15 +287,15 @@ fn a_refusal_says_what_to_do() {
     };
     assert_eq!(
         words(b"something else"),
-        "byte 0: this is no snapshot of a relay; delete it: the next one replaces it"
+        "byte 0: this is not a snapshot of a relay; delete it: the relay writes a new one"
     );
     assert_eq!(
         words(b""),
-        "byte 0: this is no snapshot of a relay; delete it: the next one replaces it"
+        "byte 0: this is not a snapshot of a relay; delete it: the relay writes a new one"
     );
     assert_eq!(
         words(b"xdssnap\n\x01\0\0\0 and so on"),
-        "byte 8: its format is 1, and only 2 is read; delete it: the next one replaces it"
+        "byte 8: its format is 1, but this relay reads only format 2; delete it: the relay writes a new one"
     );
     assert!(
         words(b"xdssnap\n\x02\0\0\0 and so on, and on").contains("the checksum is wrong"),
@@ -303,7 +303,9 @@ fn a_refusal_says_what_to_do() {
     );
     let error = read(&dir, &Types::default(), now()).unwrap_err().to_string();
     assert!(
-        error.ends_with("cannot be read: not a file of a snapshot's size; check who owns it, or delete it"),
+        error.ends_with(
+            "cannot be read: it is not a regular file, or is larger than 16 GiB; check who owns it, or delete it"
+        ),
         "{error}"
     );
 }
@@ -322,7 +324,7 @@ fn a_foreign_file_is_refused() {
     };
     fs::copy(folder.path(&of()), folder.path(&other)).unwrap();
     let error = folder.load(&other, &Types::default(), now()).unwrap_err().to_string();
-    assert!(error.contains("this is what cp:1 said to"), "{error}");
+    assert!(error.contains("this is the snapshot of server cp:1 for"), "{error}");
 }
 
 /// A disk that takes nothing: an error, and what was there before is there still, whole.
