@@ -1,11 +1,11 @@
-//! The time of a process that may stand still.
+//! The time of a process that may be suspended.
 //!
-//! Owns what it makes of the machine's clock. Refuses to read one: time is an argument.
+//! Owns how it follows from the machine's clock. Does not read a clock: time is an argument.
 
 use std::time::{Duration, Instant};
 
-/// K-27: a process that did not run knows nothing about its peers' silence, so no time passes for it meanwhile, and none until
-/// what came meanwhile was read.
+/// K-27: a process that did not run does not know whether its peers were silent. So no time passes for it meanwhile, and none
+/// until it has read what arrived meanwhile.
 ///
 /// Invariant: as long as the clock goes on, so does this time, and it never goes back.
 #[derive(Clone, Copy, Debug)]
@@ -18,13 +18,13 @@ pub struct Awake {
     lost: Duration,
 }
 
-/// A process of which nothing was seen for longer than this stood still.
+/// A process that was not seen to run for longer than this was suspended.
 pub(super) const LATE: Duration = Duration::from_secs(1);
-/// So long it reads what came meanwhile before its time goes on.
+/// How long it reads what arrived meanwhile, before its time goes on.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Awake {
-    /// The time of a process that runs at this moment.
+    /// Creates the time of a process that runs at this moment.
     #[must_use]
     pub const fn new(real: Instant) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Awake {
         }
     }
 
-    /// The process runs at this moment: its own time.
+    /// Notes that the process runs at this moment, and returns its own time.
     pub fn at(&mut self, real: Instant) -> Instant {
         if real.saturating_duration_since(self.seen) > LATE {
             let stood = self.own(self.seen);
@@ -45,7 +45,7 @@ impl Awake {
         self.own(real)
     }
 
-    /// When its own time will be this, unless it stands still before.
+    /// Returns when its own time will be `own`, unless the process is suspended before that.
     #[must_use]
     pub fn real(&self, own: Instant) -> Instant {
         own + self.lost
@@ -70,7 +70,7 @@ impl Awake {
 mod tests {
     use super::*;
 
-    /// However often it stands still: its time stops where it was, goes on a moment later, and never goes back.
+    /// However often the process is suspended: its time stops where it was, goes on a moment later, and never goes back.
     #[test]
     fn time_stands_still_with_the_process() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
@@ -79,7 +79,7 @@ mod tests {
         let mut awake = Awake::new(start);
         assert_eq!(awake.at(at(900)), at(900));
         assert_eq!(awake.at(at(1900)), at(1900), "that may happen to anybody");
-        // It stands still for 18.1 seconds.
+        // It is suspended for 18.1 seconds.
         assert_eq!(awake.at(at(20_000)), at(1900));
         assert_eq!(awake.at(at(20_900)), at(1900));
         assert_eq!(awake.real(at(2000)), at(21_100));
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(awake.at(at(29_000)), at(2000));
         assert_eq!(awake.at(at(30_000)), at(2000));
         assert_eq!(awake.at(at(30_001)), at(2001));
-        // Whoever was late to look.
+        // A caller that read the clock earlier.
         assert_eq!(awake.at(at(29_500)), at(2000));
         assert_eq!(awake.at(at(30_002)), at(2002));
     }

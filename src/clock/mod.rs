@@ -1,8 +1,8 @@
-//! The relay's own time, and the waits that go by it.
+//! The relay's own time, and the waits that follow it.
 //!
-//! Owns that no time passes while the process stands still, and none before what came meanwhile was read (K-27): whoever computes
-//! a time with [`now`] waits for it here and not with the runtime's timers, which go by the machine's clock. Refuses to know what
-//! the time is for.
+//! Owns that no time passes while the process is suspended, and none before it has read what arrived meanwhile (K-27). Code that
+//! computes a time with [`now`] must wait for it here, not with the runtime's timers, which follow the machine's clock. Does not
+//! know what the time is for.
 
 mod awake;
 mod sleep;
@@ -17,24 +17,24 @@ pub use awake::Awake;
 use awake::LATE;
 pub use sleep::{OwnTimer, Sleep, sleep, sleep_until, timeout};
 
-/// The time while somebody keeps it, and how many do.
+/// The time, while somebody keeps it, and the number of keepers.
 static KEPT: Mutex<Option<(Awake, usize)>> = Mutex::new(None);
-/// What of it all threads read without that lock, in nanoseconds from [`BASE`]: when the process was last seen to run (0: nobody
-/// keeps the time), until when its time stands still, and how far that is behind. The first is written last and read first.
+/// The values that all threads read without that lock, in nanoseconds from [`BASE`]: when the process was last seen to run (0:
+/// nobody keeps the time), until when its time stands still, and how far that is behind. `SEEN` is written last and read first.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 static UNTIL: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 static BASE: LazyLock<Instant> = LazyLock::new(|| {
     let real = real();
-    // So that nothing that is seen is 0.
+    // A second earlier, so that `SEEN` is never 0 by chance.
     real.checked_sub(Duration::from_secs(1)).unwrap_or(real)
 });
 
-/// So often somebody looks whether the process runs.
+/// How often the keeper notes that the process runs.
 const TICK: Duration = Duration::from_millis(250);
-/// That it runs is noted no more often than this.
+/// Other calls note that it runs no more often than this.
 const STEP: Duration = Duration::from_millis(1);
-/// How often a line is written about it.
+/// The log gets at most one line about it in this time.
 const LINE: Duration = Duration::from_secs(60);
 
 /// The relay's time now.
@@ -55,17 +55,17 @@ pub fn now() -> Instant {
     of(real)
 }
 
-/// The relay's time at a moment of the machine's clock.
+/// Returns the relay's time at a moment of the machine's clock.
 #[must_use]
 pub fn of(real: Instant) -> Instant {
     match lost() {
-        // As good as always, and on the way of every change.
+        // Nearly always the case, and needed for every change, so it must be cheap.
         Duration::ZERO => real,
         lost => real.checked_sub(lost).unwrap_or(real),
     }
 }
 
-/// When it will be this time, by the clock of the runtime's timers.
+/// Returns when the relay's time will be `at`, by the clock of the runtime's timers.
 #[must_use]
 pub fn due(at: Instant) -> tokio::time::Instant {
     match lost() {
@@ -88,7 +88,7 @@ pub async fn keep() {
             written = Some(now);
             tracing::warn!(
                 ?stood,
-                "the process did not run; what came meanwhile is read before any timer counts"
+                "the process did not run; what arrived meanwhile is read before any timer counts"
             );
         }
     }
@@ -121,11 +121,11 @@ impl Drop for Keeper {
     }
 }
 
-/// Looks closely: the process may have stood still.
+/// Looks closely: the process may have been suspended.
 fn look(real: Instant) -> Instant {
     let mut kept = KEPT.lock();
     let Some((awake, _)) = &mut *kept else { return real };
-    // What others have seen since.
+    // What other threads have seen since.
     let seen = *BASE + Duration::from_nanos(SEEN.load(Ordering::Acquire));
     let _ = awake.at(seen);
     let own = awake.at(real);
@@ -169,14 +169,14 @@ fn real() -> Instant {
 mod tests {
     use super::*;
 
-    /// Whoever looks first sees that nobody has looked for too long; without a keeper nobody does.
+    /// The first call of `now` sees that the process did not run for too long; without a keeper, no call does.
     #[test]
     fn whoever_looks_first_sees_it() {
         let start = now();
         assert!(real().saturating_duration_since(start) < LATE);
         let keeper = Keeper::new();
         let before = now();
-        // As if the process had stood still: it was last seen long ago.
+        // As if the process had been suspended: it was last seen long ago.
         {
             let mut kept = KEPT.lock();
             let (awake, _) = kept.as_mut().unwrap();

@@ -1,6 +1,6 @@
-//! Waits by the relay's own time.
+//! Waits that follow the relay's own time.
 //!
-//! Owns that a wait that the process slept through goes on where it was. Refuses to know what is waited for.
+//! Owns that a wait goes on where it was after the process was suspended. Does not know what is waited for.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -34,7 +34,7 @@ pub fn sleep(time: Duration) -> Sleep {
     Sleep::new(tokio::time::sleep(time))
 }
 
-/// Waits for something, but no longer than this: then there is nothing.
+/// Waits for `work`, but no longer than `time`: then the result is `None`.
 pub async fn timeout<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -58,7 +58,7 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.inner.as_mut().poll(cx));
-            // Looked at first, so that it is known whether the process stood still.
+            // This call notices whether the process was suspended.
             let _ = now();
             let lost = lost();
             let more = lost.saturating_sub(std::mem::replace(&mut self.lost, lost));
