@@ -73,7 +73,7 @@ impl Leaving {
         }
     }
 
-    /// Drains clients. Returns when they are gone and there was a signal that ends the program.
+    /// Drains clients. Returns when they are gone and there was a signal, or at once at a further signal.
     pub(super) async fn left(mut self, trigger: &DrainTrigger, last: impl Future<Output = ()>) {
         tracing::info!(within = ?self.drain, clients = self.metrics.connections.get(), "draining");
         let deadline = after(self.drain);

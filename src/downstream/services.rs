@@ -114,7 +114,7 @@ pub(super) fn method(path: &str, transport_v2: bool, types: &Types) -> Result<Me
     let Some(service) = found.filter(|service| service.0 == V3 || transport_v2) else {
         let elsewhere = ELSEWHERE.iter().find(|(known, _)| *known == name).map(|(_, why)| *why);
         let off = found.map(|_| "the v2 transport is switched off by `transport_v2: false`");
-        let why = elsewhere.or(off).unwrap_or("see the README for the list of services");
+        let why = elsewhere.or(off).unwrap_or("it is not a discovery service");
         return Err(Unknown(format!("service `{}` is not served here: {why}", shown(name))));
     };
     let (dialect, fetch) = service
@@ -208,9 +208,9 @@ mod tests {
                 "health checks",
             ),
             ("/acme.Unknown/Call", "acme.Unknown"),
-            ("/", "no gRPC path"),
-            ("//x", "no gRPC path"),
-            ("/a/b/c", "no gRPC path"),
+            ("/", "not a gRPC path"),
+            ("//x", "not a gRPC path"),
+            ("/a/b/c", "not a gRPC path"),
         ] {
             let Unknown(message) = find(path).unwrap_err();
             assert!(message.contains(word), "{path}: {message}");

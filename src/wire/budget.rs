@@ -140,7 +140,7 @@ impl Charge {
         &self.share
     }
 
-    /// Sets how many bytes are held now. Holding less than before succeeds, unless the part was taken away.
+    /// Sets how many bytes are held now. Holding fewer bytes than before always succeeds, unless the part was taken away.
     ///
     /// # Errors
     /// When there is not enough memory, or the part was taken away for another connection. The part holds nothing then.

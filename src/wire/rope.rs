@@ -125,7 +125,7 @@ impl Buf for Rope {
 }
 
 impl Drop for Rope {
-    /// Bytes that are never read no longer wait.
+    /// Counts unread bytes as taken, so that they no longer wait.
     fn drop(&mut self) {
         if let Some(progress) = &self.progress {
             progress.shared_slices.leave(&self.pieces);

@@ -29,7 +29,7 @@ pub struct Server {
     pub uri: String,
     /// Its state.
     pub state: State,
-    /// The time since which it has that state.
+    /// Since when it has that state.
     pub since: Option<Instant>,
     /// The last error, until the server answers again.
     pub last_error: Option<String>,

@@ -30,7 +30,7 @@ impl Age {
     }
 
     /// Whether the client must reconnect now; true only once. To be called in each turn. This waits for `settled`: a client that
-    /// leaves while it owes an acknowledgement may lose that response, and after a rejection another relay would not help it.
+    /// leaves before it acknowledges a response may forget that response, and after a rejection another relay would not help it.
     pub(super) fn is_over(&mut self, settled: impl FnOnce() -> bool, now: Instant, cx: &mut Context<'_>) -> bool {
         let Some((old, last)) = self.ends else { return false };
         // Nearly every call ends here.

@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Wakes on one thread, turns on another: who was woken is polled, always.
+    /// With wakes on one thread and turns on another, every woken part is polled.
     #[test]
     fn no_wake_is_lost() {
         const WAKES: usize = 20_000;

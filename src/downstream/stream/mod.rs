@@ -1,7 +1,7 @@
 //! One discovery stream of one client.
 //!
-//! Owns the reading of its requests, its seats at views, its machine, and when responses are sent. Knows nothing of the connection
-//! and its other calls: it gets bytes, and gives ropes to a transport that can take them.
+//! Owns the reading of its requests, its seats at views, its machine, and when responses are sent. Knows nothing of the
+//! connection and its other calls: it gets bytes, and gives ropes to a transport that can take them.
 
 mod accounts;
 mod decode;

@@ -323,7 +323,7 @@ impl Session {
         if request.resource_names.is_empty() {
             request.resource_names.push(Name::WILDCARD.to_owned());
         }
-        // F-04: the spelling of a name does not matter.
+        // F-04: read, so that the client's spelling of a name does not matter.
         let Some(type_url) = &self.method.service else { return };
         let names = request.resource_names.iter();
         self.fetched = names.map(|name| Name::read(name, type_url)).collect();
