@@ -55,8 +55,8 @@ impl Seat {
         self.seated.compare(compares);
     }
 
-    /// Begins or ends to want something for the session; a repetition changes nothing. The session must look at the cut *after* a
-    /// beginning: what was published before does not ring.
+    /// Begins or ends a want of the session; a repetition changes nothing. After a beginning the session must look at the cut:
+    /// what was published before does not ring.
     ///
     /// # Errors
     ///

@@ -166,8 +166,8 @@ impl Batch {
         Self { texts, ..self }
     }
 
-    /// C-23: the client holds variants with these constraints under these names. They are removed by their full name, and C-26 in
-    /// the same response that brings their replacements.
+    /// C-23: the client holds variants with these constraints under these names. They are removed by their full name. C-26: the
+    /// same response brings their replacements.
     #[must_use]
     pub fn with_withdrawn(self, withdrawn: BTreeMap<Name, Bytes>) -> Self {
         Self { withdrawn, ..self }

@@ -28,7 +28,7 @@ pub struct CredentialFiles {
 /// A client's value cannot be a part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{field}` of the client's node {why}, and the relay chooses the files of its `credentials` by it (classes[{rule}]); \
+    "`{field}` of the client's node {why}, but the paths in `classes[{rule}].credentials` contain this value; \
      give the client a value that can be the name of a file"
 )]
 pub struct Unfit {

@@ -101,7 +101,7 @@ impl Extra {
         &self.names
     }
 
-    /// Returns the part that a full state can list: not hollow content, of which only the name is left.
+    /// Returns the part that a full state can list: without hollow content, of which only the name is left.
     #[must_use]
     pub fn listed(self: &Arc<Self>) -> Option<Arc<Self>> {
         let hollow = |held: &Held| held.content().is_some_and(|content| content.is_hollow());

@@ -22,7 +22,8 @@ pub struct Want {
     pub target: Target,
     /// Whether it begins.
     pub wanted: bool,
-    /// F-07: how the client wrote the name, if not in the canonical way. If it writes one name in several ways, each is a want.
+    /// F-07: how the client wrote the name, if not in the canonical way. A name that it writes in several ways is wanted once in
+    /// each.
     pub written: Option<Name>,
 }
 

@@ -101,7 +101,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Whether the two are equal but for what their clients can read.
+    /// Whether the two differ in nothing except what their clients can read.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         (self.rule, &self.key) == (other.rule, &other.key)

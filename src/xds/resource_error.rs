@@ -93,13 +93,21 @@ impl ResourceError {
     /// The content that came last was not valid.
     #[must_use]
     pub fn rejected() -> Self {
-        Self::of(Trouble::Rejected, INVALID_ARGUMENT, "the last content is not valid")
+        Self::of(
+            Trouble::Rejected,
+            INVALID_ARGUMENT,
+            "the control plane's last content is not valid",
+        )
     }
 
     /// G-13: the server deleted the resource, and the relay keeps it.
     #[must_use]
     pub fn deleted() -> Self {
-        Self::of(Trouble::Deleted, NOT_FOUND, "deleted, but still kept")
+        Self::of(
+            Trouble::Deleted,
+            NOT_FOUND,
+            "the control plane deleted it; the relay still keeps it",
+        )
     }
 
     /// Whether clients are told. K-06: what the relay rejected, or keeps, concerns only the relay and its server.
