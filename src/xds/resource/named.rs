@@ -1,6 +1,6 @@
 //! How a `Resource` message carries its name: alone, or together with its constraints (TP2).
 //!
-//! Owns these fields, which are written directly into the message. Knows nothing of the rest of the message.
+//! Owns the size and the encoding of these fields. Knows nothing of the rest of the message.
 
 use bytes::{Bytes, BytesMut};
 
