@@ -30,9 +30,9 @@ pub(super) struct Connected {
     pub(super) round_trip: Duration,
 }
 
-/// How long after one address the next is tried as well.
+/// How long an attempt runs before the next address is tried as well.
 const STAGGER: Duration = Duration::from_millis(250);
-/// How long all addresses together have; the TLS handshake has the same time again.
+/// How long connecting may take, over all addresses; the TLS handshake may take as long again.
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// Connects to one of the endpoint's addresses, resolved anew each time. The server's certificate must be for `name`, unless

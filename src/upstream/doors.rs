@@ -64,7 +64,7 @@ impl Doors {
         let woken = {
             let mut inner = self.0.lock();
             inner.gate.handle_exhausted(dice(), now());
-            // All waiting streams look up again until when the gate is closed.
+            // Every waiting stream must learn until when the gate is closed now.
             std::mem::take(&mut inner.waiting)
         };
         woken.into_values().for_each(Waker::wake);

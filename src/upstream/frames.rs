@@ -7,7 +7,7 @@
 pub(super) struct Frames {
     /// The header of the frame that is being read.
     header: Vec<u8>,
-    /// How much of its payload is missing.
+    /// How many bytes of its payload are still to come.
     left: usize,
     farewell: Option<Vec<u8>>,
     begun: bool,

@@ -77,7 +77,7 @@ pub(super) struct Monitored<S> {
     read: usize,
 }
 
-/// After so many bytes reading pauses, so that they are consumed first.
+/// Reading pauses after this many bytes, so that they are consumed first.
 const READ_BYTES_MAX: usize = 128 * 1024;
 
 impl<S> Monitored<S> {

@@ -21,7 +21,7 @@ pub struct Status {
     pub since: Instant,
     /// The dialect it speaks, or will try next.
     pub dialect: Dialect,
-    /// Why it uses this dialect; `None` if the source has no dialects.
+    /// Why it uses this dialect, if the source has a choice of dialects.
     pub why: Option<Why>,
     /// The last error, until a response shows that it is over.
     pub error: Option<String>,
@@ -31,7 +31,7 @@ pub struct Status {
     pub refused: bool,
     /// When the next attempt or poll is due, if the stream waits for one.
     pub next_attempt: Option<Instant>,
-    /// Types that end the shared stream and so have streams of their own, and how such a stream last ended.
+    /// Types that end the stream on which they are asked for and so have streams of their own, and how the last one ended.
     pub suspected: BTreeMap<TypeUrl, Arc<str>>,
     /// Types that clients want but the server is not asked for, and why.
     pub unserved: BTreeMap<TypeUrl, Arc<str>>,

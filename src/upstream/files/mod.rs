@@ -96,7 +96,7 @@ impl FilesStatus {
 
 /// How many faults are listed; the others are counted.
 const FAULTS_NAMED: usize = 16;
-/// The files are read again at the earliest after so many times the last reading took.
+/// The shortest pause before the next look at the files, as a multiple of how long the last one took.
 const PACE: u32 = 4;
 
 impl Files {

@@ -157,7 +157,7 @@ impl Poller {
             topic.version = request.version_info;
             topic.fault = request.error_detail;
             if let Some(fault) = &topic.fault {
-                // The last accepted version then answers only the names of the earlier poll.
+                // The last accepted version belongs to an answer to the earlier wants, so the next poll must not state it.
                 topic.changed |= topic.answers_change;
                 return Some((request.type_url, fault.message.clone()));
             }

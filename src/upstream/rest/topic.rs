@@ -1,7 +1,7 @@
 //! One type that is polled.
 //!
-//! Owns what is asked for, with which version, and when next. H-07: there is at most one poll of a type under way. Knows nothing
-//! of the contents of answers.
+//! Owns the names to ask for, their version, and when the next poll is due. H-07: there is at most one poll of a type under way.
+//! Knows nothing of the contents of answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
