@@ -160,11 +160,19 @@ impl Demand {
                 if changed.first().is_some_and(Name::is_empty) {
                     split.ask_all(type_url, Some(&state), told);
                 }
-                for name in changed {
-                    split.ask(type_url, &name, Some(&state), told);
+                for name in &changed {
+                    split.ask(type_url, name, Some(&state), told);
                 }
+                let slot = cut.slot(type_url);
+                let found = slot
+                    .iter()
+                    .flat_map(|slot| changed.iter().filter_map(|name| slot.named.resource(name)));
+                split.ask_outdated(type_url, cut, found.flat_map(|found| found.aliases()), told);
             }
-            Some(_) | None => split.ask_all(type_url, Some(&state), told),
+            Some(_) | None => {
+                split.ask_all(type_url, Some(&state), told);
+                split.ask_outdated(type_url, cut, &split.asked, told);
+            }
         }
     }
 
@@ -204,6 +212,25 @@ impl Split {
         let doubted = cut.slot(type_url).into_iter().flat_map(Slot::doubted);
         let asked = doubted.filter(|name| self.asked.contains(*name));
         told.extend(asked.map(|name| (self.wildcard_on.other(), want(type_url, name, true, None))));
+    }
+
+    /// C-20: requests once more those of the aliases of which nothing is known any more, because the wildcard has other content of the
+    /// resource that was found by them. In SotW the server does not say that such an alias stands for nothing.
+    fn ask_outdated<'a>(
+        &self,
+        type_url: &TypeUrl,
+        cut: &Cut,
+        names: impl IntoIterator<Item = &'a Name>,
+        told: &mut Vec<(Leg, Want)>,
+    ) {
+        let Some(slot) = cut.slot(type_url) else { return };
+        let names = names.into_iter().filter(|name| self.asked.contains(*name));
+        let outdated = names.filter(|name| slot.named.resource(name).is_some() && slot.known(name).is_none());
+        let outdated: BTreeSet<&Name> = outdated.collect();
+        for wanted in [false, true] {
+            let wants = outdated.iter().map(|name| want(type_url, name, wanted, None));
+            told.extend(wants.map(|want| (self.wildcard_on.other(), want)));
+        }
     }
 
     /// Requests the name or stops requesting it, depending on whether the wildcard covers it.

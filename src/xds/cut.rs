@@ -265,17 +265,14 @@ impl Slot {
         }
     }
 
-    /// C-20: whether a resource was found by an alias, and the wildcard brought other content of it at the same time or later.
-    /// Then it is not known yet what the alias stands for.
+    /// C-20: whether a resource was found by an alias, and the wildcard has other content of it that does not have that alias. Then
+    /// it is not known what the alias stands for until both have the same content.
     fn outdates(&self, name: &Name, found: &Resource) -> bool {
         if found.name() == name {
             return false;
         }
         let covered = self.wildcard.as_ref().and_then(|state| state.resource(found.name()));
-        covered.is_some_and(|covered| {
-            let other = covered.version() != found.version() && covered.body() != found.body();
-            other && covered.received() >= found.received()
-        })
+        covered.is_some_and(|covered| covered.version() != found.version() && covered.body() != found.body())
     }
 
     /// How many resources exist; one that is in both halves counts twice.

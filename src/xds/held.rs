@@ -101,14 +101,13 @@ impl Extra {
         &self.names
     }
 
-    /// Returns the part that a full state can list: without hollow content, of which only the name is left.
+    /// Returns the part that a full state can list: resources with their bodies.
     #[must_use]
     pub fn listed(self: &Arc<Self>) -> Option<Arc<Self>> {
-        let hollow = |held: &Held| held.content().is_some_and(|content| content.is_hollow());
-        if !self.names.values().any(hollow) {
+        if self.names.values().all(|held| held.whole().is_some()) {
             return Some(self.clone());
         }
-        let rest = self.names.iter().filter(|(_, held)| !hollow(held));
+        let rest = self.names.iter().filter(|(_, held)| held.whole().is_some());
         let rest: BTreeMap<_, _> = rest.map(|(name, held)| (name.clone(), held.clone())).collect();
         (!rest.is_empty()).then(|| Arc::new(Self::new(rest)))
     }

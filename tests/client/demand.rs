@@ -57,28 +57,30 @@ impl View {
     /// The wildcard of clusters now has these besides, lacks those, and is complete or not.
     fn wildcard(&mut self, puts: &[(&str, &str)], gone: &[&str], complete: bool) -> Vec<String> {
         let type_url = TypeUrl::new(CDS);
-        let put = |(name, alias): &(&str, &str)| {
-            let parts = ResourceParts {
-                constraints: None,
-                type_url: &type_url,
-                name: Name::from(*name),
-                aliases: vec![Name::from(*alias)],
-                passed_on: &[],
-                body: name.as_bytes(),
-                endpoints: None,
-                received: self.now,
-            };
-            Update::Put(Arc::new(Resource::new(parts, 0)), None)
-        };
+        let put = |(name, alias): &(&str, &str)| self.put(name, alias, name);
         let gone = gone.iter().map(|name| Update::Forget(Name::from(*name)));
         let changes = Changes {
-            type_url: type_url.clone(),
+            type_url,
             wildcard: true,
             updates: puts.iter().map(put).chain(gone).collect(),
             complete: Some(complete),
             answered: None,
         };
         self.hear(&changes)
+    }
+
+    fn put(&self, name: &str, alias: &str, body: &str) -> Update {
+        let parts = ResourceParts {
+            constraints: None,
+            type_url: &TypeUrl::new(CDS),
+            name: Name::from(name),
+            aliases: vec![Name::from(alias)],
+            passed_on: &[],
+            body: body.as_bytes(),
+            endpoints: None,
+            received: self.now,
+        };
+        Update::Put(Arc::new(Resource::new(parts, 0)), None)
     }
 
     fn hear(&mut self, changes: &Changes) -> Vec<String> {
@@ -255,4 +257,31 @@ fn a_variant_that_comes_and_goes_at_once() {
     assert_eq!(view.hear(&news(false, Update::Put(old, None))), NOTHING);
     assert_eq!(view.found().as_deref(), Some(&b"old"[..]));
     assert_eq!(view.wildcard(&[], &[], true), NOTHING);
+}
+
+/// C-20: an alias by which other content was found than the wildcard has, which does not answer to it, is asked for once more: a
+/// server that speaks SotW will not say that it means nothing any more.
+#[test]
+fn an_alias_of_what_the_wildcard_has_otherwise() {
+    for complete in [false, true] {
+        let mut view = View::new();
+        let (nick, a) = (Name::from("nick"), Name::from("a"));
+        assert_eq!(view.want(CDS, "nick"), ["Main +nick"]);
+        assert_eq!(view.want(CDS, "other"), ["Main +other"]);
+        assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
+        if complete {
+            assert_eq!(view.wildcard(&[], &[], true), NOTHING);
+        }
+        assert_eq!(view.hear(&news(false, view.put("a", "nick", "old"))), NOTHING);
+        assert_eq!(view.wildcard(&[("a", "no")], &[], true), ["Main -nick", "Main +nick"]);
+        let known = |view: &View, name| view.cut.slot(&TypeUrl::new(CDS)).unwrap().known(name).is_some();
+        assert!(!known(&view, &nick) && known(&view, &a));
+        let mut gone = news(false, Update::Forget(nick.clone()));
+        gone.updates.push(Update::Forget(a.clone()));
+        assert_eq!(view.hear(&gone), NOTHING);
+        assert_eq!(view.wildcard(&[("b", "no")], &[], true), NOTHING);
+        // The same content under the alias alone is no other.
+        assert_eq!(view.hear(&news(false, view.put("a", "nick", "a"))), NOTHING);
+        assert!(known(&view, &nick));
+    }
 }

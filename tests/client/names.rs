@@ -121,6 +121,27 @@ fn quiet_makes_a_collection_whole() {
     assert_eq!(upstream.knows(), "E/d/x=2");
 }
 
+/// C-22: another relay says that more follows; what ends its answer need not be about the collection.
+#[test]
+fn the_end_of_an_answer_of_another_relay() {
+    let mut upstream = asking(&["E/d/*", "x"]);
+    let say = |upstream: &mut Upstream, nonce: &str, puts: &[&str]| {
+        let puts: Vec<String> = puts.iter().map(|put| long(put)).collect();
+        let puts: Vec<&str> = puts.iter().map(String::as_str).collect();
+        let mut response = delta(EDS, nonce, &puts, &[]);
+        response.control_plane = relay();
+        upstream.hears(response);
+        upstream.sent();
+    };
+    say(&mut upstream, "x-1+", &["E/d/x=1"]);
+    upstream.pass(ms(60_000));
+    assert!(!whole(&upstream));
+    say(&mut upstream, "x-2", &["x=1"]);
+    assert!(!whole(&upstream), "a relay may know more later");
+    upstream.pass(ms(250));
+    assert!(whole(&upstream));
+}
+
 /// C-22, E-07: so is one that comes in SotW from a server that need not send all of it at once; what it leaves out later says
 /// nothing, and what it adds belongs to it.
 #[test]

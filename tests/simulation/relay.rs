@@ -73,6 +73,7 @@ impl Stream {
         let loose = self.dialect == Dialect::Sotw && id.is_multiple_of(8);
         if self.place.is_some() && (loose || self.dialect == Dialect::Delta) && chance.is_multiple_of(31) {
             self.server.lighten(view.baselines());
+            self.witness.lightened();
         }
         loose
     }

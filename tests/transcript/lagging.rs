@@ -139,3 +139,29 @@ fn who_asks_by_name_for_what_is_left_as_hashes() {
         ",
     );
 }
+
+/// K-16: the same where nobody answers for the name in time: it goes, as it would for a client that came with it. What is still there as
+/// it was sent stays.
+#[test]
+fn who_asks_by_name_for_what_is_left_as_hashes_and_nobody_answers() {
+    for (lags, then) in [
+        ("client lags", "wait 16s\nclient <- cds [b@1], ack"),
+        ("", "nothing for 20s"),
+    ] {
+        sotw(&format!(
+            "
+            origin put cds a@1 b@1
+            other talks sotw, put cds b@1
+            client sends cds [*]
+            client <- cds [a@1 b@1]
+            client sends cds [*] v1 n1 => ack
+            client stalls
+            {lags}
+            client sends cds [* a] v1 n1
+            client moves other
+            client reads
+            {then}
+            "
+        ));
+    }
+}

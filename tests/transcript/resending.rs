@@ -292,3 +292,40 @@ fn an_alias_of_what_is_older_than_the_wildcard() {
         ",
     );
 }
+
+/// C-19, C-26: what a wildcard loses and the client gives up at the same time goes once, also at the end of a part.
+#[test]
+fn what_goes_for_two_reasons_goes_once() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds a@1 d@1
+        client subscribe cds * d
+        client <- cds [d@1], ack
+        client <- cds [a@1], ack
+        client stalls
+        origin drop cds d
+        client unsubscribe cds d
+        client reads
+        client <- cds -[d], ack
+        nothing
+        ",
+    );
+}
+
+/// C-15, F-09: that a name does not exist is not said once more, by other texts, because its collection is asked for as well.
+#[test]
+fn what_never_was_does_not_come_with_its_collection() {
+    delta(
+        "
+        origin put eds xdstp://a/EDS/y@1
+        client subscribe eds xdstp://a/EDS/%78
+        client <- eds -[xdstp://a/EDS/%78], ack
+        client subscribe eds xdstp://a/EDS/*
+        client <- eds [xdstp://a/EDS/y@1], ack
+        nothing
+        origin put eds xdstp://a/EDS/x@1
+        client <- eds [xdstp://a/EDS/%78@1 xdstp://a/EDS/x@1], ack
+        ",
+    );
+}

@@ -93,6 +93,9 @@ impl Collections {
     /// The present delta response is read to its end. Returns what that means for the collections that it mentions.
     pub(super) fn heard(&mut self, heard: Heard, quiet: Quiet, now: Instant) -> Vec<(Name, Settled)> {
         let mut settled = Vec::new();
+        if heard.more == Some(false) {
+            self.each_busy(|settle| settle.ended(now));
+        }
         for (name, news) in std::mem::take(&mut self.mentioned) {
             let Some(completeness) = self.all.get_mut(&name) else {
                 continue;

@@ -208,6 +208,14 @@ impl Completeness {
         self.guessed.map(|_| pause)
     }
 
+    /// The server said that more of its answer follows, and the end of that answer was about something else.
+    pub(super) fn ended(&mut self, now: Instant) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.more) {
+            open.more = false;
+            open.quiet_since = now;
+        }
+    }
+
     /// The relay's ACKs for all responses so far are sent.
     pub(super) fn answered(&mut self, now: Instant) {
         if let Some(open) = &mut self.open

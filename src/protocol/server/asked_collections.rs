@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::held_names::Entry;
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::protocol::end::End;
@@ -140,7 +141,8 @@ impl Subscription {
         lists.stirred.insert(collection.clone());
         // F-09: members that were sent only in other spellings are now sent by their own names too.
         let within = self.names.within(&collection);
-        let spelled = within.filter(|name| self.spellings.contains(name));
+        let came = |name: &Name| self.names.get(name).is_some_and(Entry::perhaps);
+        let spelled = within.filter(|name| self.spellings.contains(name) && came(name));
         self.owed.extend(spelled.cloned());
         self.admit_owed(&collection);
         self.admit_flying(&collection);

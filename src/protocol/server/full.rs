@@ -122,8 +122,8 @@ impl Subscription {
         allowed: Allowed,
     ) -> Composed {
         let (forced, removed) = (found.forced, found.named.removed);
-        // Removals come last: removed resources are still listed until the other types do not need them any more (D-03). A
-        // resource without a body cannot be listed any more, so it goes with the additions.
+        // Removals come last: removed resources are still listed until the other types do not need them any more (D-03). What
+        // cannot be listed, because its body is not there or it was rejected, goes with the additions.
         let kept = found
             .lost
             .as_ref()

@@ -212,7 +212,8 @@ impl Subscription {
         if self.dialect == Dialect::Sotw {
             return true;
         }
-        if !plan.room.takes_name(name) {
+        // What the wildcard lost and the client gave up goes once.
+        if !plan.removed.contains(name) && !plan.room.takes_name(name) {
             return false;
         }
         if self.names.get(name).is_some_and(|held| !held.perhaps()) {

@@ -218,6 +218,7 @@ impl Track {
         }
         for name in &answer.removed {
             self.sent.remove(name);
+            self.remembered.remove(name);
         }
         for entry in &answer.entries {
             if let Some(sent) = self.sent.get_mut(&entry.name) {

@@ -226,10 +226,12 @@ impl World {
             let ours = |name: &&String| crate::names::authority(name) == *authority;
             let found = |name: &String| Some((name.clone(), truth.find_for(kind, &canonical(name), own)?));
             let named = mux.names.iter().filter(ours).filter_map(found);
-            // What answers to another name is held under its own.
+            // What answers to another name is held under its own, or as the client writes that.
+            let written = |own: &String| mux.names.iter().any(|text| canonical(text) == *own);
             let called = |(name, it): (String, &Arc<Content>)| match it.aliases.contains(&name) {
-                true => (it.name.clone(), it.revision),
-                false => (name, it.revision),
+                true if written(&it.name) => None,
+                true => Some((it.name.clone(), it.revision)),
+                false => Some((name, it.revision)),
             };
             let collections: Vec<&String> = mux
                 .names
@@ -242,7 +244,7 @@ impl World {
             let covered = truth
                 .of_for(kind, own)
                 .filter(|it| mux.wildcard && authority.is_none() && zone.covers(it));
-            expected.extend(named.map(called));
+            expected.extend(named.filter_map(called));
             expected.extend(covered.chain(members).map(|it| (it.name.clone(), it.revision)));
         }
         expected

@@ -34,12 +34,16 @@ impl Witness {
                 }
             }
         }
+        let waited = |name: &String| {
+            let asked = watch.asked.get(name);
+            asked.is_some_and(|asked| scene.now >= asked.at + scene.unanswered)
+        };
         // What is held and not in the answer must be known to be gone, or wanted no more.
         for name in watch.sent.keys().filter(|name| answer.revision(name).is_none()) {
             match watch.seen(name, lens) {
                 Seen::Unwanted | Seen::Uncovered | Seen::Absent(Reason::Said | Reason::Expired) => {}
-                // What it has refused it perhaps never had.
-                Seen::Absent(Reason::TimedOut) if !watch.sent[name].sure => {}
+                // What it has refused it perhaps never had. What is hollow cannot be listed once more.
+                Seen::Absent(Reason::TimedOut) if !watch.sent[name].sure || watch.sent[name].hollow => {}
                 Seen::Absent(Reason::TimedOut) => {
                     tally.hit(Rule::K16);
                     return Err(Broken::new(
@@ -49,6 +53,7 @@ impl Witness {
                 }
                 // So is what it has refused, once a server that is there was asked for long enough.
                 Seen::Unknown if !watch.sent[name].sure => {}
+                Seen::Unknown if watch.sent[name].hollow && waited(name) => {}
                 Seen::Unknown | Seen::Present(_) => {
                     return Err(Broken::new(
                         Rule::G20,
@@ -59,11 +64,7 @@ impl Witness {
         }
         // Whoever began with a version may hold any name that it asks for.
         for name in &watch.reborn {
-            let waited = watch
-                .asked
-                .get(name)
-                .is_some_and(|asked| scene.now >= asked.at + scene.unanswered);
-            if matches!(watch.seen(name, lens), Seen::Unknown) && !waited {
+            if matches!(watch.seen(name, lens), Seen::Unknown) && !waited(name) {
                 let what = format!("{kind:?} {name} is left out out of ignorance; the client may hold it from before");
                 return Err(Broken::new(Rule::G20, what));
             }

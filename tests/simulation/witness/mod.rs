@@ -99,6 +99,8 @@ struct Sent {
     place: Option<Place>,
     /// Whether the client surely has it: it has not refused the response.
     sure: bool,
+    /// Whether the relay has kept no more of it than that the client has it (K-16).
+    hollow: bool,
     refers: Arc<[String]>,
     aliases: Vec<String>,
     /// Whether the client was told that it ends by itself.
@@ -367,7 +369,12 @@ impl Watch {
         for name in &self.names {
             if let Some(resource) = lens.resource(name) {
                 let alias = resource.aliases().iter().any(|alias| alias.as_str() == name);
-                let called = if alias { resource.name().as_str() } else { name };
+                let own = resource.name().as_str();
+                // Who asks by a text of its name as well is sent it by that.
+                if alias && self.names.iter().any(|text| canonical(text) == own) {
+                    continue;
+                }
+                let called = if alias { own } else { name };
                 present.entry(called.to_owned()).or_insert(resource);
             }
         }

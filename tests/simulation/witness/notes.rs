@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use distributary::xds::Dialect;
+
 use super::{Open, Scene, Sent, Watch, Witness};
 use crate::body::Type;
 use crate::names::{canonical, covers};
@@ -16,6 +18,17 @@ impl Witness {
     pub(crate) fn moved(&mut self, reading: &Reading<'_>) {
         for (kind, watch) in &mut self.watches {
             watch.moved(reading.lens(*kind));
+        }
+    }
+
+    /// The client lags, and the relay keeps of full states only what it was sent by name.
+    pub(crate) fn lightened(&mut self) {
+        for (kind, watch) in &mut self.watches {
+            let full = self.dialect == Dialect::Sotw && kind.full_state();
+            let covered = watch.sent.keys().filter(|name| full && !watch.asks(name));
+            for name in covered.cloned().collect::<Vec<_>>() {
+                watch.sent.entry(name).and_modify(|sent| sent.hollow = true);
+            }
         }
     }
 
@@ -56,6 +69,7 @@ impl Witness {
                 version: version.map(|version| version.to_string()).unwrap_or_default(),
                 place: lens.place(&entry.name, facts.revision),
                 sure: true,
+                hollow: false,
                 refers: facts.refers.clone(),
                 aliases: entry.aliases.clone(),
                 mortal: entry.ttl.is_some(),
