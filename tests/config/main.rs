@@ -67,7 +67,7 @@ fn every_shipped_file_loads() {
     let mut files: Vec<_> = std::fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_file())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "yaml"))
         .collect();
     files.sort();
     assert!(files.len() >= 9, "{files:?}");
@@ -76,6 +76,16 @@ fn every_shipped_file_loads() {
             panic!("{error}");
         }
     }
+}
+
+/// What the README says to begin with.
+#[test]
+fn the_configuration_of_the_readme_loads() {
+    let readme = std::fs::read_to_string(folder().join("../README.md")).unwrap();
+    let (_, text) = readme.split_once("```yaml\nlisteners:").unwrap();
+    let (text, _) = text.split_once("```").unwrap();
+    let config = good(&format!("listeners:{text}"));
+    assert_eq!((config.listeners.len(), top(&config).len()), (1, 1));
 }
 
 #[test]

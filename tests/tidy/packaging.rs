@@ -63,7 +63,9 @@ fn the_image_runs_what_is_built() {
     let package = env!("CARGO_PKG_NAME");
     let [build] = instructions("RUN").try_into().expect("one RUN");
     assert!(
-        build.contains(&format!("--release --locked --package {package}")),
+        build.contains(&format!(
+            "--profile dist --features jemalloc --locked --package {package}"
+        )),
         "{build}"
     );
     let from_build: Vec<_> = instructions("COPY")
@@ -77,7 +79,7 @@ fn the_image_runs_what_is_built() {
     let [_, from, to] = words.as_slice() else {
         panic!("COPY {binary}")
     };
-    assert!(from.ends_with(&format!("/target/release/{package}")), "{from}");
+    assert!(from.ends_with(&format!("/target/dist/{package}")), "{from}");
     assert_eq!(instructions("ENTRYPOINT"), [format!("[\"{to}\"]")]);
     assert_eq!(instructions("CMD"), ["[\"serve\"]"]);
     assert_eq!(instructions("USER"), ["nonroot"]);
