@@ -427,7 +427,7 @@ fn what_the_check_says() {
     for (text, said) in [
         ("timers:\n  linger: 30 parsecs\n", "2:11: timers.linger: `30 parsecs` is not a duration; write a whole number and a \
             unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"),
-        ("timers: {unanswered: 0s}\n", "1:22: timers.unanswered: 0 would leave clients waiting without end; write the \
+        ("timers: {unanswered: 0s}\n", "1:22: timers.unanswered: 0 would make clients wait forever; write the \
             longest wait, such as 8s"),
         ("limits: {request: 16MB}\n", "1:19: limits.request: `16MB` is not a size; write bytes or a unit, such as 4096, \
             64KiB, 16MiB or 1GiB (0 = off)"),

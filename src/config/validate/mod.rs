@@ -237,7 +237,7 @@ impl Check {
             timers.unanswered.as_ref(),
             |text| match quantity::duration(text)? {
                 Duration::ZERO => {
-                    Err("0 would leave clients waiting for ever; write the longest wait, such as 8s".to_owned())
+                    Err("0 would make clients wait forever; write the longest wait, such as 8s".to_owned())
                 }
                 wait => Ok(wait),
             },
