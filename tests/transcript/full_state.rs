@@ -354,21 +354,25 @@ fn asked_for_while_the_server_is_silent() {
     );
 }
 
-/// B-21, D-03: what was refused and goes cannot be listed once more. It goes with the full state that lacks it, and no other is sent for it
-/// when other types have no use for it any more.
+/// B-21, D-03: what was rejected and goes cannot be listed once more. It goes with the full state that lacks it, and no other is sent for
+/// it when other types have no use for it any more.
 #[test]
-fn what_was_refused_and_goes() {
+fn what_was_rejected_and_goes() {
     sotw(
         "
-        origin put cds a@1 c@1:aside, put lds l@1
+        origin put cds a@1 c@1, put lds l@1
         client sends cds [* c]
         client <- cds [a@1 c@1]
         client subscribe lds
         client <- lds [l@1]
-        client sends cds [* a] n1 ! => nack
+        client sends cds [* c] n1 ! => nack
+        client stalls
+        origin drop cds c
+        client sends cds [* a] n1
+        client reads
         client <- cds [a@1], ack
         client ack
-        nothing
+        nothing for 20s
         ",
     );
 }
