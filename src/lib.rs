@@ -95,7 +95,7 @@
 //! - A view has one writer. A reader sees one cut, never parts of two. The new cut is visible before anybody is rung; a
 //!   bell is cleared before the cut is read.
 //! - A set of names that several sessions have is never changed: who changes its mind copies it first. Who has not
-//!   changed it for a second or two is given the equal set that is there already (`cache::sets`), and misses no ring on
+//!   changed it for a second or two is given the equal set that is there already (`cache::interest`), and misses no ring on
 //!   the way.
 //! - A session reads one view for each authority, and one for names of old style (`downstream::Seats`). It watches the
 //!   servers above the one that it reads, and below it only while it may have to move. Moving by itself deletes

@@ -2,43 +2,22 @@
 //!
 //! Owns views and their cuts, leases, bells, the store of shared answers, and which clients share a view. Knows nothing of the
 //! protocol, connections and the clock: time is an argument.
+//!
+//! `scopes` are all views, with the `routes` to servers and the `node_ids` that control planes see. Its rooms: `view`, which knows
+//! `interest`; and `shared`, which knows neither.
 
-mod bell;
-mod library;
-mod pressure;
+mod interest;
+mod node_ids;
 mod routes;
 mod scopes;
-mod seat;
+mod shared;
 mod view;
 
-mod ended;
-mod interner;
-mod leases;
-mod members;
-mod positions;
-mod presented;
-mod relay_chain;
-mod remembered;
-mod replaced;
-mod restored;
-mod server_state;
-mod sets;
-mod shard;
-mod slab;
-mod weak_map;
-mod woken;
-mod written;
-
-pub use bell::{Bell, Driver, Rang};
-pub use library::{Library, Text, Uses};
-pub use pressure::Summary;
-pub use restored::Knowledge;
-pub use routes::{Route, Routes};
+pub use interest::{Bell, Rang, Woken};
+pub use routes::{Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;
-pub use seat::Seat;
-pub use server_state::WakeOnFailure;
-pub use view::{View, ViewSettings};
-pub use woken::Woken;
+pub use shared::{Library, Text, Uses};
+pub use view::{Knowledge, Seat, Summary, View, ViewSettings};
 
 use crate::xds::Unfit;
 

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::server_state::WakeOnFailure;
 use crate::xds::Authorities;
 
 /// The list of servers for old-style names, and one for each authority (F-11).
@@ -23,6 +22,17 @@ pub struct Route {
     pub servers: Arc<[usize]>,
     /// Whether a failure is enough to leave a server (G-04).
     pub reachability_only: bool,
+}
+
+/// Which sessions must look again when the server begins to fail, because there is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WakeOnFailure {
+    /// None: there is no other server.
+    Nobody,
+    /// Sessions that want anything of which nothing is known (G-03).
+    Lacking,
+    /// All sessions (G-04).
+    Everybody,
 }
 
 impl Default for Route {

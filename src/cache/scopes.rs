@@ -11,10 +11,10 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::presented::Ids;
+use super::node_ids::NodeIds;
 use super::routes::Routes;
-use super::view::{View, ViewSettings};
-use super::{Full, NoPlace, Seat};
+use super::view::{Seat, View, ViewSettings};
+use super::{Full, NoPlace};
 use crate::proto::envoy::config::core::v3 as core;
 use crate::xds::{Class, Classes, CredentialFiles, Node, Presented, Selector, Taken, Unfit};
 
@@ -37,7 +37,7 @@ pub struct Scopes {
 #[derive(Default)]
 struct Views {
     open: BTreeMap<(Class, usize), Open>,
-    ids: Ids,
+    ids: NodeIds,
     created: Vec<Arc<View>>,
 }
 
@@ -236,7 +236,7 @@ impl Scopes {
 }
 
 impl Open {
-    fn close(&mut self, ids: &mut Ids) {
+    fn close(&mut self, ids: &mut NodeIds) {
         self.view.close();
         if let Some(id) = self.id.take() {
             ids.remove(self.view.server(), id, self.view.class());

@@ -19,7 +19,7 @@ pub use printed::{Form, Shown};
 use found::Found;
 use printed::Printed;
 
-use crate::cache::{Driver, Seat, View, ViewSettings};
+use crate::cache::{Seat, View, ViewSettings};
 use crate::config::Grpc;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::ClientSettings;
@@ -261,7 +261,7 @@ impl Asked {
     }
 
     async fn rung(&self) {
-        poll_fn(|cx| self.seat.bell().poll(Driver::Reader, cx)).await;
+        poll_fn(|cx| self.seat.bell().poll(cx)).await;
     }
 
     fn answer(&self, found: &Found, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::thread::Thread;
 
-use distributary::cache::Driver;
 use distributary::xds::Version;
 
 use super::random::Random;
@@ -88,7 +87,7 @@ impl Session {
     fn sleep(&self) {
         let mut context = Context::from_waker(&self.waker);
         let begun = start();
-        while self.seat.bell().poll(Driver::Writer, &mut context).is_pending() {
+        while self.seat.bell().poll(&mut context).is_pending() {
             assert!(begun.elapsed() < DEADLINE, "nobody rang");
             std::thread::park_timeout(DEADLINE);
         }

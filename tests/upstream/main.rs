@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use distributary::cache::{self, Driver, Seat, View};
+use distributary::cache::{self, Seat, View};
 use distributary::config::{Credentials, Endpoint, Grpc, Transport};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
@@ -223,7 +223,7 @@ impl Relay {
                 if last == expected {
                     return;
                 }
-                poll_fn(|cx| self.seat.bell().poll(Driver::Reader, cx)).await;
+                poll_fn(|cx| self.seat.bell().poll(cx)).await;
             }
         });
         assert!(found.await.is_ok(), "the view knows `{last}`, not `{expected}`");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::cache::{self, Driver, Seat, View};
+use distributary::cache::{self, Seat, View};
 use distributary::config::{Credentials, Endpoint, Rest};
 use distributary::json::Schemas;
 use distributary::proto::envoy::config::core::v3::Node;
@@ -222,7 +222,7 @@ impl Relay {
         let seen = async {
             while !test(&self.view.cut()) {
                 drop(self.seat.bell().take());
-                let rung = std::future::poll_fn(|cx| self.seat.bell().poll(Driver::Reader, cx));
+                let rung = std::future::poll_fn(|cx| self.seat.bell().poll(cx));
                 let _ = tokio::time::timeout(Duration::from_millis(10), rung).await;
             }
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use crate::cache::{Driver, NoPlace, Route, Scopes, Seat, View};
+use crate::cache::{NoPlace, Route, Scopes, Seat, View};
 use crate::protocol::{Fallback, Look, Server, Step};
 use crate::xds::{Authorities, Dirty, Node, ServerState, Sight, Target, TypeUrl, Want};
 
@@ -117,7 +117,7 @@ impl Seats {
                         tell(type_url, dirty);
                     }
                 };
-                let Some(rang) = seat.bell().poll_rang(Driver::Reader, cx, tell) else {
+                let Some(rang) = seat.bell().poll_rang(cx, tell) else {
                     continue;
                 };
                 rung.any = true;

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Full;
 use super::sets::{Set, Sets};
 use super::shard::{LeaseChanges, SHARDS, Shard};
+use crate::cache::Full;
 use crate::xds::{Cut, Name, Target, TypeUrl};
 
 /// All leases of one view, in shards by target, because many sessions come and go at the same time.
-pub(super) struct Leases {
+pub(in crate::cache) struct Leases {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     linger: Duration,
@@ -28,7 +28,7 @@ pub(super) struct Leases {
 }
 
 impl Leases {
-    pub(super) fn new(linger: Duration, limit: usize) -> Self {
+    pub(in crate::cache) fn new(linger: Duration, limit: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|number| Mutex::new(Shard::new(number))).collect(),
             hasher: RandomState::new(),
@@ -40,13 +40,13 @@ impl Leases {
     }
 
     /// Returns the number of a lease.
-    pub(super) fn find(&self, type_url: &TypeUrl, target: &Target) -> Option<u32> {
+    pub(in crate::cache) fn find(&self, type_url: &TypeUrl, target: &Target) -> Option<u32> {
         let shard = self.shard(target).lock();
         shard.find(type_url, target).map(|number| shard.everywhere(number))
     }
 
     /// A set begins to want the target. Returns whether the writer must be told.
-    pub(super) fn begin(&self, type_url: &TypeUrl, target: &Target, set: &Set) -> Result<bool, Full> {
+    pub(in crate::cache) fn begin(&self, type_url: &TypeUrl, target: &Target, set: &Set) -> Result<bool, Full> {
         let mut shard = self.shard(target).lock();
         let found = shard.find(type_url, target);
         if found.is_none_or(|number| shard.waiters(number).is_empty()) {
@@ -60,7 +60,7 @@ impl Leases {
     }
 
     /// Makes a set a copy of another one.
-    pub(super) fn copy(&self, from: &Set, to: &Set) {
+    pub(in crate::cache) fn copy(&self, from: &Set, to: &Set) {
         for lease in from.all() {
             if let Some(shard) = self.shards.get((lease % SHARDS) as usize) {
                 shard.lock().wait(lease / SHARDS, to);
@@ -69,7 +69,7 @@ impl Leases {
     }
 
     /// A set does not want the target any more. Returns whether the writer must be told.
-    pub(super) fn end(&self, type_url: &TypeUrl, target: &Target, sets: &Sets, set: &Set) -> bool {
+    pub(in crate::cache) fn end(&self, type_url: &TypeUrl, target: &Target, sets: &Sets, set: &Set) -> bool {
         let sets = sets.read();
         let mut shard = self.shard(target).lock();
         let last = shard
@@ -82,7 +82,7 @@ impl Leases {
     }
 
     /// A set wants nothing any more. Returns whether the writer must be told.
-    pub(super) fn end_all(&self, sets: &Sets, set: &Set) -> bool {
+    pub(in crate::cache) fn end_all(&self, sets: &Sets, set: &Set) -> bool {
         let mut any = false;
         for lease in set.all() {
             let Some(shard) = self.shards.get((lease % SHARDS) as usize) else {
@@ -100,7 +100,7 @@ impl Leases {
 
     /// Returns what has begun and what has ended since the last call, in the order of types and names.
     /// A `fleeting` lease ends as soon as nobody wants it.
-    pub(super) fn turn(&self, now: Instant, fleeting: &impl Fn(&TypeUrl, &Target) -> bool) -> LeaseChanges {
+    pub(in crate::cache) fn turn(&self, now: Instant, fleeting: &impl Fn(&TypeUrl, &Target) -> bool) -> LeaseChanges {
         // Lingering leases must not keep out what somebody wants.
         let pressed = self.limit > 0 && self.kept.load(Ordering::Relaxed) > self.limit;
         let linger = if pressed { Duration::ZERO } else { self.linger };
@@ -116,12 +116,12 @@ impl Leases {
     }
 
     /// When the next lease ends.
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+    pub(in crate::cache) fn poll_timeout(&self) -> Option<Instant> {
         self.shards.iter().filter_map(|shard| shard.lock().poll_timeout()).min()
     }
 
     /// Returns the wanted targets of which nothing is known, in the order of types and names.
-    pub(super) fn unanswered(&self, cut: &Cut) -> Vec<(TypeUrl, Target)> {
+    pub(in crate::cache) fn unanswered(&self, cut: &Cut) -> Vec<(TypeUrl, Target)> {
         let mut unanswered = Vec::new();
         for shard in &self.shards {
             shard.lock().unanswered(cut, &mut unanswered);
@@ -131,7 +131,7 @@ impl Leases {
     }
 
     /// Calls `found` with each set that waits for the target.
-    pub(super) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
+    pub(in crate::cache) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
         let shard = self.shard(target).lock();
         if let Some(number) = shard.find(type_url, target) {
             shard.waiters(number).iter().copied().for_each(found);
@@ -139,20 +139,20 @@ impl Leases {
     }
 
     /// Calls `found` with each set that waits for anything of the type, perhaps several times.
-    pub(super) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
+    pub(in crate::cache) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
         for shard in &self.shards {
             shard.lock().everyone(type_url, &mut found);
         }
     }
 
     /// Whether the name is leased, lingering included.
-    pub(super) fn has(&self, type_url: &TypeUrl, name: &Name) -> bool {
+    pub(in crate::cache) fn has(&self, type_url: &TypeUrl, name: &Name) -> bool {
         let target = Target::Name(name.clone());
         self.shard(&target).lock().find(type_url, &target).is_some()
     }
 
     /// Returns the names in a collection that are leased by themselves, lingering included, in order.
-    pub(super) fn within(&self, type_url: &TypeUrl, collection: &Name) -> Vec<Name> {
+    pub(in crate::cache) fn within(&self, type_url: &TypeUrl, collection: &Name) -> Vec<Name> {
         let mut names = Vec::new();
         for shard in &self.shards {
             names.extend(shard.lock().within(type_url, collection).cloned());
@@ -162,17 +162,17 @@ impl Leases {
     }
 
     /// Whether any name of the type is leased, lingering included.
-    pub(super) fn has_names(&self, type_url: &TypeUrl) -> bool {
+    pub(in crate::cache) fn has_names(&self, type_url: &TypeUrl) -> bool {
         self.shards.iter().any(|shard| shard.lock().has_names(type_url))
     }
 
     /// Whether anything of the type is leased, lingering included.
-    pub(super) fn has_type(&self, type_url: &TypeUrl) -> bool {
+    pub(in crate::cache) fn has_type(&self, type_url: &TypeUrl) -> bool {
         self.shards.iter().any(|shard| shard.lock().has_type(type_url))
     }
 
     /// How many targets somebody wants, and how many are leased, lingering included.
-    pub(super) fn count(&self) -> (usize, usize) {
+    pub(in crate::cache) fn count(&self) -> (usize, usize) {
         (self.wanted.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed))
     }
 

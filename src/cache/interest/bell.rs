@@ -1,6 +1,6 @@
 //! How a session learns that it must look again.
 //!
-//! Owns the one flag, the bounded list of what to look at, and the wakers of the session's two drivers. Does not know what
+//! Owns the one flag, the bounded list of what to look at, and the waker of the session's task. Does not know what
 //! changed in it: it may ring without need, and never fails to ring.
 
 use std::task::{Context, Poll, Waker};
@@ -15,15 +15,6 @@ use crate::xds::{Dirty, Name, TypeUrl};
 /// session has compared a type with the cut and sent what is new, it calls [`Bell::looked`]; until then it lags.
 #[derive(Debug, Default)]
 pub struct Bell(Mutex<Inner>);
-
-/// Who can be woken: a session has two drivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driver {
-    /// The one that reads requests.
-    Reader,
-    /// The one that writes responses.
-    Writer,
-}
 
 /// Why a bell has rung, apart from changes.
 #[derive(Debug)]
@@ -43,8 +34,7 @@ struct Inner {
     /// Whether it was told so since it last dealt with a change.
     light: bool,
     behind: Vec<Behind>,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
+    waker: Option<Waker>,
 }
 
 /// A type with changes that the session has not compared with what its client holds.
@@ -60,30 +50,22 @@ struct Behind {
 /// The most names of one type that are listed. With more, it is as cheap to look at all names that a session wants.
 const NAMES_MAX: usize = 64;
 
-/// The wakers of one bell. They are woken when no lock is held.
-pub(super) type Wakers = [Option<Waker>; 2];
-
 impl Bell {
-    /// Ready if it has rung since the last look; otherwise this driver is woken when it rings. Each driver has one waker.
-    pub fn poll(&self, driver: Driver, context: &mut Context<'_>) -> Poll<()> {
+    /// Ready if it has rung since the last look; otherwise the task that called this last is woken when it rings.
+    pub fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.0.lock();
         if inner.rung {
             return Poll::Ready(());
         }
-        inner.listen(driver, context);
+        inner.listen(context);
         Poll::Pending
     }
 
     /// If it has rung since the last call, clears it, calls `tell` with each change, as [`Bell::take`] returns it, and returns
-    /// why else it has rung. In any case this driver is woken when it rings again.
-    pub fn poll_rang(
-        &self,
-        driver: Driver,
-        context: &mut Context<'_>,
-        tell: impl FnMut(&TypeUrl, Dirty),
-    ) -> Option<Rang> {
+    /// why else it has rung. In any case the task is woken when it rings again.
+    pub fn poll_rang(&self, context: &mut Context<'_>, tell: impl FnMut(&TypeUrl, Dirty)) -> Option<Rang> {
         let mut inner = self.0.lock();
-        inner.listen(driver, context);
+        inner.listen(context);
         if !inner.rung {
             return None;
         }
@@ -127,25 +109,19 @@ impl Bell {
         !inner.behind.is_empty()
     }
 
-    /// Rings without a change in the view: one driver has something for the other to look at.
+    /// Rings without a change of what is known: the state of the server has changed.
     pub fn nudge(&self) {
-        let wakers = self.0.lock().ring();
-        wake(wakers);
+        let waker = self.0.lock().ring();
+        wake(waker);
     }
 
     /// Tells the session to keep only hashes of what its client holds, because it keeps too much old content in memory.
     pub fn lighten(&self) {
         let mut inner = self.0.lock();
         (inner.lighten, inner.light) = (true, true);
-        let wakers = inner.ring();
+        let waker = inner.ring();
         drop(inner);
-        wake(wakers);
-    }
-
-    /// Whether the session was told to keep only hashes; it is told once.
-    #[must_use]
-    pub fn take_lighten(&self) -> bool {
-        std::mem::take(&mut self.0.lock().lighten)
+        wake(waker);
     }
 
     /// Whether the session was told to keep only hashes, and has not dealt with a change since.
@@ -158,15 +134,9 @@ impl Bell {
     pub fn dismiss(&self) {
         let mut inner = self.0.lock();
         inner.dismissed = true;
-        let wakers = inner.ring();
+        let waker = inner.ring();
         drop(inner);
-        wake(wakers);
-    }
-
-    /// Whether the session was told to end.
-    #[must_use]
-    pub fn is_dismissed(&self) -> bool {
-        self.0.lock().dismissed
+        wake(waker);
     }
 
     /// The generation of the oldest change that the session has not dealt with.
@@ -175,13 +145,13 @@ impl Bell {
         self.0.lock().behind.iter().map(|behind| behind.since).min()
     }
 
-    /// Notes that these names changed. The caller must wake the returned wakers.
-    pub(super) fn ring<'a>(
+    /// Notes that these names changed. The caller must wake the returned waker.
+    pub(in crate::cache) fn ring<'a>(
         &self,
         type_url: &TypeUrl,
         names: impl Iterator<Item = &'a Name>,
         generation: u64,
-    ) -> Wakers {
+    ) -> Option<Waker> {
         let mut inner = self.0.lock();
         let dirty = inner.dirty(type_url, generation);
         if let Dirty::Names(listed) = dirty {
@@ -200,7 +170,7 @@ impl Bell {
     }
 
     /// Notes that anything of the type may have changed. The caller must wake the returned wakers.
-    pub(super) fn ring_all(&self, type_url: &TypeUrl, generation: u64) -> Wakers {
+    pub(in crate::cache) fn ring_all(&self, type_url: &TypeUrl, generation: u64) -> Option<Waker> {
         let mut inner = self.0.lock();
         *inner.dirty(type_url, generation) = Dirty::All;
         inner.ring()
@@ -208,14 +178,10 @@ impl Bell {
 }
 
 impl Inner {
-    fn listen(&mut self, driver: Driver, context: &Context<'_>) {
-        let place = match driver {
-            Driver::Reader => &mut self.reader,
-            Driver::Writer => &mut self.writer,
-        };
-        match place {
+    fn listen(&mut self, context: &Context<'_>) {
+        match &mut self.waker {
             Some(waker) => waker.clone_from(context.waker()),
-            None => *place = Some(context.waker().clone()),
+            None => self.waker = Some(context.waker().clone()),
         }
     }
 
@@ -228,12 +194,12 @@ impl Inner {
         }
     }
 
-    fn ring(&mut self) -> Wakers {
+    fn ring(&mut self) -> Option<Waker> {
         if self.rung {
-            return [None, None];
+            return None;
         }
         self.rung = true;
-        [self.reader.take(), self.writer.take()]
+        self.waker.take()
     }
 
     /// Returns what is noted for a type. A session has few types: they are bounded by its subscriptions.
@@ -257,8 +223,9 @@ impl Inner {
     }
 }
 
-pub(super) fn wake(wakers: Wakers) {
-    for waker in wakers.into_iter().flatten() {
+/// Waking happens when no lock is held.
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
         waker.wake();
     }
 }
@@ -268,7 +235,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cache::woken::tests::Count;
+    use crate::cache::interest::woken::tests::Count;
 
     fn names(count: usize) -> Vec<Name> {
         (0..count).map(|n| Name::from(format!("n{n}"))).collect()
@@ -277,32 +244,25 @@ mod tests {
     #[test]
     fn rings_once_until_looked_at() {
         let (bell, eds) = (Bell::default(), TypeUrl::new("a.B"));
-        let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
-        let [reader, writer] = counts.clone().map(Waker::from);
-        let woken = || counts.each_ref().map(|count| count.wakes());
-        assert!(
-            bell.poll(Driver::Reader, &mut Context::from_waker(&reader))
-                .is_pending()
-        );
-        assert!(
-            bell.poll(Driver::Writer, &mut Context::from_waker(&writer))
-                .is_pending()
-        );
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(count.clone());
+        let poll = || bell.poll(&mut Context::from_waker(&waker));
+        assert!(poll().is_pending());
         let names = names(2);
         for name in &names {
             wake(bell.ring(&eds, std::iter::once(name), 7));
             wake(bell.ring(&eds, std::iter::once(name), 8));
         }
-        assert_eq!(woken(), [1, 1]);
+        assert_eq!(count.wakes(), 1);
         assert_eq!(bell.since(), Some(7));
-        assert!(bell.poll(Driver::Writer, &mut Context::from_waker(&writer)).is_ready());
+        assert!(poll().is_ready());
         assert_eq!(bell.take(), [(eds.clone(), Dirty::Names(names.clone()))]);
-        assert!(
-            bell.poll(Driver::Writer, &mut Context::from_waker(&writer))
-                .is_pending()
-        );
         wake(bell.ring(&eds, names.iter(), 9));
-        assert_eq!(woken(), [1, 2], "only who waits again is woken again");
+        assert_eq!(count.wakes(), 1, "only who waits again is woken again");
+        assert_eq!(bell.take(), [(eds.clone(), Dirty::Names(names.clone()))]);
+        assert!(poll().is_pending());
+        wake(bell.ring(&eds, names.iter(), 10));
+        assert_eq!(count.wakes(), 2);
     }
 
     #[test]
@@ -346,13 +306,13 @@ mod tests {
         let bell = Bell::default();
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());
-        for step in [Bell::nudge, Bell::dismiss] {
-            assert!(bell.poll(Driver::Writer, &mut Context::from_waker(&waker)).is_pending());
+        for (step, dismissed) in [(Bell::nudge as fn(&Bell), false), (Bell::dismiss, true)] {
+            assert!(bell.poll(&mut Context::from_waker(&waker)).is_pending());
             step(&bell);
-            assert!(bell.poll(Driver::Writer, &mut Context::from_waker(&waker)).is_ready());
-            assert_eq!(bell.take(), []);
+            assert!(bell.poll(&mut Context::from_waker(&waker)).is_ready());
+            let rang = bell.poll_rang(&mut Context::from_waker(&waker), |_, _| ());
+            assert_eq!(rang.map(|rang| rang.dismissed), Some(dismissed));
         }
         assert_eq!(count.wakes(), 2);
-        assert!(bell.is_dismissed());
     }
 }

@@ -15,7 +15,7 @@ pub struct Woken(std::vec::IntoIter<Waker>);
 const AT_ONCE: usize = 256;
 
 impl Woken {
-    pub(super) fn new(wakers: Vec<Waker>) -> Self {
+    pub(in crate::cache) fn new(wakers: Vec<Waker>) -> Self {
         Self(wakers.into_iter())
     }
 

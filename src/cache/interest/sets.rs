@@ -20,7 +20,7 @@ use crate::xds::TypeUrl;
 /// that several have is copied first. A session whose leases have not changed for a while gets the set that equals its own, if
 /// there is one. Lock order: this, then shards, then the positions of a set.
 #[derive(Default)]
-pub(super) struct Sets(RwLock<Tables>);
+pub(in crate::cache) struct Sets(RwLock<Tables>);
 
 #[derive(Default)]
 struct Tables {
@@ -32,8 +32,8 @@ struct Tables {
 
 /// One session.
 #[derive(Default)]
-pub(super) struct Seated {
-    pub(super) bell: Bell,
+pub(in crate::cache) struct Seated {
+    pub(in crate::cache) bell: Bell,
     /// The authority whose names the session reads here; `None`: old-style names.
     authority: Option<Arc<str>>,
     /// Whether it reads another view, and waits here for a reason to read this one.
@@ -41,40 +41,40 @@ pub(super) struct Seated {
     /// Whether its session has seats at the views of other servers as well.
     compares: AtomicBool,
     /// Locked while the session's leases change; locked before everything else, and never two at once.
-    pub(super) review: Mutex<Review>,
+    pub(in crate::cache) review: Mutex<Review>,
 }
 
 impl Seated {
-    pub(super) fn authority(&self) -> Option<&str> {
+    pub(in crate::cache) fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
     /// Whether its session reads another view.
-    pub(super) fn watches(&self) -> bool {
+    pub(in crate::cache) fn watches(&self) -> bool {
         self.watches.load(Ordering::Relaxed)
     }
 
-    pub(super) fn watch(&self, watches: bool) {
+    pub(in crate::cache) fn watch(&self, watches: bool) {
         self.watches.store(watches, Ordering::Relaxed);
     }
 
     /// Whether its session must be told of each change of the state of this view's server.
-    pub(super) fn compares(&self) -> bool {
+    pub(in crate::cache) fn compares(&self) -> bool {
         self.compares.load(Ordering::Relaxed)
     }
 
-    pub(super) fn compare(&self, compares: bool) {
+    pub(in crate::cache) fn compare(&self, compares: bool) {
         self.compares.store(compares, Ordering::Relaxed);
     }
 }
 
 /// Whether a session has changed what it leases.
 #[derive(Debug, Default)]
-pub(super) struct Review {
+pub(in crate::cache) struct Review {
     /// Whether it has changed anything since it was last looked at.
-    pub(super) changed: bool,
+    pub(in crate::cache) changed: bool,
     /// Whether it is in the list of sessions to look at.
-    pub(super) noted: bool,
+    pub(in crate::cache) noted: bool,
 }
 
 struct Occupant {
@@ -98,13 +98,13 @@ struct Group {
 
 /// What one or several sessions lease.
 #[derive(Debug)]
-pub(super) struct Set {
-    pub(super) number: u32,
+pub(in crate::cache) struct Set {
+    pub(in crate::cache) number: u32,
     pub(super) positions: Mutex<Positions>,
 }
 
 /// A set that a session may change.
-pub(super) enum Own {
+pub(in crate::cache) enum Own {
     /// This one; nobody else has it.
     Set(Arc<Set>),
     /// The caller must copy the first one, which is shared, into the second one, and then call [`Sets::take_copy`].
@@ -112,7 +112,7 @@ pub(super) enum Own {
 }
 
 impl Sets {
-    pub(super) fn enter(&self, authority: Option<Arc<str>>) -> (u32, Arc<Seated>) {
+    pub(in crate::cache) fn enter(&self, authority: Option<Arc<str>>) -> (u32, Arc<Seated>) {
         let seated = Arc::new(Seated {
             authority,
             ..Seated::default()
@@ -125,7 +125,7 @@ impl Sets {
     }
 
     /// Removes a session. Returns the sets that nobody has any more, which the caller must dissolve.
-    pub(super) fn leave(&self, seat: u32) -> Vec<Arc<Set>> {
+    pub(in crate::cache) fn leave(&self, seat: u32) -> Vec<Arc<Set>> {
         let mut tables = self.0.write();
         let place = tables.places.remove(seat);
         let has = place.into_iter().flat_map(|place| place.has);
@@ -133,14 +133,14 @@ impl Sets {
     }
 
     /// Returns the set that a session has of a type, and whether it may be changed in place.
-    pub(super) fn find(&self, seat: u32, type_url: &TypeUrl) -> Option<(Arc<Set>, bool)> {
+    pub(in crate::cache) fn find(&self, seat: u32, type_url: &TypeUrl) -> Option<(Arc<Set>, bool)> {
         let tables = self.read();
         let group = tables.0.groups.get(tables.0.membership(seat, type_url)?.set)?;
         Some((group.set.clone(), group.is_private()))
     }
 
     /// Returns the set of a type that a session may change.
-    pub(super) fn own(&self, seat: u32, type_url: &TypeUrl) -> Own {
+    pub(in crate::cache) fn own(&self, seat: u32, type_url: &TypeUrl) -> Own {
         let mut tables = self.0.write();
         let has = tables.membership(seat, type_url).map(|has| has.set);
         let Some(group) = has.and_then(|number| tables.groups.get(number)) else {
@@ -157,7 +157,7 @@ impl Sets {
     }
 
     /// Gives the copy to a session. Returns the set that it had, if nobody has that any more.
-    pub(super) fn take_copy(&self, seat: u32, type_url: &TypeUrl, copy: u32) -> Option<Arc<Set>> {
+    pub(in crate::cache) fn take_copy(&self, seat: u32, type_url: &TypeUrl, copy: u32) -> Option<Arc<Set>> {
         let mut tables = self.0.write();
         let left = tables.depart(seat, type_url);
         tables.join(seat, type_url, copy);
@@ -165,13 +165,13 @@ impl Sets {
     }
 
     /// A session leases nothing of the type any more. Returns the set that it had, if nobody has that any more.
-    pub(super) fn drop_set(&self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
+    pub(in crate::cache) fn drop_set(&self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
         self.0.write().depart(seat, type_url)
     }
 
     /// Makes the private sets of a session small and lets others share them, except sets with more than `most` leases. Returns
     /// how much was looked at, and the sets that nobody has any more because there was an equal one.
-    pub(super) fn settle(&self, seat: u32, most: usize) -> (usize, Vec<Arc<Set>>) {
+    pub(in crate::cache) fn settle(&self, seat: u32, most: usize) -> (usize, Vec<Arc<Set>>) {
         let tables = self.read();
         let place = tables.0.places.get(seat);
         let groups = place.into_iter().flat_map(|place| &place.has);
@@ -191,12 +191,12 @@ impl Sets {
     }
 
     /// Frees the number of a set that was dissolved.
-    pub(super) fn close(&self, set: &Set) {
+    pub(in crate::cache) fn close(&self, set: &Set) {
         self.0.write().groups.remove(set.number);
     }
 
     /// Locks all for reading. The holder must not change anything here, and must not wake anybody.
-    pub(super) fn read(&self) -> Reading<'_> {
+    pub(in crate::cache) fn read(&self) -> Reading<'_> {
         Reading(self.0.read())
     }
 }
@@ -291,11 +291,11 @@ impl Group {
 }
 
 impl Set {
-    pub(super) fn has(&self, lease: u32) -> bool {
+    pub(in crate::cache) fn has(&self, lease: u32) -> bool {
         self.positions.lock().get(lease).is_some()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::cache) fn len(&self) -> usize {
         self.positions.lock().len()
     }
 
@@ -321,26 +321,26 @@ impl Set {
 }
 
 /// The sessions and sets that are there.
-pub(super) struct Reading<'a>(RwLockReadGuard<'a, Tables>);
+pub(in crate::cache) struct Reading<'a>(RwLockReadGuard<'a, Tables>);
 
 impl Reading<'_> {
     /// How many sessions there are.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::cache) fn len(&self) -> usize {
         self.0.places.len()
     }
 
     /// How many sets there are.
-    pub(super) fn sets(&self) -> usize {
+    pub(in crate::cache) fn sets(&self) -> usize {
         self.0.groups.len()
     }
 
     /// One past the highest number of a set.
-    pub(super) fn end(&self) -> usize {
+    pub(in crate::cache) fn end(&self) -> usize {
         self.0.groups.end()
     }
 
     /// The session with this number, if it is still there.
-    pub(super) fn seated(&self, seat: u32) -> Option<&Arc<Seated>> {
+    pub(in crate::cache) fn seated(&self, seat: u32) -> Option<&Arc<Seated>> {
         self.0.places.get(seat).map(|place| &place.seated)
     }
 
@@ -349,7 +349,7 @@ impl Reading<'_> {
     }
 
     /// The sessions that have this set.
-    pub(super) fn members(&self, set: u32) -> impl Iterator<Item = &Arc<Seated>> {
+    pub(in crate::cache) fn members(&self, set: u32) -> impl Iterator<Item = &Arc<Seated>> {
         let members = self
             .0
             .groups
@@ -360,7 +360,7 @@ impl Reading<'_> {
     }
 
     /// All sessions with their numbers, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Seated>)> {
+    pub(in crate::cache) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Seated>)> {
         self.0.places.iter().map(|(seat, place)| (seat, &place.seated))
     }
 }

@@ -3,6 +3,14 @@
 //! Owns the current cut, who is told when it changes, and what is requested upstream. Knows nothing of the protocol on either
 //! side.
 
+mod ended;
+mod pressure;
+mod relay_chain;
+mod replaced;
+mod restored;
+mod seat;
+mod server_state;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
@@ -12,14 +20,14 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use super::leases::Leases;
-use super::relay_chain::RelayChain;
-use super::replaced::Replaced;
-use super::seat::Seat;
-use super::server_state::WakeOnFailure;
-use super::sets::{Set, Sets};
-use super::woken::Woken;
-use super::written::Written;
+pub use pressure::Summary;
+use relay_chain::RelayChain;
+use replaced::Replaced;
+pub use restored::Knowledge;
+pub use seat::Seat;
+
+use crate::cache::interest::{Leases, Set, Sets, Woken, Written};
+use crate::cache::routes::WakeOnFailure;
 use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
 
 /// One view.
@@ -31,28 +39,28 @@ use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target
 pub struct View {
     class: Class,
     server: usize,
-    pub(super) wake_on_failure: WakeOnFailure,
-    pub(super) settings: ViewSettings,
-    pub(super) cut: ArcSwap<Cut>,
+    wake_on_failure: WakeOnFailure,
+    settings: ViewSettings,
+    cut: ArcSwap<Cut>,
     /// What an earlier run of the relay knew, as long as it may be needed.
-    pub(super) restored: ArcSwapOption<Cut>,
+    restored: ArcSwapOption<Cut>,
     generation: AtomicU64,
-    pub(super) leases: Leases,
-    pub(super) written: Written,
-    pub(super) sets: Sets,
+    leases: Leases,
+    written: Written,
+    sets: Sets,
     /// Numbers of the sessions whose leases have changed since their sets were settled.
-    pub(super) unsettled: Mutex<Vec<u32>>,
-    pub(super) writer: Mutex<Replaced>,
-    pub(super) interest: Notify,
-    pub(super) relay_chain: RelayChain,
+    unsettled: Mutex<Vec<u32>>,
+    writer: Mutex<Replaced>,
+    interest: Notify,
+    relay_chain: RelayChain,
     closed: AtomicBool,
     /// Whether another server has replaced this one since its last stream began.
-    pub(super) superseded: AtomicBool,
+    superseded: AtomicBool,
     /// The generation at the last call of [`Self::relieve`].
-    pub(super) checked: AtomicU64,
-    pub(super) baselines: Baselines,
+    checked: AtomicU64,
+    baselines: Baselines,
     /// How many calls of [`Self::relieve`] in a row found too much pinned, and no session that could keep less.
-    pub(super) in_vain: AtomicU32,
+    in_vain: AtomicU32,
 }
 
 /// The bounds and the times of a view.
@@ -67,7 +75,7 @@ pub struct ViewSettings {
 }
 
 /// Which sessions must look again because of one published change.
-pub(super) enum Ring {
+enum Ring {
     /// All that want anything of the type.
     Everybody(TypeUrl),
     /// Those that want one of the names and, if `wildcard`, those that want the wildcard.
@@ -150,10 +158,17 @@ impl View {
         &self.baselines
     }
 
-    /// Returns a seat for one more session.
+    /// Notes that a client has come through these relays.
+    pub fn come_through(&self, relays: &[String]) {
+        if self.relay_chain.add(relays) {
+            self.interest.notify_one();
+        }
+    }
+
+    /// Returns all relays that are known, if there are new ones since the last call.
     #[must_use]
-    pub fn enter(self: &Arc<Self>) -> Seat {
-        Seat::new(self.clone(), None)
+    pub fn take_relays(&self) -> Option<Vec<String>> {
+        self.relay_chain.take()
     }
 
     /// How many sessions there are.
@@ -215,7 +230,7 @@ impl View {
         self.publish_by(changes, Cut::with)
     }
 
-    pub(super) fn publish_by(&self, changes: &[Changes], apply: fn(&Cut, &Changes) -> (Cut, Vec<Name>)) -> Woken {
+    fn publish_by(&self, changes: &[Changes], apply: fn(&Cut, &Changes) -> (Cut, Vec<Name>)) -> Woken {
         let mut replaced = self.writer.lock();
         let before = self.cut.load_full();
         let generation = self.generation() + 1;
@@ -254,7 +269,7 @@ impl View {
     }
 
     /// Ends all leases of a set that no session has any more.
-    pub(super) fn dissolve(&self, set: &Set) {
+    fn dissolve(&self, set: &Set) {
         if self.leases.end_all(&self.sets, set) {
             self.interest.notify_one();
         }
@@ -262,7 +277,7 @@ impl View {
     }
 
     /// Publishes the new cut, then rings the bells of the sessions that it concerns. They are woken with no lock held.
-    pub(super) fn finish(&self, replaced: MutexGuard<'_, Replaced>, cut: Cut, rings: &[Ring]) -> Woken {
+    fn finish(&self, replaced: MutexGuard<'_, Replaced>, cut: Cut, rings: &[Ring]) -> Woken {
         let mut woken = Vec::new();
         if rings.is_empty() {
             return Woken::new(woken);
@@ -294,21 +309,10 @@ impl View {
         });
         let concerned = (0..).zip(concerned).filter(|(_, concerned)| *concerned);
         let members = concerned.flat_map(|(set, _)| sets.members(set));
-        woken.extend(
-            members
-                .flat_map(|seated| seated.bell.ring_all(type_url, generation))
-                .flatten(),
-        );
+        woken.extend(members.filter_map(|seated| seated.bell.ring_all(type_url, generation)));
     }
 
-    pub(super) fn ring_some(
-        &self,
-        type_url: &TypeUrl,
-        names: &[Name],
-        wildcard: bool,
-        generation: u64,
-        woken: &mut Vec<Waker>,
-    ) {
+    fn ring_some(&self, type_url: &TypeUrl, names: &[Name], wildcard: bool, generation: u64, woken: &mut Vec<Waker>) {
         let wildcard = wildcard.then_some((usize::MAX, Target::Wildcard));
         // C-22: a session that waits for a collection waits for all its members.
         let itself_and_all = |name: &Name| std::iter::once(name.clone()).chain(name.collection());
@@ -330,8 +334,7 @@ impl View {
             for concerned in concerned.chunk_by(|a, b| a.0 == b.0) {
                 let members = concerned.first().into_iter().flat_map(|(set, _)| sets.members(*set));
                 let names = || concerned.iter().filter_map(|(_, at)| names.get(*at));
-                let wakers = members.flat_map(|seated| seated.bell.ring(type_url, names(), generation));
-                woken.extend(wakers.flatten());
+                woken.extend(members.filter_map(|seated| seated.bell.ring(type_url, names(), generation)));
             }
         }
     }

@@ -6,21 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::sets::Seated;
-use super::view::View;
-use super::woken::Woken;
+use super::View;
+use crate::cache::interest::{Seated, Woken};
+use crate::cache::routes::WakeOnFailure;
 use crate::xds::{Cut, Name, ServerState, Target, TypeUrl};
-
-/// Which sessions must look again when the server begins to fail, because there is another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WakeOnFailure {
-    /// None: there is no other server.
-    Nobody,
-    /// Sessions that want anything of which nothing is known (G-03).
-    Lacking,
-    /// All sessions (G-04).
-    Everybody,
-}
 
 impl View {
     /// The writer publishes the state of the server. Wakes the sessions that may have to read another view because of it.

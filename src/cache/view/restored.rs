@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::view::View;
-use super::woken::Woken;
+use super::View;
+use crate::cache::interest::Woken;
 use crate::xds::{Changes, Cut, Known, State, TypeUrl, Update};
 
 impl View {

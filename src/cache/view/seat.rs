@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use super::Full;
-use super::bell::Bell;
-use super::sets::{Own, Seated, Set};
-use super::view::View;
+use super::View;
+use crate::cache::Full;
+use crate::cache::interest::{Bell, Own, Seated, Set};
 use crate::xds::{TypeUrl, Want};
 
 /// One session's place at a view. Dropping it ends all that the session wants.
@@ -20,8 +19,16 @@ pub struct Seat {
 /// A set of at most so many leases is small.
 const FEW: usize = 16;
 
+impl View {
+    /// Returns a seat for one more session.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Seat {
+        Seat::new(self.clone(), None)
+    }
+}
+
 impl Seat {
-    pub(super) fn new(view: Arc<View>, authority: Option<Arc<str>>) -> Self {
+    pub(in crate::cache) fn new(view: Arc<View>, authority: Option<Arc<str>>) -> Self {
         let (number, seated) = view.sets.enter(authority);
         Self { view, number, seated }
     }

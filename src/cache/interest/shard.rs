@@ -44,11 +44,11 @@ struct Lease {
 
 /// What the writer must do.
 #[derive(Debug, Default)]
-pub(super) struct LeaseChanges {
+pub(in crate::cache) struct LeaseChanges {
     /// What upstream is told.
-    pub(super) wants: Vec<Want>,
+    pub(in crate::cache) wants: Vec<Want>,
     /// What is not leased any more.
-    pub(super) ended: Vec<(TypeUrl, Target)>,
+    pub(in crate::cache) ended: Vec<(TypeUrl, Target)>,
 }
 
 /// How many shards there are.

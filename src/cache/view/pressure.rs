@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::view::View;
+use super::View;
 use crate::xds::{Class, Slot, TypeUrl};
 
 /// How many calls wait for released content to leave memory: longer than the library keeps what nobody asks for.

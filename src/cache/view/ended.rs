@@ -2,7 +2,7 @@
 //!
 //! Owns that content stays while somebody else wants it. Does not know when an interest ends.
 
-use super::view::{Ring, View};
+use super::{Ring, View};
 use crate::xds::{Changes, Known, Name, Reason, Slot, Target, TypeUrl, Update};
 
 impl View {

@@ -8,9 +8,9 @@ use crate::xds::Class;
 
 /// By server and node id, the classes of the views.
 #[derive(Default)]
-pub(super) struct Ids(BTreeMap<(usize, String), BTreeSet<Class>>);
+pub(super) struct NodeIds(BTreeMap<(usize, String), BTreeSet<Class>>);
 
-impl Ids {
+impl NodeIds {
     /// Notes that the server sees the view of this class under this id. Returns another class that it sees under the same id,
     /// although it must distinguish the two. Classes that differ only in what their clients can read are alike, so at most three
     /// are looked at.
@@ -48,7 +48,7 @@ mod tests {
     /// K-28: a view is no twin if it has ended, if it is of another server, or if it differs only in what its clients read.
     #[test]
     fn who_shares_an_id() {
-        let mut ids = Ids::default();
+        let mut ids = NodeIds::default();
         let (one, other) = (class("one", false), class("other", false));
         assert_eq!(ids.insert(0, "id", &one), None);
         assert_eq!(ids.insert(0, "id", &class("one", true)), None);

@@ -1,0 +1,20 @@
+//! Who wants what of one view, and who is told when that changes.
+//!
+//! Owns leases, the sets of sessions that have them, bells, and the wake-ups. Knows nothing of the content: the view says
+//! what has changed.
+
+mod bell;
+mod leases;
+mod members;
+mod positions;
+mod sets;
+mod shard;
+mod slab;
+mod woken;
+mod written;
+
+pub use bell::{Bell, Rang};
+pub(super) use leases::Leases;
+pub(super) use sets::{Own, Seated, Set, Sets};
+pub use woken::Woken;
+pub(super) use written::Written;
