@@ -203,6 +203,7 @@ const SLACK: usize = 16 << 20;
 
 /// What a flood took goes back to the system, by itself and within seconds.
 #[tokio::test]
+#[cfg_attr(not(feature = "jemalloc"), ignore = "other allocators keep it; --features jemalloc")]
 async fn floods_leave_nothing_behind() {
     let relay = Process::start();
     until(|| relay.is_empty(), || "somebody is there".to_owned()).await;
