@@ -1,7 +1,7 @@
 //! Distributary, an xDS aggregating relay.
 //!
-//! Thousands of Envoys and gRPC clients open their xDS sessions to it; it asks a few control planes once for the
-//! union of what they want, keeps the answers, and gives every client its own correct protocol session.
+//! Thousands of Envoys and gRPC clients connect to it. It asks a few control planes once for the union of what the clients
+//! want, keeps the answers, and speaks the protocol with each client separately.
 //!
 //! ```text
 //!  control plane                                                                    Envoy, gRPC, ...
@@ -12,8 +12,8 @@
 //!      +------- requests <-------- interest <------+------- leases <-------+
 //! ```
 //!
-//! Upwards flows interest (who wants which names), downwards flow changes. Every arrow is a latest value and a wake-up:
-//! nothing is queued for a client, a slow one gets a bigger next difference.
+//! Interest (who wants which names) flows up, changes flow down. Every arrow is the latest value and a wake-up: nothing is
+//! queued for a client, and a slow client gets a larger next difference.
 //!
 //! # Glossary
 //!
@@ -22,7 +22,7 @@
 //!
 //! | Word | What it is | Where |
 //! |---|---|---|
-//! | class | the clients that are served the same, because a rule of the configuration says so | [`xds::Class`] |
+//! | class | the clients that share a view, by a rule of the configuration | [`xds::Class`] |
 //! | view | what one server says to one class of clients | [`cache::View`] |
 //! | cut | all that a view knows at one instant; immutable | [`xds::Cut`] |
 //! | slot | one type in a cut | [`xds::Slot`] |
@@ -34,18 +34,18 @@
 //! | gate, ticket | how many streams to a server may be opened at a time, and the place in the queue | [`protocol::Gate`] |
 //! | session | one discovery stream of one client, in its connection's task | [`downstream`] |
 //! | seat | a session's place at a view; dropping it ends all that the session wants there | [`cache::Seat`] |
-//! | lease | that somebody wants a name, or the wildcard, of a view | [`cache`] |
-//! | linger | how long a lease that nobody has any more is kept | `timers.linger` |
+//! | lease | the wish of at least one session for a name, or the wildcard, of a view | [`cache`] |
+//! | linger | how long a lease without sessions is kept | `timers.linger` |
 //! | bell, ring | how a session is told to look at its view again; it rings once until the session looks | [`cache::Bell`] |
 //! | scopes | all views, by class and server | [`cache::Scopes`] |
 //! | library | answers that many sessions share, each computed once | [`cache::Library`] |
-//! | owed | what a client must be sent whatever it holds, because it asked for it | [`protocol::Server`] |
+//! | owed | what a client must be sent even if it holds it already, because it asked for it | [`protocol::Server`] |
 //! | dirty | what changed since it was last compared with what the client holds | [`xds::Dirty`] |
 //! | flight | a response that was sent, until the client acknowledges or rejects it | [`protocol::Server`] |
 //! | laggard | a client that does not read while its view changes; over a limit only hashes are kept for it | [`cache::View`] |
 //! | fallback | which of an authority's servers a session reads | [`protocol::Fallback`] |
 //! | rope | a message of a few private bytes and pieces that many clients share | [`wire::Rope`] |
-//! | cork | what gathers the small writes of a turn into one | [`wire::Cork`] |
+//! | cork | gathers the small writes of a turn into one | [`wire::Cork`] |
 //! | turn | one poll of a connection's task | [`downstream`] |
 //!
 //! # The parts
@@ -71,107 +71,106 @@
 //!
 //! # Five ideas
 //!
-//! 1. **No state is ever queued.** Every arrow is a latest value plus a wake-up. A slow reader gets a bigger next
+//! 1. **No state is ever queued.** Every arrow is the latest value and a wake-up. A slow reader gets a larger next
 //!    difference, never a longer queue.
-//! 2. **What a client holds is explicit and cheap.** A view publishes immutable, structurally shared maps. For a
-//!    wildcard a session keeps a pointer to the map that it last brought the client to, for names a small table. First
-//!    fetch, update, catching up, reconnecting with known versions: all are one operation, *the difference between what
-//!    this client holds and what is current, restricted to what it wants* (`xds::Difference`).
+//! 2. **What a client holds is explicit and cheap.** A view publishes immutable maps that share their structure. For a
+//!    wildcard, a session keeps a pointer to the map that its client was last brought to; for names, a small table. The
+//!    first fetch, an update, catching up and a reconnect with known versions are one operation: *the difference between
+//!    what this client holds and what is current, restricted to what it wants* (`xds::Difference`).
 //! 3. **A resource is encoded once.** A delta `resources` entry ends with the very bytes that are the SotW entry
-//!    (`xds::Resource`), so one allocation serves both dialects; a response is those bytes plus about a hundred private
-//!    ones. Answers that are the same for all clients at the same point are joined once and shared.
-//! 4. **The protocol is pure.** Sessions and upstream streams are state machines without I/O, clock or randomness, so
-//!    that a seeded simulation runs millions of steps of a whole fleet, with loss, restarts and slow clients, against a
-//!    naive model.
-//! 5. **A view is what one server says to one class of clients.** Knowledge is three-valued: present, absent, unknown.
-//!    Nothing is removed, and no full state sent, out of ignorance. Views never mix; failing over and returning is
-//!    reading another view (`xds::Sight`), and what the client is then sent is the difference by content, so that
-//!    nothing is sent where nothing differs.
+//!    (`xds::Resource`), so one allocation serves both dialects. A response is those bytes plus about a hundred private
+//!    ones. Answers that are equal for all clients at the same point are joined once and shared.
+//! 4. **The protocol is pure.** Sessions and upstream streams are state machines without I/O, clock or randomness. A
+//!    seeded simulation runs millions of steps of a whole fleet, with loss, restarts and slow clients, against a naive
+//!    model.
+//! 5. **A view is what one server says to one class of clients.** A resource is present, absent or unknown; the relay
+//!    never removes a resource, and never sends a full state, because something is unknown. Views never mix. Failing over
+//!    and returning mean that a session reads another view (`xds::Sight`); its client is sent the difference by content,
+//!    so nothing is sent where the contents are equal.
 //!
 //! # Invariants
 //!
-//! - For every name that a client wants, it holds exactly what its session says it holds, unless the name is owed,
-//!   parked after a rejection, or in the response on its way (`protocol::server::subscription`).
-//! - A view has one writer. A reader sees one cut, never parts of two. The new cut is visible before anybody is rung; a
-//!   bell is cleared before the cut is read.
-//! - A set of names that several sessions have is never changed: who changes its mind copies it first. Who has not
-//!   changed it for a second or two is given the equal set that is there already (`cache::interest`), and misses no ring on
-//!   the way.
-//! - A session reads one view for each authority, and one for names of old style (`downstream::Seats`). It watches the
-//!   servers above the one that it reads, and below it only while it may have to move. Moving by itself deletes
-//!   nothing: what the new view does not know yet stays as it is.
+//! - For every name that a client wants, the client holds exactly what its session has noted, unless the name is owed,
+//!   held back after a rejection, or in the response on its way (`protocol::server::subscription`).
+//! - A view has one writer. A reader sees one cut, never parts of two. A new cut is visible before any bell rings; a
+//!   session clears its bell before it reads the cut.
+//! - A set of names that several sessions share never changes. A session that changes its names copies the set first. If
+//!   it then changes nothing for a second or two, it is given the equal set that exists already (`cache::interest`), and
+//!   misses no ring meanwhile.
+//! - A session reads one view for each authority, and one for old-style names (`downstream::Seats`). It watches the
+//!   servers above the one that it reads, and servers below it only while it may have to move. A move alone removes
+//!   nothing from the client: what the new view does not know yet stays.
 //! - No lock is held across an await or while waking. No queue grows with what a peer does.
 //! - Nothing that two streams can see is ever changed.
 //! - Every wait of one type for another has a bound, and an expired bound is counted.
 //!
 //! # Where it differs from what one might expect
 //!
-//! - **Failover is each session's own affair.** While a server fails, its view goes on being served. Only a session
-//!   that wants something of which that view knows nothing goes to the next server, asks there for everything that it
-//!   wants of the authority, and is bound to it once the other view holds all of that (or after `timers.unanswered`; at
-//!   once if it was sent nothing yet). With `fallback_on_reachability_only` every session of the authority goes. It
-//!   returns when the better server answers again and holds everything, or has had that time. There is no state of a
-//!   whole scope to flip: which views exist follows from who sits there.
-//! - **One view for all authorities of a server.** Equal servers in several lists are one server; names of several
-//!   authorities share its view and stream, and a session takes from a view only the names of the authorities that it
-//!   reads there. Names under a configured authority (`xdstp:`) use the view of the default class whatever the client's
-//!   class, so they are shared by all; under any other authority they are read in the client's own class, with its
-//!   names of old style.
-//! - **A lower server's stream outlives its use by the linger time**, so that a server that flaps does not open and
-//!   close others.
-//! - **Two upstream streams where a type has both.** One subscription cannot tell what a wildcard covers from what was
-//!   asked for besides. So of each type, whichever comes first, the wildcard or names, lives on the main stream of a
-//!   view, and the other on a second stream to the same server.
-//! - **When is a wildcard complete?** A delta answer may come in several messages, and nothing says which is the last.
-//!   It counts as complete after a moment of quiet (`wildcard_quiet`, at least four round trips), or at once when
-//!   another Distributary marks the last chunk in its nonce. What a server has shown of a type counts for its next
-//!   views: one that said all at once need be quiet for 30 ms, one that paused for that and twice its longest pause.
-//!   Until then delta clients are served as it streams in, and SotW clients wait.
-//! - **Variants of a name are part of the state** (dynamic parameters, TP2), beside what is for everybody, however they
-//!   were asked for: by name, wildcard or collection, restored or from a file. A client that says nothing of itself
-//!   gets what is for everybody. For one that does, a wildcard's state is seen with its choices in place
-//!   (`xds::state::Chosen`), which all share for whom the same variants are; from one state to the next that costs what
-//!   changed. Names without variants, and clients that say nothing, pay nothing for it.
-//! - **A relay behind a relay gets all variants of a name at once**, because it says `distributary.all-variants` in its
-//!   node: to the upper relay they are one thing with one version (`Resource::bundle`), so that they come, change and
-//!   go together, and the lower one takes what is said of a name for all there is of it. An older relay above says what
-//!   is for everybody, one below gets that.
-//! - **No version that the relay declares can mean one of several variants**, as `initial_resource_versions` has only
-//!   names. So on a new stream, or after a restart from a snapshot, names that have variants are not declared, and the
-//!   server says all of them anew. What it does not say goes: under a wildcard or a collection with the end of its
-//!   answer, of a name that was asked for by itself with the first response that says anything of that name. SotW has
-//!   no way to take a variant away: a response that says anything of a name says all of it.
-//! - **One response on its way per type**, so that a slow client is coalesced and not queued for; but in delta, what a
-//!   client itself asks for is answered even while it withholds an acknowledgement, as Envoy does while clusters warm.
-//! - **A laggard costs its hashes, not its stream.** What old content clients that do not read hold back is counted per
-//!   view (`pinned_bytes_per_view`). Over it those that lag longest, as many as it takes, exchange what they hold for
-//!   names and hashes, of which there is one copy for all that hold the same; when they read again they get what
-//!   differs and nothing else. Only where the hashes alone are over the limit, or after a minute in which that did not
-//!   help, do the streams end that have lagged longest; those clients come back with the versions that they hold. The
-//!   price: a SotW wildcard client that was exchanged, and gets additions and removals of clusters or listeners at
-//!   once, gets them in one full state; what goes has no body left to be listed once more until its routes are gone.
-//!   Removals alone still come last, and names asked for one by one keep their bodies.
-//! - **Delta first, SotW where it has no answer.** A stream that ends before its first response is tried in the other
-//!   dialect at once. After UNIMPLEMENTED, UNKNOWN, INTERNAL, INVALID_ARGUMENT or OK the dialect that answers is kept
-//!   for the life of the process; after anything that may pass (UNAVAILABLE, a reset, a lost connection) delta is tried
-//!   first again. The log, `/clusters` and `upstream_streams` say which it is and why. Envoy Gateway 1.9 counts the
-//!   streams of both dialects in one table and panics when streams of both are open and one ends: let all who speak to
-//!   it speak one dialect (`transport`, and the bootstraps of Envoys beside the relay).
-//! - **Streams come back together.** Pauses between attempts, and after polls that fail, grow from 1 s to
-//!   `timers.reconnect_max`, and are 5 s at the most while a client waits for an answer that nobody has. When one
-//!   stream of a server is answered, the others follow at once, at most sixteen in their opening at a time. Where a
-//!   server answers RESOURCE_EXHAUSTED, one is opened at a time after a pause; the views that it serves go on.
-//!   `/clusters` says how many streams a server refuses, with RESOURCE_EXHAUSTED or another code of its own
-//!   (`refused`), and calls it unreachable only when it serves no others.
-//! - **A type that ends streams has one of its own.** When two streams in a row end with an error (not UNAVAILABLE)
-//!   within a second after a type was asked for and before it was answered, that type is asked for apart from the
-//!   others, with pauses of its own; after an hour without trouble it joins them again. Whoever asked for a name of it
-//!   gets an error (`resource_errors`) with the control plane's words; the log and `/clusters` (`suspected`) name the
-//!   type.
-//! - **EDS follows CDS.** After a cluster is added or changed its endpoints are sent again, even unchanged: Envoy waits
-//!   for them.
-//! - **HTTP/2 pings to control planes are rare** (five minutes), because gRPC servers throw out who asks more often; a
-//!   peer that vanished is noticed by TCP keepalive (`timers.keepalive`).
+//! - **Each session fails over by itself.** While a server fails, its view is still served. Only a session that wants
+//!   something that this view does not know goes to the next server. It asks there for everything that it wants of the
+//!   authority, and is bound to that server once the view there has all of it (or after `timers.unanswered`; at once if
+//!   the client was sent nothing yet). With `fallback_on_reachability_only`, every session of the authority goes. A
+//!   session returns when the better server answers again and has everything, or has had that time. No state of a
+//!   whole scope has to flip: which views exist follows from which sessions read them.
+//! - **All authorities of a server share one view.** Equal servers in several lists are one server; names of several
+//!   authorities share its view and stream. A session takes from a view only the names of the authorities that it reads
+//!   there. Names under a configured authority (`xdstp:`) use the view of the default class, so all clients share them.
+//!   Under any other authority they are read in the client's own class, like its old-style names.
+//! - **The stream to a lower server stays open for the linger time after its last use**, so that a flapping server does
+//!   not open and close others.
+//! - **A type can have two upstream streams.** One subscription cannot tell which resources the wildcard covers and which
+//!   were requested by name. So the first of the two (wildcard or names) uses the main stream of a view, and the other
+//!   uses a second stream to the same server.
+//! - **When is a wildcard complete?** A delta answer may come in several messages, and none says that it is the last. The
+//!   answer counts as complete after a quiet time (`wildcard_quiet`, at least four round trips), or at once when another
+//!   Distributary marks the last chunk in its nonce. The quiet time is learned per server and type: 30 ms after an answer
+//!   in one piece; after an answer with pauses, 30 ms and twice the longest pause. Until then delta clients are served
+//!   chunk by chunk, and SotW clients wait.
+//! - **Variants of a name are part of the state** (dynamic parameters, TP2), beside the unconstrained resource, however
+//!   they were requested: by name, wildcard or collection, restored or from a file. A client without parameters gets the
+//!   unconstrained resource. A client with parameters sees a wildcard's state with its variants in place
+//!   (`xds::state::Chosen`); all clients with the same choices share it, and a change costs what changed. Names without
+//!   variants, and clients without parameters, cost nothing more.
+//! - **A relay behind a relay gets all variants of a name at once**, because its node says `distributary.all-variants`.
+//!   To the upper relay they are one thing with one version (`Resource::bundle`): they come, change and go together, and
+//!   the lower relay takes them as the complete set. An older upper relay sends the unconstrained resource, and an older
+//!   lower relay gets it.
+//! - **Variants are not declared on a new stream.** `initial_resource_versions` has only names, so no version there can
+//!   mean one of several variants. On a new stream, or after a restart from a snapshot, the relay does not declare names
+//!   with variants, and the server sends all of them again. Variants that it does not send go: under a wildcard or a
+//!   collection, at the end of the answer; of a name requested by itself, with the first response that mentions the name.
+//!   SotW cannot remove a single variant: a response that mentions a name has all of its variants.
+//! - **One response per type is on its way**, so that a slow client's changes are merged, not queued. In delta, however,
+//!   what a client itself requests is answered even while it withholds an acknowledgement; Envoy does that while its
+//!   clusters warm.
+//! - **A slow client loses bodies in the relay's memory, not its stream.** The relay counts, per view, the old content
+//!   that it keeps for clients that do not read (`pinned_bytes_per_view`). Over the limit, the clients that lag longest
+//!   are kept as names and hashes, with one copy for all that hold the same. When they read again they get the
+//!   difference and nothing else. Only if the hashes alone exceed the limit, or if a minute of this did not help, the
+//!   streams that lag longest end; those clients reconnect with the versions that they hold. The price: a SotW wildcard
+//!   client without bodies gets simultaneous additions and removals of clusters or listeners in one full state, because
+//!   a removed resource cannot be listed once more until its routes are gone. Removals alone still come last, and names
+//!   requested one by one keep their bodies.
+//! - **Delta first, SotW if there is no answer.** If a stream ends before its first response, the other dialect is tried
+//!   at once. After UNIMPLEMENTED, UNKNOWN, INTERNAL, INVALID_ARGUMENT or OK, the dialect that answers is kept for the
+//!   life of the process; after an error that may pass (UNAVAILABLE, a reset, a lost connection), delta is tried first
+//!   again. The log, `/clusters` and `upstream_streams` show the dialect and the reason. Envoy Gateway 1.9 counts the
+//!   streams of both dialects in one table and panics when streams of both are open and one ends: let all its clients
+//!   use one dialect (`transport`, and the bootstraps of Envoys beside the relay).
+//! - **Streams come back together.** Pauses between attempts, and after failed polls, grow from 1 s to
+//!   `timers.reconnect_max`; they are at most 5 s while a client waits for an answer that no server has given. When a
+//!   server answers one stream, the others follow at once, at most sixteen at a time. If a server answers
+//!   RESOURCE_EXHAUSTED, the relay opens one stream at a time after a pause, and the views that the server does serve go
+//!   on. `/clusters` counts the streams that a server refuses (`refused`), and calls it unreachable only if it serves
+//!   no others.
+//! - **A type that ends streams gets its own stream.** If two streams in a row end with an error (not UNAVAILABLE) within
+//!   a second after a type was requested and before it was answered, that type moves to a stream of its own, with
+//!   pauses of its own. After an hour without trouble it moves back. Clients that requested a name of it get an error
+//!   (`resource_errors`) with the control plane's words; the log and `/clusters` (`suspected`) name the type.
+//! - **EDS follows CDS.** After a cluster is added or changed, its endpoints are sent again, even if unchanged: Envoy
+//!   waits for them.
+//! - **HTTP/2 pings to control planes are rare** (every five minutes), because gRPC servers disconnect clients that ping
+//!   more often; TCP keepalive (`timers.keepalive`) notices a peer that vanished.
 
 pub mod admin;
 pub mod app;
