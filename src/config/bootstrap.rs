@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde_saphyr::{Location, Spanned};
 
-use super::shape::Scalar;
+use super::scalar::Scalar;
 
 /// An unknown key.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ mod defaults;
 mod document;
 mod listener;
 mod quantity;
+mod scalar;
 mod server;
 mod shape;
 mod upstream;

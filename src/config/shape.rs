@@ -10,9 +10,7 @@ use serde_path_to_error::{Deserializer as Tracked, Path, Segment, Track};
 use serde_saphyr::{Options, Spanned};
 
 use super::bootstrap::{NodeShape, Upstream};
-
-/// A scalar with its place. It is read as text, so that every error about it is written here and not by the parser.
-pub(super) type Scalar = Spanned<String>;
+use super::scalar::Scalar;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -22,8 +20,8 @@ pub(super) struct File {
     pub(super) admin: Option<Admin>,
     pub(super) upstream: Upstream,
     pub(super) classes: Vec<Spanned<Class>>,
-    pub(super) limits: Limits,
-    pub(super) timers: Timers,
+    pub(super) limits: LimitsShape,
+    pub(super) timers: TimersShape,
     pub(super) chunk: Option<Scalar>,
     pub(super) transport_v2: Option<bool>,
     pub(super) anonymous: Option<bool>,
@@ -155,7 +153,7 @@ impl<'de> Deserialize<'de> for Members {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Limits {
+pub(super) struct LimitsShape {
     pub(super) streams_per_connection: Option<Scalar>,
     pub(super) types_per_stream: Option<Scalar>,
     pub(super) names_per_stream: Option<Scalar>,
@@ -172,7 +170,7 @@ pub(super) struct Limits {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Timers {
+pub(super) struct TimersShape {
     pub(super) linger: Option<Scalar>,
     pub(super) does_not_exist: Option<Scalar>,
     pub(super) unanswered: Option<Scalar>,

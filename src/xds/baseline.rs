@@ -6,16 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
-
 use super::{Batch, Extra, Held, Resource, State, Version};
 
 /// Copies, without bytes, of what clients were sent. A copy compares like its original, but its content cannot be sent again.
 #[derive(Debug, Default)]
-pub struct Baselines(Mutex<Tables>);
-
-#[derive(Debug, Default)]
-struct Tables {
+pub struct Baselines {
     resources: Copies<Version, Resource>,
     /// By the id of the original.
     states: Copies<u64, State>,
@@ -37,21 +32,21 @@ const ENTRY: usize = 64;
 impl Baselines {
     /// Returns the copy of a state that a client was brought to.
     #[must_use]
-    pub fn state(&self, state: &Arc<State>) -> Arc<State> {
+    pub fn state(&mut self, state: &Arc<State>) -> Arc<State> {
         if state.resources().all(|resource| resource.is_hollow()) {
             return state.clone();
         }
-        let Tables { resources, states, .. } = &mut *self.0.lock();
+        let Self { resources, states, .. } = self;
         states.one(state.id(), || state.mapped(|resource| resources.hollow(resource)))
     }
 
     /// Returns the copy of what a client holds in addition to a state.
     #[must_use]
-    pub fn extra(&self, extra: &Arc<Extra>) -> Arc<Extra> {
+    pub fn extra(&mut self, extra: &Arc<Extra>) -> Arc<Extra> {
         if extra.names().values().all(|held| held.whole().is_none()) {
             return extra.clone();
         }
-        let Tables { resources, extras, .. } = &mut *self.0.lock();
+        let Self { resources, extras, .. } = self;
         extras.one(extra.id(), || {
             let names = extra.names().iter();
             Extra::new(names.map(|(name, held)| (name.clone(), resources.held(held))).collect())
@@ -60,29 +55,28 @@ impl Baselines {
 
     /// Returns the copy of what a client holds under one name.
     #[must_use]
-    pub fn held(&self, held: &Held) -> Held {
-        self.0.lock().resources.held(held)
+    pub fn held(&mut self, held: &Held) -> Held {
+        self.resources.held(held)
     }
 
     /// Returns the copy of what responses contained, or were about to contain.
     #[must_use]
-    pub fn batch(&self, batch: &Arc<Batch>) -> Arc<Batch> {
+    pub fn batch(&mut self, batch: &Arc<Batch>) -> Arc<Batch> {
         if batch.items().iter().all(|item| item.resource.is_hollow()) {
             return batch.clone();
         }
-        let Tables { resources, batches, .. } = &mut *self.0.lock();
+        let Self { resources, batches, .. } = self;
         batches.one(batch.id(), || batch.mapped(|resource| resources.hollow(resource)))
     }
 
     /// Returns about how many bytes all copies take.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let tables = self.0.lock();
-        let resources = tables.resources.alive().count() * size_of::<Resource>();
-        let states = tables.states.alive().map(|state| state.entries().len() * ENTRY);
-        let extras = tables.extras.alive().map(|extra| extra.weight());
+        let resources = self.resources.alive().count() * size_of::<Resource>();
+        let states = self.states.alive().map(|state| state.entries().len() * ENTRY);
+        let extras = self.extras.alive().map(|extra| extra.weight());
         let said = |batch: &Batch| size_of_val(batch.items()) + size_of_val(batch.removed());
-        let batches = tables.batches.alive().map(|batch| said(&batch));
+        let batches = self.batches.alive().map(|batch| said(&batch));
         resources + states.chain(extras).chain(batches).sum::<usize>()
     }
 }

@@ -72,7 +72,7 @@ impl Stream {
     fn lag(&mut self, view: &View, chance: u64, id: u64) -> bool {
         let loose = self.dialect == Dialect::Sotw && id.is_multiple_of(8);
         if self.place.is_some() && (loose || self.dialect == Dialect::Delta) && chance.is_multiple_of(31) {
-            self.server.lighten(view.baselines());
+            self.server.lighten(&mut view.baselines());
             self.witness.lightened();
         }
         loose

@@ -96,7 +96,7 @@ const KNOWS: [(&str, &[&str]); 18] = [
 ];
 
 /// What would make the pure parts depend on when, where or in which order they run.
-const IMPURE: [&str; 18] = [
+const IMPURE: [&str; 21] = [
     "tokio",
     "tonic",
     "hyper",
@@ -106,6 +106,9 @@ const IMPURE: [&str; 18] = [
     "rand",
     "moka",
     "arc_swap",
+    "parking_lot",
+    "Mutex",
+    "RwLock",
     "HashMap",
     "HashSet",
     "SystemTime",
@@ -157,7 +160,7 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 /// The code without comments, in which anything may be named.
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     text.lines()
         .map(|line| line.split("//").next().unwrap_or_default())
         .collect::<Vec<_>>()

@@ -1,5 +1,6 @@
 //! The repository speaks of itself alone: no path of the machine that it was written on, no document that is not here.
 
+use crate::layers::code;
 use crate::tree::{self, File};
 
 fn prose() -> impl Iterator<Item = File> {
@@ -50,4 +51,50 @@ fn no_document_that_is_not_here() {
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// What a thing is not called, and what it is called instead.
+const SYNONYMS: [(&str, &str); 2] = [("glob", "collection"), ("globs", "collections")];
+
+/// Names and messages have one word for one thing.
+#[test]
+fn one_word_for_one_thing() {
+    let mut wrong = Vec::new();
+    for file in tree::files() {
+        if !file.path.ends_with(".rs") || file.path.starts_with("tests/tidy/") {
+            continue;
+        }
+        for (at, line) in code(&file.text).lines().enumerate() {
+            for word in line.split(|c: char| !c.is_alphanumeric()) {
+                let word = word.to_ascii_lowercase();
+                for (_, better) in SYNONYMS.iter().filter(|(synonym, _)| word == *synonym) {
+                    wrong.push(format!("{}:{}: `{word}` is called `{better}`", file.path, at + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Words that say so little that only one type may have each.
+const ONE_TYPE: [&str; 8] = [
+    "Answer", "Found", "Kept", "Limits", "Place", "Settings", "Standing", "Turn",
+];
+
+#[test]
+fn a_short_word_stands_for_one_type() {
+    for name in ONE_TYPE {
+        let mut types = Vec::new();
+        for file in tree::files().iter().filter(|file| file.is("src/", ".rs")) {
+            let code = code(&file.text);
+            let words: Vec<&str> = code.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+            let defines =
+                |pair: &&[&str]| matches!(pair, ["struct" | "enum" | "trait" | "type", defined] if *defined == name);
+            types.extend(words.windows(2).filter(defines).map(|_| file.path.clone()));
+        }
+        assert!(
+            types.len() <= 1,
+            "`{name}` is a type in each of {types:?}; say what it is"
+        );
+    }
 }

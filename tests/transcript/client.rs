@@ -344,7 +344,7 @@ impl Client {
     /// The relay keeps no bodies of what it holds.
     pub(crate) fn lighten(&mut self) {
         if let Some(server) = &mut self.server {
-            server.lighten(&self.baselines);
+            server.lighten(&mut self.baselines);
         }
         self.awake = true;
     }

@@ -58,7 +58,7 @@ pub struct View {
     superseded: AtomicBool,
     /// The generation at the last call of [`Self::relieve`].
     checked: AtomicU64,
-    baselines: Baselines,
+    baselines: Mutex<Baselines>,
     /// How many calls of [`Self::relieve`] in a row found too much pinned, and no session that could keep less.
     in_vain: AtomicU32,
 }
@@ -117,7 +117,7 @@ impl View {
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
             checked: AtomicU64::new(0),
-            baselines: Baselines::default(),
+            baselines: Mutex::default(),
             in_vain: AtomicU32::new(0),
         })
     }
@@ -152,10 +152,9 @@ impl View {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// The copies that laggards hold when they are told to keep only hashes ([`super::Bell::take_lighten`]).
-    #[must_use]
-    pub const fn baselines(&self) -> &Baselines {
-        &self.baselines
+    /// The copies that laggards hold when they are told to keep only hashes.
+    pub fn baselines(&self) -> MutexGuard<'_, Baselines> {
+        self.baselines.lock()
     }
 
     /// Notes that a client has come through these relays.

@@ -52,7 +52,7 @@ impl View {
     #[must_use]
     pub fn pinned(&self) -> usize {
         let oldest = self.laggards().first().map(|(since, _)| *since);
-        oldest.map_or(0, |oldest| self.writer.lock().bytes_since(oldest)) + self.baselines.bytes()
+        oldest.map_or(0, |oldest| self.writer.lock().bytes_since(oldest)) + self.baselines().bytes()
     }
 
     /// Must be called about every second. If more is pinned than allowed, tells as many as necessary of the longest laggards to
@@ -64,7 +64,7 @@ impl View {
         let most = self.settings.pinned_bytes_per_view;
         let mut laggards = self.laggards();
         laggards.retain(|(since, _)| most > 0 && *since <= checked);
-        let kept = self.baselines.bytes();
+        let kept = self.baselines().bytes();
         let writer = self.writer.lock();
         let over = laggards.partition_point(|(since, _)| writer.bytes_since(*since) + kept > most);
         drop(writer);

@@ -4,7 +4,8 @@ use serde_saphyr::{Location, Spanned};
 
 use super::Check;
 use crate::config::class::template;
-use crate::config::shape::{Class, ClassCredentials, Scalar};
+use crate::config::scalar::Scalar;
+use crate::config::shape::{Class, ClassCredentials};
 use crate::config::{Credentials, Source, Upstream};
 use crate::xds::{self, Selector};
 

@@ -19,7 +19,8 @@ use serde_saphyr::Location;
 
 use super::bootstrap::Unknown;
 use super::document::Document;
-use super::shape::{self, Problem, Scalar};
+use super::scalar::Scalar;
+use super::shape::{self, Problem};
 use super::{Address, Config, ConfigError, Flags, Limits, Snapshot, Timers, defaults, quantity};
 
 /// E-14: the first pause between two attempts.
@@ -185,7 +186,7 @@ impl Check {
         })
     }
 
-    fn limits(&mut self, limits: &shape::Limits) -> Limits {
+    fn limits(&mut self, limits: &shape::LimitsShape) -> Limits {
         let usual = Limits::default();
         let mut count = |name: &str, scalar: &Option<Scalar>, usual: usize| {
             self.read(&format!("limits.{name}"), scalar.as_ref(), quantity::count)
@@ -230,7 +231,7 @@ impl Check {
         }
     }
 
-    fn timers(&mut self, timers: &shape::Timers) -> Timers {
+    fn timers(&mut self, timers: &shape::TimersShape) -> Timers {
         let usual = Timers::default();
         let unanswered = self.read(
             "timers.unanswered",

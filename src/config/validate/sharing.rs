@@ -7,7 +7,8 @@ use serde_saphyr::{Location, Spanned};
 
 use super::Check;
 use crate::config::class::{member, selector, template};
-use crate::config::shape::{self, ClassNode, ClassNodeParts, Scalar};
+use crate::config::scalar::Scalar;
+use crate::config::shape::{self, ClassNode, ClassNodeParts};
 use crate::xds::{Classes, Members, NameRule, Parts, Passes, Path, Rule, Selector, Traits, TypeUrl};
 
 impl Check {

@@ -144,7 +144,7 @@ impl Session {
         let rung = seats.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));
         self.stirred |= rung.any;
         if let Some(view) = rung.lighten {
-            self.server.lighten(view.baselines());
+            self.server.lighten(&mut view.baselines());
         }
         if rung.dismissed {
             let message = "the client is too slow: outdated content kept for it exceeds `limits.pinned_bytes_per_view`";

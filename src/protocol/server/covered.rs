@@ -131,7 +131,7 @@ impl Covered {
     }
 
     /// Drops all bodies.
-    pub(super) fn lighten(&mut self, baselines: &Baselines) {
+    pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
         let Seen { state, extra } = &mut self.seen;
         *state = state.as_ref().map(|state| baselines.state(state));
         *extra = extra.as_ref().map(|extra| baselines.extra(extra));

@@ -71,7 +71,7 @@ impl Flight {
     }
 
     /// Drops everything that is not needed when the client answers.
-    pub(super) fn lighten(&mut self, baselines: &Baselines) {
+    pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
         self.batch = baselines.batch(&self.batch);
     }
 }

@@ -80,7 +80,7 @@ impl Flights {
     }
 
     /// Drops everything that is not needed when the client answers.
-    pub(super) fn lighten(&mut self, baselines: &Baselines) {
+    pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
         self.open.iter_mut().for_each(|flight| flight.lighten(baselines));
     }
 }

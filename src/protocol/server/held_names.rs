@@ -243,7 +243,7 @@ impl HeldNames {
     }
 
     /// Drops the bodies of what the client holds.
-    pub(super) fn lighten(&mut self, baselines: &Baselines) {
+    pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
         let before = std::mem::take(self);
         for (name, entry) in before.iter() {
             self.add(name.clone(), baselines.held(&entry.held()), entry.is_member());

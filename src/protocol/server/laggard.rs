@@ -11,7 +11,7 @@ use crate::xds::Baselines;
 impl Server {
     /// The client lags, and what it was sent takes too much memory: from now on only hashes of it are kept. Resources that its
     /// wildcard loses meanwhile cannot be listed again in a full state with additions (D-03).
-    pub fn lighten(&mut self, baselines: &Baselines) {
+    pub fn lighten(&mut self, baselines: &mut Baselines) {
         self.done = false;
         for subscription in &mut self.types {
             subscription.lighten(baselines);
@@ -21,7 +21,7 @@ impl Server {
 
 impl Subscription {
     /// Drops the bodies of what the client holds or was to be sent, unless they are needed again.
-    fn lighten(&mut self, baselines: &Baselines) {
+    fn lighten(&mut self, baselines: &mut Baselines) {
         // G-20: a full state may have to list a resource again although nothing is known of it any more.
         if !self.full_state() {
             self.names.lighten(baselines);
