@@ -1,5 +1,5 @@
-//! The end of the program: takes signals, and drains all listeners and connections. Owns when each of them must begin to leave,
-//! and the deadline. The holder of a [`Drain`] decides how it leaves.
+//! Signals, and the end of the program: drains all listeners and connections. Owns when each of them must begin to leave, and the
+//! deadline. The holder of a [`Drain`] decides how it leaves.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -201,6 +201,40 @@ impl StopSignals {
         tokio::select! {
             _ = self.terminate.recv() => Stop::Terminate,
             _ = self.interrupt.recv() => Stop::Interrupt,
+        }
+    }
+}
+
+/// Signals that ask other programs to read their configuration or to open their log files again. The relay does neither.
+#[derive(Debug)]
+pub struct OtherSignals {
+    hangup: Signal,
+    user1: Signal,
+    user2: Signal,
+}
+
+impl OtherSignals {
+    /// Installs the handlers. From here on the signals no longer kill the program.
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            user1: signal(SignalKind::user_defined1())?,
+            user2: signal(SignalKind::user_defined2())?,
+        })
+    }
+
+    /// Logs each of them.
+    pub async fn run(mut self) {
+        loop {
+            let name = tokio::select! {
+                _ = self.hangup.recv() => "SIGHUP",
+                _ = self.user1.recv() => "SIGUSR1",
+                _ = self.user2.recv() => "SIGUSR2",
+            };
+            tracing::warn!(
+                signal = name,
+                "ignored: the relay cannot reload its configuration and has no log files; restart it to change its configuration"
+            );
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::clock;
 use crate::config::{self, Address, Config, ListenerTls, Source};
 use crate::downstream::{self, Handshakes, Shared};
 use crate::json::{SchemaError, Schemas};
-use crate::shutdown::{self, Drain, StopSignals};
+use crate::shutdown::{self, Drain, OtherSignals, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
 use crate::tls::{self, BadFile};
 use crate::upstream::{self, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
@@ -60,12 +60,18 @@ pub enum AppError {
         source: BadFile,
     },
     /// The signal handlers cannot be installed.
-    #[error("cannot listen for SIGTERM: {0}")]
+    #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
 }
 
 /// How often views are swept: laggards are handled, unused parts removed, and metrics updated.
 const SWEEP: Duration = Duration::from_secs(1);
+
+/// Keeps the signals that mean "reload" to other programs from killing this one; the future logs them. To be called within a
+/// runtime.
+pub fn other_signals() -> Result<impl Future<Output = ()> + use<>, AppError> {
+    Ok(OtherSignals::listen().map_err(AppError::Signals)?.run())
+}
 
 /// Runs the relay until it is told to stop.
 pub async fn run(config: Config) -> Result<(), AppError> {

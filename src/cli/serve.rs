@@ -42,14 +42,19 @@ impl Serve {
             admin: self.admin,
             ..Flags::of_environment()
         };
-        let config = Config::load(self.config.as_deref(), &flags)?;
-        for warning in &config.warnings {
-            tracing::warn!("{warning}");
-        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .context("cannot start the worker threads")?;
+        let signals = {
+            let _runtime = runtime.enter();
+            app::other_signals()?
+        };
+        runtime.spawn(signals);
+        let config = Config::load(self.config.as_deref(), &flags)?;
+        for warning in &config.warnings {
+            tracing::warn!("{warning}");
+        }
         runtime.block_on(app::run(config))?;
         Ok(())
     }

@@ -232,6 +232,21 @@ fn sigterm_ends_it_cleanly() {
     assert_eq!(relay.child.wait().unwrap().code(), Some(0));
 }
 
+/// Signals that mean "reload" or "open your logs again" elsewhere leave the relay as it is, and it says so.
+#[test]
+fn other_signals_do_not_end_it() {
+    let mut relay = Relay::start(program(&SERVE));
+    relay.line("listening for clients");
+    for signal in ["HUP", "USR1", "USR2", "HUP"] {
+        relay.signal(&format!("-{signal}"));
+        let line = relay.line(&format!("signal=\"SIG{signal}\""));
+        assert!(line.contains("ignored: the relay cannot reload"), "{line}");
+    }
+    relay.signal("-TERM");
+    relay.line("draining");
+    assert_eq!(relay.child.wait().unwrap().code(), Some(0));
+}
+
 /// A relay with a client, its admin address, and where clients connect.
 fn with_a_client(name: &str, timers: &str) -> (Relay, String, TcpStream, String) {
     let text = format!(
