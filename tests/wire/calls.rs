@@ -66,18 +66,21 @@ async fn unknown_methods_do_not_disturb_discovery() {
     relay.settles_at(1).await;
 }
 
-/// Wrong or missing content-type is 415, as gRPC asks; a missing `te` is tolerated, a forbidden one is HTTP/2's business.
+/// wrong or missing content-type is 415, as gRPC asks, but what codec a client names is its own business; a missing `te` is tolerated, a forbidden one is HTTP/2's business.
 #[tokio::test]
 async fn what_is_no_grpc_call_is_answered_in_http() {
     let relay = Relay::start();
     let client = relay.connect().await;
     let html = ("content-type", "text/html");
-    let json = ("content-type", "application/grpc+json");
     for (verb, headers, status) in [
         ("GET", &[GRPC][..], StatusCode::METHOD_NOT_ALLOWED),
         ("POST", &[], StatusCode::UNSUPPORTED_MEDIA_TYPE),
         ("POST", &[html], StatusCode::UNSUPPORTED_MEDIA_TYPE),
-        ("POST", &[json], StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (
+            "POST",
+            &[("content-type", "application/grpc-web+proto")],
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ),
         (
             "POST",
             &[("content-type", "application/grpcx")],
@@ -91,6 +94,9 @@ async fn what_is_no_grpc_call_is_answered_in_http() {
     for headers in [
         &[GRPC][..],
         &[("content-type", "application/grpc+proto"), ("te", "trailers")],
+        &[("content-type", "application/grpc+envoy-raw")],
+        &[("content-type", "application/grpc+json")],
+        &[("content-type", "application/grpc; charset=utf-8")],
     ] {
         let call = client.request("POST", STREAM, headers, Half::Open).await.unwrap();
         assert_eq!(call.head.status(), StatusCode::OK, "{headers:?}");
