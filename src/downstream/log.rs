@@ -1,16 +1,17 @@
 //! The log lines about clients.
 //!
 //! Owns one line for each rejection, each stream that ends with an error, each connection that fails to begin or to be accepted,
-//! and each node that reports its health; and a limit on the rate of these lines. Does not act on these events (K-07).
+//! each node that reports its health, and each node and type with a faulty name; and a limit on the rate of these lines. Does not act on these events (K-07).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tonic::{Code, Status};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::handshakes::Fault;
+use crate::protocol::NameFault;
 use crate::wire::Peer;
 use crate::xds::{Node, TypeUrl};
 
@@ -22,8 +23,11 @@ pub(super) struct Log {
     handshakes: Lines,
     accepts: Lines,
     reports: Lines,
-    /// Hashes of the ids of the nodes that have reported their health.
-    reported: Mutex<BTreeSet<u64>>,
+    /// The nodes that have reported their health.
+    reported: Once,
+    names: Lines,
+    /// The nodes, types and kinds of fault of names that something was wrong with.
+    faulty: Once,
 }
 
 /// Lines of one kind: at most [`LINES_MAX`] in a second.
@@ -38,8 +42,12 @@ struct Second {
 }
 
 const LINES_MAX: u32 = 20;
-/// How many nodes with health reports are remembered; further nodes are not logged.
-const REPORTED_MAX: usize = 16_384;
+/// Hashes of what was logged once and is not logged again.
+#[derive(Debug, Default)]
+struct Once(Mutex<BTreeSet<u64>>);
+
+/// How many lines of one kind are remembered as written; after that, none is written.
+const ONCE_MAX: usize = 16_384;
 /// Error messages of clients are cut to this length, because they may be long lists.
 const MESSAGE_CHARS_MAX: usize = 1000;
 
@@ -56,9 +64,7 @@ impl Log {
 
     /// Logs once for each node that it reports its health, because the report goes no further.
     pub(super) fn health_report(&self, node: &Node, now: Instant) {
-        let mut reported = self.reported.lock();
-        let news = reported.len() < REPORTED_MAX && reported.insert(xxh3_64(node.id.as_bytes()));
-        drop(reported);
+        let news = self.reported.is_news(&[&node.id]);
         if let Some(suppressed) = news.then(|| self.reports.admit(now)).flatten() {
             tracing::info!(
                 node = %node.id,
@@ -67,6 +73,22 @@ impl Log {
                  control plane"
             );
         }
+    }
+
+    /// B-32: logs once for each node and type that something is wrong with a name that it asks for. `name` is its beginning.
+    pub(super) fn name_fault(&self, node: &str, type_url: &TypeUrl, fault: NameFault, name: &str, now: Instant) {
+        let news = self.faulty.is_news(&[node, type_url.url(), fault.word()]);
+        let Some(suppressed) = news.then(|| self.names.admit(now)).flatten() else {
+            return;
+        };
+        let answer = match fault {
+            NameFault::Empty => "an empty name: told that there is no such resource",
+            NameFault::Malformed => {
+                "a name that is no valid xdstp name of the type: told that there is no such resource"
+            }
+            NameFault::Long => "a name over `limits.name_bytes`: not answered",
+        };
+        tracing::warn!(node, r#type = %type_url, name, suppressed, "a client asks for {answer}; its other names are served");
     }
 
     /// Logs that a TLS handshake failed.
@@ -95,6 +117,17 @@ impl Log {
         if let Some(suppressed) = self.ends.admit(now) {
             tracing::info!(node, code = ?status.code(), suppressed, "a stream has ended: {}", status.message());
         }
+    }
+}
+
+impl Once {
+    /// Returns whether nothing was logged of these texts before.
+    fn is_news(&self, texts: &[&str]) -> bool {
+        let hash = texts
+            .iter()
+            .fold(0, |hash, text| xxh3_64_with_seed(text.as_bytes(), hash));
+        let mut known = self.0.lock();
+        known.len() < ONCE_MAX && known.insert(hash)
     }
 }
 

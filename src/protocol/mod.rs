@@ -29,6 +29,9 @@ pub use fallback::{Fallback, Look, Step};
 pub use gate::{Gate, Ticket};
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
-pub use server::{Changing, Listing, Nonce, Opening, Progress, Receipt, ReceiptKind, Response, SLICE, Server, Status};
+pub use server::{
+    Changing, Listing, NameFault, NameFaults, Nonce, Opening, Progress, Receipt, ReceiptKind, Response, SLICE, Server,
+    Status,
+};
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};
 pub use suspects::Suspects;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{End, Opening, Server, StreamSettings};
+use super::{End, NameFaults, Opening, Server, StreamSettings};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::xds::{
     ALL_VARIANTS, Answers, Dialect, Known, Name, Resource, Sight, State, TypeSight, TypeUrl, Version, Want,
@@ -23,8 +23,9 @@ pub struct Poll {
     type_url: TypeUrl,
     /// The version that the client has.
     version: String,
-    /// The names that the client wants; empty: all resources.
-    names: Vec<Name>,
+    /// The names that the client wants; `None`: all resources.
+    names: Option<Vec<Name>>,
+    faults: NameFaults,
 }
 
 /// The answer to a poll at one moment.
@@ -73,20 +74,26 @@ impl Poll {
             asked.resource_names.push(Name::WILDCARD.to_owned());
         }
         let all = asked.resource_names.iter().any(|name| name == Name::WILDCARD);
-        let names = asked.resource_names.iter().filter(|name| *name != Name::WILDCARD);
-        let names: Vec<Name> = names.map(|name| Name::read(name, &type_url)).collect();
+        // B-32: a name over the limit is not answered for.
+        let bound = settings.limits.name_bytes;
+        let names = asked
+            .resource_names
+            .iter()
+            .filter(|name| bound == 0 || name.len() <= bound);
+        let names = names.map(|name| Name::read(name, &type_url)).collect();
         let opening = Opening {
             dialect: Dialect::Sotw,
             service: Some(type_url.clone()),
             nonce_prefix: 0,
         };
         let mut server = Server::new(settings, opening);
-        server.handle_sotw(&asked, answers, now)?;
+        let faults = server.handle_sotw(&asked, answers, now)?.faults;
         Ok(Self {
             server,
             type_url,
             version,
-            names: if all { Vec::new() } else { names },
+            names: (!all).then_some(names),
+            faults,
         })
     }
 
@@ -99,6 +106,12 @@ impl Poll {
     #[must_use]
     pub const fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// Returns what was wrong with single names.
+    #[must_use]
+    pub const fn faults(&self) -> &NameFaults {
+        &self.faults
     }
 
     /// Returns the type that is polled.
@@ -116,7 +129,7 @@ impl Poll {
     /// for types where a client does not take a missing resource for a removal (B-16).
     #[must_use]
     pub fn answer<'a>(&'a self, sight: &'a Sight, last: bool) -> PollAnswer<'a> {
-        let found = PollContent::of(self.server.type_sight(&self.type_url, sight), &self.names);
+        let found = PollContent::of(self.server.type_sight(&self.type_url, sight), self.names.as_deref());
         let partial = last && !self.type_url.traits().full_state && found.resources().next().is_some();
         if (!found.open || partial) && found.version().to_string() != self.version {
             // H-02: any other version gets the content, whatever the client has.
@@ -130,14 +143,14 @@ impl Poll {
 }
 
 impl<'a> PollContent<'a> {
-    /// Collects what is known of these names; without names, of all resources.
-    fn of(type_sight: TypeSight<'a>, names: &'a [Name]) -> Self {
+    /// Collects what is known of these names; `None`: of all resources.
+    fn of(type_sight: TypeSight<'a>, names: Option<&'a [Name]>) -> Self {
         let mut found = Self {
             all: None,
             named: BTreeMap::new(),
             open: false,
         };
-        if names.is_empty() {
+        if names.is_none() {
             // H-06. B-20: an incomplete state is no answer.
             found.all = type_sight
                 .wildcard()
@@ -145,7 +158,7 @@ impl<'a> PollContent<'a> {
                 .filter(|state| state.complete());
             found.open = found.all.is_none();
         }
-        for name in names {
+        for name in names.unwrap_or_default() {
             match type_sight.known(name) {
                 Some(Known::Present(resource)) => drop(found.named.insert(resource.name(), resource)),
                 Some(Known::Absent(_)) => {}

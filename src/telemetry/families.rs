@@ -36,6 +36,7 @@ pub(super) struct Families {
     snapshots: Family<Labels<1>, Counter>,
     streams: Family<Labels<1>, Gauge>,
     refused: Family<Labels<1>, Counter>,
+    name_faults: Family<Labels<1>, Counter>,
     handshakes: Family<Labels<1>, Counter>,
     requests: Family<Labels<1>, Counter>,
     responses: Family<Labels<1>, Counter>,
@@ -99,6 +100,7 @@ impl Families {
             stale_serving: register(own, "stale_serving", "Types of views that are served from a snapshot and that the server has not confirmed yet", Gauge::default()),
             snapshots: register(own, "snapshots", "Snapshots written and loaded, and those that failed", Family::default()),
             refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),
+            name_faults: register(own, "name_faults", "Names in requests of clients that are empty, malformed or over limits.name_bytes", Family::default()),
             handshakes: register(own, "tls_handshakes", "TLS handshakes with clients, and those that failed", Family::default()),
             upstream_connected: register(own, "upstream_connected", connected, Family::default()),
             upstream_streams: register(own, "upstream_streams", "Streams that the server answers, by dialect and the reason for it", Family::default()),
@@ -137,6 +139,10 @@ impl Families {
 
     pub(super) fn refused(&self, limit: &str) -> Counter {
         self.refused.get_or_create(&[("limit", limit.to_owned())]).clone()
+    }
+
+    pub(super) fn name_faults(&self, fault: &str) -> Counter {
+        self.name_faults.get_or_create(&[("fault", fault.to_owned())]).clone()
     }
 
     pub(super) fn handshakes(&self, result: &str) -> Counter {

@@ -190,6 +190,11 @@ impl Metrics {
         self.families.refused(limit).inc();
     }
 
+    /// B-32: counts names in requests of clients with which something is wrong.
+    pub fn name_fault(&self, fault: &'static str, count: u64) {
+        self.families.name_faults(fault).inc_by(count);
+    }
+
     /// Sets the bytes held of unfinished requests, and counts the requests for which there was no memory.
     pub fn show_reading(&self, bytes: usize, refused: u64) {
         self.families

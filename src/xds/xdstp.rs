@@ -106,6 +106,10 @@ impl Name {
     /// exists.
     #[must_use]
     pub fn read(text: &str, type_url: &TypeUrl) -> Self {
+        // B-32: where resources have names, the empty name is invalid as well.
+        if text.is_empty() && !type_url.traits().nameless {
+            return Self::from(NOTHING);
+        }
         if !text.starts_with(SCHEME) {
             return Self::from(text);
         }
@@ -129,6 +133,12 @@ impl Name {
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.as_str().starts_with(NOTHING)
+    }
+
+    /// Whether it stands for the empty name of a type whose resources have names.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.as_str() == NOTHING
     }
 
     /// F-03: an invalid name is in no collection, and is not a collection.

@@ -113,13 +113,6 @@ fn a_loop_that_is_closed_later() {
 fn limits_are_named() {
     both(
         "
-        relay limit name_bytes 10
-        client subscribe cds abcdefghijk
-        client ends ResourceExhausted limits.name_bytes
-        ",
-    );
-    both(
-        "
         relay limit types_per_stream 1
         origin put cds a@1
         client subscribe cds a
@@ -140,11 +133,109 @@ fn limits_are_named() {
         second ends ResourceExhausted limits.names_per_stream
         ",
     );
+}
+
+/// B-32, B-11: an empty name is one that does not exist; the rest of the request counts, and `['']` is a list with a name.
+#[test]
+fn an_empty_name() {
     both(
         "
+        origin put eds a@1
+        sotw client sends eds ['' a]
+        delta client sends eds + +a
+        sotw client <- eds [a@1], ack
+        delta client <- eds [a@1] -[''], ack
+        origin put eds a@2
+        client <- eds [a@2], ack
+        client status eds Synced
+        ",
+    );
+    both(
+        "
+        origin put cds a@1
         sotw client sends cds ['']
         delta client sends cds +
-        client ends InvalidArgument empty resource name
+        sotw client <- cds [], ack
+        delta client <- cds -[''], ack
+        origin put cds b@1
+        nothing
+        sotw client sends cds []
+        delta client sends cds -
+        nothing
+        ",
+    );
+}
+
+/// B-32: the slip is corrected on the same stream, in either order.
+#[test]
+fn an_empty_name_is_corrected() {
+    sotw(
+        "
+        origin put rds r@1
+        client sends rds ['']
+        nothing
+        client sends rds [r]
+        client <- rds [r@1], ack
+        client sends rds [r '']
+        nothing
+        origin put rds r@2
+        client <- rds [r@2], ack
+        ",
+    );
+    delta(
+        "
+        origin put rds r@1
+        client sends rds +
+        client <- rds -[''], ack
+        client sends rds +r -
+        client <- rds [r@1], ack
+        client sends rds -
+        nothing
+        origin put rds r@2
+        client <- rds [r@2], ack
+        ",
+    );
+}
+
+/// B-32, C-08: an empty name that was never asked for is given up without an answer, also under a wildcard.
+#[test]
+fn an_empty_name_is_given_up() {
+    delta(
+        "
+        origin put cds a@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client sends cds -
+        nothing
+        ",
+    );
+}
+
+/// B-32: a name over the limit is no part of any answer, and the rest of the request counts. B-11: it is a name.
+#[test]
+fn a_name_that_is_too_long() {
+    both(
+        "
+        relay limit name_bytes 10
+        origin put eds a@1 abcdefghijk@1
+        client subscribe eds abcdefghijk a
+        client <- eds [a@1], ack
+        origin put eds abcdefghijk@2
+        nothing
+        client unsubscribe eds abcdefghijk
+        nothing
+        origin put eds a@2
+        client <- eds [a@2], ack
+        ",
+    );
+    both(
+        "
+        relay limit name_bytes 10
+        origin put cds a@1
+        client subscribe cds abcdefghijk
+        nothing
+        origin put cds a@2
+        nothing
         ",
     );
 }

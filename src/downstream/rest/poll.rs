@@ -49,6 +49,9 @@ impl<'a> Poll<'a> {
         };
         let poll = protocol::Poll::new(settings.clone(), type_url, asked, &*shared.library, now);
         let mut poll = poll.map_err(refused)?;
+        for (fault, count, _) in poll.faults().iter() {
+            shared.metrics.name_fault(fault.word(), count);
+        }
         let no_place = |error: NoPlace| {
             count_no_place(shared, &error);
             match error {

@@ -38,6 +38,11 @@ impl Accounts {
 
     /// Counts a request that was handled.
     pub(super) fn receipt(&mut self, receipt: &Receipt, node: Option<&Arc<Node>>, nonce: &str, now: Instant) {
+        for (fault, count, first) in receipt.faults.iter() {
+            self.metrics.name_fault(fault.word(), count);
+            let node = node.map_or("", |node| &*node.id);
+            self.log.name_fault(node, &receipt.type_url, fault, first, now);
+        }
         let counters = self.of(&receipt.type_url);
         counters.requests.inc();
         if receipt.type_url.is_health_report() {

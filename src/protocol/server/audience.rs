@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::name_faults::{NameBound, located};
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::ResourceLocator;
@@ -65,9 +66,17 @@ impl Subscription {
         }
     }
 
-    /// These parameters hold for single names, for collections or for `*`. Returns the names in the locators.
-    pub(super) fn handle_locators(&mut self, locators: &[ResourceLocator], answers: &impl Answers) -> Vec<String> {
-        for locator in locators {
+    /// These parameters hold for single names, for collections or for `*`. Returns the names in the locators. Locators with a text
+    /// over the bound are skipped.
+    pub(super) fn handle_locators(
+        &mut self,
+        locators: &[ResourceLocator],
+        bound: NameBound,
+        answers: &impl Answers,
+    ) -> Vec<String> {
+        let admitted =
+            |locator: &&ResourceLocator| located(std::slice::from_ref(locator)).all(|text| bound.admits(text));
+        for locator in locators.iter().filter(admitted) {
             let own: Parameters = locator.dynamic_parameters.clone().into_iter().collect();
             let passes_on = self.audience.as_ref().is_some_and(|audience| audience.passes_on());
             if passes_on || own.is_empty() && self.audience.is_none() {
@@ -80,7 +89,8 @@ impl Subscription {
                 self.stir(&name);
             }
         }
-        locators.iter().map(|locator| locator.name.clone()).collect()
+        let admitted = locators.iter().filter(admitted);
+        admitted.map(|locator| locator.name.clone()).collect()
     }
 
     /// The parameters of a name are forgotten with the name.

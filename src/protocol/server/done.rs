@@ -3,6 +3,7 @@
 //! Owns the short way for such an acknowledgement. Does not know what else a request may contain.
 
 use super::flight::{Receipt, ReceiptKind};
+use super::name_faults::NameFaults;
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::xds::{Sight, TypeSight};
@@ -22,6 +23,7 @@ impl Server {
         Some(Receipt {
             type_url: subscription.type_url.clone(),
             kind: ReceiptKind::Ack { since },
+            faults: NameFaults::default(),
         })
     }
 

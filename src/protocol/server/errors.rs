@@ -29,7 +29,8 @@ impl Subscription {
     /// Returns the error that a client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
     fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
         let absent = || matches!(slot.known(name), Some(Known::Absent(_)));
-        let silent = self.dialect == Dialect::Sotw && absent();
+        // B-31: an error has a name, so there is none for the empty name.
+        let silent = self.dialect == Dialect::Sotw && !name.is_blank() && absent();
         let said = slot.error(name).cloned();
         said.or_else(|| silent.then(|| Arc::new(ResourceError::not_found())))
     }

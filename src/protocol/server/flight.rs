@@ -5,8 +5,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::nonce::Nonce;
-use crate::xds::{Baselines, Batch, Dialect, TypeUrl, Version};
+use super::name_faults::NameFaults;
+use super::nonce::{Nonce, Nonces};
+use super::subscription::Subscription;
+use crate::proto::google::rpc::Status as Detail;
+use crate::xds::{Baselines, Batch, Dialect, Held, Name, TypeUrl, Version};
 
 /// A response for the transport to encode.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub struct Receipt {
     pub type_url: TypeUrl,
     /// The kind of the request.
     pub kind: ReceiptKind,
+    /// What was wrong with single names.
+    pub faults: NameFaults,
 }
 
 /// The kind of a request (B-05).
@@ -73,5 +78,54 @@ impl Flight {
     /// Drops everything that is not needed when the client answers.
     pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
         self.batch = baselines.batch(&self.batch);
+    }
+}
+
+impl Subscription {
+    /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
+    pub(super) fn settle(&mut self, nonce: &str, error: Option<&Detail>, nonces: Nonces) -> ReceiptKind {
+        if nonce.is_empty() {
+            return ReceiptKind::Update;
+        }
+        let Some(number) = nonces.number(nonce.as_bytes()) else {
+            return ReceiptKind::Stale;
+        };
+        let Some(flight) = self.flights.settle(number) else {
+            // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
+            let again = self.flights.is_last(number) && error.is_none();
+            return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
+        };
+        match error {
+            None => ReceiptKind::Ack {
+                since: self.accept(&flight),
+            },
+            Some(detail) => {
+                self.park(flight);
+                ReceiptKind::Nack {
+                    message: detail.message.clone(),
+                }
+            }
+        }
+    }
+
+    /// The client has accepted a response. Returns when the oldest change in it was received.
+    pub(super) fn accept(&mut self, flight: &Flight) -> Option<Instant> {
+        self.absolve(flight);
+        if flight.set.is_some() {
+            self.cold.forget_refused_set();
+        }
+        flight.since
+    }
+
+    /// B-22, C-25: what the client holds of a rejected response is unknown, and it is not sent again unchanged.
+    fn park(&mut self, flight: Flight) {
+        if let Some(set) = flight.set {
+            self.cold.refuse_set(*set);
+            let held = self.names.iter().filter(|(_, held)| held.perhaps());
+            let unsure: Vec<Name> = held.map(|(name, _)| name.clone()).collect();
+            unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));
+            return;
+        }
+        self.refuse(&flight);
     }
 }

@@ -24,6 +24,7 @@ mod glances;
 mod held_names;
 mod interest;
 mod laggard;
+mod name_faults;
 mod nonce;
 mod order;
 mod partial;
@@ -39,6 +40,7 @@ mod stream;
 mod subscription;
 
 pub use flight::{Receipt, ReceiptKind, Response};
+pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;
 pub use slices::{Changing, Listing, Progress, SLICE};
 pub use stream::{Opening, Server};

@@ -1,6 +1,6 @@
 //! Reads a request for one type on one client stream.
 //!
-//! Owns the kind of a request, acknowledgements, and changes of interest. Does not build answers.
+//! Owns the kind of a request and changes of interest. Does not build answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::flight::{Flight, ReceiptKind};
+use super::flight::ReceiptKind;
 use super::held_names::Entry;
+use super::name_faults::{NameBound, NameFaults};
 use super::nonce::Nonces;
 use super::slices::{Changing, Listing, SLICE};
 use super::subscription::Subscription;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
-use crate::proto::google::rpc::Status as Detail;
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::xds::{Answers, Extra, Held, Kind, Name, Seen, Target, Version};
 
 impl Subscription {
@@ -22,6 +22,7 @@ impl Subscription {
     pub(super) fn begin_sotw(
         &mut self,
         request: &DiscoveryRequest,
+        bound: NameBound,
         answers: &impl Answers,
         nonces: Nonces,
         now: Instant,
@@ -41,7 +42,8 @@ impl Subscription {
         }
         let listing = Listing {
             remembers,
-            located: self.handle_locators(&request.resource_locators, answers),
+            bound,
+            located: self.handle_locators(&request.resource_locators, bound, answers),
             ..Listing::default()
         };
         let begun = self.begin_names(request, listing, now);
@@ -49,11 +51,12 @@ impl Subscription {
     }
 
     fn begin_names(&mut self, request: &DiscoveryRequest, mut listing: Listing, now: Instant) -> Option<Listing> {
-        let (mut any, mut count) = (false, 0);
+        // B-32: a name that is too long is not kept, but it is a name.
+        let any = !request.resource_names.is_empty() || !request.resource_locators.is_empty();
+        let mut count = 0;
         let mut sum = 0_u64;
         let mut all = false;
         for text in listing.texts(request) {
-            any = true;
             if text == Name::WILDCARD {
                 all = true;
             } else {
@@ -99,6 +102,7 @@ impl Subscription {
         &mut self,
         request: &DiscoveryRequest,
         listing: &mut Listing,
+        faults: &mut NameFaults,
         answers: &impl Answers,
         now: Instant,
     ) -> bool {
@@ -106,7 +110,7 @@ impl Subscription {
         let texts = request.resource_names.iter().chain(&listing.located).skip(read);
         for (at, text) in (read..).zip(texts.take(SLICE)) {
             listing.read += 1;
-            if text != Name::WILDCARD {
+            if text != Name::WILDCARD && listing.bound.admits(text) {
                 listing.listed.entry(self.name(text, answers)).or_default().push(at);
             }
         }
@@ -127,6 +131,10 @@ impl Subscription {
             let Some((name, texts)) = listing.listed.pop_first() else {
                 break;
             };
+            if name.is_nothing() && !self.asks(&name) {
+                let text = texts.first().and_then(|at| listing.text(request, *at));
+                faults.note_nothing(text.unwrap_or_default());
+            }
             let texts: BTreeSet<&str> = texts.into_iter().filter_map(|at| listing.text(request, at)).collect();
             let texts: Vec<&str> = texts.into_iter().collect();
             self.list(name, &texts, listing.remembers, now);
@@ -179,6 +187,7 @@ impl Subscription {
     pub(super) fn begin_delta(
         &mut self,
         request: &DeltaDiscoveryRequest,
+        bound: NameBound,
         answers: &impl Answers,
         nonces: Nonces,
         now: Instant,
@@ -189,9 +198,9 @@ impl Subscription {
         } else {
             self.settle(&request.response_nonce, request.error_detail.as_ref(), nonces)
         };
-        let located = self.handle_locators(&request.resource_locators_subscribe, answers);
+        let located = self.handle_locators(&request.resource_locators_subscribe, bound, answers);
         let lost = &request.resource_locators_unsubscribe;
-        let begins = !request.resource_names_subscribe.is_empty() || !located.is_empty();
+        let begins = !request.resource_names_subscribe.is_empty() || !request.resource_locators_subscribe.is_empty();
         let ends = !request.resource_names_unsubscribe.is_empty() || !lost.is_empty();
         // C-05: only a first request with both lists empty means everything.
         if first && !begins && !ends && self.traits().wildcard {
@@ -200,6 +209,7 @@ impl Subscription {
         }
         let changing = Changing {
             first,
+            bound,
             located,
             ..Changing::default()
         };
@@ -211,6 +221,7 @@ impl Subscription {
         &mut self,
         request: &DeltaDiscoveryRequest,
         changing: &mut Changing,
+        faults: &mut NameFaults,
         answers: &impl Answers,
         now: Instant,
     ) -> bool {
@@ -220,8 +231,10 @@ impl Subscription {
         for text in begins.skip(changing.subscribed).take(left) {
             changing.subscribed += 1;
             left -= 1;
-            self.subscribe(text, answers);
-            self.asked.more(now);
+            if changing.bound.admits(text) {
+                self.subscribe(text, faults, answers);
+                self.asked.more(now);
+            }
         }
         let lost = &request.resource_locators_unsubscribe;
         let ends = request.resource_names_unsubscribe.iter();
@@ -231,7 +244,7 @@ impl Subscription {
             left -= 1;
             if text == Name::WILDCARD {
                 self.set_wildcard(false);
-            } else {
+            } else if changing.bound.admits(text) {
                 self.unsubscribe(text, answers);
             }
         }
@@ -242,7 +255,7 @@ impl Subscription {
         changing.first && self.remember(&request.initial_resource_versions, changing, left, answers)
     }
 
-    fn subscribe(&mut self, text: &str, answers: &impl Answers) {
+    fn subscribe(&mut self, text: &str, faults: &mut NameFaults, answers: &impl Answers) {
         if text == Name::WILDCARD {
             if self.wildcard {
                 self.covered.repeat();
@@ -253,6 +266,9 @@ impl Subscription {
         let asked = self.asks(&name);
         if !asked {
             self.spellings.forget(&name);
+            if name.is_nothing() {
+                faults.note_nothing(text);
+            }
         }
         let new = self.spellings.add(&name, text, asked);
         if asked {
@@ -287,6 +303,9 @@ impl Subscription {
         let from = changing.remembered.take().map_or(Bound::Unbounded, Bound::Excluded);
         for (text, version) in versions.range((from, Bound::Unbounded)).take(most) {
             changing.remembered = Some(text.clone());
+            if !changing.bound.admits(text) {
+                continue;
+            }
             let name = self.name(text, answers);
             // C-14: endpoints are sent in any case, because a cluster may wait for them to finish warming.
             let held = match Version::parse(version) {
@@ -329,53 +348,6 @@ impl Subscription {
         false
     }
 
-    /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
-    fn settle(&mut self, nonce: &str, error: Option<&Detail>, nonces: Nonces) -> ReceiptKind {
-        if nonce.is_empty() {
-            return ReceiptKind::Update;
-        }
-        let Some(number) = nonces.number(nonce.as_bytes()) else {
-            return ReceiptKind::Stale;
-        };
-        let Some(flight) = self.flights.settle(number) else {
-            // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
-            let again = self.flights.is_last(number) && error.is_none();
-            return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
-        };
-        match error {
-            None => ReceiptKind::Ack {
-                since: self.accept(&flight),
-            },
-            Some(detail) => {
-                self.park(flight);
-                ReceiptKind::Nack {
-                    message: detail.message.clone(),
-                }
-            }
-        }
-    }
-
-    /// The client has accepted a response. Returns when the oldest change in it was received.
-    pub(super) fn accept(&mut self, flight: &Flight) -> Option<Instant> {
-        self.absolve(flight);
-        if flight.set.is_some() {
-            self.cold.forget_refused_set();
-        }
-        flight.since
-    }
-
-    /// B-22, C-25: what the client holds of a rejected response is unknown, and it is not sent again unchanged.
-    fn park(&mut self, flight: Flight) {
-        if let Some(set) = flight.set {
-            self.cold.refuse_set(*set);
-            let held = self.names.iter().filter(|(_, held)| held.perhaps());
-            let unsure: Vec<Name> = held.map(|(name, _)| name.clone()).collect();
-            unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));
-            return;
-        }
-        self.refuse(&flight);
-    }
-
     pub(super) fn held(&self, name: &Name) -> Held {
         self.names
             .get(name)
@@ -386,12 +358,4 @@ impl Subscription {
     pub(super) fn glances(&self) -> bool {
         !self.dirty.is_empty(&self.names)
     }
-}
-
-/// Returns the names in locators, and the other texts that are kept of them, so that they are bounded like names.
-pub(super) fn located(locators: &[ResourceLocator]) -> impl Iterator<Item = &String> {
-    locators.iter().flat_map(|locator| {
-        let kept = locator.dynamic_parameters.iter().flat_map(|(key, value)| [key, value]);
-        std::iter::once(&locator.name).chain(kept.filter(|text| !text.is_empty()))
-    })
 }

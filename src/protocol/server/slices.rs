@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::flight::{Receipt, ReceiptKind};
-use super::request::located;
+use super::name_faults::{NameBound, NameFaults, located};
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -19,6 +19,7 @@ use crate::xds::{Answers, Held, Name, TypeUrl};
 pub struct Progress<W> {
     type_url: TypeUrl,
     kind: ReceiptKind,
+    faults: NameFaults,
     way: Option<W>,
 }
 
@@ -27,6 +28,8 @@ pub struct Progress<W> {
 pub struct Listing {
     /// Whether the client's first request had a version.
     pub(super) remembers: bool,
+    /// Names over this bound are skipped.
+    pub(super) bound: NameBound,
     /// Whether the request names the wildcard.
     pub(super) all: bool,
     /// The names in its locators; they come after the other names.
@@ -42,6 +45,8 @@ pub struct Listing {
 pub struct Changing {
     /// Whether it is the first request of its type.
     pub(super) first: bool,
+    /// Names over this bound are skipped.
+    pub(super) bound: NameBound,
     /// The names in its locators; they come after the other names.
     pub(super) located: Vec<String>,
     pub(super) subscribed: usize,
@@ -56,10 +61,10 @@ pub struct Changing {
 pub const SLICE: usize = 1024;
 
 impl Listing {
-    /// Returns all names of the request.
+    /// Returns all names of the request within the bound.
     pub(super) fn texts<'a>(&'a self, request: &'a DiscoveryRequest) -> impl Iterator<Item = &'a str> {
         let texts = request.resource_names.iter().chain(&self.located);
-        texts.map(String::as_str)
+        texts.map(String::as_str).filter(|text| self.bound.admits(text))
     }
 
     /// Returns one of them.
@@ -113,12 +118,18 @@ impl Server {
     ) -> Result<Progress<Listing>, End> {
         self.greet(request.node.as_ref())?;
         let names = request.resource_names.iter();
-        self.check_names(&request.type_url, names.chain(located(&request.resource_locators)))?;
+        let mut faults = NameFaults::default();
+        let bound = self.check_names(names.chain(located(&request.resource_locators)), &mut faults)?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, now)?;
-        let (kind, way) = subscription.begin_sotw(request, answers, nonces, now);
+        let (kind, way) = subscription.begin_sotw(request, bound, answers, nonces, now);
         let type_url = subscription.type_url.clone();
-        Ok(Progress { type_url, kind, way })
+        Ok(Progress {
+            type_url,
+            kind,
+            faults,
+            way,
+        })
     }
 
     /// Begins to take a delta request.
@@ -133,15 +144,19 @@ impl Server {
     ) -> Result<Progress<Changing>, End> {
         self.greet(request.node.as_ref())?;
         let located = located(&request.resource_locators_subscribe);
-        let type_url = &request.type_url;
-        self.check_names(type_url, request.resource_names_subscribe.iter().chain(located))?;
-        self.check_names(type_url, request.initial_resource_versions.keys())?;
+        let mut faults = NameFaults::default();
+        let bound = self.check_names(request.resource_names_subscribe.iter().chain(located), &mut faults)?;
+        self.check_names(request.initial_resource_versions.keys(), &mut faults)?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, now)?;
-        let (kind, way) = subscription.begin_delta(request, answers, nonces, now);
+        let (kind, way) = subscription.begin_delta(request, bound, answers, nonces, now);
         let type_url = subscription.type_url.clone();
-        let way = Some(way);
-        Ok(Progress { type_url, kind, way })
+        Ok(Progress {
+            type_url,
+            kind,
+            faults,
+            way: Some(way),
+        })
     }
 
     /// Takes the next slice of a SotW request. Returns whether there is more.
@@ -155,7 +170,9 @@ impl Server {
         answers: &impl Answers,
         now: Instant,
     ) -> Result<bool, End> {
-        let go_on = |one: &mut Subscription, way: &mut Listing| one.go_on_sotw(request, way, answers, now);
+        let go_on = |one: &mut Subscription, way: &mut Listing, faults: &mut NameFaults| {
+            one.go_on_sotw(request, way, faults, answers, now)
+        };
         self.go_on(progress, go_on, 0)
     }
 
@@ -170,7 +187,9 @@ impl Server {
         answers: &impl Answers,
         now: Instant,
     ) -> Result<bool, End> {
-        let go_on = |one: &mut Subscription, way: &mut Changing| one.go_on_delta(request, way, answers, now);
+        let go_on = |one: &mut Subscription, way: &mut Changing, faults: &mut NameFaults| {
+            one.go_on_delta(request, way, faults, answers, now)
+        };
         // Unsubscriptions that are not taken yet make room for subscriptions that are.
         let ends = request.resource_names_unsubscribe.len() + request.resource_locators_unsubscribe.len();
         self.go_on(progress, go_on, ends)
@@ -179,14 +198,15 @@ impl Server {
     fn go_on<W>(
         &mut self,
         progress: &mut Progress<W>,
-        go_on: impl FnOnce(&mut Subscription, &mut W) -> bool,
+        go_on: impl FnOnce(&mut Subscription, &mut W, &mut NameFaults) -> bool,
         spare: usize,
     ) -> Result<bool, End> {
         let found = self.position(&progress.type_url);
         let Some(subscription) = found.ok().and_then(|at| self.types.get_mut(at)) else {
             return Ok(false);
         };
-        let more = progress.way.as_mut().is_some_and(|way| go_on(subscription, way));
+        let Progress { way, faults, .. } = progress;
+        let more = way.as_mut().is_some_and(|way| go_on(subscription, way, faults));
         if more {
             // Checked before the names over the limit are requested from any server.
             self.check_count(spare)?;
@@ -204,7 +224,9 @@ impl Server {
     pub fn finish<W>(&self, progress: Progress<W>) -> Result<Receipt, End> {
         self.check_count(0)?;
         self.check_owed()?;
-        let Progress { type_url, kind, .. } = progress;
-        Ok(Receipt { type_url, kind })
+        let Progress {
+            type_url, kind, faults, ..
+        } = progress;
+        Ok(Receipt { type_url, kind, faults })
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Owns the stream's node, nonces, subscriptions and gates. Knows nothing of transports, tasks and other clients.
 
-use std::cell::LazyCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::gates::Gate;
+use super::name_faults::{NameBound, NameFault, NameFaults};
 use super::nonce::Nonces;
 use super::subscription::{Status, Subscription};
 use crate::proto::envoy::config::core::v3 as core;
@@ -290,23 +290,19 @@ impl Server {
         }
     }
 
-    pub(super) fn check_names<'a>(&self, type_url: &str, names: impl Iterator<Item = &'a String>) -> Result<(), End> {
+    /// Checks the number of names in a request. B-32: names over the returned bound are noted as `faults`, and must be skipped.
+    pub(super) fn check_names<'a>(
+        &self,
+        names: impl Iterator<Item = &'a String>,
+        faults: &mut NameFaults,
+    ) -> Result<NameBound, End> {
         let limits = &self.settings.limits;
-        // if a resource of the type may have no name, the empty name is valid.
-        let nameless = || self.resolve(type_url).is_ok_and(|type_url| type_url.traits().nameless);
-        let nameless = LazyCell::new(nameless);
+        let bound = NameBound(limits.name_bytes);
         let mut count = 0;
         for name in names {
             count += 1;
-            if name.is_empty() && !*nameless {
-                return Err(End::invalid("the request has an empty resource name"));
-            }
-            if limits.name_bytes > 0 && name.len() > limits.name_bytes {
-                let start: String = name.chars().take(60).collect();
-                return Err(End::limit(
-                    "name_bytes",
-                    format_args!("name `{start}...` has {} bytes", name.len()),
-                ));
+            if !bound.admits(name) {
+                faults.note(NameFault::Long, name);
             }
         }
         if limits.names_per_stream > 0 && count > limits.names_per_stream {
@@ -315,7 +311,7 @@ impl Server {
                 format_args!("{count} names in one request"),
             ));
         }
-        Ok(())
+        Ok(bound)
     }
 
     pub(super) fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {

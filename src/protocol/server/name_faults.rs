@@ -1,0 +1,80 @@
+//! Names in a request with which something is wrong (B-32).
+//!
+//! Owns how many there are of each kind, and the first text of each kind. Does not decide how a name is answered.
+
+use std::collections::BTreeMap;
+
+use crate::proto::envoy::service::discovery::v3::ResourceLocator;
+
+/// What is wrong with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NameFault {
+    /// It is empty, and the type's resources have names.
+    Empty,
+    /// It begins like a new-style name and is none, or names another type.
+    Malformed,
+    /// It is longer than the limit.
+    Long,
+}
+
+/// The faults of the names in one request. Most requests have none, and then nothing is allocated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameFaults(BTreeMap<NameFault, (u64, String)>);
+
+/// How much of a faulty name is kept for the log.
+const EXAMPLE_CHARS_MAX: usize = 60;
+
+impl NameFault {
+    /// Returns the kind as a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Malformed => "malformed",
+            Self::Long => "long",
+        }
+    }
+}
+
+impl NameFaults {
+    /// Returns each kind of fault, how many names have it, and the beginning of the first one.
+    pub fn iter(&self) -> impl Iterator<Item = (NameFault, u64, &str)> {
+        self.0.iter().map(|(fault, (count, first))| (*fault, *count, &**first))
+    }
+
+    pub(super) fn note(&mut self, fault: NameFault, text: &str) {
+        let (count, first) = self.0.entry(fault).or_default();
+        if *count == 0 {
+            *first = text.chars().take(EXAMPLE_CHARS_MAX).collect();
+        }
+        *count += 1;
+    }
+
+    /// Notes a name that exists on no server.
+    pub(super) fn note_nothing(&mut self, text: &str) {
+        let fault = if text.is_empty() {
+            NameFault::Empty
+        } else {
+            NameFault::Malformed
+        };
+        self.note(fault, text);
+    }
+}
+
+/// The most bytes of a name; 0: any number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NameBound(pub(super) usize);
+
+impl NameBound {
+    pub(super) const fn admits(self, text: &str) -> bool {
+        self.0 == 0 || text.len() <= self.0
+    }
+}
+
+/// Returns the names in locators, and the other texts that are kept of them, so that they are bounded like names.
+pub(super) fn located(locators: &[ResourceLocator]) -> impl Iterator<Item = &String> {
+    locators.iter().flat_map(|locator| {
+        let kept = locator.dynamic_parameters.iter().flat_map(|(key, value)| [key, value]);
+        std::iter::once(&locator.name).chain(kept.filter(|text| !text.is_empty()))
+    })
+}
