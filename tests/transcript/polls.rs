@@ -42,9 +42,7 @@ fn what_is_refused() {
         poller <- cds refused InvalidArgument
         poller polls cds [a b c]
         poller <- cds refused ResourceExhausted
-        poller polls cds [a-name-that-is-long]
-        poller <- cds refused ResourceExhausted
-        poller polls cds [a b]
+        poller polls cds [a a-name-that-is-long]
         poller <- cds 200 [a@1], ack
         ",
     );
