@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use tonic::Status;
 
@@ -19,6 +20,8 @@ pub(super) enum Body {
     Text(Bytes),
     /// Bytes that are shared with other responses; none once they were taken.
     Shared(Option<Rope>),
+    /// One gRPC message, and the trailers after it.
+    Message(Option<Rope>, HeaderMap),
     /// The body of a small service, such as the health service.
     Small(tonic::body::Body),
 }
@@ -37,6 +40,17 @@ impl http_body::Body for Body {
                 Poll::Ready(Some(Ok(frame)))
             }
             Self::Shared(rope) => Poll::Ready(rope.take().map(|rope| Ok(Frame::data(rope)))),
+            Self::Message(rope, trailers) => {
+                let frame = match rope.take() {
+                    Some(rope) => Frame::data(rope),
+                    None => {
+                        let trailers = std::mem::take(trailers);
+                        *body = Self::Empty;
+                        Frame::trailers(trailers)
+                    }
+                };
+                Poll::Ready(Some(Ok(frame)))
+            }
             Self::Small(small) => {
                 let frame = Pin::new(small).poll_frame(cx);
                 frame.map(|next| next.map(|frame| frame.map(|frame| frame.map_data(Rope::from))))
@@ -49,6 +63,7 @@ impl http_body::Body for Body {
             Self::Empty => true,
             Self::Text(text) => text.is_empty(),
             Self::Shared(rope) => rope.is_none(),
+            Self::Message(..) => false,
             Self::Small(small) => small.is_end_stream(),
         }
     }
@@ -58,6 +73,7 @@ impl http_body::Body for Body {
             Self::Empty => SizeHint::with_exact(0),
             Self::Text(text) => SizeHint::with_exact(text.len() as u64),
             Self::Shared(rope) => SizeHint::with_exact(rope.as_ref().map_or(0, bytes::Buf::remaining) as u64),
+            Self::Message(..) => SizeHint::default(),
             Self::Small(small) => small.size_hint(),
         }
     }

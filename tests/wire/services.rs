@@ -1,10 +1,17 @@
 //! All services, both transports, both dialects.
 
-use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
-use distributary::xds::{Dialect, Reason, TypeUrl, Update};
+use std::time::Duration;
 
+use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use distributary::wire::message;
+use distributary::xds::{Dialect, Reason, TypeUrl, Update};
+use prost::Message as _;
+
+use crate::rest;
+use crate::support::client::Half;
 use crate::support::messages::{Subscriber, node, sotw};
-use crate::support::{ADS, CDS, EDS, Relay};
+use crate::support::polls::{self, Poller};
+use crate::support::{ADS, CDS, EDS, Relay, until};
 
 /// What the table of services says, in the words of the documents: service, resource type, methods by dialect.
 #[rustfmt::skip]
@@ -112,13 +119,13 @@ async fn every_unary_method_answers_once() {
     for (service, full_name, _, _, fetch) in SERVICES.iter().filter(|service| !service.4.is_empty()) {
         relay.put(&url(full_name), &["a", "b"], "body");
         for (names, count) in [(vec!["a".to_owned()], 1), (Vec::new(), 2)] {
-            let mut call = relay.connect().await.call(&format!("/{service}/{fetch}")).await;
-            call.send(&DiscoveryRequest {
+            let request = DiscoveryRequest {
                 node: Some(node()),
                 resource_names: names,
                 ..Default::default()
-            });
-            call.close_half();
+            };
+            let path = format!("/{service}/{fetch}");
+            let mut call = relay.connect().await.unary(&path, &request).await;
             let got = sotw(call.next().await.unwrap());
             assert_eq!((got.type_url, got.bodies.len()), (url(full_name), count), "{service}");
             assert_eq!(call.end().await.code, 0, "{service}");
@@ -139,33 +146,122 @@ async fn a_unary_call_waits_for_what_is_not_known_yet() {
     };
     let client = relay.connect().await;
 
-    let mut late = client.call(path).await;
-    late.send(&request("late"));
-    late.close_half();
-    assert!(late.is_silent().await);
-    relay.put(EDS, &["late"], "here");
+    let waits = || until(|| relay.view().seats() == 2, || "nobody waits".to_owned());
+    let asked = request("late");
+    let (mut late, ()) = tokio::join!(client.unary(path, &asked), async {
+        waits().await;
+        relay.put(EDS, &["late"], "here");
+    });
     assert_eq!(sotw(late.next().await.unwrap()).bodies, ["here"]);
     assert_eq!(late.end().await.code, 0);
+    relay.settles_at(0).await;
 
-    let mut never = client.call_with(path, &[("grpc-timeout", "300m")]).await;
-    never.send(&request("never"));
-    assert_eq!(never.end().await.code, 4);
+    // H-04: it is answered before its client gives up.
+    let headers = [("content-type", "application/grpc"), ("grpc-timeout", "300m")];
+    let half = Half::Unary(message(&request("never").encode_to_vec()));
+    let mut never = client.request("POST", path, &headers, half).await.unwrap();
+    let ended = never.end().await;
+    assert!(
+        ended.code == 14 && ended.message.contains("no upstream has answered"),
+        "{ended:?}"
+    );
+    relay.settles_at(0).await;
 
-    let mut ghost = client.call(path).await;
-    ghost.send(&request("ghost"));
-    assert!(ghost.is_silent().await);
-    let gone = Update::Absent("ghost".into(), Reason::Said);
-    relay.publish(&TypeUrl::new(EDS), vec![gone]);
-    assert_eq!(ghost.end().await.code, 5);
+    let asked = request("ghost");
+    let (mut ghost, ()) = tokio::join!(client.unary(path, &asked), async {
+        waits().await;
+        let gone = Update::Absent("ghost".into(), Reason::Said);
+        relay.publish(&TypeUrl::new(EDS), vec![gone]);
+    });
+    assert!(sotw(ghost.next().await.unwrap()).bodies.is_empty());
+    assert_eq!(ghost.end().await.code, 0);
 
     // F-03, F-15: the same for a name that names nothing, whatever its authority.
     for name in ["xdstp://none/T/%zz", "xdstp://none/other/x", "xdstp://"] {
-        let mut nowhere = client.call(path).await;
         let full_name = "envoy.config.endpoint.v3.ClusterLoadAssignment";
-        nowhere.send(&request(&name.replace("/T/", &format!("/{full_name}/"))));
-        assert_eq!(nowhere.end().await.code, 5, "{name}");
+        let asked = request(&name.replace("/T/", &format!("/{full_name}/")));
+        let mut nowhere = client.unary(path, &asked).await;
+        assert!(sotw(nowhere.next().await.unwrap()).bodies.is_empty(), "{name}");
+        assert_eq!(nowhere.end().await.code, 0, "{name}");
     }
     relay.settles_at(0).await;
+}
+
+/// H-06: a unary call and a poll of the same names give the same: what exists of them, once all of it is known, in one response.
+#[tokio::test]
+async fn a_unary_call_gives_what_a_poll_gives() {
+    let relay = Relay::with(|plan| {
+        plan.settings.timers.rest_poll = Duration::from_millis(300);
+        plan.protocol.timers.unanswered = Duration::from_millis(300);
+    });
+    let clusters = "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters";
+    let endpoints = "/envoy.service.endpoint.v3.EndpointDiscoveryService/FetchEndpoints";
+    rest::put(&relay, EDS, &["a", "b"], 1);
+    let gone = Update::Absent("ghost".into(), Reason::Said);
+    relay.publish(&TypeUrl::new(EDS), vec![gone]);
+    let client = relay.connect().await;
+    let fetch = async |path: &str, names: &[&str]| {
+        let asked = DiscoveryRequest {
+            node: Some(node()),
+            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            version_info: "1".to_owned(),
+            ..Default::default()
+        };
+        let mut call = client.unary(path, &asked).await;
+        let got = call.next().await.map(sotw).map_err(|ended| ended.code)?;
+        assert_eq!(call.end().await.code, 0);
+        Ok::<_, i32>((got.version, got.bodies.len()))
+    };
+    let poll = async |path: &str, names: &[&str]| {
+        let mut poller = Poller::connect(relay.port()).await;
+        let answer = poller.poll(path, &polls::request("1", names)).await;
+        match answer.status {
+            200 => {
+                let (version, found) = answer.says();
+                Ok((version, found.len()))
+            }
+            status => Err(status),
+        }
+    };
+    for (names, count) in [
+        (&["a"][..], 1),
+        (&["a", "ghost"], 1),
+        (&["ghost"], 0),
+        (&["b", ""], 1),
+        // K-15: what is there, once nobody has answered for the rest in time.
+        (&["a", "unknown"], 1),
+    ] {
+        let fetched = fetch(endpoints, names).await.unwrap();
+        assert_eq!(fetched.1, count, "{names:?}");
+        assert_eq!(Ok(fetched), poll("/v3/discovery:endpoints", names).await, "{names:?}");
+    }
+    assert_eq!(fetch(endpoints, &["unknown"]).await, Err(14));
+    assert_eq!(poll("/v3/discovery:endpoints", &["unknown"]).await, Err(503));
+    // B-16: clients take what is missing in a full state for gone, so it is never incomplete.
+    rest::put(&relay, CDS, &["a"], 1);
+    assert_eq!(
+        fetch(clusters, &["a"]).await,
+        poll(rest::CLUSTERS, &["a"]).await.map_err(|_| 0)
+    );
+    relay.settles_at(0).await;
+}
+
+/// the response to a unary call has all resources, however many there are.
+#[tokio::test]
+async fn a_unary_call_is_one_response() {
+    let relay = Relay::start();
+    let names: Vec<String> = (0..2000).map(|at| format!("n{at:04}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    relay.put(EDS, &all, &"x".repeat(2000));
+    let path = "/envoy.service.endpoint.v3.EndpointDiscoveryService/FetchEndpoints";
+    let asked = DiscoveryRequest {
+        node: Some(node()),
+        resource_names: names.clone(),
+        ..Default::default()
+    };
+    let mut call = relay.connect().await.unary(path, &asked).await;
+    assert_eq!(sotw(call.next().await.unwrap()).bodies.len(), names.len());
+    assert_eq!(call.end().await.code, 0);
 }
 
 /// without the v2 transport its methods are not there, and v3 is undisturbed.

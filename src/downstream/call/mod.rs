@@ -2,6 +2,7 @@
 //!
 //! Owns the checks of a gRPC call before its stream begins: method, content type, encoding, deadline. Knows nothing of messages.
 
+mod fetch;
 mod health;
 mod unary;
 
@@ -18,6 +19,7 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tonic_health::pb::health_server::SERVICE_NAME;
 
+use fetch::Fetch;
 use health::HealthCalls;
 pub(super) use unary::UnaryCall;
 
@@ -101,11 +103,7 @@ impl Calls {
             None => {
                 let path = request.uri().path().to_owned();
                 match self.begin(request, links, now) {
-                    Ok(driver) => {
-                        let mut head = Response::new(());
-                        head.headers_mut().insert(CONTENT_TYPE, GRPC);
-                        return Called::Stream(head, Box::new(driver));
-                    }
+                    Ok(called) => return called,
                     Err(status) => {
                         tracing::debug!(path, %status, "call refused");
                         refusal(&status)
@@ -131,11 +129,20 @@ impl Calls {
         Either::Left(ready(Ok(response)))
     }
 
-    /// Starts a discovery stream.
-    fn begin(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Result<Driver, Status> {
+    /// Starts a discovery stream or a unary call.
+    fn begin(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Result<Called, Status> {
         let settings = &self.shared.settings;
         let method = services::method(request.uri().path(), settings.transport_v2, &settings.protocol.types)
             .map_err(|Unknown(message)| Status::unimplemented(message))?;
+        if let Some(type_url) = method.service.clone().filter(|_| method.fetch) {
+            let fetch = Fetch {
+                shared: self.shared.clone(),
+                type_url,
+                share: links.share.clone(),
+                drain: self.polls.drain(),
+            };
+            return Ok(Called::Answer(Either::Right(fetch.answer(request).boxed())));
+        }
         let encoding = Encoding::of(request.headers())?;
         let timeout = timeout(request.headers())?;
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
@@ -147,7 +154,10 @@ impl Calls {
         let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), method.dialect);
         let session = Session::new(self.shared.clone(), accounts, method, now);
         let progress = Arc::new(Progress::new(links.shared_slices.clone()));
-        Ok(Driver::new(session, requests, progress, timeout, now))
+        let mut head = Response::new(());
+        head.headers_mut().insert(CONTENT_TYPE, GRPC);
+        let driver = Driver::new(session, requests, progress, timeout, now);
+        Ok(Called::Stream(head, Box::new(driver)))
     }
 }
 

@@ -19,14 +19,16 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use head::Method;
-use poll::{Poll, Polled};
-use refusal::Refusal;
+pub(super) use poll::{Poll, Polled};
+pub(super) use refusal::Refusal;
+use reply::reply;
 
 use crate::clock;
 use crate::downstream::body::Body;
 use crate::downstream::request_body::RequestBody;
 use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use crate::protocol::{self, PollContent};
 use crate::shutdown::Drain;
 use crate::wire::{Charge, Share};
 
@@ -43,6 +45,11 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 impl Polls {
     pub(super) fn new(shared: Arc<Shared>, drain: Drain) -> Self {
         Self { shared, drain }
+    }
+
+    /// Returns what tells calls that wait that the relay stops.
+    pub(super) fn drain(&self) -> Drain {
+        self.drain.clone()
     }
 
     /// Whether a path belongs to polls.
@@ -78,7 +85,10 @@ impl Polls {
         let metrics = self.shared.metrics.of(&method.type_url);
         metrics.requests.inc();
         let poll = Poll::new(&self.shared, method.type_url, asked, clock::now())?;
-        match poll.wait(hold, self.drain.clone()).await? {
+        let told = |found: &PollContent<'_>, poll: &protocol::Poll| {
+            reply(found, poll.type_url(), &self.shared).map_err(Refusal::internal)
+        };
+        match poll.wait(hold, self.drain.clone(), told).await? {
             Polled::News(rope) => {
                 metrics.responses.inc();
                 metrics.response_bytes.inc_by(bytes::Buf::remaining(&rope) as u64);

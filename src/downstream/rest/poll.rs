@@ -8,7 +8,6 @@ use std::task;
 use std::time::{Duration, Instant};
 
 use super::refusal::Refusal;
-use super::reply::reply;
 use crate::cache::NoPlace;
 use crate::clock;
 use crate::downstream::shared::Shared;
@@ -21,14 +20,14 @@ use crate::wire::Rope;
 use crate::xds::TypeUrl;
 
 /// One poll that waits.
-pub(super) struct Poll<'a> {
+pub(in crate::downstream) struct Poll<'a> {
     shared: &'a Shared,
     poll: protocol::Poll,
     seats: Seats,
 }
 
 /// The result of a poll.
-pub(super) enum Polled {
+pub(in crate::downstream) enum Polled {
     News(Rope),
     /// The client is up to date.
     Nothing,
@@ -36,7 +35,7 @@ pub(super) enum Polled {
 
 impl<'a> Poll<'a> {
     /// Begins a poll: subscribes to what it asks for.
-    pub(super) fn new(
+    pub(in crate::downstream) fn new(
         shared: &'a Shared,
         type_url: TypeUrl,
         asked: DiscoveryRequest,
@@ -67,8 +66,13 @@ impl<'a> Poll<'a> {
         Ok(Self { shared, poll, seats })
     }
 
-    /// Waits for content that the client does not have.
-    pub(super) async fn wait(mut self, hold: Duration, mut drain: Drain) -> Result<Polled, Refusal> {
+    /// Waits for content that the client does not have; `reply` writes it.
+    pub(in crate::downstream) async fn wait(
+        mut self,
+        hold: Duration,
+        mut drain: Drain,
+        reply: impl Fn(&PollContent<'_>, &protocol::Poll) -> Result<Rope, Refusal>,
+    ) -> Result<Polled, Refusal> {
         let over = clock::sleep(hold);
         tokio::pin!(over);
         let departing = drain.departing();
@@ -77,7 +81,7 @@ impl<'a> Poll<'a> {
             let sight = self.seats.sight(&self.shared.scopes);
             self.poll.look(&sight, &*self.shared.library);
             if let PollAnswer::News(found) = self.poll.answer(&sight, false) {
-                return self.told(&found);
+                return reply(&found, &self.poll).map(Polled::News);
             }
             self.seats.looked(|_| true);
             drop(sight);
@@ -85,18 +89,21 @@ impl<'a> Poll<'a> {
                 dismissed = self.changed() => if dismissed {
                     return Err(Refusal::unavailable("the relay keeps too much outdated content for slow clients; poll again"));
                 },
-                () = &mut over => return self.last(),
-                () = &mut departing => return self.last(),
+                () = &mut over => return self.last(reply),
+                () = &mut departing => return self.last(reply),
             }
         }
     }
 
     /// Returns the answer after the time is over.
-    fn last(&mut self) -> Result<Polled, Refusal> {
+    fn last(
+        &mut self,
+        reply: impl Fn(&PollContent<'_>, &protocol::Poll) -> Result<Rope, Refusal>,
+    ) -> Result<Polled, Refusal> {
         let sight = self.seats.sight(&self.shared.scopes);
         self.poll.look(&sight, &*self.shared.library);
         match self.poll.answer(&sight, true) {
-            PollAnswer::News(found) => self.told(&found),
+            PollAnswer::News(found) => reply(&found, &self.poll).map(Polled::News),
             PollAnswer::Nothing => Ok(Polled::Nothing),
             PollAnswer::Open => {
                 self.shared.metrics.unanswered.inc();
@@ -107,11 +114,6 @@ impl<'a> Poll<'a> {
                 )))
             }
         }
-    }
-
-    fn told(&self, found: &PollContent<'_>) -> Result<Polled, Refusal> {
-        let rope = reply(found, self.poll.type_url(), self.shared);
-        rope.map(Polled::News).map_err(Refusal::internal)
     }
 
     /// Waits for a change. Returns whether the poll must end because of it.

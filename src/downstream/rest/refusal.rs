@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
+use tonic::Status;
 
 use super::JSON;
 use crate::downstream::body::Body;
@@ -15,7 +16,7 @@ use crate::wire::Short;
 
 /// A status, and why.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(in crate::downstream) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) why: String,
 }
@@ -95,6 +96,18 @@ impl Refusal {
             Code::Unavailable | Code::DeadlineExceeded => Self::unavailable(end.message),
             Code::Ok | Code::Internal => Self::internal(end.message),
         }
+    }
+
+    /// Returns the same as a gRPC status, for a unary call.
+    pub(in crate::downstream) fn status(self) -> Status {
+        let code = match self.status {
+            StatusCode::BAD_REQUEST => tonic::Code::InvalidArgument,
+            StatusCode::FORBIDDEN => tonic::Code::PermissionDenied,
+            StatusCode::PAYLOAD_TOO_LARGE => tonic::Code::ResourceExhausted,
+            StatusCode::SERVICE_UNAVAILABLE => tonic::Code::Unavailable,
+            _ => tonic::Code::Internal,
+        };
+        Status::new(code, self.why)
     }
 
     pub(super) fn response(self) -> Response<Body> {

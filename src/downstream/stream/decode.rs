@@ -2,15 +2,44 @@
 //!
 //! Owns the limits on the cost of decoding. Knows nothing of what follows.
 
+use std::future::poll_fn;
+use std::task::{Poll, ready};
+
 use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
+use super::requests::{Next, Requests};
+use crate::clock;
 use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::proto::google::rpc::Status as Detail;
 use crate::wire::{Scan, around};
 use crate::xds::Dialect;
+
+/// Reads the only request of a unary call.
+pub(in crate::downstream) async fn only_request(
+    mut requests: Requests,
+    shared: &Shared,
+) -> Result<DiscoveryRequest, Status> {
+    let message = poll_fn(|cx| match ready!(requests.poll(cx, clock::now())) {
+        Next::Message(message) => Poll::Ready(Ok(message)),
+        Next::Later => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Next::Closed => Poll::Ready(Err(Status::invalid_argument("the call has no request"))),
+        Next::Fault(status) => Poll::Ready(Err(status)),
+        Next::Gone => Poll::Ready(Err(Status::cancelled("the client is gone"))),
+    });
+    let message = message.await?;
+    let entries = bounded(&message, Dialect::Sotw, shared)?;
+    let empty = DiscoveryRequest {
+        resource_names: Vec::with_capacity(entries),
+        ..Default::default()
+    };
+    decode(&message, empty)
+}
 
 /// Checks the cost of decoding a message against the limits, before it is decoded. Returns the number of names and versions.
 pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Result<usize, Status> {

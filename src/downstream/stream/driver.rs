@@ -182,15 +182,8 @@ impl Driver {
                     let Some(share) = self.requests.share() else { continue };
                     let names = self.session.handle_message(&message, share);
                     allowance.count(message.len(), names);
-                    if self.session.is_fetch() {
-                        self.requests.stop();
-                        self.give_up_later(now);
-                    }
                 }
                 Poll::Ready(Next::Later) => allowance.0 = 0,
-                Poll::Ready(Next::Closed) if self.session.is_fetch() => {
-                    self.session.end(Status::invalid_argument("the call has no request"));
-                }
                 Poll::Ready(Next::Closed) => {
                     self.session.close();
                     self.give_up_later(now);

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tonic::{Code, Status};
+use tonic::Status;
 
 use super::accounts::Accounts;
 use super::decode::bounded;
@@ -19,10 +19,9 @@ use super::sliced::{Request, Sliced};
 use crate::downstream::services::{Method, Transport};
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
-use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, End, Opening, Response, SLICE, Server};
 use crate::wire::{ResponseFields, Rope, Share, acknowledgement, encode};
-use crate::xds::{Dialect, Known, Name, Sight};
+use crate::xds::{Dialect, Sight};
 
 /// One client stream.
 pub(in crate::downstream) struct Session {
@@ -34,8 +33,6 @@ pub(in crate::downstream) struct Session {
     seats: Option<Seats>,
     /// The rest of a large request. No response is made before all of it was handled.
     rest: Option<Box<Sliced>>,
-    /// The names in a unary request.
-    fetched: Box<[Name]>,
     /// Whether the stream ends as soon as the client has got a response and there is nothing more to send (K-26).
     closing: bool,
     /// If set, the stream ends now with this status.
@@ -71,7 +68,6 @@ impl Session {
             server,
             seats: None,
             rest: None,
-            fetched: Box::default(),
             closing: false,
             end: None,
             written: 0,
@@ -209,10 +205,6 @@ impl Session {
         self.server.node().is_some()
     }
 
-    pub(super) const fn is_fetch(&self) -> bool {
-        self.method.fetch
-    }
-
     /// Returns the number of responses so far.
     pub(super) const fn written(&self) -> u64 {
         self.written
@@ -251,16 +243,10 @@ impl Session {
         if let Some(response) = response {
             self.accounts.choices(self.server.ambiguous());
             self.written += 1;
-            if self.method.fetch {
-                self.end = Some(Status::ok(""));
-            }
             return Poll::Ready(Output::Response(self.encode(&response)));
         }
         if let Some(end) = self.server.poll_end() {
             return Poll::Ready(Output::End(status(&self.shared, end)));
-        }
-        if let Some(end) = self.absent(&sight) {
-            return Poll::Ready(Output::End(end));
         }
         // K-26: a client that got a response can reconnect without an error; one that asked for nothing lacks nothing.
         if self.closing && (self.answered() || !self.asked()) {
@@ -284,12 +270,7 @@ impl Session {
     /// Decodes and handles a request. Returns how many names were handled.
     fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
         let entries = bounded(message, self.method.dialect, &self.shared)?;
-        let mut request = Request::read(message, self.method.dialect, entries)?;
-        if let Request::Sotw(request) = &mut request
-            && self.method.fetch
-        {
-            self.note_fetch(request);
-        }
+        let request = Request::read(message, self.method.dialect, entries)?;
         let (library, size) = (&*self.shared.library, (message.len(), entries));
         let begun = Sliced::begin(request, size, share, &mut self.server, library, self.now);
         let begun = begun.map_err(|end| status(&self.shared, end))?;
@@ -316,25 +297,6 @@ impl Session {
         self.accounts.receipt(&receipt, self.server.node(), &nonce, self.now);
         self.enter()?;
         self.say_wants()
-    }
-
-    /// Without names a unary request asks for everything, because there is no earlier request that it could refer to (H-06).
-    fn note_fetch(&mut self, request: &mut DiscoveryRequest) {
-        if request.resource_names.is_empty() {
-            request.resource_names.push(Name::WILDCARD.to_owned());
-        }
-        // F-04: read, so that the client's spelling of a name does not matter.
-        let Some(type_url) = &self.method.service else { return };
-        let names = request.resource_names.iter();
-        self.fetched = names.map(|name| Name::read(name, type_url)).collect();
-    }
-
-    /// Returns the status if none of the names in a unary request exists. A stream would wait for them (B-27).
-    fn absent(&self, sight: &Sight) -> Option<Status> {
-        let slot = sight.type_sight(self.method.service.as_ref().filter(|_| !self.fetched.is_empty())?);
-        let absent = |name| matches!(slot.known(name), Some(Known::Absent(_)));
-        let all = self.fetched.iter().all(absent);
-        all.then(|| Status::new(Code::NotFound, "none of the resources exists"))
     }
 
     fn enter(&mut self) -> Result<(), Status> {

@@ -1,0 +1,121 @@
+//! Unary calls of the discovery services: one request, one response.
+//!
+//! Owns their gRPC form. What is answered, and when, is decided as for a poll over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use h2::RecvStream;
+use http::header::CONTENT_TYPE;
+use http::{Request, Response};
+use tonic::Status;
+
+use super::{GRPC, HttpResult, refusal};
+use crate::clock;
+use crate::downstream::body::Body;
+use crate::downstream::rest::{Poll, Polled, Refusal};
+use crate::downstream::shared::Shared;
+use crate::downstream::stream::{Pace, Requests, only_request, trailers};
+use crate::protocol::{self, PollContent};
+use crate::shutdown::Drain;
+use crate::wire::{Deframer, Encoding, ResponseFields, Rope, Share, encode, timeout};
+use crate::xds::{Batch, Dialect, Form, Item, NameRule, TypeUrl};
+
+/// One unary call.
+pub(super) struct Fetch {
+    pub(super) shared: Arc<Shared>,
+    pub(super) type_url: TypeUrl,
+    /// The connection's share of the memory for unfinished requests.
+    pub(super) share: Arc<Share>,
+    pub(super) drain: Drain,
+}
+
+/// How long a client may take to send its request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The percentage of the client's timeout that the relay may use; the rest is for the network.
+const OUR_PART: u32 = 80;
+
+impl Fetch {
+    /// Answers the call.
+    pub(super) async fn answer(self, request: Request<RecvStream>) -> HttpResult {
+        let path = request.uri().path().to_owned();
+        let response = match self.fetch(request).await {
+            Ok(rope) => {
+                let mut response = Response::new(Body::Message(Some(rope), trailers(&Status::ok(""))));
+                response.headers_mut().insert(CONTENT_TYPE, GRPC);
+                response
+            }
+            Err(status) => {
+                tracing::debug!(path, %status, "call refused");
+                refusal(&status)
+            }
+        };
+        Ok(response)
+    }
+
+    async fn fetch(self, request: Request<RecvStream>) -> Result<Rope, Status> {
+        let shared = &*self.shared;
+        let timers = &shared.settings.protocol.timers;
+        let encoding = Encoding::of(request.headers())?;
+        let hold = match timeout(request.headers())? {
+            Some(theirs) if theirs.is_zero() => return Err(Status::deadline_exceeded("grpc-timeout is zero")),
+            Some(theirs) => timers.unanswered.min(theirs / 100 * OUR_PART),
+            None => timers.unanswered,
+        };
+        let limits = &shared.settings.limits;
+        let deframer = Deframer::new(encoding, limits.request, self.share);
+        let pace = Pace::new(limits.requests_per_second, clock::now());
+        let asked = only_request(Requests::new(request.into_body(), deframer, pace), shared);
+        let asked = clock::timeout(REQUEST_TIMEOUT, asked).await.unwrap_or_else(|| {
+            let message = format!("the request did not arrive within {REQUEST_TIMEOUT:?}");
+            Err(Status::deadline_exceeded(message))
+        });
+        let mut asked = asked?;
+        // the method names the type.
+        if !asked.type_url.is_empty() && shared.settings.protocol.types.resolve(&asked.type_url) != self.type_url {
+            let shown: String = asked.type_url.chars().take(100).collect();
+            let message = format!("type_url `{shown}` is not served by the {} service", self.type_url);
+            return Err(Status::invalid_argument(message));
+        }
+        // A unary call is always answered, whatever the client has.
+        asked.version_info = String::new();
+        let metrics = shared.metrics.of(&self.type_url);
+        metrics.requests.inc();
+        let poll = Poll::new(shared, self.type_url, asked, clock::now()).map_err(Refusal::status)?;
+        let polled = poll.wait(hold, self.drain, |found, poll| Ok(reply(found, poll, shared)));
+        match polled.await.map_err(Refusal::status)? {
+            Polled::News(rope) => {
+                metrics.responses.inc();
+                metrics.response_bytes.inc_by(bytes::Buf::remaining(&rope) as u64);
+                Ok(rope)
+            }
+            Polled::Nothing => Err(Status::unavailable("nothing is known of what the client asks for")),
+        }
+    }
+}
+
+/// Returns the response as one gRPC message. K-09: its version is that of a stream with the same content.
+fn reply(found: &PollContent<'_>, poll: &protocol::Poll, shared: &Shared) -> Rope {
+    let type_url = poll.type_url();
+    let node = poll.server().node();
+    let reads_wrapper = node.is_some_and(|node| node.features.wrapper);
+    // resources whose name is only in the wrapper are for clients that read it.
+    let unnamed = type_url.traits().name == NameRule::Wrapper;
+    let items = found.resources().filter_map(|resource| {
+        let wrapped = unnamed && !resource.name().is_empty();
+        let form = if wrapped { Form::Wrapped } else { Form::Whole };
+        (!wrapped || reads_wrapper).then(|| Item {
+            form,
+            ..Item::plain(resource.clone())
+        })
+    });
+    let (pieces, _) = Batch::new(items.collect(), Vec::new()).encoded(Dialect::Sotw);
+    let fields = ResponseFields {
+        dialect: Dialect::Sotw,
+        version: &found.version().text(),
+        type_url: type_url.url(),
+        nonce: &[],
+        identifier: Some(&shared.identifier),
+    };
+    encode(fields, pieces)
+}
