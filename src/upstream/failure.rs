@@ -134,10 +134,10 @@ pub enum Failure {
     #[error("{}", words(.0))]
     Stream(Box<Status>),
     /// There is no valid token, so no request was sent.
-    #[error("{}", words(.0))]
+    #[error("no request was sent: {}", .0.message())]
     Token(Box<Status>),
     /// The relay ended the stream because a message is too large, compressed or not gRPC.
-    #[error("{}", words(.0))]
+    #[error("the relay ended the stream: {}", cause(.0))]
     Message(Box<Status>),
     /// The server ended the stream with status OK, or closed the connection without an error.
     #[error("the server ended the stream without an error")]
@@ -258,9 +258,14 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Returns the status in one sentence, with the configured limit that it exceeded.
+/// Returns how the server, or what is between, ended the stream.
 fn words(status: &Status) -> String {
-    let mut text = format!("the stream ended: {}", name(status.code()));
+    format!("the stream ended: {}", cause(status))
+}
+
+/// Returns the status in one sentence, with the configured limit that it exceeded.
+fn cause(status: &Status) -> String {
+    let mut text = name(status.code()).to_owned();
     if !status.message().is_empty() {
         let _ = write!(text, ": {}", status.message());
     }

@@ -275,8 +275,8 @@ impl Server {
             let _ = write!(why, "; {reads} everything that they need from it");
         }
         if self.watching > 0 {
-            let waits = many(self.watching, "session waits", "sessions wait");
-            let _ = write!(why, "; {waits} for it and read another server");
+            let (one, several) = ("session waits for it and reads", "sessions wait for it and read");
+            let _ = write!(why, "; {} another server", many(self.watching, one, several));
         }
         let stale: Vec<&str> = self
             .types

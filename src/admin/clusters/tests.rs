@@ -76,7 +76,7 @@ fn one_line_for_each_fact() {
 #old::cp-1:18000::cds::resources::2
 #old::cp-1:18000::cds::stale::true
 #old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 12 of 300 streams refused; 14 sessions need 4 resources that it never \
-         sent: eds a, eds b, eds c and 1 more; 1 session waits for it and read another server; resources from a \
+         sent: eds a, eds b, eds c and 1 more; 1 session waits for it and reads another server; resources from a \
          snapshot: cds
 "
     );

@@ -123,7 +123,7 @@ impl Polls {
             self.shared.metrics.refused("node_bytes");
             let max = limits.node_bytes;
             return Err(Refusal::over(format!(
-                "{node} bytes of node: over the relay's limit `limits.node_bytes` of {max}"
+                "a node of {node} bytes is over the relay's limit `limits.node_bytes` of {max}"
             )));
         }
         Ok(asked)

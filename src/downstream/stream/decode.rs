@@ -58,7 +58,7 @@ pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Resu
     ] {
         if max > 0 && count > max {
             shared.metrics.refused(key);
-            let message = format!("{count} {what} in one request: over the relay's limit `limits.{key}` of {max}");
+            let message = format!("{count} {what} in one request are over the relay's limit `limits.{key}` of {max}");
             return Err(Status::resource_exhausted(message));
         }
     }

@@ -85,7 +85,13 @@ async fn poll(
         .header(USER_AGENT, concat!("distributary/", env!("CARGO_PKG_VERSION")))
         .header(CONTENT_TYPE, "application/json");
     if let Some(token) = &access.token {
-        request = request.header(AUTHORIZATION, token.header().await.map_err(Failure::stream)?);
+        request = request.header(
+            AUTHORIZATION,
+            token
+                .header()
+                .await
+                .map_err(|status| Failure::Token(Box::new(status)))?,
+        );
     }
     let failed = |error: http::Error| Failure::Response {
         path: path.to_owned(),
