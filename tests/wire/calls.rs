@@ -1,4 +1,4 @@
-//! What is asked of a call before a discovery stream begins, and the small services.
+//! What a call must satisfy before a discovery stream begins, and the small services.
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
@@ -36,7 +36,7 @@ async fn body(call: &mut Call) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// what is not served answers UNIMPLEMENTED, and ADS on the same connection does not notice.
+/// services that the relay does not serve answer UNIMPLEMENTED, and ADS on the same connection is not affected.
 #[tokio::test]
 async fn unknown_methods_do_not_disturb_discovery() {
     let relay = Relay::start();
@@ -54,7 +54,7 @@ async fn unknown_methods_do_not_disturb_discovery() {
         "/",
     ] {
         let mut call = client.call(path).await;
-        // LRS clients keep sending reports whatever comes back.
+        // LRS clients keep sending reports whatever the answer is.
         call.send_bytes(vec![0; 1000]);
         let ended = call.end().await;
         assert_eq!(ended.code, 12, "{path}");
@@ -117,7 +117,7 @@ async fn http_1_is_told_that_grpc_needs_http_2() {
     );
     for (bytes, status) in [(post.as_str(), "HTTP/1.1 505"), ("PRI? no\r\n\r\n", "HTTP/1.1 400")] {
         let mut socket = raw::socket(relay.port()).await;
-        // In pieces, so that what decides does not come at once.
+        // In pieces, so that the deciding bytes do not come at once.
         for piece in bytes.as_bytes().chunks(3) {
             socket.write_all(piece).await.unwrap();
             socket.flush().await.unwrap();
@@ -137,7 +137,7 @@ async fn http_1_is_told_that_grpc_needs_http_2() {
     until(settled, || "connections stay".to_owned()).await;
 }
 
-/// gzip is accepted; any other encoding is UNIMPLEMENTED and learns what is accepted.
+/// gzip is accepted; any other encoding is answered with UNIMPLEMENTED and the list of what is accepted.
 #[tokio::test]
 async fn compressed_requests() {
     let relay = Relay::start();
@@ -185,7 +185,7 @@ async fn the_clients_deadline_holds() {
     relay.settles_at(1).await;
 }
 
-/// Messages are found wherever frames are cut.
+/// Messages are read whole wherever the frames are cut.
 #[tokio::test]
 async fn frames_are_cut_anywhere() {
     let relay = Relay::start();
@@ -268,7 +268,7 @@ async fn health_is_that_of_the_relay() {
     assert_eq!(check(&relay, "").await, Ok(2));
 }
 
-/// however often a client pings, it is not sent away.
+/// however often a client pings, it is not disconnected.
 #[tokio::test]
 async fn pings_are_answered() {
     let relay = Relay::start();
@@ -286,7 +286,7 @@ async fn pings_are_answered() {
     assert!(!connection.is_finished());
 }
 
-/// `call` returns with the response's headers: they do not wait for the first response.
+/// `call` returns when the response headers are there: they do not wait for the first message.
 #[tokio::test]
 async fn headers_come_before_anything_is_known() {
     let relay = Relay::start();
@@ -297,8 +297,8 @@ async fn headers_come_before_anything_is_known() {
     assert_eq!(sotw(call.next().await.unwrap()).bodies, ["late"]);
 }
 
-/// K-25: a client that comes through more relays than it said at first is heard of where the view's server is asked, and one that
-/// comes through this very relay by then is sent away, and nobody else.
+/// K-25: when a client's list of relays grows, the view gets the new list for its server. A stream whose new list contains this
+/// relay ends, and no other stream.
 #[tokio::test]
 async fn relays_that_come_later() {
     let relay = Relay::start();

@@ -1,4 +1,4 @@
-//! Many clients on several threads, slow and fast, while everything changes: whoever stays ends with the latest of all it wants.
+//! Many clients on several threads, slow and fast, while everything changes: each one that stays ends with the latest content.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn name(n: usize) -> String {
     format!("n{n}")
 }
 
-/// Bodies say which name and version they are, and have any size.
+/// A body of some size that contains its name and version.
 fn put(relay: &Relay, n: usize, version: u32, random: &mut StdRng) {
     let padding = "x".repeat(random.random_range(0..60_000));
     relay.put(EDS, &[&name(n)], &format!("{}|{version}|{padding}", name(n)));
@@ -51,7 +51,7 @@ impl Held {
     }
 }
 
-/// One stream until it holds the final version of all that it wants; or until it has had enough.
+/// Runs one stream until it holds the final version of all that it wants, or until it leaves early.
 async fn follow(client: Client, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let (dialect, method) = match seed % 2 {
@@ -94,7 +94,7 @@ async fn follow(client: Client, seed: u64) {
     }
 }
 
-/// B-15, B-24, K-21, and that no ring of the bell and no byte is ever lost.
+/// B-15, B-24, K-21; and no ring of the bell and no byte is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whoever_stays_ends_with_the_latest() {
     let relay = Arc::new(Relay::start());

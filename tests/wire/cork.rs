@@ -1,4 +1,4 @@
-//! The gathering of writes: nothing is lost, reordered or stuck, whatever the socket takes at a time.
+//! Gathered writes: nothing is lost, reordered or stuck, however little the socket takes at a time.
 
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -23,7 +23,7 @@ use tokio_rustls::{TlsConnector, client};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Two ends of one connection; tiny kernel buffers make the socket take only parts of what it is given.
+/// Two ends of one connection; tiny kernel buffers make the socket take only a part of each write.
 async fn pair(tiny: bool) -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     if tiny {
@@ -38,9 +38,9 @@ async fn pair(tiny: bool) -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// Writes `bytes` the way a transport does: several pieces in a turn, a flush after some, sometimes nothing at all.
+/// Writes `bytes` as a transport does: several pieces in a turn, a flush after some, sometimes nothing at all.
 struct Writer<S> {
-    /// Some of it is on its way as shared bytes, which are then not copied.
+    /// Some of the pieces are shared bytes, which are not copied.
     bytes: Bytes,
     at: usize,
     io: Corked<S>,
@@ -110,9 +110,9 @@ fn parts(bytes: &Bytes, random: &mut StdRng) -> Arc<[Bytes]> {
 
 async fn write_all<S: AsyncRead + AsyncWrite + Unpin>(mut writer: Writer<S>, cork: Cork<S>, rope: Rope) {
     poll_fn(|cx| cork.turn(cx, |cx| writer.poll(cx)).0).await;
-    // The transport has read it; what the socket did not take yet must not depend on it.
+    // The transport has finished; bytes that the socket has not taken yet must not depend on it.
     drop(rope);
-    // Turns in which nothing is written must bring the rest to the socket, or nobody ever would.
+    // Turns without a write must bring the rest to the socket: nothing else would.
     poll_fn(|cx| {
         let ((), flow) = cork.turn(cx, |_| ());
         if flow.stuck_at.is_some() {
@@ -122,7 +122,7 @@ async fn write_all<S: AsyncRead + AsyncWrite + Unpin>(mut writer: Writer<S>, cor
         }
     })
     .await;
-    // Only now is the connection closed: what the reader gets before does not depend on it.
+    // The connection is closed only now: the reader must have got everything before.
     poll_fn(|cx| cork.turn(cx, |cx| Pin::new(&mut writer.io).poll_shutdown(cx)).0)
         .await
         .unwrap();
@@ -204,7 +204,7 @@ where
     assert!(got == sent, "seed {seed}: got {} bytes of {}", got.len(), sent.len());
 }
 
-/// Several connections take turns on one thread, and so use the same scratch.
+/// Several connections take turns on one thread, and so use the same scratch buffer.
 #[tokio::test]
 async fn every_byte_arrives_once_and_in_order() {
     for seed in (0..60).step_by(4) {
@@ -221,7 +221,7 @@ async fn a_reader_that_stalls_costs_no_more_than_the_bound() {
     stalls(client, server).await;
 }
 
-/// What TLS has sealed and not sent counts as unsent: nobody believes that a client that takes nothing is well.
+/// Bytes that TLS has sealed and not sent count as unsent: a client that reads nothing is noticed.
 #[tokio::test]
 async fn a_reader_that_stalls_behind_tls() {
     let (client, server) = sealed(false).await;
@@ -266,7 +266,7 @@ where
     assert!(got.iter().all(|byte| *byte == 7));
 }
 
-/// What was read to find out what the client speaks is read again by the transport.
+/// The transport reads again the bytes that were read to detect the client's protocol.
 #[tokio::test]
 async fn bytes_read_before_come_first() {
     let (client, mut server) = pair(false).await;
@@ -280,7 +280,7 @@ async fn bytes_read_before_come_first() {
     assert_eq!(all, "before after");
 }
 
-/// Outside of a turn nothing gathers: a lone write goes straight to the socket.
+/// Outside of a turn writes are not gathered: a single write goes straight to the socket.
 #[tokio::test]
 async fn a_write_outside_of_a_turn_is_not_held_back() {
     let (client, mut server) = pair(false).await;

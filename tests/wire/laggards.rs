@@ -1,4 +1,4 @@
-//! Clients that stop reading while far more changes than may be held back for them.
+//! Clients that stop reading while far more changes than the relay may keep for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use crate::support::{ADS, CDS, Relay, now, resource, until};
 const NAMES: usize = 200;
 const BODY: usize = 10_000;
 const ROUNDS: usize = 60;
-/// Half of what one client that stands still holds back.
+/// Half of what the relay keeps for one client that does not read.
 const BUDGET: usize = 1 << 20;
 
 /// What a client holds: name -> content, without the padding.
@@ -24,7 +24,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Everything, over a window that a fraction of one answer fills.
+    /// Subscribes to everything, with a flow-control window that a fraction of one answer fills.
     async fn new(relay: &Relay, dialect: Dialect) -> Self {
         let mut builder = h2::client::Builder::new();
         builder
@@ -79,8 +79,8 @@ fn publish(relay: &Relay, from: usize, round: usize) -> Vec<Weak<Resource>> {
     weak
 }
 
-/// G-19, K-09: over `pinned_bytes_per_view` a client that stands still keeps its stream, and the relay only hashes of what it
-/// holds; when it reads again it gets what differs and nothing else.
+/// G-19, K-09: over `pinned_bytes_per_view` a client that does not read keeps its stream, and the relay keeps only hashes of what
+/// the client holds. When it reads again it gets what differs and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn laggards_cost_no_bodies_and_miss_nothing() {
     let relay = Relay::with(|plan| {
@@ -93,7 +93,7 @@ async fn laggards_cost_no_bodies_and_miss_nothing() {
     for dialect in [Dialect::Delta, Dialect::Sotw, Dialect::Delta] {
         laggards.push(Reader::new(&relay, dialect).await);
     }
-    // They also see to it that nobody comes back to the answers of the first rounds.
+    // They also make sure that no session uses the answers of the first rounds again.
     let mut quick = [
         Reader::new(&relay, Dialect::Delta).await,
         Reader::new(&relay, Dialect::Sotw).await,
@@ -114,7 +114,7 @@ async fn laggards_cost_no_bodies_and_miss_nothing() {
         relay.shared.library.purge();
         pinned = pinned.max(relay.view().pinned());
     }
-    // What the laggards stopped at is gone from memory, though they have not read a byte.
+    // The content at which the laggards stopped is freed, though they have not read a byte.
     let alive = || first.iter().filter(|resource| resource.strong_count() > 0).count();
     until(|| alive() == 0, || format!("{} of the first round are kept", alive())).await;
     let churned = ROUNDS * NAMES * BODY;
@@ -136,12 +136,12 @@ async fn laggards_cost_no_bodies_and_miss_nothing() {
                 .iter()
                 .filter(|body| body.split_once('|').is_some_and(|body| body.1.starts_with("0x")));
             assert_eq!(unchanged.count(), 0, "it held these");
-            // What was on its way when it stopped, and then the difference.
+            // The response that was in flight when it stopped, and then the difference.
             assert!(again.len() <= 2 * (NAMES - still), "{} bodies", again.len());
         }
         assert!(laggard.subscriber.call.is_silent().await);
     }
-    // What the library keeps for a while of the one removal is all that is left.
+    // Only the one removal is left, which the library keeps for a while.
     let left = || relay.view().baselines().bytes();
     until(|| left() < 1000, || format!("{} bytes of hashes are kept", left())).await;
     relay.settles_at(0).await;

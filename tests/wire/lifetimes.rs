@@ -1,4 +1,4 @@
-//! How streams and connections end: in good order, by age, by silence, and one without the other.
+//! How streams and connections end: by a drain, by age, by silence, and a stream without its connection.
 
 use std::io;
 use std::pin::Pin;
@@ -35,8 +35,8 @@ async fn subscriber(client: &Client, dialect: Dialect, type_url: &str, name: &st
     subscriber
 }
 
-/// The frames of a connection with one stream, which asks for all clusters and acknowledges nothing; dropping the half that writes
-/// closes it.
+/// Returns the frames of a connection with one stream, which asks for all clusters and acknowledges nothing. Dropping the write
+/// half closes the connection.
 async fn raw_subscriber(relay: &Relay) -> (raw::Frames, OwnedWriteHalf) {
     let (frames, mut write) = raw::connect(relay.port()).await;
     write
@@ -53,7 +53,7 @@ async fn raw_subscriber(relay: &Relay) -> (raw::Frames, OwnedWriteHalf) {
     (frames, write)
 }
 
-/// K-26: draining ends streams without an error once they have got something, and never before.
+/// K-26: a drain ends streams without an error; a stream that waits for its first response ends only after it.
 #[tokio::test]
 async fn a_drain_ends_streams_in_good_order() {
     for dialect in [Dialect::Sotw, Dialect::Delta] {
@@ -67,7 +67,7 @@ async fn a_drain_ends_streams_in_good_order() {
 
         relay.begin_drain(PATIENCE);
         assert_eq!(served.call.end().await.code, 0);
-        assert_eq!(idle.end().await.code, 0, "who asked for nothing lacks nothing");
+        assert_eq!(idle.end().await.code, 0, "a stream that asked for nothing ends at once");
         assert!(waiting.call.is_silent().await);
         relay.put(EDS, &["late"], "late");
         assert_eq!(waiting.next().await.unwrap().bodies, ["late"]);
@@ -75,7 +75,7 @@ async fn a_drain_ends_streams_in_good_order() {
         let refused = async { TcpStream::connect(relay.port()).await.is_err() };
         assert!(refused.await, "a new connection was accepted");
         relay.settles_at(0).await;
-        // Long before the time is up: the client was told to go, and its connection is closed.
+        // Long before the time is up: the client got a GOAWAY, and its connection is closed.
         assert!(
             relay
                 .trigger
@@ -85,7 +85,7 @@ async fn a_drain_ends_streams_in_good_order() {
     }
 }
 
-/// Connections leave one after the other, and are served until then, as if there were no drain.
+/// Connections are closed one after the other, and each is served until then as if there were no drain.
 #[tokio::test]
 async fn who_has_not_left_yet_is_served() {
     let relay = Relay::start();
@@ -115,7 +115,7 @@ async fn who_has_not_left_yet_is_served() {
     );
 }
 
-/// K-26: with a drain comes a GOAWAY without an error, so that clients go elsewhere; what is under way goes on meanwhile.
+/// K-26: a drain sends a GOAWAY without an error, so that clients connect elsewhere; open streams go on meanwhile.
 #[tokio::test]
 async fn a_drain_sends_new_calls_elsewhere() {
     let relay = Relay::start();
@@ -129,7 +129,7 @@ async fn a_drain_sends_new_calls_elsewhere() {
     relay.settles_at(0).await;
 }
 
-/// The time to drain is a bound: what has not ended by then is cut off.
+/// The drain time is a limit: streams that have not ended by then are cut off.
 #[tokio::test]
 async fn a_drain_is_over_when_its_time_is() {
     let relay = Relay::start();
@@ -163,7 +163,8 @@ async fn old_streams_end() {
     relay.settles_at(0).await;
 }
 
-/// K-26: an old connection says GOAWAY, so that no stream begins there any more. It waits for what its client owes, but not for ever.
+/// K-26: an old connection sends GOAWAY, so that no new stream begins on it. It waits for the client's acknowledgement, for a
+/// limited time.
 #[tokio::test]
 async fn an_old_connection_sends_its_client_elsewhere() {
     let relay = Relay::with(|plan: &mut Plan| {
@@ -176,7 +177,7 @@ async fn an_old_connection_sends_its_client_elsewhere() {
     assert_eq!(frames.next_of(raw::DATA).await.stream, 1);
     let farewell = frames.next_of(raw::GO_AWAY).await;
     assert_eq!(raw::reason(&farewell), h2::Reason::NO_ERROR);
-    assert!(began.elapsed() >= 2 * SHORT, "what it was sent was not accepted yet");
+    assert!(began.elapsed() >= 2 * SHORT, "the response was not acknowledged yet");
     assert_eq!(
         frames.next_of(raw::HEADERS).await.stream,
         1,
@@ -189,12 +190,12 @@ async fn an_old_connection_sends_its_client_elsewhere() {
     assert!(began.elapsed() >= SHORT);
 }
 
-/// A client that has closed its half gets its answer and then the end, or learns in time that there is none.
+/// A client that has closed its half gets its answer and then the end of the stream, or in time an error if there is no answer.
 #[tokio::test]
 async fn half_closed_streams_end() {
     let relay = Relay::with(|plan: &mut Plan| plan.protocol.timers.unanswered = SHORT);
     relay.put(CDS, &["a"], "body");
-    // The control plane is there and silent about the ghost, so only the client's own half ends the wait for it.
+    // The control plane is up but silent about the ghost, so only the client's closed half ends the wait for it.
     relay.view().publish_server_state(ServerState::Up);
     relay.put("type.googleapis.com/acme.A", &["other"], "body");
     let client = relay.connect().await;
@@ -216,7 +217,7 @@ async fn half_closed_streams_end() {
     relay.settles_at(0).await;
 }
 
-/// A client that does not read one of its streams loses that stream; the others on the connection do not notice.
+/// A client that does not read one of its streams loses that stream; the others on the connection go on.
 #[tokio::test]
 async fn a_stream_that_is_not_read_ends_alone() {
     let relay = Relay::with(|plan: &mut Plan| plan.settings.timers.write_stall = Some(SHORT));
@@ -236,7 +237,7 @@ async fn a_stream_that_is_not_read_ends_alone() {
     assert_eq!(other.take().await.bodies, ["second"]);
     assert_eq!(stuck.call.end().await.code, -1, "reset");
 
-    // Slow is not stuck: whoever takes a little from time to time gets everything.
+    // Slow is not stuck: a client that reads a little from time to time gets everything.
     let mut slow = subscriber(&client, Dialect::Delta, EDS, "large").await;
     let mut got = 0;
     while got < large.len() {
@@ -322,7 +323,7 @@ async fn a_connection_that_is_not_read_ends() {
     until(|| relay.open().1 == 1, || "the connection stays".to_owned()).await;
 }
 
-/// A client that has vanished is found out by keepalive, without anything to send to it.
+/// Keepalive finds a client that has vanished, also when there is nothing to send to it.
 #[tokio::test]
 async fn a_vanished_client_is_noticed() {
     let relay = Relay::with(|plan: &mut Plan| plan.settings.timers.keepalive = Some(SHORT));
@@ -341,7 +342,7 @@ async fn a_vanished_client_is_noticed() {
     assert_eq!(other.take().await.bodies, ["second"]);
 }
 
-/// A socket that is cut takes its streams along.
+/// Closing a socket ends its streams.
 #[tokio::test]
 async fn a_cut_connection_ends_its_streams() {
     let relay = Relay::start();
@@ -355,7 +356,7 @@ async fn a_cut_connection_ends_its_streams() {
     until(|| relay.open() == (0, 0), || "the connection stays".to_owned()).await;
 }
 
-/// A Unix domain socket serves like a port; only a dead one is replaced.
+/// A Unix domain socket serves like a port; the relay replaces a socket file only if no process listens on it.
 #[tokio::test]
 async fn unix_sockets() {
     let folder = std::env::temp_dir().join(format!("distributary-{}", std::process::id()));
@@ -383,7 +384,7 @@ async fn unix_sockets() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// `requests_per_second`: whoever sends faster is read later; the stream goes on and nothing is lost.
+/// `requests_per_second`: requests that come faster are read later; the stream goes on and nothing is lost.
 #[tokio::test]
 async fn fast_requests_are_read_later() {
     let relay = Relay::with(|plan: &mut Plan| plan.settings.limits.requests_per_second = 20);

@@ -1,4 +1,4 @@
-//! What floods leave behind in a relay of its own: nothing.
+//! Floods of clients leave no memory in use. The relay is a process of its own here.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -50,14 +50,14 @@ impl Process {
         Self { child, clients, admin }
     }
 
-    /// Bytes of its own memory.
+    /// Bytes of memory that the process has for itself.
     fn resident(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
     }
 
-    /// Whether nobody is there.
+    /// Whether no stream and no connection is open.
     fn is_empty(&self) -> bool {
         let mut socket = TcpStream::connect(self.admin).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -99,7 +99,7 @@ fn request(names: Vec<String>) -> DeltaDiscoveryRequest {
 /// As many streams as a connection may have, each with names of its own.
 async fn streams(address: SocketAddr, round: usize) {
     let (mut frames, mut write) = raw::connect(address).await;
-    // Before the relay has opened its window there is room for less than this.
+    // Until the relay has opened its window there is room for less than this.
     frames.next_of(raw::WINDOW_UPDATE).await;
     let open = |n: u32| {
         let names = (0..6)
@@ -121,7 +121,7 @@ async fn streams(address: SocketAddr, round: usize) {
     tokio::join!(read, async { write.write_all(&calls).await.unwrap() });
 }
 
-/// A great request, whole or not, and one that asks for too much.
+/// A large request, whole or not, and one that asks for too much.
 async fn requests(address: SocketAddr, round: usize) {
     let client = Client::connect(&Address::Tcp(address)).await;
     let mut call = client.call(&path()).await;
@@ -139,23 +139,23 @@ async fn requests(address: SocketAddr, round: usize) {
     assert!(call.is_silent().await && unfinished.is_silent().await);
 }
 
-/// The most that there ever was of all of its memory.
+/// The peak memory of the process.
 fn most(relay: &Process) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", relay.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// Requests on their way in may take a sixth of it by the default limits; the rest is for those that are read just now, for what
-/// connections hold before it is read, and for what the allocator has not given back yet.
+/// By the default limits unfinished requests may take a sixth of this. The rest is for requests that are read just now, for
+/// connection buffers, and for what the allocator has not given back yet.
 const READING: usize = 6 * (64 << 20);
 
-/// 100 messages without their last byte, of all clients together 1.6 GiB, and rejections of 15 MiB that are a thousand times smaller on
-/// the wire.
+/// 100 messages without their last byte, 1.6 GiB from all clients together; and rejections of 15 MiB that are a thousand times
+/// smaller on the wire.
 #[tokio::test]
 async fn what_is_read_has_a_bound() {
     let relay = Process::start();
-    until(|| relay.is_empty(), || "somebody is there".to_owned()).await;
+    until(|| relay.is_empty(), || "a stream or connection is open".to_owned()).await;
     let base = most(&relay);
     let address = Address::Tcp(relay.clients);
     let rejection = DiscoveryRequest {
@@ -185,7 +185,7 @@ async fn what_is_read_has_a_bound() {
         }
         clients.push((client, calls));
     }
-    // Whoever asks for little is read all the same.
+    // A client with a small request is still served.
     let client = Client::connect(&address).await;
     let mut call = client.call(&path).await;
     call.send_bytes(vec![0, 0, 0, 0, 5, 1]);
@@ -197,16 +197,16 @@ async fn what_is_read_has_a_bound() {
     assert!(grown < READING, "{} MiB at the most", grown >> 20);
 }
 
-/// So many bytes more may be there after the floods than before any: what is kept for ever, threads, pools and the allocator's
-/// own. What is lost of each round of the names or of the streams above is more than that.
+/// How many bytes more than before the floods may stay in use: permanent state, threads, pools and the allocator's own. A leak in
+/// any round of names or streams above would be larger than that.
 const SLACK: usize = 16 << 20;
 
-/// What a flood took goes back to the system, by itself and within seconds.
+/// Memory that a flood took goes back to the system, by itself and within seconds.
 #[tokio::test]
 #[cfg_attr(not(feature = "jemalloc"), ignore = "other allocators keep it; --features jemalloc")]
 async fn floods_leave_nothing_behind() {
     let relay = Process::start();
-    until(|| relay.is_empty(), || "somebody is there".to_owned()).await;
+    until(|| relay.is_empty(), || "a stream or connection is open".to_owned()).await;
     let base = relay.resident();
     for round in 0..4 {
         streams(relay.clients, round).await;

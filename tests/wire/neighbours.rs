@@ -1,4 +1,4 @@
-//! What one client takes of what all need: the others have theirs.
+//! One client cannot take the resources that all clients need.
 
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use distributary::proto::google::rpc::Status;
@@ -20,7 +20,7 @@ async fn check(client: &Client) -> i32 {
     call.next::<HealthCheckResponse>().await.unwrap().status
 }
 
-/// Health checks whose requests never come keep no other from being answered, and end by themselves.
+/// Health checks whose requests never come do not delay others, and end by themselves.
 #[tokio::test]
 async fn health_checks_without_a_request() {
     const CALLS: u32 = 300;
@@ -30,7 +30,7 @@ async fn health_checks_without_a_request() {
     frames.next_of(raw::WINDOW_UPDATE).await;
     let calls: Vec<u8> = (0..CALLS).flat_map(|n| raw::call(2 * n + 1, CHECK, &[])).collect();
     write.write_all(&calls).await.unwrap();
-    // One that is whole is the sign that those before it have begun.
+    // An answer to a complete one shows that those before it have begun.
     let request = message(&HealthCheckRequest::default().encode_to_vec());
     let whole = [
         raw::call(2 * CALLS + 1, CHECK, &[]),
@@ -51,7 +51,7 @@ async fn health_checks_without_a_request() {
     assert_eq!(check(&client).await, 1);
 }
 
-/// A request to the health service names one service, and has no more bytes than that takes.
+/// A request to the health service names one service, and may not have more bytes than that needs.
 #[tokio::test]
 async fn a_large_health_check() {
     let relay = Relay::start();
@@ -63,7 +63,7 @@ async fn a_large_health_check() {
     assert!(ended.code == 8 && ended.message.contains("4096"), "{ended:?}");
 }
 
-/// Polls whose bodies never end keep no other from being read, whatever its size.
+/// Polls whose bodies never end do not keep other polls from being read, be they small or large.
 #[tokio::test]
 async fn polls_without_an_end() {
     const CLUSTERS: &str = "/v3/discovery:clusters";
@@ -94,7 +94,7 @@ async fn polls_without_an_end() {
     .await;
 }
 
-/// A request of many names is taken in slices, and others have their turns in between. What it means does not depend on that.
+/// A request of many names is processed in slices, and other clients have turns in between. Its meaning does not change.
 #[tokio::test]
 async fn requests_of_many_names() {
     const NAMES: usize = 20_000;
@@ -115,12 +115,12 @@ async fn requests_of_many_names() {
         until(|| wanted() > 0, || "nothing is wanted".to_owned()).await;
         modest.subscribe(&["first"]);
         assert_eq!(modest.take().await.bodies, ["body"]);
-        assert!(wanted() < NAMES, "all was taken before anybody else had a turn");
-        // One answer for all of it, and not for any slice.
+        assert!(wanted() < NAMES, "all names were processed in one turn");
+        // One answer for the whole request, and not one for each slice.
         assert_eq!(greedy.take().await.bodies, ["body"; 2]);
         assert_eq!(wanted(), NAMES + 1);
         assert_eq!(relay.shared.budget.bytes(), 0);
-        // What is named again is not looked at name by name; what is new is.
+        // Names that are already subscribed are not processed one by one; new ones are.
         greedy.subscribe(&["first"]);
         assert!(greedy.take().await.bodies.contains(&"body".to_owned()));
         greedy.unsubscribe(&all);
@@ -141,7 +141,8 @@ fn beginning(bytes: usize) -> Vec<u8> {
     [&[0, 0, 0x10, 0, 0][..], &vec![0; bytes]].concat()
 }
 
-/// All unfinished requests have one bound. Who asks for less than others hold is read, and of those who hold the most one ends.
+/// All unfinished requests share one limit. A request smaller than those of others is still read: to make room, one of the streams
+/// with the most bytes ends.
 #[tokio::test]
 async fn requests_without_an_end() {
     let relay = Relay::with(|plan| plan.settings.limits.request = 1 << 20);
@@ -174,7 +175,7 @@ async fn requests_without_an_end() {
             ended += 1;
         }
     }
-    // At least four of the eight had no room, or gave way.
+    // At least four of the eight had no room, or were ended to make room.
     assert!((4..8).contains(&ended), "{ended} have ended");
     assert!(relay.shared.budget.take_refused() >= ended);
     relay.put(CDS, &["a"], "second");
@@ -183,7 +184,7 @@ async fn requests_without_an_end() {
     until(|| held() == 0, || held().to_string()).await;
 }
 
-/// Inflated bytes count like others; of a rejection in many words the first ones are kept, and the rejection counts.
+/// Inflated bytes count like others. Of a long rejection message the beginning is kept, and the rejection counts.
 #[tokio::test]
 async fn compressed_rejections() {
     let relay = Relay::start();

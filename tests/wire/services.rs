@@ -13,7 +13,7 @@ use crate::support::messages::{Subscriber, node, sotw};
 use crate::support::polls::{self, Poller};
 use crate::support::{ADS, CDS, EDS, Relay, until};
 
-/// What the table of services says, in the words of the documents: service, resource type, methods by dialect.
+/// The table of services as the xDS documents give it: service, resource type, methods by dialect.
 #[rustfmt::skip]
 const SERVICES: [(&str, &str, &str, &str, &str); 19] = [
     ("envoy.service.listener.v3.ListenerDiscoveryService", "envoy.config.listener.v3.Listener", "StreamListeners", "DeltaListeners", "FetchListeners"),
@@ -43,7 +43,7 @@ fn url(full_name: &str) -> String {
     format!("type.googleapis.com/{full_name}")
 }
 
-/// First answer, update, and what stands around the resources.
+/// The first answer, an update, and the fields around the resources.
 async fn subscribe_and_follow(relay: &Relay, path: &str, dialect: Dialect, full_name: &str, asked_type: &str) {
     let type_url = url(full_name);
     relay.put(&type_url, &["host/a"], "first");
@@ -112,7 +112,7 @@ async fn aggregated_streams_carry_any_type() {
     relay.settles_at(0).await;
 }
 
-/// The unary methods answer once, with what a stream would say first; without names, with everything.
+/// The unary methods answer once, with the first response of a stream; without names, with everything.
 #[tokio::test]
 async fn every_unary_method_answers_once() {
     let relay = Relay::start();
@@ -176,7 +176,7 @@ async fn a_unary_call_waits_for_what_is_not_known_yet() {
     assert!(sotw(ghost.next().await.unwrap()).bodies.is_empty());
     assert_eq!(ghost.end().await.code, 0);
 
-    // F-03, F-15: the same for a name that names nothing, whatever its authority.
+    // F-03, F-15: the same for an invalid name, whatever its authority.
     for name in ["xdstp://none/T/%zz", "xdstp://none/other/x", "xdstp://"] {
         let full_name = "envoy.config.endpoint.v3.ClusterLoadAssignment";
         let asked = request(&name.replace("/T/", &format!("/{full_name}/")));
@@ -264,7 +264,7 @@ async fn a_unary_call_is_one_response() {
     assert_eq!(call.end().await.code, 0);
 }
 
-/// without the v2 transport its methods are not there, and v3 is undisturbed.
+/// without the v2 transport its methods are not served, and v3 is not affected.
 #[tokio::test]
 async fn the_v2_transport_can_be_switched_off() {
     let relay = Relay::with(|plan| plan.settings.transport_v2 = false);

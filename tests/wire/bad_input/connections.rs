@@ -1,4 +1,4 @@
-//! Connections with too many streams on them, and connections on which nothing is said.
+//! Connections with too many streams, and connections that stay silent.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::support::{PATIENCE, raw, until};
 /// `limits.streams_per_connection` as it is by default.
 const STREAMS: usize = 4096;
 
-/// A client that opens 10,000 streams without looking at what it is allowed: those within the limit are served, the others are
-/// refused one by one, and whoever goes on and on is sent away. Nobody on another connection notices.
+/// A client opens 10,000 streams and ignores the limit. The streams within the limit are served, the others are refused one by
+/// one, and a client that does not stop is disconnected. Clients on other connections are not affected.
 #[tokio::test]
 async fn ten_thousand_streams_on_one_connection() {
     let mut world = World::new().await;
@@ -33,7 +33,7 @@ async fn ten_thousand_streams_on_one_connection() {
             }
         }
     };
-    // Both at once: what the relay says would fill the socket otherwise.
+    // Writes and reads at the same time: the relay's frames would fill the socket otherwise.
     tokio::join!(read, async { write.write_all(&calls).await.unwrap() });
     assert_eq!((begun.len(), refused.len()), (STREAMS, 5_000 - STREAMS));
     assert!(begun.iter().max() < refused.iter().min(), "the first ones are taken");
@@ -50,7 +50,7 @@ async fn ten_thousand_streams_on_one_connection() {
     tokio::join!(read, async { write.write_all(&requests).await.unwrap() });
 
     let calls: Vec<u8> = (5_000..10_000).flat_map(call).collect();
-    // The relay closes while this is still being written, so its last words may be lost on the way.
+    // The relay closes while this is still being written, so its last frames may be lost.
     let read = async {
         while let Some(frame) = frames.next().await {
             if frame.kind == raw::GO_AWAY {
@@ -62,7 +62,7 @@ async fn ten_thousand_streams_on_one_connection() {
     world.is_unharmed().await;
 }
 
-/// `limits.streams_per_connection`: a client that keeps to it waits on its own side, and has its turn.
+/// `limits.streams_per_connection`: a client that respects it waits on its own side until a stream ends.
 #[tokio::test]
 async fn more_streams_than_allowed_wait_their_turn() {
     let mut world = World::with(|plan| plan.settings.limits.streams_per_connection = 50).await;
@@ -88,12 +88,12 @@ async fn more_streams_than_allowed_wait_their_turn() {
     world.is_unharmed().await;
 }
 
-/// Waits until the relay has `open` connections, and then lets time run as fast as nothing else happens: gives how long it
-/// took on that clock until the relay closed this one.
+/// Waits until the relay has `open` connections and then pauses the clock, so that it jumps whenever nothing else happens.
+/// Returns how long it took on that clock until the relay closed this connection.
 async fn closed_after(world: &World, socket: &mut TcpStream, open: i64) -> Duration {
     until(|| world.relay.open().1 == open, || "not accepted".to_owned()).await;
     tokio::time::pause();
-    #[expect(clippy::disallowed_methods, reason = "the clock that runs fast")]
+    #[expect(clippy::disallowed_methods, reason = "the time of the paused clock")]
     let began = tokio::time::Instant::now();
     let mut said = Vec::new();
     let ended = tokio::time::timeout(PATIENCE * 6, socket.read_to_end(&mut said)).await;
@@ -117,7 +117,7 @@ async fn a_client_that_says_nothing() {
     }
 }
 
-/// The same for one that begins with HTTP/1.1 and does not finish what it says.
+/// The same for a client that begins with HTTP/1.1 and does not finish its request.
 #[tokio::test]
 async fn a_client_that_begins_and_stops() {
     let mut world = World::new().await;
@@ -128,7 +128,7 @@ async fn a_client_that_begins_and_stops() {
     world.is_unharmed().await;
 }
 
-/// A client that says that it speaks HTTP/2 and then nothing more is asked whether it is there, and then cut off.
+/// A client that sends only the HTTP/2 preface gets a ping, and is disconnected when it does not answer.
 #[tokio::test]
 async fn a_client_that_says_no_more_than_hello() {
     let mut world = World::with(|plan| plan.settings.timers.keepalive = Some(Duration::from_millis(100))).await;

@@ -1,8 +1,8 @@
-//! Too much of something.
+//! Clients that send too much: names, rejections, changes of what they ask for, views, unfinished requests.
 
 use super::*;
 
-/// Long enough for an answer that comes at all.
+/// Long enough for any answer that comes at all.
 const SOON: std::time::Duration = std::time::Duration::from_millis(300);
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn a_million_names() {
         let empty: Vec<u8> = [0x1a, 0].repeat(8 << 20);
         refused(&world, dialect, &empty[..16 << 20], 8, "limits.names_per_stream").await;
     }
-    // One request after the other is no way around.
+    // Many requests one after the other do not get around the limit.
     let mut call = world.call(Dialect::Delta).await;
     for part in names.chunks(150_000).take(2) {
         call.send(&delta_request(EDS, part.to_vec()));
@@ -77,7 +77,7 @@ async fn a_hundred_thousand_types() {
     world.is_unharmed().await;
 }
 
-/// B-22, K-08: whoever rejects everything gets exactly one response for each distinct content.
+/// B-22, K-08: a client that rejects everything gets exactly one response for each distinct content.
 #[tokio::test]
 async fn nack_storms() {
     let mut world = World::new().await;
@@ -103,7 +103,7 @@ async fn nack_storms() {
     assert_eq!(eds.responses.get(), 2 * 21);
 }
 
-/// B-15, K-21: flapping ends in the state that was asked for last, and leaves nothing behind.
+/// B-15, K-21: a client that subscribes and unsubscribes repeatedly ends with what it asked for last, and nothing else stays.
 #[tokio::test]
 async fn flapping() {
     let mut world = World::new().await;
@@ -120,7 +120,7 @@ async fn flapping() {
     world.is_unharmed().await;
 }
 
-/// B-24, L-8: a client that never acknowledges has one response, and then the latest state.
+/// B-24, L-8: a client that does not acknowledge gets one response, and the latest state once it does.
 #[tokio::test]
 async fn a_client_that_never_acknowledges() {
     let mut world = World::new().await;
@@ -139,7 +139,7 @@ async fn a_client_that_never_acknowledges() {
     world.is_unharmed().await;
 }
 
-/// `limits.views`, `limits.names_per_view`: values that clients invent end at a bound that says its name.
+/// `limits.views`, `limits.names_per_view`: values that clients invent are limited, and the error names the limit.
 #[tokio::test]
 async fn invented_clusters_and_names() {
     let mut world = World::with(by_cluster).await;
@@ -185,7 +185,7 @@ async fn invented_clusters_and_names() {
     world.is_unharmed().await;
 }
 
-/// Unfinished requests: each is within `limits.request`, all of a connection together have a bound of their own.
+/// Unfinished requests: each is within `limits.request`; all of a connection together have a limit of their own.
 #[tokio::test]
 async fn many_unfinished_requests() {
     let mut world = World::with(|plan| plan.settings.limits.request = 1 << 20).await;

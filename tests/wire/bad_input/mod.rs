@@ -1,4 +1,4 @@
-//! Bad input from clients: a clear error or a bound, and nobody else notices.
+//! Bad input from clients: it meets a clear error or a limit, and no other client is affected.
 
 mod connections;
 mod floods;
@@ -26,11 +26,11 @@ const fn path(dialect: Dialect) -> &'static str {
     }
 }
 
-/// A relay with a client that behaves, on whom nothing that others do may show.
+/// A relay with a well-behaved client, which must not be affected by what other clients do.
 struct World {
     relay: Relay,
     bystander: Subscriber,
-    /// On whose connection the mischief happens.
+    /// The connection on which the bad input is sent.
     client: Client,
     version: u32,
 }
@@ -64,7 +64,7 @@ impl World {
         Subscriber::new(self.call(dialect).await, dialect, type_url)
     }
 
-    /// The bystander and the connection are as they were, and nothing of anybody else is left.
+    /// Asserts that the bystander and the connection are as before, and that no other stream or seat is left.
     async fn is_unharmed(&mut self) {
         self.version += 1;
         let body = self.version.to_string();

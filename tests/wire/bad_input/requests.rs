@@ -1,4 +1,4 @@
-//! Requests that say what they must not.
+//! Requests with invalid content.
 
 use super::*;
 
@@ -9,7 +9,7 @@ async fn garbage_and_truncated_protobuf() {
         let good = encoded(dialect, CDS, vec!["a".repeat(300)]);
         refused(&world, dialect, &good[..good.len() - 1], 3, "protobuf").await;
         refused(&world, dialect, &[0xff; 64], 3, "protobuf").await;
-        // The right wire format, but a name that is no text, and a node that is no node.
+        // Valid wire format, but a name that is not UTF-8, and a node that is not a message.
         refused(&world, dialect, &[0x1a, 1, 0xff], 3, "decoded").await;
         let node_field = if dialect == Dialect::Sotw { 0x12 } else { 0x0a };
         refused(&world, dialect, &[node_field, 2, 0x0a, 200], 3, "decoded").await;
@@ -59,7 +59,7 @@ async fn requests_that_do_not_say_what_they_must() {
     world.is_unharmed().await;
 }
 
-/// `limits.request`: refused by its prefix, before anything is gathered.
+/// `limits.request`: a request that is too large is refused by its length prefix, before the relay buffers anything.
 #[tokio::test]
 async fn a_request_of_17_mib() {
     let mut world = World::new().await;
@@ -173,7 +173,7 @@ async fn a_mebibyte_of_node() {
     world.is_unharmed().await;
 }
 
-/// B-05, B-08, B-25, C-03: nonces that are not this stream's are neither ACK nor NACK, and what they subscribe counts.
+/// B-05, B-08, B-25, C-03: a request with a nonce of another stream is neither ACK nor NACK, but its subscriptions count.
 #[tokio::test]
 async fn foreign_nonces_and_acks_of_nothing() {
     let mut world = World::new().await;
@@ -186,7 +186,7 @@ async fn foreign_nonces_and_acks_of_nothing() {
         let mut subscriber = world.subscriber(dialect, EDS).await;
         subscriber.nonce.clone_from(&foreign.nonce);
         subscriber.version.clone_from(&foreign.version);
-        // Before any response: it is the first request of a stream, whatever it says.
+        // Before any response: it is the first request of the stream, whatever its nonce is.
         subscriber.subscribe(&["a"]);
         assert_eq!(subscriber.take().await.bodies, ["body"], "{dialect:?}");
         subscriber.nonce.clone_from(&foreign.nonce);

@@ -1,4 +1,4 @@
-//! Polls that no well-behaved client sends: each is refused in words, and the relay serves on.
+//! Polls that no well-behaved client sends: each is refused with an error text, and the relay goes on serving.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn relay() -> Relay {
     relay
 }
 
-/// H-01, H-03: other paths are not there, other verbs are not allowed.
+/// H-01, H-03: other paths are not found, other verbs are not allowed.
 #[tokio::test]
 async fn paths_and_verbs() {
     let relay = relay();
@@ -67,7 +67,7 @@ async fn paths_and_verbs() {
     );
 }
 
-/// H-02: what cannot be read is 400, and says where.
+/// H-02: a body that cannot be parsed is answered with 400 and the place of the error.
 #[tokio::test]
 async fn bodies() {
     let relay = relay();
@@ -102,7 +102,7 @@ async fn bodies() {
     )
     .await;
     assert_eq!(empty.status, 200);
-    // J-05: what is not known in a request is passed over.
+    // J-05: unknown fields of a request are ignored.
     let unknown = br#"{"node":{"id":"x","nodule":1},"x":[{}]}"#;
     assert_eq!(poll(&relay, CLUSTERS, &[JSON], unknown).await.status, 200);
     assert_eq!(poll(&relay, CLUSTERS, &[], unknown).await.status, 200);
@@ -125,7 +125,7 @@ async fn what_is_no_json() {
     refused(&gzip, 415, "gzip");
 }
 
-/// K-21: a request that is too large is refused before it is held, also one that does not say how large it is.
+/// K-21: a request that is too large is refused before the relay buffers it, also one without a content length.
 #[tokio::test]
 async fn too_large() {
     let relay = relay();
@@ -165,12 +165,12 @@ async fn too_large() {
     );
 }
 
-/// A body without an end is not waited for, and keeps nobody else out.
+/// The relay does not wait for a body without an end, and such bodies do not keep other clients out.
 #[tokio::test]
 async fn without_an_end() {
     let relay = relay();
     let mut endless = Vec::new();
-    // More than there are places for large requests.
+    // More than the number of large requests that are read at the same time.
     for _ in 0..6 {
         let mut poller = Poller::connect(relay.port()).await;
         let head = format!("POST {CLUSTERS} HTTP/1.1\r\nhost: relay\r\ntransfer-encoding: chunked\r\n\r\n");
@@ -189,7 +189,7 @@ async fn without_an_end() {
     until(|| relay.open() == (0, 0), || "connections stay".to_owned()).await;
 }
 
-/// J-04: a resource that cannot be written makes its poll fail, and nothing else.
+/// J-04: a resource that cannot be written as JSON makes its poll fail, and nothing else.
 #[tokio::test]
 async fn what_cannot_be_written() {
     let relay = relay();
@@ -198,7 +198,7 @@ async fn what_cannot_be_written() {
         let resource = resource(&kind, name, body);
         relay.publish(&kind, vec![Update::Put(Arc::clone(&resource), None)]);
     };
-    // Field 1 is the name; 36 holds extensions by name, here one of a type that nobody knows.
+    // Field 1 is the name; 36 holds extensions by name, here one of an unknown type.
     put(
         "b",
         b"\x0a\x01b\xa2\x02\x21\x0a\x01k\x12\x1c\x0a\x1atype.googleapis.com/x.Nobo",

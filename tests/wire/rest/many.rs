@@ -6,18 +6,18 @@ use super::{CLUSTERS, hold, put};
 use crate::support::polls::{Poller, request};
 use crate::support::{CDS, Relay, now, until};
 
-/// Resident memory of this process, without files.
+/// Resident memory of this process, without mapped files.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// K-21: what 5,000 polls that wait cost together, clients included; and one change answers all of them with the same bytes.
+/// K-21: 5,000 waiting polls take little memory, clients included; and one change answers all of them with the same bytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn five_thousand_wait() {
     const POLLERS: usize = 5000;
-    // Client and relay are one process here: two descriptors for each.
+    // Client and relay are one process here: two file descriptors for each poll.
     let relay = Relay::with(hold(Duration::from_secs(120)));
     let names: Vec<String> = (0..100).map(|n| format!("cluster-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Clients that poll, on real sockets: HTTP and JSON. What they are told and when is told in the transcripts.
+//! Clients that poll, on real sockets: HTTP and JSON. The transcripts test what each poll is answered and when.
 
 mod bad_input;
 mod many;
@@ -15,7 +15,7 @@ use crate::support::polls::{Poller, request};
 use crate::support::{CDS, EDS, Plan, Relay, now, resource, until};
 
 pub(crate) const CLUSTERS: &str = "/v3/discovery:clusters";
-/// Polls that are held so long end by something else.
+/// A hold time that no test reaches: the polls end for another reason.
 const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) fn hold(hold: Duration) -> impl FnOnce(&mut Plan) {
@@ -38,7 +38,7 @@ pub(crate) fn put(relay: &Relay, type_url: &str, names: &[&str], content: u32) {
     relay.publish(&kind, names.iter().map(one).collect());
 }
 
-/// H-01, H-02: the path says the type, and the answer is JSON. What is news to whom stands in the transcripts.
+/// H-01, H-02: the path determines the type, and the answer is JSON. The transcripts test which content is new for which client.
 #[tokio::test]
 async fn a_poll_is_answered_with_what_is_new() {
     let relay = Relay::with(hold(LONG));
@@ -56,12 +56,12 @@ async fn a_poll_is_answered_with_what_is_new() {
         "{}",
         answer.head
     );
-    // The type that the body says does not count.
+    // The type in the body does not count.
     let other = json!({"node": {"id": "x"}, "type_url": EDS, "resourceNames": ["b"]}).to_string();
     assert_eq!(poller.poll(CLUSTERS, &other).await.says().1, ["b"]);
 }
 
-/// H-02, H-04: a client that has it all waits until its time is over, and is told that nothing is new.
+/// H-02, H-04: a client that has everything waits until its hold time is over, and is answered that nothing is new.
 #[tokio::test]
 async fn a_client_that_is_up_to_date() {
     let relay = Relay::with(hold(Duration::from_millis(100)));
@@ -74,7 +74,7 @@ async fn a_client_that_is_up_to_date() {
     assert!(asked.elapsed() >= Duration::from_millis(100));
 }
 
-/// H-02, K-15: what nobody has answered for is said to be so, and when to come again.
+/// H-02, K-15: if no upstream has answered, the response says so and when to retry.
 #[tokio::test]
 async fn nobody_has_answered() {
     let relay = Relay::with(hold(Duration::from_millis(50)));
@@ -104,7 +104,7 @@ async fn versions_are_those_of_streams() {
     assert_eq!(stream.take().await.version, polled);
 }
 
-/// Whoever polls for the same gets the same bytes, written once.
+/// Clients that poll for the same get the same bytes, which are written once.
 #[tokio::test]
 async fn replies_are_written_once() {
     let relay = Relay::with(hold(LONG));
@@ -127,7 +127,7 @@ async fn replies_are_written_once() {
     );
 }
 
-/// H-02, K-26: who waits when the relay stops is answered before it has gone.
+/// H-02, K-26: polls that wait when the relay stops are answered before it exits.
 #[tokio::test]
 async fn a_drain_answers_who_waits() {
     let relay = Relay::with(hold(LONG));
@@ -156,7 +156,7 @@ async fn a_client_that_goes_away() {
     relay.settles_at(0).await;
 }
 
-/// H-01: HTTP/2 is as good, beside gRPC on the same connection; both generations have their paths.
+/// H-01: polls work over HTTP/2 too, beside gRPC on the same connection; v2 and v3 have their own paths.
 #[tokio::test]
 async fn over_http_2_and_of_the_second_version() {
     let relay = Relay::with(hold(LONG));
@@ -172,7 +172,7 @@ async fn over_http_2_and_of_the_second_version() {
 
     let v2 = "type.googleapis.com/envoy.api.v2.Cluster";
     let kind = TypeUrl::new(v2);
-    // Name 1 is `a` in both generations.
+    // Field 1 is the name, `a`, in v2 and v3.
     relay.publish(
         &kind,
         vec![Update::Put(Arc::clone(&resource(&kind, "a", b"\x0a\x01a")), None)],

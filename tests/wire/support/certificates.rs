@@ -1,4 +1,4 @@
-//! Authorities, what they sign, and both ends of TLS with it.
+//! Certificate authorities, the certificates that they sign, and both ends of TLS with them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::{Address, Plan, Relay};
 
-/// Somebody who signs.
+/// A certificate authority.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A signed certificate and its key, as PEM.
@@ -79,7 +79,7 @@ impl Authority {
         config
     }
 
-    /// Makes a relay's listener one with TLS that this authority vouches for, and that lets in whom `clients` signed.
+    /// Gives a relay's listener a TLS certificate of this authority, and admits clients with a certificate of `clients`.
     pub(crate) fn secure(&self, plan: &mut Plan, clients: Option<&Self>, handshakes: usize) {
         let folder = Folder::new();
         let own = self.sign("localhost");
@@ -95,7 +95,7 @@ impl Authority {
         plan.tls = Some(Handshakes::new(offer.config, handshakes));
     }
 
-    /// A relay with TLS for everybody.
+    /// A relay with TLS that asks for no client certificate.
     pub(crate) fn relay(&self) -> Relay {
         Relay::with(|plan| self.secure(plan, None, 256))
     }
@@ -131,7 +131,7 @@ pub(crate) async fn connect(relay: &Relay, config: &Arc<ClientConfig>) -> std::i
     agree(config, socket).await
 }
 
-/// The same on a socket that is connected.
+/// The same on a connected socket.
 pub(crate) async fn agree<S>(config: &Arc<ClientConfig>, socket: S) -> std::io::Result<TlsStream<S>>
 where
     S: AsyncRead + AsyncWrite + Unpin,

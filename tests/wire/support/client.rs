@@ -1,4 +1,4 @@
-//! A client that can do what no well-behaved client does.
+//! A client that can also do what no well-behaved client does.
 
 use std::net::SocketAddr;
 
@@ -35,11 +35,11 @@ pub(crate) struct Ended {
     pub(crate) message: String,
 }
 
-/// What goes out before the response's headers are waited for.
+/// What the client sends before it waits for the response headers.
 pub(crate) enum Half {
     Open,
     Closed,
-    /// One message, and then nothing more.
+    /// One message, and then the end of the request.
     Unary(Bytes),
 }
 
@@ -134,7 +134,7 @@ impl Call {
     }
 
     pub(crate) fn send_bytes(&mut self, bytes: impl Into<Bytes>) {
-        // A call that the server has ended takes no more; its end says why.
+        // A call that the server has ended takes no more messages; its end says why.
         drop(self.requests.send_data(bytes.into(), false));
     }
 
@@ -155,7 +155,7 @@ impl Call {
         ended.expect_err("a response instead of the end")
     }
 
-    /// Whether anything comes within a while in which nothing should.
+    /// Whether nothing comes for a while.
     pub(crate) async fn is_silent(&mut self) -> bool {
         timeout(std::time::Duration::from_millis(300), self.next_bytes())
             .await

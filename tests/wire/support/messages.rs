@@ -1,4 +1,4 @@
-//! Requests and responses of both dialects, as one shape.
+//! Requests and responses of both dialects in one shape.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) struct Subscriber {
     node: Option<Node>,
 }
 
-/// What both kinds of response say.
+/// The content of a response of either dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Got {
     pub(crate) type_url: String,

@@ -20,14 +20,14 @@ use distributary::xds::{Changes, Classes, Name, Node, Resource, ResourceParts, T
 
 use client::Client;
 
-/// How long anything may take before a test fails.
+/// How long a test waits for anything before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 pub(crate) const ADS: &str = "envoy.service.discovery.v3.AggregatedDiscoveryService";
 
-/// Where the listener is.
+/// The listener's address.
 #[derive(Clone, Debug)]
 pub(crate) enum Address {
     Tcp(SocketAddr),
@@ -38,7 +38,7 @@ pub(crate) struct Relay {
     pub(crate) address: Address,
     pub(crate) shared: Arc<Shared>,
     pub(crate) trigger: DrainTrigger,
-    /// Keeps the view of the default class, whoever else comes and goes.
+    /// Keeps the view of the default class while clients come and go.
     seat: Seat,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
     pub(crate) views: usize,
     pub(crate) names_per_view: usize,
     pub(crate) pinned_bytes_per_view: usize,
-    /// Bytes of answers that are kept because somebody might ask for them again.
+    /// How many bytes of unused answers the library keeps.
     pub(crate) library: u64,
     pub(crate) unix: Option<std::path::PathBuf>,
     pub(crate) tls: Option<Handshakes>,
@@ -66,7 +66,7 @@ impl Relay {
         let protocol = protocol::StreamSettings {
             types: Types::default(),
             limits: protocol::StreamLimits::default(),
-            // No upstream is there to answer: a slow machine must not end what a test is about.
+            // There is no upstream to answer: on a slow machine this timer must not end a test's streams.
             timers: protocol::StreamTimers {
                 unanswered: Duration::from_secs(300),
                 ..protocol::StreamTimers::default()
@@ -128,7 +128,7 @@ impl Relay {
         }
     }
 
-    /// Where it listens, unless at a Unix socket.
+    /// The listener's address, unless it is a Unix socket.
     pub(crate) fn port(&self) -> SocketAddr {
         match self.address {
             Address::Tcp(address) => address,
@@ -171,7 +171,7 @@ impl Relay {
         self.trigger.begin(Duration::ZERO, after(within));
     }
 
-    /// The same, where connections leave one after the other within `spread`.
+    /// The same, but closes connections one after the other within `spread`.
     pub(crate) fn begin_spread_drain(&self, spread: Duration, within: Duration) {
         self.shared.health.advance(Status::Draining);
         self.trigger.begin(spread, after(within));
@@ -186,7 +186,7 @@ impl Relay {
         )
     }
 
-    /// Waits until there are no more than these streams, and nobody else has a place at the view.
+    /// Waits until this number of streams is open, and no other seat at the view is left.
     pub(crate) async fn settles_at(&self, streams: i64) {
         let settled = || self.open().0 == streams && self.view().seats() == usize::try_from(streams).unwrap() + 1;
         until(settled, || {
@@ -200,7 +200,7 @@ impl Relay {
     }
 }
 
-/// Waits for something that nobody announces.
+/// Waits for a condition without a notification, by looking again and again.
 pub(crate) async fn until(mut done: impl FnMut() -> bool, why: impl Fn() -> String) {
     let start = now();
     while !done() {

@@ -1,4 +1,4 @@
-//! A client that polls: HTTP/1.1 by hand, so that it can also do what no library does.
+//! A client that polls: HTTP/1.1 by hand, so that it can also send what no library sends.
 
 use std::net::SocketAddr;
 
@@ -15,12 +15,12 @@ pub(crate) struct Poller {
     read: Vec<u8>,
 }
 
-/// Bytes in both directions, whatever is under them.
+/// Bytes in both directions, over any transport.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -85,7 +85,7 @@ impl Poller {
         self.write(&[all.as_bytes(), b"\r\n", body].concat()).await;
     }
 
-    /// What the relay does not take any more is its decision.
+    /// Sends these bytes; it is no error if the relay has closed the connection.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> bool {
         self.socket.write_all(bytes).await.is_ok()
     }

@@ -1,4 +1,4 @@
-//! A connection in hand-written frames, for what no library would send.
+//! A connection with hand-written frames, for what no library would send.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ const END_HEADERS: u8 = 4;
 
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What is read from it.
+/// The half that reads.
 pub(crate) struct Frames(OwnedReadHalf);
 
 /// A frame that the relay sent.
@@ -30,12 +30,12 @@ pub(crate) struct Frame {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A socket on which nothing was said.
+/// A socket on which nothing was sent.
 pub(crate) async fn socket(address: SocketAddr) -> TcpStream {
     TcpStream::connect(address).await.unwrap()
 }
 
-/// A connection on which HTTP/2 has begun, with room for whatever the relay says.
+/// A connection on which HTTP/2 has begun, with a window large enough for all that the relay sends.
 pub(crate) async fn connect(address: SocketAddr) -> (Frames, OwnedWriteHalf) {
     let (read, mut write) = socket(address).await.into_split();
     let room = frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes());
@@ -81,7 +81,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The beginning of a call, with these headers besides those that every gRPC call has.
+/// The beginning of a call, with these headers in addition to those of every gRPC call.
 pub(crate) fn call(stream: u32, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let usual = [
         (":method", "POST"),

@@ -1,4 +1,4 @@
-//! What is no handshake, or never becomes one.
+//! Connections that send no TLS handshake, or never finish it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,10 @@ pub(super) fn hello(authority: &Authority) -> Vec<u8> {
     hello
 }
 
-/// What the relay says until it closes.
+/// Returns the bytes that the relay sends until it closes.
 async fn last_words(mut socket: TcpStream) -> Vec<u8> {
     let mut said = Vec::new();
-    // A reset is an end like another.
+    // A reset counts as an end.
     drop(
         tokio::time::timeout(PATIENCE, socket.read_to_end(&mut said))
             .await
@@ -37,7 +37,7 @@ async fn last_words(mut socket: TcpStream) -> Vec<u8> {
     said
 }
 
-/// Clients that take a port for another are told in their own terms, and the operator hears of both.
+/// Clients that use the wrong port get an answer in their own protocol, and the log reports both cases.
 #[tokio::test]
 async fn tls_on_one_side_only() {
     let authority = Authority::new();
@@ -56,7 +56,7 @@ async fn tls_on_one_side_only() {
     counted(&relay, "no_tls_here", 1).await;
 }
 
-/// Garbage in place of a hello, and hellos that are cut or changed at random: the connection ends, and nothing else does.
+/// Garbage in place of a hello, and hellos that are cut or changed at random: only that connection ends.
 #[tokio::test]
 async fn garbage_for_a_hello() {
     let authority = Authority::new();
@@ -77,11 +77,11 @@ async fn garbage_for_a_hello() {
         }
         let mut socket = raw::socket(relay.port()).await;
         socket.write_all(&bytes).await.unwrap();
-        // A hello that is still good is answered, and one that is not whole is waited for.
+        // The relay answers a hello that is still valid, and waits for the rest of one that is incomplete.
         drop(socket.shutdown().await);
         last_words(socket).await;
     }
-    // A message of sixteen megabytes is announced, and is not waited for.
+    // The header announces a message of sixteen megabytes; the relay does not wait for it.
     let mut socket = raw::socket(relay.port()).await;
     socket.write_all(&[22, 3, 1, 64, 0, 1, 255, 255, 255]).await.unwrap();
     drop(socket.write_all(&vec![0; 200_000]).await);
@@ -109,7 +109,7 @@ async fn a_client_that_does_not_finish() {
         }
         until(|| relay.open().1 == 1, || "not accepted".to_owned()).await;
         tokio::time::pause();
-        #[expect(clippy::disallowed_methods, reason = "the clock that runs fast")]
+        #[expect(clippy::disallowed_methods, reason = "the time of the paused clock")]
         let began = tokio::time::Instant::now();
         last_words(silent).await;
         let took = began.elapsed();

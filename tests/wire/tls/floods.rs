@@ -15,7 +15,7 @@ use crate::support::{Relay, raw, spawn, until};
 const PLACES: usize = 4;
 const FLOOD: usize = 300;
 
-/// A relay on which few handshakes are worked on at the same time.
+/// A relay that processes few handshakes at the same time.
 struct World {
     authority: Authority,
     relay: Relay,
@@ -32,7 +32,7 @@ impl World {
         client(&self.relay, &Arc::new(self.authority.client(None, &VERSIONS))).await
     }
 
-    /// Connections on which this was said and nothing more.
+    /// Opens connections that send these bytes and nothing more.
     async fn flood(&self, says: &[u8]) -> Vec<TcpStream> {
         let mut sockets = Vec::new();
         let all = self.relay.open().1 + i64::try_from(FLOOD).unwrap();
@@ -46,7 +46,7 @@ impl World {
     }
 }
 
-/// Clients that say hello and then nothing more are answered, and keep nobody out; those who are in do not notice.
+/// Clients that send a hello and then nothing more get an answer, and do not keep others out; connected clients are not affected.
 #[tokio::test]
 async fn clients_that_never_finish_keep_nobody_out() {
     let world = World::new(PLACES);
@@ -68,7 +68,7 @@ async fn clients_that_never_finish_keep_nobody_out() {
     assert_eq!(world.relay.shared.metrics.handshakes("crowded"), 0);
 }
 
-/// Who waits, for a place or for the client, waits ten seconds at most, and is counted.
+/// A handshake waits ten seconds at most, for a place or for its client, and the failure is counted.
 #[tokio::test]
 async fn nobody_waits_for_ever() {
     for (places, result) in [(PLACES, "timeout"), (0, "crowded")] {
@@ -89,7 +89,7 @@ async fn nobody_waits_for_ever() {
     }
 }
 
-/// Clients that say nothing take no place, however many they are.
+/// Clients that send nothing take no place, however many they are.
 #[tokio::test]
 async fn silence_keeps_nobody_out() {
     let world = World::new(PLACES);

@@ -1,4 +1,4 @@
-//! Clients behind TLS: the same conversations, who is let in, and what a handshake may cost.
+//! Clients with TLS: the same streams and polls, which clients are admitted, and the limits of handshakes.
 
 mod bad_input;
 mod floods;
@@ -26,7 +26,7 @@ const fn path(dialect: Dialect) -> &'static str {
     }
 }
 
-/// A client of HTTP/2, with room for large answers.
+/// An HTTP/2 client with a window for large answers.
 async fn client(relay: &Relay, config: &Arc<ClientConfig>) -> Client {
     speak(connect(relay, config).await.unwrap()).await
 }
@@ -43,7 +43,7 @@ where
     Client::over(stream, &builder).await.0
 }
 
-/// One subscription that works, with a body of several records of TLS.
+/// One subscription that works, with a body of several TLS records.
 async fn converses(relay: &Relay, client: &Client, dialect: Dialect) {
     let large = "x".repeat(300_000);
     relay.put(CDS, &["a"], "first");
@@ -56,10 +56,10 @@ async fn converses(relay: &Relay, client: &Client, dialect: Dialect) {
     assert_eq!(subscriber.take().await.bodies, ["last"]);
 }
 
-/// What is said of a connection that ends before anything was said on it.
+/// Returns the error of a connection that ends before any call.
 async fn refused(relay: &Relay, config: &Arc<ClientConfig>) -> String {
     let ended = async {
-        // A client of TLS 1.3 believes that it is in before the relay has looked at its certificate.
+        // With TLS 1.3 the client's handshake ends before the relay has checked the client's certificate.
         let mut stream = connect(relay, config).await?;
         match stream.read(&mut [0]).await? {
             0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
@@ -70,7 +70,7 @@ async fn refused(relay: &Relay, config: &Arc<ClientConfig>) -> String {
     ended.unwrap_err().to_string()
 }
 
-/// Waits until so many handshakes have ended so.
+/// Waits until this number of handshakes has ended with this result.
 async fn counted(relay: &Relay, result: &'static str, count: u64) {
     let handshakes = || relay.shared.metrics.handshakes(result);
     until(|| handshakes() >= count, || format!("{result}: {}", handshakes())).await;
@@ -92,7 +92,7 @@ async fn discovery_over_tls() {
     }
 }
 
-/// Clients that poll: over HTTP/2 like the others, or over HTTP/1.1, agreed upon (ALPN) or not.
+/// Clients that poll: over HTTP/2 or HTTP/1.1, negotiated (ALPN) or not.
 #[tokio::test]
 async fn polls_over_tls() {
     let authority = Authority::new();
@@ -120,8 +120,8 @@ async fn polls_over_tls() {
     assert_eq!(call.head.status(), 200);
 }
 
-/// `client_ca`: who shows a certificate of these authorities is let in, and nobody else; each refusal is counted with its
-/// reason, and the client is told.
+/// `client_ca`: only clients with a certificate of these authorities are admitted; each refusal is counted with its reason, and
+/// the client gets an alert.
 #[tokio::test]
 async fn only_clients_with_a_certificate() {
     let (authority, clients) = (Authority::new(), Authority::new());
@@ -144,7 +144,7 @@ async fn only_clients_with_a_certificate() {
     }
 }
 
-/// A client that does not trust the relay says so and goes; the relay counts it.
+/// A client that does not trust the relay sends an alert and disconnects; the relay counts it.
 #[tokio::test]
 async fn a_client_with_other_authorities() {
     let authority = Authority::new();
@@ -155,7 +155,7 @@ async fn a_client_with_other_authorities() {
     counted(&relay, "refused_by_client", 1).await;
 }
 
-/// Clients come back with what the relay gave them to keep: the second handshake needs no certificates, not even theirs.
+/// Clients that come back with a session ticket of the relay: the second handshake needs no certificates, not even theirs.
 #[tokio::test]
 async fn sessions_resume() {
     let (authority, clients) = (Authority::new(), Authority::new());
@@ -171,14 +171,14 @@ async fn sessions_resume() {
                     Some(expected),
                     "{version:?}, mutual: {mutual}"
                 );
-                // To have spoken is to have read the ticket, which comes behind the handshake.
+                // After an answer the client has also read the ticket, which comes after the handshake.
                 let (client, _) = Client::over(stream, &h2::client::Builder::new()).await;
                 converses(&relay, &client, Dialect::Delta).await;
             }
             counted(&relay, "full", 1).await;
             counted(&relay, "resumed", 2).await;
 
-            // What another relay gave is no use here, and no harm.
+            // The ticket of another relay does not help, and does no harm.
             let other = Relay::with(|plan| authority.secure(plan, mutual.then_some(&clients), 256));
             client(&other, &config).await;
             counted(&other, "full", 1).await;

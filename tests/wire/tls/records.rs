@@ -1,4 +1,4 @@
-//! The size of what the relay seals.
+//! The size of the TLS records that the relay sends.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::{converses, speak};
 use crate::support::Address;
 use crate::support::certificates::{Authority, VERSIONS, agree};
 
-/// A socket, and what was ever read from it.
+/// A socket, and everything that was read from it.
 struct Tap {
     socket: TcpStream,
     read: Arc<Mutex<Vec<u8>>>,
@@ -41,8 +41,8 @@ impl AsyncWrite for Tap {
     }
 }
 
-/// A record takes memory while it is sealed. The largest takes a size of which nothing else is: the transport's buffers, of which
-/// hardly more than the first page is ever touched, would be made of what was full of records (bar-05 measures it).
+/// A record takes memory while it is sealed. If the largest records had the size of the transport's buffers, the allocator would
+/// reuse the memory of records for these buffers, of which hardly more than the first page is ever touched (bar-05 measures it).
 #[tokio::test]
 async fn records_leave_the_transports_buffers_alone() {
     let authority = Authority::new();
