@@ -1,7 +1,7 @@
-//! The hot functions, each by itself: `cargo bench -p distributary-load`. Times are for comparing two builds on one machine; what may
-//! fail a build is counted in instructions (`loadtest/gate/run`).
+//! The hot functions, each by itself: `cargo bench -p distributary-load`. Use the times to compare two builds on one machine. The
+//! limits that can fail a build are in instructions (`loadtest/gate/run`).
 
-#![expect(missing_docs, reason = "what the macros of criterion write has none")]
+#![expect(missing_docs, reason = "criterion's macros generate items without docs")]
 
 #[path = "../src/hot.rs"]
 mod hot;

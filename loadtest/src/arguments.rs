@@ -1,4 +1,4 @@
-//! The command line: what to simulate and against what. It only says what was asked for; nothing here acts.
+//! The command line: what to simulate, and against which server. It only holds the arguments; nothing here acts on them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,66 +19,66 @@ use crate::report::Outputs;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// What happens: a scenario that is built in, or a file with one. Flags override what it says.
+    /// The scenario to play: the name of a built-in one, or a file. Flags override what the scenario says.
     #[arg(long, global = true, value_name = "NAME", default_value = "churn")]
     pub(crate) scenario: String,
-    /// How many clients; default: as many as the scenario says, in a story 1000, each with a connection of its own.
+    /// How many clients; default: what the scenario says; in a story 1000, each with a connection of its own.
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub(crate) clients: Option<u32>,
     /// How many resources the control plane has.
     #[arg(long, global = true, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) resources: u32,
-    /// The size of one resource.
+    /// The size of one resource in bytes.
     #[arg(long, global = true, default_value_t = 1024)]
     pub(crate) bytes: usize,
-    /// How many changes of one resource each are measured.
+    /// How many changes are measured; each changes one resource.
     #[arg(long, global = true, default_value_t = 20)]
     pub(crate) changes: u32,
-    /// How many changes a second, such as `2/s`, in phases that have a `rate`.
+    /// How many changes a second, such as `2/s`; only for phases that have a `rate`.
     #[arg(long, global = true, default_value = "2/s", value_parser = rate, allow_negative_numbers = true)]
     pub(crate) rate: f64,
-    /// What the clients speak.
+    /// The form of the protocol that the clients speak.
     #[arg(long, global = true, value_enum, default_value_t = Dialect::Delta)]
     pub(crate) dialect: Dialect,
-    /// What the clients of a story ask for: everything of a type, or names of it.
+    /// Which type of resources the clients of a story ask for: all of it, or by name.
     #[arg(long, global = true, value_enum, default_value_t = Kind::Cds)]
     pub(crate) kind: Kind,
-    /// How many names each client asks for where it asks by name.
+    /// How many names each client asks for, if it asks by name.
     #[arg(long, global = true, default_value_t = 100)]
     pub(crate) names: u32,
     /// Start this program as the relay instead of the built-in one; it gets the arguments of `distributary serve`.
     #[arg(long, global = true, value_name = "PATH", conflicts_with_all = ["server", "direct"])]
     pub(crate) relay_bin: Option<PathBuf>,
-    /// Use a server that already runs, `host:port` or `https://host:port`; with --control-plane its upstream is there, without it is
-    /// what it is.
+    /// Test a server that already runs, `host:port` or `https://host:port`. With --control-plane, the server must use the
+    /// built-in control plane at that address; without it, the server's own resources are learned as they come.
     #[arg(long, global = true, value_name = "PLACE", conflicts_with = "direct")]
     pub(crate) server: Option<Place>,
-    /// A control plane of your own, `host:port` or `https://host:port`, in the place of the built-in one: what its resources are is
-    /// learned as they come.
+    /// Use your own control plane, `host:port` or `https://host:port`, instead of the built-in one. Its resources are learned as
+    /// they come.
     #[arg(long, global = true, value_name = "PLACE", conflicts_with_all = ["server", "control_plane"])]
     pub(crate) upstream: Option<Place>,
     #[command(flatten)]
     pub(crate) trust: Trust,
-    /// With --server or --upstream: what clients ask for that ask by name, as often as there are names; default: what a client
-    /// finds that asks for everything.
+    /// With --server or --upstream: a name for clients that ask by name; repeat the flag for each name. Default: one client asks
+    /// for everything, and the others use the names that it finds.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) name: Vec<String>,
-    /// Run a bare server of the same bytes beside the relay, so that figures are multiples of what the sockets cost.
+    /// Also run the floor: a bare server that only writes the same bytes. Shows the relay's figures as multiples of the floor's.
     #[arg(long, global = true)]
     pub(crate) floor: bool,
-    /// The only form of the protocol that the built-in control plane knows; default: both.
+    /// The only form of the protocol that the built-in control plane speaks; default: both.
     #[arg(long, global = true, value_enum, value_name = "DIALECT")]
     pub(crate) control_plane_dialect: Option<Dialect>,
-    /// Connect the clients to the control plane itself, for comparison.
+    /// Connect the clients directly to the control plane, without a relay, for comparison.
     #[arg(long, global = true)]
     pub(crate) direct: bool,
     /// Where the built-in control plane listens; default: any free port of 127.0.0.1.
     #[arg(long, global = true, value_name = "ADDR")]
     pub(crate) control_plane: Option<SocketAddr>,
-    /// How long, in seconds, phases last in which nothing is to happen.
+    /// How many seconds each phase lasts in which nothing happens.
     #[arg(long, global = true, default_value = "3", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) idle: Duration,
-    /// How long, in seconds, any one step may take before the run fails.
+    /// How many seconds one step may take; after that the run fails.
     #[arg(long, global = true, default_value = "60", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) deadline: Duration,
     /// How many threads the clients share.
@@ -98,7 +98,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Which flags were given, as far as they override a scenario.
+/// The flags that were given and that override a scenario.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Overrides {
     pub(crate) clients: Option<u32>,
@@ -110,14 +110,14 @@ pub(crate) struct Overrides {
     pub(crate) dialect: Option<Dialect>,
     pub(crate) control_plane_dialect: Option<Dialect>,
     pub(crate) floor: bool,
-    /// Only stories ask for what is said here.
+    /// Whether --kind was given; only stories use it.
     pub(crate) kind: bool,
     pub(crate) idle: Option<Duration>,
     pub(crate) deadline: Option<Duration>,
 }
 
 impl Arguments {
-    /// What was asked for, and which of it explicitly.
+    /// Returns all arguments, and those that were given explicitly.
     pub(crate) fn given() -> (Self, Overrides) {
         let matches = Self::command().get_matches();
         let explicit = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
@@ -139,7 +139,7 @@ impl Arguments {
         (arguments, overrides)
     }
 
-    /// The scenario that was asked for.
+    /// The name or the file of the scenario to play.
     pub(crate) fn scenario(&self) -> &str {
         match &self.command {
             Some(Command::Run { scenario }) => scenario,
@@ -147,12 +147,12 @@ impl Arguments {
         }
     }
 
-    /// Whether what there is comes from a control plane that is not this program's.
+    /// Whether the resources come from a control plane that is not part of this program.
     pub(crate) const fn is_foreign(&self) -> bool {
         self.upstream.is_some() || (self.server.is_some() && self.control_plane.is_none())
     }
 
-    /// How many clients a story has; of a chain, at either relay.
+    /// How many clients a story has; in a chain, how many at each of the two relays.
     pub(crate) fn clients(&self) -> u32 {
         self.clients.unwrap_or(1000)
     }

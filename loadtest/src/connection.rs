@@ -1,5 +1,5 @@
-//! One connection and the clients that share it: a socket, HTTP/2, and the machines behind it, in one task. It reads into the
-//! thread's one buffer, so that a connection at rest has none. What is right and wrong is the clients'.
+//! One connection and the clients that share it, in one task: a socket, HTTP/2, and the clients' machines. It reads into a buffer
+//! of the thread, so an idle connection has none. The clients check what arrives.
 
 use std::cell::RefCell;
 use std::future::{Future as _, poll_fn};
@@ -203,7 +203,10 @@ impl Connection {
         ready!(io.poll_read(context, &mut buffer)).map_err(|error| (0, error.into()))?;
         let now = now();
         if buffer.filled().is_empty() {
-            return Poll::Ready(Err((0, Violation::Connection("the server closed it".to_owned()))));
+            return Poll::Ready(Err((
+                0,
+                Violation::Connection("the server closed the connection".to_owned()),
+            )));
         }
         if let Some(rate) = slow {
             let bytes = u32::try_from(buffer.filled().len()).unwrap_or(u32::MAX);

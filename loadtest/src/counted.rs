@@ -1,6 +1,6 @@
-//! One hot function, so many times: a program whose instructions are counted from outside.
+//! Runs one hot function a given number of times, so that its instructions can be counted from outside.
 //!
-//! Owns its arguments. Refuses to know what the function does, and to count.
+//! Owns its arguments. Does not know what the function does, and does not count.
 
 use std::ffi::OsString;
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! The fleet: a few threads, each with its share of the connections. It lets clients in and gathers what went wrong; it knows
-//! nothing of scenarios.
+//! The fleet: a few threads, each with its share of the connections. It admits clients and collects violations. Knows nothing of
+//! scenarios.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -265,7 +265,7 @@ impl Fleet {
         for thread in self.threads {
             thread
                 .join()
-                .map_err(|_| anyhow::anyhow!("a thread of clients broke"))??;
+                .map_err(|_| anyhow::anyhow!("a thread of clients panicked"))??;
         }
         for feed in &self.feeds {
             feed.total(&mut sum)?;

@@ -1,4 +1,4 @@
-//! A folder for files that other processes read while a run lasts.
+//! A folder for files that other processes read during a run.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ impl Folder {
     pub(crate) fn new() -> anyhow::Result<Self> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("distributary-load-{}-{count}", std::process::id()));
-        std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::create_dir(&folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
         Ok(Self(folder))
     }
 }

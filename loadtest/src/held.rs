@@ -1,4 +1,4 @@
-//! What one client holds, packed: there are as many of these as clients times resources.
+//! What one client holds of one resource, packed, because there is one for each client and resource.
 
 use crate::ledger::Content;
 

@@ -1,6 +1,7 @@
-//! The hot functions on the way of a change, each by itself: to be timed (`benches/machines.rs`) and counted (`gate/run`).
+//! The hot functions that handle a change, each by itself: to be timed (`benches/machines.rs`) and counted in instructions
+//! (`gate/run`).
 //!
-//! Owns what surrounds each of them, which is made before. Refuses to know who measures.
+//! Owns the data that each function needs, and builds it before the measurement. Does not know who measures.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ fn compose() -> Step {
         for server in &mut servers {
             server.handle_dirty(&cds, Dirty::Names(Vec::new()));
             let responses = deliver(server, &next, &library, now);
-            assert!(responses == 1, "a change that is not told");
+            assert!(responses == 1, "a change was not sent");
         }
         std::mem::swap(&mut next, &mut last);
     })
@@ -77,7 +78,10 @@ fn publish_to_some(sessions: usize) -> Step {
             wanted: true,
             written: None,
         };
-        assert!(seat.want(&want).is_ok(), "there is no bound");
+        assert!(
+            seat.want(&want).is_ok(),
+            "a subscription was refused although there is no limit"
+        );
     };
     for (nth, seat) in seats.iter().enumerate() {
         // The first 100 want name 0; nobody else does.
@@ -90,7 +94,7 @@ fn publish_to_some(sessions: usize) -> Step {
         content = content.wrapping_add(1);
         publish(&view, &eds, false, vec![resource(&eds, 0, content)]);
         for seat in seats.iter().take(100) {
-            assert!(seat.bell().take().len() == 1, "a change that does not ring");
+            assert!(seat.bell().take().len() == 1, "a change did not ring the bell");
             seat.bell().looked(|_| true);
         }
     })
@@ -104,7 +108,7 @@ fn read(request: &DeltaDiscoveryRequest) -> Step {
         if acknowledgement(bytes).is_none() {
             let scanned = black_box(Scan::of(bytes, Dialect::Delta)).is_ok();
             let read = black_box(DeltaDiscoveryRequest::decode(bytes)).is_ok();
-            assert!(scanned && read, "a request that is not read");
+            assert!(scanned && read, "a request was not read");
         }
     })
 }

@@ -1,5 +1,4 @@
-//! What is spoken about, and in which form of the protocol. It owns names of types and methods; it refuses to know sizes
-//! and counts.
+//! The types of resources and the forms of the protocol. Owns the names of types and methods. Knows nothing of sizes and counts.
 
 use clap::ValueEnum;
 use serde::Deserialize;

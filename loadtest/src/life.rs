@@ -1,5 +1,4 @@
-//! The life of a connection and of the clients on it: from stream to stream, where clients come back, and what they say of
-//! themselves on the way.
+//! The life of a connection and of its clients: connects, reconnects if the clients do, and reports their progress.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

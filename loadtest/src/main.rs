@@ -1,14 +1,14 @@
-//! A load test for xDS servers. It is control plane, relay and fleet in one program: the control plane keeps a ledger of
-//! what it said, the clients check against it every byte that the relay makes of it, and the report says what it cost.
+//! A load test for xDS servers: control plane, relay and fleet of clients in one program. The control plane keeps a ledger of
+//! what it sent, the clients check every byte from the relay against it, and the report shows what it cost.
 //!
-//! - [`arguments`], [`scenario`], [`report`]: what is asked for, what is done, what was found
-//! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: what there is to know, and who serves it
+//! - [`arguments`], [`scenario`], [`report`]: the command line, what happens, the results
+//! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: the resources, and the server that serves them
 //! - [`place`]: servers that run already
-//! - [`fleet`], [`life`], [`connection`], [`http2`], [`tls`]: who connects, and how
-//! - [`client`], [`wire`]: who asks for it, and checks it
-//! - [`record`], [`tally`]: what is measured while it is done, to be read by programs too
+//! - [`fleet`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
+//! - [`client`], [`wire`]: the simulated clients, which ask for resources and check them
+//! - [`record`], [`tally`]: what is measured meanwhile, also for other programs to read
 //! - [`hot`], [`counted`]: functions of the relay by themselves
-//! - [`relay`], [`process`], [`sockets`], [`scrape`]: the child under test, and what can be seen of it from outside
+//! - [`relay`], [`process`], [`sockets`], [`scrape`]: the relay as a child process, and what can be measured from outside
 
 mod arguments;
 mod client;
@@ -96,7 +96,7 @@ fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Recor
     let recorder = Recorder::new(arguments.scenario(), now())?;
     let played = play(arguments, overrides, &recorder);
     if let Err(error) = &played {
-        recorder.fail("the run comes to its end", Some(format!("{error:#}")));
+        recorder.fail("the run completes", Some(format!("{error:#}")));
     }
     let record = recorder.finish(now())?;
     // What was found before something broke is told all the same.

@@ -1,4 +1,5 @@
-//! Where a server is, as people write it: `host:port`, `http://host:port` or `https://host:port`; and whom clients trust there.
+//! The address of a server as a user writes it: `host:port`, `http://host:port` or `https://host:port`; and which certificates
+//! clients trust there.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,19 +20,19 @@ pub(crate) struct Place {
     authority: Authority,
 }
 
-/// Whom to trust behind `https://`, and what to show there.
+/// For `https://`: which certificates to trust, and which one to present.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Trust {
-    /// Behind https://: trust certificates that one of these signed (PEM); default: what the system trusts.
+    /// For https://: a PEM file with the CA certificates to trust; default: those that the system trusts.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
-    /// Behind https://: the certificate that clients show (PEM).
+    /// For https://: a PEM file with the certificate that clients present.
     #[arg(long, global = true, value_name = "FILE", requires = "key")]
     pub(crate) cert: Option<PathBuf>,
-    /// Its key.
+    /// A PEM file with the private key of --cert.
     #[arg(long, global = true, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
-    /// Behind https://: whom the server's certificate must speak of; default: the host that is connected to.
+    /// For https://: the name that the server's certificate must have; default: the host of the address.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
 }
@@ -56,14 +57,14 @@ impl FromStr for Place {
 }
 
 impl Place {
-    /// As a relay's configuration has it.
+    /// Returns the URI as a relay's configuration wants it.
     pub(crate) fn uri(&self) -> String {
         format!("{}://{}", if self.secure { "https" } else { "http" }, self.authority)
     }
 
-    /// Where clients connect to.
+    /// Returns the target that clients connect to.
     pub(crate) async fn target(&self, trust: &Trust, resumes: bool) -> anyhow::Result<Target> {
-        let unknown = || format!("cannot find {}", self.authority);
+        let unknown = || format!("cannot resolve {}", self.authority);
         let mut found = tokio::net::lookup_host(self.authority.as_str())
             .await
             .with_context(unknown)?;
@@ -85,11 +86,11 @@ impl Place {
 }
 
 impl Trust {
-    /// It means nothing without TLS.
+    /// Fails if TLS options are given for a place without TLS.
     pub(crate) fn check(&self, place: Option<&Place>) -> anyhow::Result<()> {
         let given = self.ca.is_some() || self.cert.is_some() || self.server_name.is_some();
         if given && !place.is_some_and(|place| place.secure) {
-            bail!("--ca, --cert, --key and --server-name are for a --server or --upstream at https://");
+            bail!("--ca, --cert, --key and --server-name need a --server or --upstream with https://");
         }
         Ok(())
     }
@@ -99,7 +100,7 @@ impl Trust {
         Some(Identity { certificate, key })
     }
 
-    /// The same for a relay's control plane, as its configuration has it; nothing where the URI says it all.
+    /// Returns the same for a relay's control plane, as text of the relay's configuration; none if the URI is enough.
     pub(crate) fn credentials(&self) -> Option<String> {
         let files = [
             ("ca_certificate_file", &self.ca),

@@ -1,4 +1,4 @@
-//! What the kernel says about a process: time on a processor and memory. Linux only, from `/proc`.
+//! Processor time and memory of a process, from `/proc`. Linux only.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +51,9 @@ impl Process {
                 continue;
             };
             let nanos = times.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
-            let cpu = Duration::from_nanos(nanos.context("schedstat has no figures in this kernel")?);
+            let cpu = Duration::from_nanos(
+                nanos.context("this kernel gives no figures in schedstat: it needs CONFIG_SCHED_INFO")?,
+            );
             threads.insert(number, Thread { name, cpu });
         }
         Ok(threads)
@@ -74,7 +76,7 @@ impl Process {
             let value = line.strip_prefix(key)?;
             value.split_whitespace().next()?.parse::<u64>().ok()
         });
-        Ok(kib.with_context(|| format!("the kernel does not tell {key}"))? * 1024)
+        Ok(kib.with_context(|| format!("/proc/PID/status has no {key}"))? * 1024)
     }
 }
 
@@ -131,7 +133,9 @@ pub(crate) fn raise_open_files(needed: u64) -> anyhow::Result<()> {
     setrlimit(Resource::Nofile, raised).context("cannot raise the limit of open files")?;
     match limit.maximum {
         Some(maximum) if maximum < needed => {
-            anyhow::bail!("{needed} open files are needed but the hard limit is {maximum}: use fewer --clients")
+            anyhow::bail!(
+                "{needed} open files are needed, but the hard limit is {maximum}: raise it (ulimit -Hn) or use fewer --clients"
+            )
         }
         Some(_) | None => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! How far a fleet is, as all its threads count it. Scenarios wait on it.
+//! The progress of a fleet, counted by all its threads. Scenarios wait for it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! What a resource that nobody here made refers to, read from its bytes: the names that Envoy and gRPC clients ask for next. It
-//! knows field numbers of the public API.
+//! The references of a resource that this program did not make, read from its bytes: the names that Envoy and gRPC clients ask
+//! for next. Knows field numbers of the public API.
 
 use crate::kind::Kind;
 use crate::wire;

@@ -1,5 +1,5 @@
-//! The relay under test as a child process, so that its processor time and memory can be told from the tool's own.
-//! Normally it is this very program, started again behind a hidden first argument.
+//! The relay under test as a child process, so that its processor time and memory are separate from the tool's own. By default it
+//! is this program, started again with a hidden first argument.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -104,7 +104,7 @@ impl Relay {
         let mut relay = Self { child, address, admin };
         timeout(START_MAX, relay.come_up())
             .await
-            .with_context(|| format!("the relay does not answer on {admin} within {START_MAX:?}"))??;
+            .with_context(|| format!("the relay's admin port {admin} does not answer within {START_MAX:?}"))??;
         Ok(relay)
     }
 
@@ -112,7 +112,7 @@ impl Relay {
         // It may say that it lives a moment before it listens for clients.
         while scrape::get(self.admin, "/live").await.is_err() || TcpStream::connect(self.address).await.is_err() {
             if let Some(status) = self.child.try_wait()? {
-                bail!("the relay ended at once: {status}");
+                bail!("the relay exited before it was live: {status}");
             }
             sleep(POLL).await;
         }

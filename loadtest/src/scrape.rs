@@ -1,4 +1,4 @@
-//! The relay's admin port: one HTTP/1.1 GET at a time, and the counters in its answer.
+//! Reads the relay's admin port: one HTTP/1.1 GET at a time, and the counters in the response.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,10 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<Strin
         .split_once("\r\n\r\n")
         .context("the admin port does not speak HTTP")?;
     if !head.starts_with("HTTP/1.1 200 ") {
-        bail!("{path} answered {}", head.lines().next().unwrap_or_default());
+        bail!(
+            "the admin port answered {path} with {}",
+            head.lines().next().unwrap_or_default()
+        );
     }
     Ok(body.to_owned())
 }

@@ -1,4 +1,4 @@
-//! What the kernel keeps for the TCP sockets of this machine, as it tells itself (`sock_diag`): buffers are no process's memory.
+//! The kernel's memory for the TCP sockets of this machine, read with `sock_diag`: these buffers count as no process's memory.
 //! Linux only.
 
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ pub(crate) fn bytes_at(port: u16) -> anyhow::Result<Vec<u64>> {
         SocketFlags::CLOEXEC,
         Some(SOCK_DIAG),
     )
-    .context("the kernel does not tell of its sockets")?;
+    .context("the kernel does not report its sockets (sock_diag)")?;
     let mut all = Vec::new();
     // Connections of both versions of IP.
     for family in [AF_INET, AF_INET6] {
@@ -78,7 +78,7 @@ fn answers(socket: &OwnedFd, port: u16, all: &mut Vec<u64>) -> anyhow::Result<bo
         let length = usize::try_from(u32_at(head, 0)).unwrap_or_default();
         match u16_at(head, 4) {
             DONE => return Ok(false),
-            ERROR => bail!("the kernel does not tell of its sockets"),
+            ERROR => bail!("the kernel does not report its sockets (sock_diag)"),
             _ => {}
         }
         let Some(message) = rest.get(HEAD_BYTES..length) else {

@@ -1,4 +1,4 @@
-//! What the clients counted: one tally per thread, which is fetched now and then and summed.
+//! The counters of the clients: one tally for each thread; the recorder fetches and sums them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! TLS on the way to the server under test: whom to trust, and whether sessions are resumed. One configuration serves all
-//! clients.
+//! TLS to the server under test: which certificates to trust, and whether sessions are resumed. All clients share one
+//! configuration.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

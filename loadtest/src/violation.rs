@@ -1,8 +1,8 @@
-//! What a server may do wrong towards a client. Every one of them fails the run.
+//! What a server can do wrong towards a client. Any of these fails the run.
 
 use crate::wire::Malformed;
 
-/// A breach of the protocol, or of the control plane's word, that one client saw.
+/// What one client saw: a breach of the protocol, or content that the control plane did not send.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     #[error("the response cannot be read: {0}")]
@@ -11,29 +11,29 @@ pub(crate) enum Violation {
     Unreadable(String),
     #[error("a response or resource has the type `{0}`, which the client did not ask for")]
     WrongType(String),
-    #[error("the nonce `{0}` is empty or came before")]
+    #[error("the nonce `{0}` is empty or was used before")]
     Nonce(String),
     #[error("a response or resource has no version")]
     NoVersion,
-    #[error("the version `{0}` came twice with different content")]
+    #[error("two responses with different content have the version `{0}`")]
     SameVersion(String),
-    #[error("`{0}` came under a version that another client or another content has")]
+    #[error("the version of `{0}` contradicts another: each content must have one version, the same for all clients")]
     Version(String),
     #[error("`{0}` came without a body")]
     NoBody(String),
     #[error("`{0}` was not asked for")]
     Unrequested(String),
-    #[error("`{0}` stands twice in one response")]
+    #[error("`{0}` is in one response twice")]
     Twice(String),
     #[error("`{0}` has bytes that the control plane never sent")]
     Foreign(String),
     #[error("`{0}` came with older content than the client holds")]
     Older(String),
-    #[error("`{0}` was taken away although the control plane has it")]
+    #[error("`{0}` was removed although the control plane has it")]
     Lost(String),
-    #[error("`{0}` came before, or stayed after, what it leads to")]
+    #[error("`{0}` came before the resources that it refers to, or these were removed before it")]
     Order(String),
-    #[error("at the end `{0}` is not what the control plane has")]
+    #[error("at the end of the run the client's `{0}` differs from the control plane's")]
     Behind(String),
     #[error("the server answered with HTTP status {0}")]
     Status(u16),
@@ -55,7 +55,7 @@ impl From<std::io::Error> for Violation {
     }
 }
 
-/// Bytes of a peer as text for people.
+/// Returns bytes from a peer as readable text.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

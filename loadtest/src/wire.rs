@@ -1,8 +1,7 @@
-//! gRPC frames and the protobuf of responses, read while they stream in. A response may be many megabytes and there are
-//! thousands of clients, so neither a message nor a body is ever held as a whole: only a name, a version or a head that is
-//! not complete yet.
+//! Reads gRPC frames and the protobuf of responses while they stream in. A response may have many megabytes and there are
+//! thousands of clients, so no message and no body is kept whole: only a name, a version or an incomplete head.
 //!
-//! It is written apart from the relay's own decoder, so that both cannot be wrong in the same way.
+//! Shares no code with the relay's decoder, so that both cannot be wrong in the same way.
 
 use crate::kind::Dialect;
 
@@ -39,7 +38,7 @@ pub(crate) enum Level {
 /// What cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
-    #[error("a gRPC message is compressed although nobody asked for it")]
+    #[error("a gRPC message is compressed, but the client did not accept compression")]
     Compressed,
     #[error("a field reaches beyond the end of its message")]
     Overrun,

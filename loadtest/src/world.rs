@@ -1,5 +1,4 @@
-//! All that there is to know: a ledger for each type, and which resource refers to which. It is plain arithmetic on top of
-//! the ledgers.
+//! All resources: a ledger for each type, and which resource refers to which. Plain arithmetic on top of the ledgers.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! One resource as it was read, and who looks at it.
+//! One resource that was read, and the context in which it is checked.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! What resources lead to: the names that a client asks for because of what came, and the order in which it all may come.
+//! References between resources: the names that a client asks for because it got others, and the order in which resources may
+//! come.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! One stream of a client: what was read so far of the response that is arriving, and what a stream must not do twice. It
-//! refuses to know sockets and what other streams say.
+//! One stream of a client: the part of the arriving response that was read so far, and what must not come twice on a stream.
+//! Knows nothing of sockets and other streams.
 
 use std::collections::HashSet;
 

@@ -1,12 +1,12 @@
-//! One simulated client as a machine: bytes of its streams in, streams to open and requests out. It asks, follows what it is
-//! told, acknowledges as its profile says, and checks everything. It refuses to know sockets and clocks.
+//! One simulated client as a machine: bytes of its streams in, streams to open and requests out. It asks, follows references,
+//! acknowledges as its profile says, and checks everything. Knows nothing of sockets and clocks.
 //!
-//! - [`profile`]: what a client is like
+//! - [`profile`]: what a client asks for, and how it behaves
 //! - [`lane`]: one stream, and the response that is arriving on it
-//! - [`subscription`], [`arrival`]: what it asks for and holds of one type, and what comes
-//! - [`following`]: what it asks for because of what came, and in which order things may come
-//! - [`polls`]: what it asks for again and again, where it has no streams
-//! - [`saying`], [`requests`], [`transcript`]: what it says, and what it remembers of that
+//! - [`subscription`], [`arrival`]: what it asks for and holds of one type, and one resource that arrives
+//! - [`following`]: what it asks for because of references, and in which order resources may come
+//! - [`polls`]: REST polls, in the place of streams
+//! - [`saying`], [`requests`], [`transcript`]: what it sends, and the latest part of the conversation
 
 mod arrival;
 mod following;

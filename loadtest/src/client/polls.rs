@@ -1,5 +1,5 @@
-//! What a client asks for again and again over REST, where it has no streams: one poll of each type at a time, and what its answer
-//! says. It knows JSON, and what a poll must not be told; it refuses to know HTTP.
+//! The polls of a client that uses REST and has no streams: one poll of each type at a time, and reading of the answers. Knows
+//! JSON, and what an answer must not contain. Knows nothing of HTTP.
 
 use std::time::Instant;
 

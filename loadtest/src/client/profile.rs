@@ -1,5 +1,5 @@
-//! What a client is like: what it asks for, in which form, and how it behaves. All clients of a group share one. It only
-//! says so; nothing here acts.
+//! The profile of a client: what it asks for, in which form of the protocol, and how it behaves. All clients of a group share
+//! one. It is data; nothing here acts.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What a client says, as gRPC frames. It is written field by field, because in the state of the world every request
-//! repeats all names, and a thousand of them must not be made into a message first.
+//! A client's requests as gRPC frames. They are encoded field by field: a SotW request repeats all names, and building a message
+//! of a thousand names first would be expensive.
 
 use bytes::Bytes;
 use distributary::proto::envoy::config::core::v3::Node;

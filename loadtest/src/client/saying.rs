@@ -1,4 +1,4 @@
-//! What a client says on its streams: which names it asks for, and what it answers.
+//! What a client sends on its streams: which names it asks for, and how it answers responses.
 
 use std::sync::Arc;
 use std::time::Instant;

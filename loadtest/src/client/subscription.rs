@@ -1,5 +1,5 @@
-//! What one client asks for of one type, and what it holds of that. Every resource that it is sent is checked here against
-//! the ledger. It knows the client side of the protocol and nothing of streams; time is an argument.
+//! What one client asks for of one type, and what it holds of it. Checks every resource that arrives against the ledger. Knows
+//! the client side of the protocol. Knows nothing of streams; time is an argument.
 
 use std::sync::Arc;
 

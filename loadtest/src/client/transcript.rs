@@ -1,4 +1,4 @@
-//! What one client said and was told lately, for the report of a violation. It keeps a handful of short lines.
+//! The latest requests and responses of one client, as a few short lines for the report of a violation.
 
 use std::collections::VecDeque;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! What the control plane has to say, encoded but for the nonce. Answers to everybody who asks for everything are
-//! encoded once, so that the control plane without a relay is no worse than it must be.
+//! The control plane's responses, encoded without the nonce. A response for all clients that ask for everything is encoded once,
+//! so that the control plane is as cheap as possible when it runs without a relay.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! The built-in control plane: delta and SotW, aggregated and per type, in a thread of its own. What it serves is in the
-//! ledgers; it only keeps count of what it was asked and what it said.
+//! The built-in control plane: delta and SotW, aggregated and per type, in a thread of its own. It serves the ledgers, and only
+//! counts its requests and responses.
 
 mod answers;
 mod polls;

@@ -1,5 +1,5 @@
-//! The control plane for those who poll: an answer waits until there is something else than the client has. It keeps nothing
-//! between two polls.
+//! The control plane for clients that poll: an answer waits until there is something that the client does not have. Keeps no
+//! state between two polls.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! One stream to the control plane: what the peer asked for, and what it was sent. Changes are never queued: whatever
-//! changed since the last message goes into the next one.
+//! One stream to the control plane: what the peer asked for, and what it was sent. Changes are never queued: each message holds
+//! everything that changed since the last one.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;

@@ -1,5 +1,5 @@
-//! The floor: a server in a process of its own that writes bytes which were made before, reads what clients say and drops it. What
-//! it costs is what the sockets cost, so that a relay's figures are multiples of it. This is the side that makes the bytes.
+//! The floor: a server in a process of its own that writes prepared bytes, and reads and drops what clients send. It costs no
+//! more than the sockets do, so a relay's figures are shown as multiples of it. This side prepares the bytes.
 
 pub(crate) mod server;
 
@@ -51,7 +51,9 @@ impl Floor {
         papers: Option<&Papers>,
     ) -> anyhow::Result<Self> {
         if !profile.aggregated {
-            bail!("there is a floor for aggregated streams only");
+            bail!(
+                "the floor serves only aggregated streams: leave out `streams` in the groups, or leave out the floor"
+            );
         }
         let address = free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -64,7 +66,7 @@ impl Floor {
             command.arg(shows.certificate).arg(shows.key).args(papers.client_ca());
         }
         let mut child = command.spawn().context("cannot start the floor")?;
-        let input = child.stdin.take().context("the floor has no input")?;
+        let input = child.stdin.take().context("the floor's process has no input")?;
         let kinds = script.iter().map(|(_, kind)| *kind);
         let floor = Self {
             address,
@@ -131,12 +133,12 @@ impl Floor {
     }
 
     fn tell(&self, what: u8, after: u32, bytes: &[u8]) -> anyhow::Result<()> {
-        let length = u32::try_from(bytes.len()).context("too much for one message")?;
+        let length = u32::try_from(bytes.len()).context("the floor's bytes are too large for one message")?;
         let head = [&[what][..], &after.to_be_bytes(), &length.to_be_bytes()].concat();
         let mut input = self.input.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         input.write_all(&head)?;
         input.write_all(bytes)?;
-        input.flush().context("the floor does not read")
+        input.flush().context("the floor's process does not read its input")
     }
 }
 

@@ -1,4 +1,5 @@
-//! The floor's own process: a task for each connection that writes the bytes it is given, and counts requests only to know when.
+//! The process of the floor: one task for each connection, which writes the bytes it is given. It counts requests only to know
+//! when to write.
 
 use std::ffi::OsString;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! The head of a frame, and what is read of a payload. It refuses to know connections.
+//! The head of a frame, and reading of payloads. Knows nothing of connections.
 
 use super::Broken;
 

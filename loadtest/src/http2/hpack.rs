@@ -1,5 +1,5 @@
-//! Header blocks, as far as a client that announces an empty dynamic table needs them: it says what it says literally, and
-//! reads of a response its status. It refuses to know connections.
+//! Header blocks for a client that announces an empty dynamic table: encodes requests as literals, and reads the status of a
+//! response. Knows nothing of connections.
 
 /// What a block of headers says of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

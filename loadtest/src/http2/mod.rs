@@ -1,7 +1,7 @@
-//! The client side of HTTP/2, as small as a simulated client needs it: bytes in, events and bytes out. It owns frames,
-//! windows and streams; it refuses to know sockets, gRPC and time.
+//! The client side of HTTP/2, with only what a simulated client needs: bytes in, events and bytes out. Owns frames, windows and
+//! streams. Knows nothing of sockets, gRPC and time.
 //!
-//! Of what was read it keeps a frame that is not complete, so that a connection at rest costs a few hundred bytes.
+//! Of the input it keeps only an incomplete frame, so that an idle connection takes a few hundred bytes.
 
 mod frame;
 pub(crate) mod hpack;
@@ -57,9 +57,9 @@ pub(crate) enum Event<'a> {
 pub(crate) enum Broken {
     #[error("HTTP/2: {0}")]
     Head(#[from] hpack::Unreadable),
-    #[error("HTTP/2: a frame of {0} bytes is more than was allowed")]
+    #[error("HTTP/2: a frame of {0} bytes is larger than allowed")]
     Large(usize),
-    #[error("HTTP/2: a frame of type {0} has no sense there")]
+    #[error("HTTP/2: a frame of type {0} is not allowed at this point")]
     Frame(u8),
 }
 

@@ -1,5 +1,4 @@
-//! A ledger of resources that nobody here made: it learns names and contents as they come, from whichever client they come to
-//! first.
+//! A ledger of resources that this program did not make: it learns names and contents from the first client that gets them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU32;

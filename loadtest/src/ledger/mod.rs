@@ -1,5 +1,5 @@
-//! The ledger: every content that the control plane ever gave a resource, when, and how many clients still lack it.
-//! The control plane writes it and serves from it; the clients look up in it whether what they got is true.
+//! The ledger: every content that a resource ever had, since when, and how many clients still lack it. The control plane writes
+//! it and serves from it; the clients check against it what they get.
 
 mod learning;
 

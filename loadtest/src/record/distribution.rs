@@ -1,5 +1,5 @@
-//! How long things took, as a histogram: kept to three digits up to ten minutes, written in the interchange form of
-//! HdrHistogram (V2, compressed, base64) that other tools read too.
+//! A histogram of durations, with three digits of precision up to ten minutes. It is written in HdrHistogram's interchange format
+//! (V2, compressed, base64), which other tools read too.
 
 use std::time::Duration;
 

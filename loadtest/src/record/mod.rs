@@ -1,5 +1,5 @@
-//! The record of a run: what was asked for, on which machine, what each phase measured, and whether what was claimed held. It is
-//! data, written as JSON and read back to be compared. It knows neither how things are measured nor how they are shown.
+//! The record of a run: what was run, on which machine, the figures of each phase, and which assertions held. It is data, written
+//! as JSON and read back for comparisons. Knows neither how figures are measured nor how they are shown.
 
 mod distribution;
 mod quantity;

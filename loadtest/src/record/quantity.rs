@@ -1,4 +1,4 @@
-//! A number with its unit, and how both are written for people.
+//! A number with its unit, and its readable form.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! The recorder: it is told what begins and ends, and once a second fetches what the clients counted and what the kernel says of
-//! the processes. What it gathers becomes the record. It drives nothing and judges only numbers against numbers.
+//! The recorder: it is told when phases begin and end, and fetches the clients' counters and the processes' figures once a
+//! second. It writes the record. It drives nothing, and only compares numbers with bounds.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

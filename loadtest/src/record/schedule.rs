@@ -1,4 +1,4 @@
-//! When things are due that are done at a rate, whether or not those before are through.
+//! The due times of actions at a fixed rate, whether or not earlier ones are complete.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,4 @@
-//! What a recorder knows so far: the record as it grows, the phase that lasts, and how far each source was read. Time comes in
-//! as an argument.
+//! The state of a recorder: the record so far, the current phase, and how far each source was read. Time is an argument.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Where a run took place: the machine, the sources, the time of day. Read once; whatever is not told is left out.
+//! The surroundings of a run: the machine, the sources, the time. Read once; what is not available is left out.
 
 use std::fs;
 use std::process::Command;

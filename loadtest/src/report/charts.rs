@@ -1,5 +1,5 @@
-//! Which plots a record has: times, bytes, processors, memory and clients over the run; how the times of each phase are spread;
-//! how figures grow with the fleet, where several sizes were measured.
+//! The plots of a record: times, bytes, processors, memory and clients over the run; the distribution of the times of each phase;
+//! and growth with the fleet, if several sizes were measured.
 
 use super::columns::number;
 use super::grid::Grid;

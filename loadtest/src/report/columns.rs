@@ -1,5 +1,5 @@
-//! The figures of a phase, each once: what it is called, how it is written, where it comes from. Tables, CSV, comparisons and
-//! plots of growth all show these.
+//! The figures of a phase, each defined once: its name, its unit, and where it comes from. Tables, CSV, comparisons and plots of
+//! growth all use these.
 
 use crate::record::{Distribution, Phase, Quantity, Unit, counter, float};
 

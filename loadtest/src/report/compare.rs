@@ -1,5 +1,5 @@
-//! Two runs side by side: their figures phase by phase, with the second as a multiple of the first, and their plots over the same
-//! axes. It judges nothing: which difference matters is for people to say.
+//! Two runs side by side: their figures phase by phase, with the second as a multiple of the first, and their plots with the same
+//! axes. It does not judge: the reader decides which difference matters.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! The answer for spreadsheets: one table of bare numbers, a row for each phase and for each second of it. The columns name
-//! their units; what a row has not is empty.
+//! The report for spreadsheets: one table of bare numbers, with a row for each phase and for each of its seconds. The headings
+//! name the units; a cell without a value is empty.
 
 use super::columns::{self, number};
 use super::grid::Grid;

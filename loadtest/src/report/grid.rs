@@ -1,4 +1,4 @@
-//! A table before anybody knows whether it becomes text, CSV or HTML. It only aligns and escapes.
+//! A table that can be written as text, CSV or HTML. It only aligns and escapes.
 
 use std::fmt;
 

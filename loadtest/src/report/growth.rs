@@ -1,4 +1,4 @@
-//! How figures grow with the fleet: one plot for each, over the number of clients.
+//! How figures grow with the fleet: one plot for each figure, over the number of clients.
 
 use std::collections::BTreeMap;
 

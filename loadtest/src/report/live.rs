@@ -1,4 +1,4 @@
-//! The answer while the run lasts: on a terminal one line that is always new, elsewhere a plain line now and then.
+//! Progress during the run: one line that is updated on a terminal, elsewhere a plain line every ten seconds.
 
 use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};

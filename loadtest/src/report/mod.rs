@@ -1,4 +1,4 @@
-//! The answers: what a record says, as a table, JSON, CSV and a page, live or of two runs side by side. Each of them only formats.
+//! The reports: a record as a table, JSON, CSV, a page or a picture; live progress; and two runs side by side. They only format.
 
 mod charts;
 mod columns;
@@ -26,28 +26,28 @@ pub(crate) use live::Progress;
 
 use crate::record::{FORM, Record};
 
-/// Where the answers go besides the terminal.
+/// Where the report goes besides the terminal.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Outputs {
-    /// Write the record of the run to this file: all that was measured, for programs and for `--compare`.
+    /// Write the record of the run to this file: everything that was measured, for programs and for `--compare`.
     #[arg(long, global = true, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a row for each phase and each second to this file.
+    /// Write a CSV file with a row for each phase and each second.
     #[arg(long, global = true, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write a page with plots to this file; it needs no other file and no network.
+    /// Write an HTML page with plots to this file; the page needs no other file and no network.
     #[arg(long, global = true, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the plots of a fleet that grows to this file, as one picture.
+    /// Write an SVG picture to this file, with the plots of a fleet that grows.
     #[arg(long, global = true, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Run nothing: show the records of two runs side by side (with `--html`, as a page too).
+    /// Run nothing, but show the records of two runs side by side; with `--html` also as a page.
     #[arg(long, global = true, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["json", "csv", "svg"])]
     pub(crate) compare: Vec<PathBuf>,
 }
 
 impl Outputs {
-    /// Tells what a run found, everywhere where it was asked for. One place that cannot be written to keeps it from no other.
+    /// Writes the report to all places that were asked for. If one of them fails, the others are still written.
     pub(crate) fn tell(&self, record: &Record) -> anyhow::Result<()> {
         let table = table::table(record);
         let written = [
@@ -57,13 +57,13 @@ impl Outputs {
             self.csv.as_deref().map(|file| write(file, &csv::csv(record))),
             self.html.as_deref().map(|file| write(file, &page::page(record))),
             self.svg.as_deref().map(|file| write(file, &picture::picture(record)?)),
-            // Last, so that nothing is lost when the terminal is gone.
+            // Last, so that the files are written even if the terminal is closed.
             Some(write!(std::io::stdout().lock(), "\n{table}").context("cannot write the table")),
         ];
         written.into_iter().flatten().collect()
     }
 
-    /// Whether there is a folder for every file that is to be written: before the run, not after it.
+    /// Checks, before the run, that there is a folder for every file that will be written.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (flag, file) in [
             ("json", &self.json),
@@ -76,14 +76,14 @@ impl Outputs {
             let there = folder.is_none_or(Path::is_dir) && !file.is_dir() && file.file_name().is_some();
             anyhow::ensure!(
                 there,
-                "--{flag} {}: there is no such folder, or it is one; name a file in a folder that exists",
+                "--{flag} {}: the folder does not exist, or this is itself a folder; name a file in a folder that exists",
                 file.display()
             );
         }
         Ok(())
     }
 
-    /// Shows two runs side by side.
+    /// Writes the comparison of two runs.
     pub(crate) fn compare(&self) -> anyhow::Result<()> {
         let records = self
             .compare
@@ -105,18 +105,18 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// A record that was written by `--json`.
+/// Reads a record that `--json` wrote.
 fn read(file: &Path) -> anyhow::Result<Record> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let record: Record = serde_json::from_str(&text).with_context(|| {
         format!(
-            "{} is no record of a run; such files are written by --json",
+            "{} is not the record of a run; such a file is written with --json",
             file.display()
         )
     })?;
     anyhow::ensure!(
         record.form == FORM,
-        "{} is of form {}, but this program reads form {FORM}: take both records with one version",
+        "{} has format {}, but this program reads format {FORM}: record both runs with the same version of this program",
         file.display(),
         record.form
     );

@@ -1,5 +1,5 @@
-//! The answer as one page of HTML: nothing in it comes from elsewhere, and no program runs in it. What held and what did not
-//! stands on top, then the figures, then the plots, each with its figures as a table.
+//! The report as one HTML page without scripts or external files. The assertions come first, then the figures, then the plots,
+//! each with its figures as a table.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The answer as one picture that stands alone, for places that show no pages: how figures grow with the fleet.
+//! The report as one SVG picture, for places that cannot show a page: how figures grow with the fleet.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub(super) fn picture(record: &Record) -> anyhow::Result<String> {
     let plots = growth::plots(record);
     anyhow::ensure!(
         !plots.is_empty(),
-        "--svg shows growth, and this fleet had fewer than three sizes"
+        "--svg shows growth, but this fleet had fewer than three sizes: play a scenario such as `growth`"
     );
     let (mut body, mut top) = (String::new(), GAP);
     for row in plots.chunks(COLUMNS) {

@@ -1,5 +1,5 @@
-//! A plot as inline SVG: lines over two axes, with the phases marked. Its colours are classes, so that the page decides them for
-//! light and dark; lines differ by their dashes too, for who does not see the colours.
+//! A plot as inline SVG: lines over two axes, with the phases marked. Colours are classes, so that the page sets them for light
+//! and dark; lines also differ by their dashes, for readers who cannot tell the colours apart.
 
 use std::fmt::Write as _;
 

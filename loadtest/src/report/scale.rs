@@ -1,4 +1,4 @@
-//! Axes: where a value stands between two ends, and which round values are written beside.
+//! Axes: the position of a value between two ends, and the round values that become labels.
 
 /// How an axis counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

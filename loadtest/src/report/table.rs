@@ -1,4 +1,4 @@
-//! The answer on a terminal: what was run, the figures of each phase, what held and what did not.
+//! The report on a terminal: what was run, the figures of each phase, and which assertions held.
 
 use std::fmt::Write as _;
 

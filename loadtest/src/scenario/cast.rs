@@ -1,4 +1,4 @@
-//! From what a scenario says of its clients to what they are: groups become profiles, and the parts are put on the stage.
+//! Builds what a scenario describes: turns its groups of clients into profiles, and starts the servers and the fleets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,17 +21,17 @@ use crate::relay::free_address;
 use crate::tls::{Papers, Secure};
 use crate::world::World;
 
-/// Who plays: the server in question, the floor, and the same relay without those who misbehave.
+/// Everything that runs: the server under test, the floor, and a second relay whose clients all behave well (the calm one).
 pub(super) struct Cast {
     pub(super) main: Contender,
     pub(super) floor: Option<Contender>,
     pub(super) calm: Option<Contender>,
     pub(super) setup: String,
-    /// Files that the others read.
+    /// Certificate files that the others read.
     _papers: Option<Papers>,
 }
 
-/// What the parts are made from.
+/// What the parts are built from.
 struct Stage<'a> {
     scenario: &'a Scenario,
     arguments: &'a Arguments,
@@ -69,14 +69,14 @@ impl Cast {
             world(&scenario.world)
         };
         if foreign && arguments.floor {
-            bail!("--floor writes what the built-in control plane says, and there is another one: leave it out");
+            bail!("--floor needs the built-in control plane, but this run uses another one: leave out --floor");
         }
         let setup = setup(scenario, &main_world, arguments);
         let main = stage.relay(main_world, everybody.clone(), true).await?;
         if foreign {
             scout(&main.plan, &arguments.name).await?;
         } else if !arguments.name.is_empty() {
-            bail!("--name is for --server and --upstream: the built-in control plane's names are its own");
+            bail!("--name needs --server or --upstream: the built-in control plane chooses its own names");
         }
         let floor = match scenario.floor && !foreign {
             true => Some(stage.floor(everybody).await?),
@@ -100,18 +100,18 @@ impl Cast {
 }
 
 impl Stage<'_> {
-    /// The groups whose clients are such.
+    /// Returns the groups whose profile `keep` accepts.
     fn crew(&self, keep: fn(&Profile) -> bool) -> anyhow::Result<Crew> {
         let groups = self.scenario.clients.groups.iter();
         let groups = groups.map(|group| (group.weight, profile(group)));
         let groups: Vec<_> = groups.filter(|(_, profile)| keep(profile)).collect();
         if groups.is_empty() {
-            bail!("no group has such clients");
+            bail!("`calm: true` needs a group without `stalls`, `reads`, `flaps`, `acks: never` or rejections");
         }
         Ok(Crew::new(groups))
     }
 
-    /// A relay and its control plane, or what is there in its place.
+    /// Starts a relay and its control plane, or connects to the server that is given instead.
     async fn relay(&self, world: Arc<World>, crew: Crew, main: bool) -> anyhow::Result<Contender> {
         let (scenario, arguments) = (self.scenario, self.arguments);
         let listen = arguments.control_plane.filter(|_| main).unwrap_or_else(local);
@@ -173,7 +173,9 @@ impl Stage<'_> {
 
     async fn floor(&self, crew: Crew) -> anyhow::Result<Contender> {
         if !crew.is_uniform() {
-            bail!("beside a floor, which writes the same bytes to everybody, all clients must ask for the same");
+            bail!(
+                "the floor writes the same bytes to all clients, so all must ask for the same: change the groups, or leave out the floor"
+            );
         }
         let world = world(&self.scenario.world);
         let profile = crew.profiles().next().cloned().context("there are no clients")?;
@@ -193,7 +195,7 @@ impl Stage<'_> {
         }
     }
 
-    /// How many clients are steady.
+    /// How many clients behave well.
     fn steady(&self) -> u32 {
         let weight = |steady: bool| -> u64 {
             let groups = self.scenario.clients.groups.iter();
@@ -213,7 +215,7 @@ fn setup(scenario: &Scenario, world: &World, arguments: &Arguments) -> String {
         (None, false) => "at a relay".to_owned(),
     };
     let resources = match world.ledgers().iter().any(|ledger| ledger.is_learning()) {
-        true => "what there is, as it comes".to_owned(),
+        true => "resources learned as they come".to_owned(),
         false => format!("{resources} resources, {} KiB in all", bytes / 1024),
     };
     let (clients, shared) = (scenario.clients.count, scenario.clients.per_connection.max(1));
@@ -224,7 +226,7 @@ fn setup(scenario: &Scenario, world: &World, arguments: &Arguments) -> String {
     )
 }
 
-/// What a group of clients is like.
+/// Returns the profile of a group.
 fn profile(group: &Group) -> Profile {
     let names = Names {
         count: group.names.count,
@@ -265,7 +267,7 @@ fn profile(group: &Group) -> Profile {
     };
     let polls = (group.kind == ClientKind::Poller).then_some(every);
     Profile {
-        // H-03: a poll is answered with the whole of its type.
+        // H-03: the answer to a poll holds all resources of its type.
         dialect: if polls.is_some() { Dialect::Sotw } else { group.dialect },
         aggregated: group.streams == Streams::Ads && polls.is_none(),
         polls,

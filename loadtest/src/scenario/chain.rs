@@ -1,5 +1,5 @@
-//! A relay above a relay, clients at both, and each of the two restarted. Versions must be equal at both hops, and nobody is
-//! sent anything that it holds already.
+//! A relay below another relay, clients at both, and each relay is restarted once. Versions must be equal at both hops, and no
+//! client may be sent what it already holds.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ struct Hop {
 
 const FAILURES: &str = "distributary_upstream_failures_total";
 const STREAMS: &str = "distributary_streams";
-/// How long two relays that lead to each other are watched.
+/// How long two relays are watched that are each other's upstream.
 const LOOP_WATCHED: Duration = Duration::from_secs(3);
 
-/// Plays it.
+/// Plays the story.
 pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
     let world = open(arguments, recorder, 2, "at each of two relays, one above the other")?;
     let ledger = world.ledgers().first().context("no resources")?;
@@ -96,8 +96,8 @@ async fn play(
     Ok(())
 }
 
-/// A change reaches everybody at both hops, exactly once. C-18, K-09: every client checks that the version of a content is
-/// the one that all others got.
+/// A change reaches every client at both hops exactly once. C-18, K-09: every client checks that it got the same version of a
+/// content as all others.
 async fn change(arguments: &Arguments, hops: &[Hop; 2], index: u32, measured: bool) -> anyhow::Result<()> {
     let before = hops.each_ref().map(|hop| Sent::to(&hop.fleet));
     let index = index % arguments.resources;
@@ -114,7 +114,7 @@ async fn change(arguments: &Arguments, hops: &[Hop; 2], index: u32, measured: bo
     Ok(())
 }
 
-/// One relay ends and comes back empty at the same address; its clients come back with what they hold.
+/// One relay stops and starts again, empty, at the same address; its clients reconnect with what they hold.
 async fn restart(
     arguments: &Arguments,
     hops: &mut [Hop; 2],
@@ -149,7 +149,7 @@ async fn restart(
     change(arguments, hops, index, false).await
 }
 
-/// K-25: neither relay serves the other, and neither is kept busy by it.
+/// K-25: of two relays that are each other's upstream, neither serves the other, and neither is kept busy.
 async fn circle(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<()> {
     let addresses = [free_address()?, free_address()?];
     let launch = |listen, upstream| Launch {
@@ -175,7 +175,7 @@ async fn circle(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<()
     plan.crew = plan.crew.returning();
     let fleet = Fleet::start(&plan, 1)?;
     fleet.admit(1);
-    // The first asks the second, which asks the first: there the way ends.
+    // The first asks the second, and the second asks the first, which refuses.
     let refused = steps::until_sum(arguments, &relays[1], FAILURES, |failures| failures >= 1.0).await?;
     recorder.time("two relays that lead to each other, refused after", refused);
     let (begin, cpu) = (now(), cpu(&relays)?);

@@ -1,5 +1,5 @@
-//! Whether a scenario can be played as it is written: what is well-formed, and cannot be meant. It only reads; every fault says
-//! where it is and what to write instead.
+//! Checks that a scenario makes sense: finds what is well-formed but cannot be played. It only reads; every error says where the
+//! fault is and what to write instead.
 
 use anyhow::{bail, ensure};
 
@@ -7,21 +7,21 @@ use super::file::{AcksShape, ClientKind, Group, Scenario};
 use super::phase::{Act, Change, Expect, Part, Pattern, PhaseShape};
 use crate::kind::{Dialect, Kind};
 
-/// What the control plane keeps at most, of one type and of all types together: it is memory of this program.
+/// How many resources the control plane may keep of one type, and how many bytes in all: they take memory of this program.
 const RESOURCES_MAX: u32 = 1_000_000;
 const BYTES_MAX: u64 = 64 << 20;
 const WORLD_BYTES_MAX: u64 = 16 << 30;
 const WEIGHT_MAX: u32 = 1_000_000;
 
 impl Scenario {
-    /// Whether it can be played.
+    /// Fails if the scenario cannot be played.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if self.story.is_some() {
             let own = self.world.is_empty() && self.phases.is_empty() && self.clients.groups.is_empty();
             let plain = !self.floor && !self.calm && self.tls.is_none();
             ensure!(
                 own && plain,
-                "a `story` says itself what happens, and flags say how much of it: leave out everything else but `description`"
+                "a `story` takes its figures from flags: leave out all other keys but `description`"
             );
             return Ok(());
         }
@@ -33,15 +33,15 @@ impl Scenario {
         self.check_phases()
     }
 
-    /// Whether everybody finds what they need, once flags have said who there is: somebody to compare with, and something to ask
-    /// for, unless a stranger has what there is.
+    /// Fails if a part is missing after the flags were applied: a server to compare with, or resources that clients ask for.
+    /// Resources are not checked if a `foreign` control plane has them.
     pub(crate) fn check_cast(&self, foreign: bool) -> anyhow::Result<()> {
         for (at, group) in self.clients.groups.iter().enumerate() {
             let (asked, word) = (group.kind.asks_first(), group.kind.word());
             let words: Vec<_> = asked.iter().map(|kind| kind.word()).collect();
             ensure!(
                 foreign || asked.iter().any(|kind| self.world.contains_key(kind)),
-                "`clients.groups[{at}]` ({word}) asks for {}, of which the world has none",
+                "`clients.groups[{at}]` ({word}) asks for {}, but `world` has none",
                 words.join(" and ")
             );
         }
@@ -49,11 +49,11 @@ impl Scenario {
             let (expect, name) = (&phase.expect, &phase.name);
             ensure!(
                 self.floor || !expect.needs_floor(),
-                "phase `{name}` expects a multiple of the floor's, and there is none: add `floor: true` or --floor"
+                "phase `{name}` is compared with the floor, but there is no floor: add `floor: true` or --floor"
             );
             ensure!(
                 self.calm || expect.p99_to_calm.is_none(),
-                "phase `{name}` expects a multiple of the calm relay's, and there is none: add `calm: true`"
+                "phase `{name}` is compared with the calm relay, but there is none: add `calm: true`"
             );
         }
         Ok(())
@@ -65,17 +65,17 @@ impl Scenario {
             let (count, bytes, word) = (resources.count, resources.bytes.0, kind.word());
             ensure!(
                 (1..=RESOURCES_MAX).contains(&count),
-                "`world` has {count} {word}: 1 to {RESOURCES_MAX} can be simulated"
+                "`world` has {count} {word}: use 1 to {RESOURCES_MAX}"
             );
             ensure!(
                 bytes <= BYTES_MAX,
-                "`world` has {word} of {bytes} bytes each: {BYTES_MAX} (64 MiB) can be simulated at most"
+                "`world` has {word} of {bytes} bytes each: use at most {BYTES_MAX} (64 MiB)"
             );
             all = all.saturating_add(bytes.saturating_mul(u64::from(count)));
         }
         ensure!(
             all <= WORLD_BYTES_MAX,
-            "`world` has {} MiB in all: {} can be simulated at most, so use fewer or smaller resources",
+            "`world` has {} MiB in all, but at most {} are possible: use fewer or smaller resources",
             all >> 20,
             WORLD_BYTES_MAX >> 20
         );
@@ -84,7 +84,7 @@ impl Scenario {
 
     fn check_clients(&self) -> anyhow::Result<()> {
         let clients = &self.clients;
-        ensure!(clients.count > 0, "`clients.count` is 0: there must be one");
+        ensure!(clients.count > 0, "`clients.count` is 0: use 1 or more");
         ensure!(
             clients.per_connection > 0,
             "`clients.per_connection` is 0: each client needs a connection, so use 1 or more"
@@ -108,11 +108,11 @@ impl Scenario {
         Ok(())
     }
 
-    /// Names of phases are their own, and those that are compared to are of phases before.
+    /// Fails unless every phase has a name of its own and is compared only with earlier phases.
     fn check_names(&self, at: usize, phase: &PhaseShape) -> anyhow::Result<()> {
         let before = || self.phases.iter().take(at).map(|phase| phase.name.as_str());
         if before().any(|name| name == phase.name) {
-            bail!("there are two phases `{}`", phase.name);
+            bail!("two phases have the name `{}`: rename one", phase.name);
         }
         let named = phase.expect.compared.iter().map(|it| &it.to);
         let grown = phase.expect.memory_grows_at_most.iter().map(|it| &it.since);
@@ -120,7 +120,7 @@ impl Scenario {
         for other in named.chain(grown).chain(stalled) {
             if !before().any(|name| name == other) {
                 bail!(
-                    "phase `{}` is compared to `{other}`, which is no phase before it",
+                    "phase `{}` is compared with `{other}`, but no earlier phase has that name",
                     phase.name
                 );
             }
@@ -128,19 +128,19 @@ impl Scenario {
         Ok(())
     }
 
-    /// What is wrong with what happens; `there` is how many clients have been let in.
+    /// Returns what is wrong with an act; `there` is how many clients have been let in before.
     fn fault_in(&self, act: &Act, there: &mut u32) -> Option<String> {
         let all = self.clients.count;
         let mut let_in = |clients: u32| {
             let before = std::mem::replace(there, clients);
             (clients < before)
-                .then(|| format!("lets in {clients} clients where {before} are already: use as many or more"))
+                .then(|| format!("lets in {clients} clients, but {before} are there already: use {before} or more"))
         };
         match act {
             Act::Join(join) => let_in(join.clients.map_or(all, |clients| clients.min(all))),
             Act::Grow(grow) if grow.from == 0 => Some("has `from: 0`: a fleet grows from 1 or more".to_owned()),
             Act::Grow(grow) if grow.knee.is_nan() || grow.knee <= 1.0 => {
-                Some("has a `knee` that is no multiple: use 2 for twice as long".to_owned())
+                Some("has a `knee` that is not above 1: use 2 for twice as long".to_owned())
             }
             Act::Grow(grow) => {
                 let fault = let_in(grow.from.min(all)).or_else(|| self.fault_of_change(&grow.change));
@@ -154,7 +154,7 @@ impl Scenario {
                     .then(|| format!("removes {} {} of {count}", remove.count, remove.kind.word()))
             }
             Act::Stop(Part::Relay) | Act::Start(Part::Relay) => {
-                Some("stops or starts the relay: it can be restarted, with `restart: relay`".to_owned())
+                Some("stops or starts the relay, which is not possible: use `restart: relay`".to_owned())
             }
             Act::Reconnect(reconnect) if reconnect.one_in == 0 => {
                 Some("has `one_in: 0`: use 1 for everybody".to_owned())
@@ -167,18 +167,20 @@ impl Scenario {
     fn fault_of_change(&self, change: &Change) -> Option<String> {
         let word = change.kind.word();
         let Some(resources) = self.world.get(&change.kind) else {
-            return Some(format!("changes {word}, of which the world has none"));
+            return Some(format!("changes {word}, but `world` has none"));
         };
         let count = resources.count;
         if change.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-            return Some("has no positive `rate`: use changes a second, such as 2, or leave it out".to_owned());
+            return Some(
+                "has a `rate` that is not positive: use changes a second, such as 2, or leave it out".to_owned(),
+            );
         }
         if change.bytes.is_some_and(|bytes| bytes.0 > BYTES_MAX) {
             return Some(format!("has more `bytes` than {BYTES_MAX} (64 MiB)"));
         }
         match change.pattern {
             Pattern::Only(index) if index >= count => {
-                Some(format!("changes number {index} of {count} {word}: the first is 0"))
+                Some(format!("changes number {index} of {count} {word}: numbers begin at 0"))
             }
             Pattern::Burst(0) | Pattern::Rolling(0) | Pattern::Rollback(0) => {
                 Some("changes 0 at a time: use 1 or more".to_owned())
@@ -189,14 +191,14 @@ impl Scenario {
     }
 }
 
-/// What is wrong with a group in itself.
+/// Returns what is wrong with a group by itself.
 fn fault_of(group: &Group) -> Option<String> {
     if group.kind == ClientKind::Hosts && group.dialect == Dialect::Sotw {
-        return Some("asks for virtual hosts, which there are in delta alone: leave out `dialect: sotw`".to_owned());
+        return Some("asks for virtual hosts, which exist only in delta: leave out `dialect: sotw`".to_owned());
     }
     let fault = match group {
-        Group { weight: 0, .. } => "has `weight: 0`, and so no clients: leave it out, or use 1 or more",
-        Group { weight, .. } if *weight > WEIGHT_MAX => "has a `weight` above 1000000",
+        Group { weight: 0, .. } => "has `weight: 0` and therefore no clients: leave it out, or use 1 or more",
+        Group { weight, .. } if *weight > WEIGHT_MAX => "has a `weight` above 1000000: use a smaller one",
         Group {
             acks: AcksShape::RejectOneIn(0),
             ..
@@ -218,7 +220,7 @@ impl Expect {
             || self.p99_below_or_to_floor.is_some()
     }
 
-    /// Whether it says something of the relay's process.
+    /// Whether it expects something of the relay's process.
     pub(super) const fn is_about_process(&self) -> bool {
         self.memory_below.is_some()
             || self.peak_below.is_some()
@@ -230,7 +232,7 @@ impl Expect {
 }
 
 impl ClientKind {
-    /// What it asks for before it was told anything.
+    /// The types that it asks for at first, before any response.
     const fn asks_first(self) -> &'static [Kind] {
         match self {
             Self::Envoy | Self::Poller => &[Kind::Cds, Kind::Lds],
@@ -242,7 +244,7 @@ impl ClientKind {
         }
     }
 
-    /// As it is written.
+    /// The name of the kind in a scenario.
     const fn word(self) -> &'static str {
         match self {
             Self::Envoy => "envoy",

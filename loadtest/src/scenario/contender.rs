@@ -1,5 +1,5 @@
-//! One server under load, with what feeds it and the clients that come to it: a relay behind a control plane, the control plane
-//! itself, a server that runs already, or the floor. Scenarios move several of them side by side.
+//! One server under load, with its control plane and its clients: a relay and its control plane, a control plane alone, a server
+//! that runs already, or the floor. A scenario drives several of them side by side.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -177,7 +177,7 @@ impl Contender {
         };
         timeout(limit, waiting)
             .await
-            .with_context(|| format!("not within {limit:?}"))?
+            .with_context(|| format!("not done within {limit:?}"))?
     }
 
     /// Waits until all of these are with everybody.

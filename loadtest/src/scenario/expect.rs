@@ -1,4 +1,4 @@
-//! What must hold of a phase, checked against what was measured. It only compares.
+//! Compares what a phase must fulfil with what was measured. It only compares.
 
 use std::time::Duration;
 

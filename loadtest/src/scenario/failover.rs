@@ -1,5 +1,5 @@
-//! The first of two control planes fails and returns, twice: once with equal content, once with changes. What the clients
-//! are sent is counted, and must be exactly what differs for them.
+//! The first of two control planes fails and returns, twice: once with equal content, once with changes. The clients must be sent
+//! exactly what differs for them; all messages are counted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

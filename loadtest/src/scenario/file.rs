@@ -1,5 +1,5 @@
-//! A scenario as it is written in YAML: what there is, who asks for it, what happens, and what must hold. It owns the grammar;
-//! unknown keys are errors, and every error has its line and column.
+//! A scenario as written in YAML: the resources, the clients, what happens, and what must hold. Owns the grammar: unknown keys
+//! are errors, and every error has a line and a column.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -246,7 +246,7 @@ impl Scenario {
         if !Path::new(name).exists() {
             let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
             bail!(
-                "there is no file and no scenario `{name}`; built in are {}",
+                "`{name}` is neither a file nor a built-in scenario; built in are {}",
                 names.join(", ")
             );
         }

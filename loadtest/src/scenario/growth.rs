@@ -1,5 +1,5 @@
-//! A fleet that is doubled: from one phase as it is written to one of joining and one of changes for each size; and where the knee
-//! is, after which every client waits longer because of the others.
+//! A fleet that doubles: expands one written phase into two for each size, one to join and one for changes; and finds the knee,
+//! the size from which every client waits longer because of the others.
 
 use super::file::Scenario;
 use super::past::{Past, Rounds};

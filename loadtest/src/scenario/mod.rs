@@ -1,4 +1,4 @@
-//! The scenarios: those that are written in YAML are played, the stories among them are told in code.
+//! The scenarios. Those written in YAML are played from the file; a `story` is written in code.
 
 mod cast;
 mod chain;
@@ -41,10 +41,12 @@ pub(crate) async fn play(
 ) -> anyhow::Result<()> {
     let mut scenario = Scenario::find(arguments.scenario())?;
     if scenario.story.is_some() && (arguments.floor || arguments.control_plane_dialect.is_some()) {
-        bail!("a story has neither --floor nor --control-plane-dialect: what is counted depends on what happened");
+        bail!("--floor and --control-plane-dialect do not work with a story: leave them out");
     }
     if scenario.story.is_none() && overrides.kind {
-        bail!("--kind is for stories: what the clients of a scenario ask for is written in it; see `by-name`");
+        bail!(
+            "--kind works only with a story: the file of a scenario says what its clients ask for; for an example see `by-name`"
+        );
     }
     match scenario.story {
         Some(Story::Failover) => failover::run(arguments, recorder, say).await,

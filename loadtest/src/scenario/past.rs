@@ -1,4 +1,4 @@
-//! Phases that are over: what was found, for what is claimed of them and of later ones.
+//! Phases that are over, with their results: later checks and later phases are compared with them.
 
 use super::contender::{Round, Spent};
 use crate::record::Phase;

@@ -1,4 +1,4 @@
-//! A phase of a scenario as it is written in YAML: what happens, for how long at most, and what must hold.
+//! A phase of a scenario as written in YAML: what happens, its time limit, and what must hold.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! Plays a scenario that is written in YAML: phase by phase, each with its limit, and after each what must hold of it.
+//! Plays a scenario written in YAML: phase by phase, each within its limit, and checks after each phase what must hold.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl Play<'_> {
                 self.recorder.idle(now())?;
             }
             Act::Change(change) => rounds = self.change(*change, limit).await?,
-            Act::Grow(_) => bail!("a fleet grows in phases of its own"),
+            Act::Grow(_) => bail!("`grow` must be expanded into phases of its own before it is played"),
             Act::Remove(remove) => self.remove(*remove, limit).await?,
             Act::Restart(Part::Relay) => self.restart(limit).await?,
             Act::Restart(Part::ControlPlane) => {
@@ -135,7 +135,9 @@ impl Play<'_> {
             }
             Act::Stop(Part::ControlPlane) => self.cast.main.stop_control_plane(),
             Act::Start(Part::ControlPlane) => self.cast.main.start_control_plane()?,
-            Act::Stop(Part::Relay) | Act::Start(Part::Relay) => bail!("a relay is restarted, not stopped or started"),
+            Act::Stop(Part::Relay) | Act::Start(Part::Relay) => {
+                bail!("a relay cannot stop or start: use `restart`")
+            }
             Act::Reconnect(reconnect) => self.reconnect(*reconnect, limit).await?,
         }
         if self.cast.main.fleet.progress.violated() > 0 {
@@ -175,7 +177,7 @@ impl Play<'_> {
             .count(counter::UPSTREAM_STREAMS, float(streams.saturating_sub(before.0)));
         self.recorder.count(counter::UPSTREAM_BYTES, float(upstream_bytes));
         expect::ratios(self.recorder, &rounds);
-        let phase = self.recorder.look(now())?.context("no phase lasts")?;
+        let phase = self.recorder.look(now())?.context("no phase is running")?;
         let past = Past {
             phase,
             rounds,
@@ -209,7 +211,7 @@ impl Play<'_> {
         }
         self.recorder.time("everybody has everything after", main.taken);
         if let Some(floor) = &mut self.cast.floor {
-            let floor = floor.join(clients, limit).await.context("the clients of the floor")?;
+            let floor = floor.join(clients, limit).await.context("clients of the floor")?;
             self.recorder.time("at the floor after", floor.taken);
             let ratio = |main: Duration, floor: Duration| vec![main.as_secs_f64() / floor.as_secs_f64()];
             self.recorder.ratio("time to join", ratio(main.taken, floor.taken));
@@ -218,7 +220,7 @@ impl Play<'_> {
         }
         if let Some(calm) = &mut self.cast.calm {
             let clients = calm.plan.clients;
-            calm.join(clients, limit).await.context("the calm clients")?;
+            calm.join(clients, limit).await.context("clients of the calm relay")?;
         }
         Ok(main)
     }
@@ -275,7 +277,7 @@ impl Play<'_> {
             .main
             .delivered(limit, &contents)
             .await
-            .context("all changes at all clients")?;
+            .context("not every client has every change")?;
         sleep_until(schedule.due(change.times).into()).await;
         Ok(())
     }
@@ -360,7 +362,7 @@ impl Play<'_> {
                 return Ok(());
             }
             if begin.elapsed() > limit {
-                bail!("messages do not cease within {limit:?}");
+                bail!("clients still get messages after {limit:?}");
             }
         }
     }

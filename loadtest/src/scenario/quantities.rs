@@ -1,4 +1,4 @@
-//! Times and sizes as people write them in scenarios.
+//! Times and sizes as users write them in scenarios.
 
 use std::time::Duration;
 

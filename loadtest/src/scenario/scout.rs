@@ -1,5 +1,5 @@
-//! What there is to ask for by name where the control plane is not this program's: names that are given, or those that a client
-//! finds which asks for everything.
+//! Finds names for clients that ask by name, if the control plane is not part of this program: takes those that were given, or
+//! has one client ask for everything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) async fn scout(plan: &Plan, given: &[String]) -> anyhow::Result<()> {
     }
     match ledgers.iter().find(|ledger| ledger.len() == 0) {
         Some(ledger) => bail!(
-            "who asks for everything is told of no {}, and others are to ask for them by name: say which with --name",
+            "no {} came for a client that asks for everything, and others must ask for them by name: use --name",
             ledger.kind().word()
         ),
         None => Ok(()),
@@ -70,7 +70,7 @@ async fn search(plan: &Plan) -> anyhow::Result<()> {
             before = Some(progress.messages());
             sleep(QUIET).await;
             if let Some(breach) = progress.violations().first() {
-                bail!("who looked what there is to ask for by name saw: {}", breach.what);
+                bail!("the client that looks for names saw a violation: {}", breach.what);
             }
         }
         Ok(())
@@ -78,6 +78,8 @@ async fn search(plan: &Plan) -> anyhow::Result<()> {
     let found = timeout(SEARCH_MAX, quiet).await;
     fleet.stop()?;
     found.with_context(|| {
-        format!("who asks for everything is told nothing within {SEARCH_MAX:?}; say names with --name")
+        format!(
+            "the server sent nothing within {SEARCH_MAX:?} to a client that asks for everything: give names with --name"
+        )
     })?
 }

@@ -1,4 +1,4 @@
-//! What stories have in common: waiting for things, with a deadline, and counting what a fleet was sent meanwhile.
+//! What all stories share: waiting for something with a deadline, and counting what a fleet was sent meanwhile.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ pub(super) async fn until(
     while !done() {
         sound(fleet)?;
         if begin.elapsed() > arguments.deadline {
-            bail!("{what}: not within {:?} (--deadline)", arguments.deadline);
+            bail!("{what}: not done within {:?} (--deadline)", arguments.deadline);
         }
         sleep(POLL).await;
     }
@@ -110,7 +110,7 @@ pub(super) async fn until_gauge(
     while !done(relay.metrics().await?.of(gauge, label)) {
         if begin.elapsed() > arguments.deadline {
             bail!(
-                "{gauge}{{{label}}} of the relay: not within {:?} (--deadline)",
+                "the relay's {gauge}{{{label}}} did not reach its value within {:?} (--deadline)",
                 arguments.deadline
             );
         }
@@ -129,7 +129,10 @@ pub(super) async fn until_sum(
     let begin = now();
     while !done(relay.metrics().await?.sum(name).unwrap_or_default()) {
         if begin.elapsed() > arguments.deadline {
-            bail!("{name} of the relay: not within {:?} (--deadline)", arguments.deadline);
+            bail!(
+                "the relay's {name} did not reach its value within {:?} (--deadline)",
+                arguments.deadline
+            );
         }
         sleep(POLL).await;
     }
@@ -147,7 +150,7 @@ pub(super) async fn quiet(arguments: &Arguments, fleet: &Fleet, since: Sent) -> 
             return Ok(since.since(fleet));
         }
         if begin.elapsed() > arguments.deadline {
-            bail!("messages do not cease within {:?} (--deadline)", arguments.deadline);
+            bail!("clients still get messages after {:?} (--deadline)", arguments.deadline);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The control plane is away, and the relay is killed and started again: from its snapshot it serves those who come back, who
-//! hold everything already, and those who come for the first time. Then the control plane returns with a difference.
+//! The control plane is down, and the relay is killed and started again. From its snapshot it serves clients that reconnect,
+//! which hold everything already, and new clients. Then the control plane returns with changed content.
 
 use std::path::Path;
 use std::sync::Arc;

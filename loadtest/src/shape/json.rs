@@ -1,5 +1,5 @@
-//! The same bodies as JSON, which is what clients get that poll; and one way to write JSON down, so that two texts that say the
-//! same are equal. It is written apart from the relay's own, so that both cannot be wrong in the same way.
+//! The same bodies as JSON, for clients that poll; and a canonical form of JSON, so that two texts with the same meaning are
+//! equal. Shares no code with the relay, so that both cannot be wrong in the same way.
 
 use std::collections::BTreeMap;
 

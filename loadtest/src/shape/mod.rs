@@ -1,5 +1,5 @@
-//! The bodies of the built-in resources: valid messages of a wanted size, such as a control plane sends. It knows field
-//! numbers of the public API and nothing of who gets what.
+//! The bodies of the built-in resources: valid messages of a given size, such as a control plane sends. Knows field numbers of
+//! the public API. Does not know which client gets which resource.
 
 mod json;
 
