@@ -1,6 +1,6 @@
-//! Types that a control plane ends streams for, as the relay's shell treats them.
+//! How the relay's shell treats types for which a control plane ends streams.
 //!
-//! Owns which type is asked for on which stream. Refuses to know what is said.
+//! Owns which type is asked for on which stream. Knows nothing of messages.
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
-//! The types and bodies that the world speaks of.
+//! The types and bodies of the worlds.
 //!
-//! Owns their encoding, apart from the relay's own. Refuses to know who sends them.
+//! Owns their encoding, separate from the relay's own. Does not know who sends them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

@@ -1,8 +1,9 @@
-//! Control planes that compare names byte by byte, and clients that write one name in several ways (F-07, F-13): whoever asks by a text
-//! is served by that text what the control plane has by it, or by another text of the same name that somebody wrote.
+//! Control planes that compare names byte by byte, and clients that write one name in several spellings (F-07, F-13). A
+//! client that asks by a text gets, under that text, what the control plane has under it or under another spelling that some
+//! client used.
 //!
-//! Owns worlds of their own, with one view; `DISTRIBUTARY_BYTES=S` plays one of them and tells its story. Refuses to look at variants,
-//! wildcards and refusals: the other worlds have those.
+//! Owns worlds of their own, with one view; `DISTRIBUTARY_BYTES=S` runs one of them and prints a trace. Leaves variants,
+//! wildcards and rejections to the other worlds.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Which clients share a view (K-02): who they say they are, the rules of the relay, and whom a control plane takes it for.
+//! Which clients share a view (K-02): the nodes of clients, the rules of the relay, and the client that a control plane sees.
 //!
-//! Owns nodes, rules, and the seats that the relay gives. Refuses to know what is said in a view.
+//! Owns nodes, rules, and the seats that the relay gives. Knows nothing of the content of views.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! A zone: a control plane, and the relay's view of what it says.
+//! A zone: a control plane, and the relay's view of it.
 //!
-//! Owns the way from the one to the other at its simplest: what changes is published after a while, in order. Refuses to
-//! know the protocol between them.
+//! Owns the simplest way from one to the other: changes are published after a delay, in order. Knows nothing of the protocol
+//! between them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

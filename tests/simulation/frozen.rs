@@ -1,6 +1,7 @@
-//! A relay that the machine stops for a while: what comes meanwhile waits in the pipes.
+//! A relay whose process stands still for a while: messages that arrive meanwhile wait in the pipes.
 //!
-//! Owns the relay's own time, and that its timers are looked at first when it goes on (K-27). Refuses to know what they are for.
+//! Owns the relay's own time, and that the relay looks at its timers first when it runs again (K-27). Does not know what the
+//! timers are for.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
-//! What happens on the way to a control plane, step by step.
+//! The events between the relay and a control plane, step by step.
 //!
-//! Owns the life of the streams: opened, asked, answered, ended. Refuses to know what the writer makes of it.
+//! Owns the life of the streams: opened, asked, answered, ended. Does not know how the writer uses the responses.
 
 use std::time::Duration;
 

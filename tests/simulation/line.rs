@@ -1,6 +1,6 @@
 //! The link of a client stream: what arrives at which side, stalls, and ends.
 //!
-//! Owns the end of a stream on either side. Refuses to know what passes.
+//! Owns the end of a stream on either side. Knows nothing of the messages on it.
 
 use std::time::Duration;
 

@@ -1,43 +1,48 @@
-//! The simulation: whole worlds of control planes, a relay and clients, decided by a seed, judged by a naive model.
+//! The simulation: whole worlds of control planes, a relay and clients. A seed decides each world, a naive model judges it.
 //!
 //! In a world there are
 //!
 //! - two or three control planes, each for one class of clients. Some speak the protocol on two streams for each view, in delta
-//!   or SotW: slow, closing early, answering in chunks, with garbage, silent about what is missing (C-16), deaf to what a client
-//!   declares, sending again at once what was refused (E-22), or silent until they are asked for all that they have (E-18).
-//!   Others publish by themselves. They go away and come back; links break, or everything on them vanishes unnoticed.
+//!   or SotW. They are slow, close early, answer in chunks or with garbage, do not report what is missing (C-16), ignore what a
+//!   client declares, send again at once what was rejected (E-22), or answer only when they are asked for all that they have
+//!   (E-18). Others publish without a protocol. They fail and return; links break, or silently lose everything on them.
 //! - the relay: classes by rules (K-02 to K-04), views that begin and end and may be too many, both halves of the protocol, the
-//!   shared answers, and now and then a restart that forgets all.
+//!   shared answers, and now and then a restart that forgets everything.
 //! - six to nine clients of five kinds, in both dialects: Envoys that warm clusters, on one stream or many, gRPC clients, clients
-//!   on demand, hostile ones. They are slow, stall, reconnect with or without what they remember, and move between classes.
+//!   on demand, hostile ones. They are slow, stall, reconnect with or without what they held, and move between classes.
 //! - a witness beside each client stream that reads every request and judges every response; `tally` lists the rules that it
-//!   knows. In the end all heals, and what clients and views hold is compared with what the control planes have.
+//!   checks. At the end everything heals, and what clients and views hold is compared with what the control planes have.
 //!
-//! Seeds from a thousand million on are worlds with lists (`lists/`): two to four servers, a list of some of them for names of
-//! old style and for each of two authorities, with and without `fallback_on_reachability_only`; replicas that lag behind each
-//! other or differ. Servers die, refuse, hang, end streams at once or after one answer, and come back with whatever content.
-//! Some are files, or directories of files, that are torn, emptied, spoiled, moved and removed; some are polled and look at
-//! versions alone; some are relays with a control plane of their own, restart, and now and then are this very relay.
+//! Seeds from 1,000,000,000 on are worlds with lists (`lists/`): two to four servers, a list of some of them for names of old
+//! style and for each of two authorities, with and without `fallback_on_reachability_only`; replicas that lag behind each other
+//! or differ. Servers die, refuse, hang, end streams at once or after one answer, and come back with any content.
+//! Some are files, or directories of files, that are torn, emptied, spoiled, moved and removed; some are polled and compare
+//! versions only; some are relays with a control plane of their own, which restart, and sometimes are this very relay.
 //! Clients ask for collections, by other spellings and by aliases; hostile ones flood the relay with garbage.
 //!
-//! The digits before the last seven say what a world has besides: 1, variants of names (TP2, `variants`) that come, change and go,
-//! and clients that say something of themselves, nothing, or what no variant is for, and change their mind about it; 2, where there are lists,
-//! times to live at every server, those of polled ones as well; 4, without lists: control planes that end delta streams without an
-//! answer, each in its way, always or now and then (E-23); 8, there too: a relay that stands still at times (K-27, `frozen`); 32, without lists: control
-//! planes that end each stream on which a certain type is asked for, until all heals (E-15); 16, where there are lists: two classes of
-//! clients, which see servers of their own for names of old style, and the same ones for what is under an authority (F-13); 32, there
-//! too: times to live at every server, most of which are files; 64, there too: lists of endpoints (LEDS), to which assignments refer,
-//! and where there are two classes, only those of who reads such lists (K-04).
+//! The digits before the last seven add features to a world:
 //!
-//! The witness judges every response there as well, those to hostile clients included, by what the stream reads. Beside it a
-//! follower knows whose word may be heard; in a lull in which nothing but the outages goes on, and
-//! when all has healed, clients are compared with the views that they read, and at last with their first servers.
+//! - 1: variants of names (TP2, `variants`) that come, change and go. Clients send a parameter, none, or one for which there is no
+//!   variant, and change it.
+//! - 2, with lists: times to live at every server, also at polled ones.
+//! - 4, without lists: control planes that end delta streams unanswered, each in its own way, always or now and then (E-23).
+//! - 8, without lists: a relay that stands still at times (K-27, `frozen`).
+//! - 16, with lists: two classes of clients, with different servers for names of old style and the same servers for names under an
+//!   authority (F-13).
+//! - 32, without lists: control planes that end each stream on which a certain type is asked for, until everything heals (E-15).
+//! - 32, with lists: times to live at every server, most of which are files.
+//! - 64, with lists: lists of endpoints (LEDS), to which assignments refer; if there are two classes, only for the class of clients
+//!   that read such lists (K-04).
 //!
-//! What it does not judge: contents that a control plane never says have gone (partial SotW; delta servers that are deaf to what
-//! is declared), versions of refused sets, and which of two contents of one name a client has by an alias.
+//! With lists the witness judges every response as well, also those to hostile clients, by the views that the stream reads. A
+//! follower beside it knows which server's content may be sent. In a lull in which nothing but the outages goes on, and when
+//! everything has healed, clients are compared with the views that they read, and at the end with their first servers.
 //!
-//! `DISTRIBUTARY_SEEDS=N` runs more seeds, `A..B` those from A on, `DISTRIBUTARY_SEED=S` one of them with a readable trace. A seed that ever failed
-//! stays in `KEPT` and always runs.
+//! The simulation does not judge: content that a control plane never reports as gone (partial SotW; delta servers that ignore what
+//! is declared), versions of rejected sets, and which of two contents of one name a client has by an alias.
+//!
+//! `DISTRIBUTARY_SEEDS=N` runs more seeds, `A..B` the seeds from A to B, `DISTRIBUTARY_SEED=S` one seed with a readable trace. A seed
+//! that ever failed stays in `KEPT` and always runs.
 
 #![expect(
     clippy::expect_used,

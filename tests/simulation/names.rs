@@ -1,6 +1,6 @@
-//! The names that the worlds use: few, so that they meet.
+//! The names that the worlds use: few, so that clients often want the same.
 //!
-//! Owns their forms. Refuses to know what exists.
+//! Owns their forms. Does not know which of them exist.
 
 use super::body::Type;
 use super::rng::Rng;

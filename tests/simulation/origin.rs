@@ -1,6 +1,7 @@
-//! A control plane as a program: what it says on one stream, in its own naive way.
+//! A control plane as a program: a naive server of one stream.
 //!
-//! Owns the server's half of both dialects, with the habits of real ones (C-16, E-12, E-13, E-22). Refuses to know relays.
+//! Owns the server's half of both dialects, with the behaviour of real servers (C-16, E-12, E-13, E-22). Knows nothing of
+//! relays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The life of the clients, and what befalls them.
+//! The life of the clients, and the faults that hit them.
 //!
-//! Owns connecting, moods and misfortunes. Refuses to know what clients say.
+//! Owns when clients connect, how they behave, and their faults. Knows nothing of what clients send.
 
 use std::time::Duration;
 

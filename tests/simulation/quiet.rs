@@ -1,6 +1,6 @@
-//! The end of a world: everybody behaves, everything heals, and then all must be as it should.
+//! The end of a world: all participants behave, everything heals, and then clients and views must hold the right content.
 //!
-//! Owns the comparison with the naive model. Refuses to forgive.
+//! Owns the comparison with the naive model. Tolerates no difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

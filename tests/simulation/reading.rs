@@ -1,6 +1,6 @@
-//! What a stream reads: of each authority the word of one server.
+//! What a stream reads: the content of one server for each authority.
 //!
-//! Owns the naive lookup of names, however they are written. Refuses to know how a server is chosen.
+//! Owns the naive lookup of names, in any spelling. Does not know how a server is chosen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

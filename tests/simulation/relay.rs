@@ -1,6 +1,6 @@
 //! The relay's half of a client stream, driven as its shell drives it.
 //!
-//! Owns the order of calls: bell, wants, cut, responses, timers. Refuses to know what is in a message.
+//! Owns the order of calls: bell, wants, cut, responses, timers. Knows nothing of the content of messages.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};

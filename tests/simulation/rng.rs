@@ -1,6 +1,6 @@
-//! The one source of chance of a world.
+//! The only source of randomness of a world.
 //!
-//! Owns a stream of numbers that a seed decides. Refuses to know what they are used for.
+//! Owns a stream of numbers that a seed decides. Does not know their use.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! One type on one stream of a control plane: who asked for what, and what it was sent.
+//! One type on one stream of a control plane: what the client asked for, and what it was sent.
 //!
-//! Owns a naive server's memory, and the encoding of what it says. Refuses to know when it speaks.
+//! Owns a naive server's memory, and the encoding of its responses. Does not know when it responds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! How often each rule was looked at, and what breaking one is called.
+//! How often each rule was checked, and the name of each violation.
 //!
-//! Owns the list of rules that the world checks. Refuses to know how.
+//! Owns the list of rules that the worlds check. Does not know how.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
-//! Tenants behind one relay, in front of a control plane that keeps one snapshot for each node id (K-28): whatever the rules and
-//! whatever the clients are called, none gets what is another tenant's, unless the relay has said that two views have one id.
+//! Tenants behind one relay, in front of a control plane that keeps one snapshot for each node id (K-28). Whatever the rules
+//! and the nodes of clients are, no tenant gets another tenant's content, unless the relay has warned that two views have one
+//! id.
 //!
-//! Owns a world of its own, with random rules and nodes. Refuses to look at delays and faults: the other worlds have those.
+//! Owns a world of its own, with random rules and nodes. Leaves delays and faults to the other worlds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

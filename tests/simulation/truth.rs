@@ -1,6 +1,6 @@
-//! What a control plane has to say, and how it changes: a cluster is made before a route leads to it, and goes after.
+//! The content of a control plane, and how it changes: a cluster is created before a route leads to it, and removed after.
 //!
-//! Owns the resources of one origin. Refuses to know who asks for them.
+//! Owns the resources of one origin. Does not know who asks for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The relay's way to a control plane: the machines of both streams, driven as their shell drives them.
+//! The relay's half of the streams to a control plane: the machines of both streams, driven as their shell drives them.
 //!
-//! Owns the links, attempts and the order of a turn. Refuses to know what is in a message.
+//! Owns the links, the attempts and the order of a turn. Knows nothing of the content of messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

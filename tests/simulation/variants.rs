@@ -1,6 +1,6 @@
-//! Variants of a name (TP2): what a control plane has for some clients and not for others, and who they are.
+//! Variants of a name (TP2): what a control plane has for some clients and not for others, and the parameters of the clients.
 //!
-//! Owns the one thing that clients say of themselves, and what is written of it in messages. Refuses to know what exists.
+//! Owns the one parameter that clients send, and how it is written in messages. Does not know which resources exist.
 
 use std::collections::BTreeMap;
 

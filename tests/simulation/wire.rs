@@ -1,7 +1,7 @@
-//! What is on the wire between relay and clients.
+//! The messages between relay and clients.
 //!
-//! Owns encoding of the relay's responses as a transport would write them, and reading them as a client would. Refuses to
-//! judge them.
+//! Owns encoding the relay's responses as a transport would write them, and decoding them as a client would. Does not judge
+//! them.
 
 use std::time::Duration;
 

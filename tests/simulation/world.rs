@@ -1,6 +1,6 @@
-//! A world: control planes, one relay, clients, and the time in which they live.
+//! A world: control planes, one relay, clients, and their time.
 //!
-//! Owns the queue of events and the network. Refuses to know what the messages mean.
+//! Owns the queue of events and the network. Knows nothing of the content of messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
-//! How a client speaks delta.
+//! A client that speaks delta.
 //!
-//! Owns its requests, and what it forgets when it unsubscribes. Refuses to know why it wants what it wants.
+//! Owns its requests, and what it forgets when it unsubscribes. Does not know why it wants a resource.
 
 use std::collections::BTreeMap;
 

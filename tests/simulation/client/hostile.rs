@@ -1,6 +1,7 @@
-//! A client that says whatever comes to its mind.
+//! A client that sends random requests.
 //!
-//! Owns bad manners: stale and foreign nonces, refusals of everything, flapping, silence. Refuses to learn.
+//! Owns its faults: stale and foreign nonces, rejections of everything, flapping subscriptions, silence. Does not react to
+//! responses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

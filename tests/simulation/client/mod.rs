@@ -1,6 +1,6 @@
-//! A client: what it wants, what it holds, and how it speaks on its streams.
+//! A client: what it wants, what it holds, and what it sends on its streams.
 //!
-//! Owns the habits of real clients and of hostile ones. Refuses to know the relay.
+//! Owns the behaviour of real clients and of hostile ones. Knows nothing of the relay.
 
 mod delta;
 mod hostile;

@@ -1,6 +1,6 @@
-//! How a client speaks SotW.
+//! A client that speaks SotW.
 //!
-//! Owns its requests. Refuses to know why it wants what it wants.
+//! Owns its requests. Does not know why it wants a resource.
 
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
 

@@ -1,6 +1,6 @@
-//! How a client takes a response: applies or rejects it, and what it does next.
+//! How a client handles a response: it applies or rejects it, and then acts on it.
 //!
-//! Owns what is held, warming, and withheld acknowledgements. Refuses to know requests.
+//! Owns the held content, warming, and withheld acknowledgements. Knows nothing of requests.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

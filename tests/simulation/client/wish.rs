@@ -1,6 +1,6 @@
-//! What a client wants: what it holds leads to more.
+//! What a client wants: what it holds makes it want more.
 //!
-//! Owns the chain from listeners and clusters to routes and endpoints, and whims. Refuses to know how wishes are said.
+//! Owns the chain from listeners and clusters to routes and endpoints, and random wants. Knows nothing of requests.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! What counts of files, by the simplest of accounts (I-05, E-11): what each said when it was good last, and how long that lives.
+//! A naive model of which content of files counts (I-05, E-11): the last good content of each file, and how long it lives.
 //!
-//! Owns the files of an imaginary disk, and what they come to together. Refuses to know who writes and who reads them.
+//! Owns the files of an imaginary disk, and their content taken together. Does not know who writes and who reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

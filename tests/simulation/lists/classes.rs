@@ -1,7 +1,7 @@
-//! Lists of servers before several classes of clients: what each class is told of names of old style is its own, what is under an
-//! authority that has servers of its own is the same for all of them (F-13).
+//! Lists of servers in front of several classes of clients. Each class has its own content for names of old style; names
+//! under an authority with servers of its own have the same content for all classes (F-13).
 //!
-//! Owns which zone is a server as one class sees it. Refuses to know what is said there.
+//! Owns which zone is a server, as one class sees it. Knows nothing of the content.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! A server of a list that is a file, or a directory of files.
 //!
-//! Owns what is written on an imaginary disk, and a naive account of what of it counts (I-05). Refuses to know who reads the view.
+//! Owns the files of an imaginary disk, and a naive model of which of their content counts (I-05). Does not know who reads
+//! the view.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

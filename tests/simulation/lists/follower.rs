@@ -1,6 +1,7 @@
-//! Beside each client stream: what was asked for, what was sent, and whose word that was.
+//! A follower beside each client stream: it notes what the client asked for, what it was sent, and from which server that
+//! came.
 //!
-//! Owns its own reading of requests and responses. Refuses to know how a server is chosen.
+//! Owns its own reading of requests and responses. Does not know how a server is chosen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! Worlds in which each authority has a list of servers: who is asked where, and what becomes of the servers.
+//! Worlds in which each authority has a list of servers: which server is asked, and how the servers fail and return.
 //!
-//! Owns the lists, the servers' moods, and the writers of views as they come and go. Refuses to know what a session makes of it.
+//! Owns the lists, the states of the servers, and the writers of views as they come and go. Does not know how a session uses
+//! them.
 
 mod account;
 mod classes;

@@ -1,6 +1,6 @@
-//! A session's turn where there are lists of servers: which it reads, why it moved, and what it then says.
+//! A session's turn in a world with lists of servers: which server it reads, why it moved, and what it sends then.
 //!
-//! Owns the judgement of moves. Refuses to move anybody.
+//! Owns the judgement of moves. Never moves a session.
 
 use std::collections::BTreeMap;
 

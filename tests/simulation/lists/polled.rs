@@ -1,6 +1,6 @@
 //! A server of a list that is polled over REST (H-07).
 //!
-//! Owns the polls on their way, and the server that looks at versions alone. Refuses to know HTTP and JSON.
+//! Owns the polls on their way, and a server that compares versions only. Knows nothing of HTTP and JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! A server of a list that is a relay itself, with a control plane of its own.
 //!
-//! Owns the relay above: its views, and its half of the streams from the relay below. Refuses to know who is below that.
+//! Owns the upper relay: its views, and its half of the streams from the relay below. Knows nothing of the clients of the
+//! relay below.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};

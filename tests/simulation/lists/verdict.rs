@@ -1,6 +1,6 @@
-//! Judges worlds with lists of servers when nothing moves: during an outage, and when all has healed.
+//! Judges worlds with lists of servers at rest: during an outage, and when everything has healed.
 //!
-//! Owns the comparison of clients with the views that they read, and at last with their first servers. Refuses to wait.
+//! Owns the comparison of clients with the views that they read, and at the end with their first servers. Never waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

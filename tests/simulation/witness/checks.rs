@@ -1,6 +1,6 @@
-//! Judges a response at the moment of its emission, entry by entry.
+//! Judges a response when it is emitted, entry by entry.
 //!
-//! Owns what holds for every response of either dialect. Refuses to know other types' order and full states.
+//! Owns what holds for every response of either dialect. Leaves the order of types and full states to other checks.
 
 use std::collections::BTreeSet;
 

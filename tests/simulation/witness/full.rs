@@ -1,6 +1,6 @@
-//! Judges full states: what is missing in one is deleted by the client (B-16).
+//! Judges full states: the client deletes what is missing in one (B-16).
 //!
-//! Owns the comparison with the cut, and the versions of sets. Refuses to know partial answers.
+//! Owns the comparison with the cut, and the versions of sets. Knows nothing of partial responses.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! A naive bookkeeper beside each client stream: what was asked, what was said, and whether that was right.
+//! A naive witness beside each client stream: it notes what the client asked for and was sent, and judges whether that was
+//! right.
 //!
-//! Owns its own reading of every request and response; shares no code with the relay's machine. It is asked at the very
-//! moment of emission, with the cut that the relay looked at.
+//! Owns its own reading of every request and response, and shares no code with the relay's machine. It judges a response at
+//! the moment when it is emitted, with the cut that the relay looked at.
 
 mod checks;
 mod full;

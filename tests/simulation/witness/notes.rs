@@ -1,6 +1,6 @@
-//! Notes a response: what the client holds from now on, and which debts it pays.
+//! Notes a response: what the client holds from now on, and what it is no longer owed.
 //!
-//! Owns the effects of an emission. Refuses to judge it.
+//! Owns the effects of a response. Does not judge it.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Judges the order between types: make before break (D-01, D-03), and endpoints after clusters (K-13).
 //!
-//! Owns what a client's routes need. Refuses to know single types.
+//! Owns what a client's routes need. Knows nothing of single types.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! What the client has refused, and what releases it (B-22).
+//! What the client has rejected, and when it may be sent again (B-22).
 //!
-//! Owns the sets that were rejected as a whole. Refuses to know full states.
+//! Owns the sets that were rejected as a whole. Knows nothing of full states.
 
 use distributary::xds::Reason;
 

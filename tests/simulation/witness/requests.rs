@@ -1,6 +1,6 @@
 //! Reads requests: what the client wants from now on, and what it is owed.
 //!
-//! Owns the naive meaning of both dialects' requests. Refuses to know responses.
+//! Owns the naive meaning of both dialects' requests. Knows nothing of responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;

@@ -1,6 +1,6 @@
-//! Judges a stream on which everything has fallen quiet: nothing may be owed.
+//! Judges a stream on which nothing happens any more: nothing may be owed.
 //!
-//! Owns the last comparison of what was sent with the cut. Refuses to wait.
+//! Owns the last comparison of what was sent with the cut. Never waits.
 
 use std::collections::BTreeSet;
 
