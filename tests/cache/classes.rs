@@ -1,4 +1,4 @@
-//! From a client's node as it is on the wire to the node that a control plane sees of its class.
+//! From a client's node on the wire to the node that its class shows to a control plane.
 
 use distributary::cache::{Routes, Scopes};
 use distributary::proto::envoy::config::core::v3 as core;

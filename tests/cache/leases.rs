@@ -1,4 +1,4 @@
-//! Random sessions against a naive model of who waits for what and what upstream has been told.
+//! Random sessions against a naive model of which session waits for which name and what upstream was told.
 
 use std::collections::{BTreeMap, BTreeSet};
 

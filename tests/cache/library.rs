@@ -1,4 +1,4 @@
-//! What the library computes once, keeps, and gives back.
+//! What the library computes once, keeps, and drops.
 
 use distributary::cache::{Library, Uses};
 use distributary::proto::envoy::service::discovery::v3::DynamicParameterConstraints;

@@ -1,4 +1,4 @@
-//! The cache, from outside: what it tells whom, what it asks upstream for, and what is left afterwards.
+//! The cache, from outside: which sessions it wakes, what it asks upstream for, and what is left afterwards.
 
 mod classes;
 mod collections;

@@ -1,5 +1,6 @@
-//! What subscriptions and changes cost. Run with `cargo test --release --test cache -- --ignored --nocapture memory::changes`, and
-//! with `memory::subscriptions` for sets of names that are all different; with `SETS=shared` for 200 sets of 20,000 sessions.
+//! What subscriptions and changes cost. Run with `cargo test --release --test cache -- --ignored --nocapture
+//! memory::changes`, or with `memory::subscriptions` for sets of names that all differ; `SETS=shared` gives 20,000 sessions
+//! 200 sets.
 
 #![expect(clippy::print_stdout, reason = "figures for people")]
 

@@ -1,4 +1,4 @@
-//! Large answers, of which many clients are sent the same parts.
+//! Large answers whose parts many clients share.
 
 use distributary::cache::Library;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;

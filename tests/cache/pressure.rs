@@ -1,4 +1,4 @@
-//! What laggards may hold back: first they keep only hashes, then they end.
+//! How much laggards may hold back: first they keep only hashes, then their streams end.
 
 use std::task::{Context, Waker};
 

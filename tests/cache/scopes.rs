@@ -1,4 +1,4 @@
-//! One view for a class, never too many, and none for nobody.
+//! One view for each class, a bound for their number, and no view without clients.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Sessions that lease the same share one set, and nobody notices.
+//! Sessions that lease the same names share one set, and sharing changes nothing for them.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Sessions on real threads against one writer: nobody misses a change, and nothing is left at the end.
+//! Sessions on real threads against one writer: no session misses a change, and nothing is left at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Who is told what, what upstream is asked for, and what is forgotten.
+//! Which sessions a view wakes, what upstream is asked for, and what is forgotten.
 
 use super::*;
 

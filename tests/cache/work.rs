@@ -1,4 +1,4 @@
-//! What one request of many names takes. Run with `cargo test --release --test cache -- --ignored --nocapture work`.
+//! How long one request of many names takes. Run with `cargo test --release --test cache -- --ignored --nocapture work`.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "figures for people")]
 

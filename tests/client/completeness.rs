@@ -1,4 +1,4 @@
-//! When a wildcard is complete, and when what it does not mention is gone.
+//! When a wildcard is complete, and when resources that it does not mention are gone.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What goes to which stream.
+//! Which stream each subscription goes to.
 
 use std::sync::Arc;
 

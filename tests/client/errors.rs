@@ -1,4 +1,4 @@
-//! What a server says is wrong with names, and what follows by what it says of itself.
+//! The errors of names that a server reports, and what they mean under each setting of the server entry.
 
 use distributary::proto::envoy::service::discovery::v3::{ResourceError, ResourceName};
 use distributary::proto::google::rpc::Status;

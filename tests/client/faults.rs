@@ -1,4 +1,4 @@
-//! What a server may get wrong, and what must not come of it.
+//! The faults of servers, and what they must not cause.
 
 use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};

@@ -1,4 +1,4 @@
-//! The upstream machine as a server sees it: transcripts of what it says and of what the view then knows.
+//! The upstream machine as a server sees it: transcripts of its requests and of what the view then knows.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

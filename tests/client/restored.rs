@@ -1,4 +1,5 @@
-//! What an earlier run of the relay knew: served, not told to the server, and gone only by what the server says.
+//! What an earlier run of the relay knew: it is served, not declared to the server, and removed only because of what the
+//! server sends.
 
 use std::time::Duration;
 

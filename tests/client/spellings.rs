@@ -1,4 +1,4 @@
-//! Names that clients do not write in the canonical way: servers that compare bytes are asked for what was written.
+//! Names that clients do not write in canonical form: servers that compare bytes are asked for what was written.
 
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
 use distributary::xds::Dialect;

@@ -1,4 +1,4 @@
-//! From one stream to the next.
+//! What is kept from one stream to the next.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Variants of one name that are not for everybody (TP2).
+//! Variants of a name that are not for all clients (TP2).
 
 use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryResponse, DynamicParameterConstraints, Resource, ResourceName,

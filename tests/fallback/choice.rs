@@ -1,4 +1,4 @@
-//! The choice alone: looks in, steps out.
+//! The choice of a server alone: states of servers in, moves out.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The stage of a story: servers that are written into their views by hand, and sessions that sit at them.
+//! The stage of a story: servers whose views a test writes, and sessions with seats at these views.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

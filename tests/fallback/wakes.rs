@@ -1,4 +1,4 @@
-//! Stories of sessions that must be woken when their servers stand otherwise, and of answers that a move cuts short.
+//! Stories of sessions that must be woken when the state of a server changes, and of answers that a move cuts short.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

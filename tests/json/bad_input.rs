@@ -1,4 +1,4 @@
-//! Texts that are broken or made to hurt.
+//! Texts that are broken or hostile.
 
 use distributary::json::{Bounds, Schemas, Secrets, Tree, Unknown};
 

@@ -1,4 +1,4 @@
-//! YAML: what it means, and what is not taken.
+//! YAML: what it means, and what is rejected.
 
 use distributary::json::{Bounds, Fault, Schemas, Tree, Unknown};
 

@@ -1,4 +1,4 @@
-//! What does not exist, what nobody knows yet, and what happens when the upstream is away.
+//! Names that do not exist, names that are not known yet, and what happens while the upstream is away.
 
 use crate::story::{both, delta, sotw};
 

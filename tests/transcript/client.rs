@@ -1,6 +1,6 @@
-//! A client of a story: what Envoy or a gRPC library would say at that point, in either dialect.
+//! A client of a story: it sends what Envoy or a gRPC library would send at that point, in either dialect.
 //!
-//! Owns the client's side of the protocol, and the checks that hold for every client. Refuses to know stories.
+//! Owns the client's side of the protocol, and the checks that hold for every client. Knows nothing of stories.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Endpoints in collections of their own (A95): what clients that read `LbEndpointCollection` are told, and what the others are.
+//! Endpoints in collections of their own (A95): what clients that read `LbEndpointCollection` are sent, and what other
+//! clients are sent.
 
 use crate::story::both;
 

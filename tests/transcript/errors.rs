@@ -1,4 +1,4 @@
-//! What is wrong with single names, towards clients that can read it and towards others.
+//! Errors of single names, for clients that can read them and for others.
 
 use crate::story::{both, delta, sotw};
 

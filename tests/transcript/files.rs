@@ -1,4 +1,4 @@
-//! Files as a source: what is done to them, and what clients hear of it.
+//! Files as a source: how they change, and what clients are sent then.
 
 use crate::story::{both, delta};
 

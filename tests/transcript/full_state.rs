@@ -1,4 +1,5 @@
-//! Types whose SotW answers list all there is: what is missing in one is deleted, so nothing is ever left out of ignorance.
+//! Types whose SotW responses list everything. The client deletes what is missing in one, so nothing is left out because it
+//! is unknown.
 
 use crate::story::{both, delta, sotw};
 

@@ -1,4 +1,4 @@
-//! A clock that jumps: nobody hears anything of it, nobody's stream ends, and nothing that was on its way is lost.
+//! A clock that jumps: clients notice nothing, no stream ends, and nothing on its way is lost.
 
 use crate::story::both;
 

@@ -1,4 +1,4 @@
-//! Laggards of whom the relay keeps only hashes: when they read again they get what differs, and nothing else.
+//! Laggards of which the relay keeps only hashes: when they read again, they are sent what differs and nothing else.
 
 use crate::story::{both, delta, sotw};
 

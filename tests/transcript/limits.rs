@@ -1,4 +1,4 @@
-//! What a stream may not do, and what it may do without harm.
+//! What a stream must not do, and what it may do without harm.
 
 use crate::story::{both, delta, sotw};
 

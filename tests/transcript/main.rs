@@ -1,7 +1,7 @@
-//! Transcripts: what a client says, what the relay answers, line by line, without a socket and in simulated time.
+//! Transcripts: what a client sends and what the relay answers, line by line, without a socket and in simulated time.
 //!
-//! One story runs through both dialects wherever both have it, so that a divergence cannot hide. The language of the stories
-//! is described in `story`; every story ends by checking that nothing more is said.
+//! One story runs through both dialects wherever both have it, so that no difference between them stays hidden. `story`
+//! describes the language of the stories; every story ends with a check that nothing more is sent.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Names of new style: one name however it is written, and every client answered in its own writing.
+//! Names of new style: one name in any spelling, and each client answered in its own spelling.
 
 use crate::story::{both, delta, sotw};
 

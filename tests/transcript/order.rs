@@ -1,4 +1,4 @@
-//! Order between types: clusters and endpoints before what points to them, removals last.
+//! Order between types: clusters and endpoints before the resources that refer to them, removals last.
 
 use crate::story::{both, delta, sotw};
 

@@ -1,6 +1,7 @@
-//! What a view of the relay knows: the origin's truth, brought into a `Cut` by the same `Changes` that an upstream stream makes.
+//! What a view of the relay knows: the origin's content, brought into a `Cut` by the same `Changes` that an upstream stream
+//! makes.
 //!
-//! Owns what the origin has, what it tells and when. Refuses to know clients.
+//! Owns what the origin has, what it sends and when. Knows nothing of clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

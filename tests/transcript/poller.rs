@@ -1,6 +1,6 @@
-//! A client of a story that polls, over REST.
+//! A client of a story that polls over REST.
 //!
-//! Owns the client's side: what it took last, and its one poll. Refuses to know stories.
+//! Owns the client's side: what it took last, and its one poll. Knows nothing of stories.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

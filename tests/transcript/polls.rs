@@ -1,4 +1,4 @@
-//! Clients that poll over REST: what they have, what they ask, and what they are told.
+//! Clients that poll over REST: what they have, what they ask for, and what they are answered.
 
 use std::collections::BTreeMap;
 

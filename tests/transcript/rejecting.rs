@@ -1,4 +1,4 @@
-//! Rejected responses: what is held back, and until when.
+//! Rejected responses: what is held back, and for how long.
 
 use crate::story::{both, delta, sotw};
 

@@ -1,6 +1,6 @@
 //! The words of a story: types, resources, durations.
 //!
-//! Owns their notation. Refuses to know what is done with them.
+//! Owns their notation. Does not know their use.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! One type on a client of a story: what it has asked for and what it holds.
 //!
-//! Owns the client's memory. Refuses to know the relay.
+//! Owns the client's memory. Knows nothing of the relay.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

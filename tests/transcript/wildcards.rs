@@ -1,4 +1,4 @@
-//! Wildcards and names besides: who is subscribed to what, and what leaving it means.
+//! Wildcards and names beside them: what a client is subscribed to, and what unsubscribing means.
 
 use crate::story::{both, delta, sotw};
 

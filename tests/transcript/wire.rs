@@ -1,6 +1,6 @@
-//! What a client reads off the wire: every response of a story is encoded as the transport encodes it, and decoded again.
+//! What a client reads from the wire: every response of a story is encoded as the transport encodes it, and decoded again.
 //!
-//! Owns what holds for every response whatever the story is about. Refuses to know stories.
+//! Owns what holds for every response of any story. Knows nothing of stories.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Whoever asks for everything, or for a whole collection, and says something of itself.
+//! Clients with parameters that ask for everything, or for a whole collection.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Variants of one name that are not for everybody (TP2), as clients see them.
+//! Variants of one name that are not for all clients (TP2), as clients see them.
 
 mod everything;
 mod passing_on;

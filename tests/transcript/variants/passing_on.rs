@@ -1,4 +1,4 @@
-//! A relay as a client: it passes variants on, and so it gets all of them.
+//! A relay as a client: it passes variants on, and therefore gets all of them.
 
 use distributary::xds::{Dialect, Reason, Update};
 

@@ -1,4 +1,4 @@
-//! Random changes of what there is, of what a client says of itself, and of what it asks for, against a naive model.
+//! Random changes of resources, of a client's parameters, and of what it asks for, against a naive model.
 
 use std::collections::{BTreeMap, BTreeSet};
 

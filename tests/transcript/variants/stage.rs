@@ -1,6 +1,6 @@
-//! A stream whose client says something of itself, and the view that it reads.
+//! A stream whose client has parameters, and the view that it reads.
 //!
-//! Owns the words for what it hears. Refuses to know what is right.
+//! Owns the notation of what the client is sent. Does not know what is right.
 
 use std::collections::HashMap;
 use std::sync::Arc;
