@@ -1,4 +1,4 @@
-//! Answers that are wrong, too large, too many, or none.
+//! Answers that are wrong, too large or too many, and answers that do not come.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
@@ -8,7 +8,7 @@ use distributary::upstream::Phase;
 use crate::plane::Plane;
 use crate::{CDS, EDS, Relay, delta, ms, now};
 
-/// E-12, E-13, A-05, C-19: whatever is wrong with one resource, the refusal names it and the fault, and the others are used.
+/// E-12, E-13, A-05, C-19: when one resource is wrong, the rejection names it and the fault, and the others are used.
 #[tokio::test]
 async fn faults_are_named() {
     let mut plane = Plane::start().await;
@@ -74,7 +74,7 @@ async fn garbage_in_a_resource() {
     assert!(refusal.error_detail.unwrap().message.contains("entry 1 of resources"));
 }
 
-/// A message that is nothing at all ends the stream; what was known stays, and the next stream repairs (G-19).
+/// A message that cannot be decoded ends the stream; known resources stay, and the next stream repairs the rest (G-19).
 #[tokio::test]
 async fn garbage_all_over() {
     let (mut plane, relay, mut call) = Relay::with_a().await;
@@ -86,7 +86,7 @@ async fn garbage_all_over() {
     relay.takes(&mut call, "a=2").await;
 }
 
-/// Something that is no gRPC frame at all.
+/// Bytes that are no gRPC frame.
 #[tokio::test]
 async fn no_grpc() {
     let mut plane = Plane::start().await;
@@ -127,7 +127,7 @@ async fn a_very_large_answer() {
     assert_eq!(call.delta().await.response_nonce, "n1");
 }
 
-/// one that is larger than allowed ends the stream, and the words name the limit's key.
+/// an answer over the limit ends the stream, and the error names the limit's key.
 #[tokio::test]
 async fn an_answer_beyond_the_limit() {
     let mut plane = Plane::start().await;
@@ -149,7 +149,7 @@ async fn an_answer_beyond_the_limit() {
     assert_eq!(relay.metrics.failures.get(), 1);
 }
 
-/// K-22: a server that sends the same again and again changes nothing, wakes nobody, and is read on.
+/// K-22: a server that sends the same again and again changes nothing and wakes no session; the relay keeps reading.
 #[tokio::test]
 async fn the_same_again_and_again() {
     let mut plane = Plane::start().await;
@@ -182,7 +182,7 @@ async fn nonces_that_are_none() {
     assert_eq!(call.delta().await.response_nonce, "n");
 }
 
-/// E-08, C-16: a server that says nothing has its time, from when it could read the request; the stream stays.
+/// E-08, C-16: a silent server has a time limit, which begins when it could read the request; the stream stays.
 #[tokio::test]
 async fn silence() {
     let mut plane = Plane::start().await;
@@ -193,15 +193,15 @@ async fn silence() {
     let start = now();
     relay.knows(EDS, "a:TimedOut").await;
     assert!(start.elapsed() >= ms(250));
-    // G-20: nothing is said of what only the server can know.
+    // G-20: the relay does not guess what only the server can know.
     assert_eq!(relay.known(CDS), "");
     call.send(&delta(EDS, "n1", &["a=1"], &[]));
     relay.knows(EDS, "a=1").await;
     assert!(plane.has_call().is_none());
 }
 
-/// E-22, E-02: a server that at once sends again what is refused, under a new version each time, draws a few refusals a second and
-/// not thousands; each is counted, the newest is refused in the end, and good content is taken meanwhile.
+/// E-22, E-02: a server that resends rejected content at once, under a new version each time, gets a few rejections a second and
+/// not thousands. Each is counted, the newest is rejected in the end, and good content is taken meanwhile.
 #[tokio::test]
 async fn the_same_fault_again_and_again() {
     let mut plane = Plane::start().await;
@@ -217,7 +217,7 @@ async fn the_same_fault_again_and_again() {
         last = format!("n{version}");
         let (one, other) = (format!("a={version}"), format!("a={}", version + 1));
         call.send(&delta(EDS, &last, &[&one, &other], &[]));
-        // What a control plane does: it waits for the answer, or sends again after a moment.
+        // As a control plane does: it waits for the answer, or sends again after a moment.
         if let Ok(refusal) = tokio::time::timeout(ms(2), call.delta()).await {
             assert!(refusal.error_detail.is_some());
             refusals += 1;

@@ -1,4 +1,4 @@
-//! Answers that come apart: REST has no order between types.
+//! Answers in any order: REST has no order between types.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::polling::{Poll, Relay, Site};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
-/// The next polls of clusters and of routes; others are told that nothing is new.
+/// Returns the next polls of clusters and of routes; others are answered "not modified".
 async fn polls(site: &mut Site) -> (Poll, Poll) {
     let (mut clusters, mut routes) = (None, None);
     let both = async {
@@ -47,8 +47,8 @@ fn has(cut: &Cut, name: &str) -> bool {
     state.is_some_and(|state| state.resource(&Name::from(name)).is_some())
 }
 
-/// D-01, D-04: routes that come before the clusters of the same moment wait for them; a server that has nothing to say about
-/// clusters holds them up for a moment only.
+/// D-01, D-04: routes that come before the clusters of the same moment wait for them; a server that does not answer for clusters
+/// delays them only briefly.
 #[tokio::test]
 async fn no_route_before_its_cluster() {
     let mut site = Site::start().await;
@@ -64,13 +64,13 @@ async fn no_route_before_its_cluster() {
         routed(cut, "to-x")
     };
     relay.sees("both", ordered).await;
-    // Here nothing is ever said about clusters again.
+    // From here on the server does not answer for clusters.
     let (_clusters, routes) = polls(&mut site).await;
     route(routes, "to-x-again").await;
     relay.sees("the route", |cut| routed(cut, "to-x-again")).await;
 }
 
-/// D-03: a cluster does not go before the route that no longer needs it, where both are known at the same moment.
+/// D-03: when a cluster and its last route change at the same moment, the cluster is not removed before the route has changed.
 #[tokio::test]
 async fn no_cluster_gone_before_its_route() {
     let mut site = Site::start().await;

@@ -1,4 +1,4 @@
-//! How long it takes until all that an Envoy begins with is known as a whole.
+//! How long it takes until everything that an Envoy needs at its start is complete.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::{CDS, Relay, delta, ms, now};
 const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 const SRDS: &str = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration";
 
-/// Asks for one type after the other, as an Envoy does that waits for each, of a server that says at once all that it has.
+/// Asks for one type after the other, as an Envoy does that waits for each; the server sends at once all that it has.
 async fn begin(plane: &mut Plane, relay: &Relay) -> Duration {
     let begun = now();
     let mut call = None;
@@ -25,7 +25,7 @@ async fn begin(plane: &mut Plane, relay: &Relay) -> Duration {
     begun.elapsed()
 }
 
-/// G-20: what a server has shown one view is good for all others: the second begins in hardly more time than without a relay.
+/// G-20: what a relay learns about a server in one view holds for all views: the second starts almost as fast as without a relay.
 #[tokio::test]
 async fn the_second_view_begins_at_once() {
     let mut plane = Plane::start().await;
@@ -33,7 +33,7 @@ async fn the_second_view_begins_at_once() {
     let took = begin(&mut plane, &first).await;
     assert!(took >= ms(3 * 250), "{took:?}");
     let mut best = took;
-    // A machine that is busy otherwise may take its time now and then.
+    // A busy machine may be slow now and then.
     for _ in 0..10 {
         let next = first.beside(&[]);
         best = best.min(begin(&mut plane, &next).await);

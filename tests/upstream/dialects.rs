@@ -1,4 +1,4 @@
-//! What goes over the wire, in both dialects and on both streams.
+//! The requests and responses on the wire, in both dialects and on both streams.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn delta_is_the_default() {
     assert_eq!(relay.metrics.responses.get(), 1);
 }
 
-/// K-25: relays that come later are told of on the stream that is there.
+/// K-25: relays that are added later are sent on the open stream.
 #[tokio::test]
 async fn a_relay_that_comes_later() {
     let mut plane = Plane::start().await;
@@ -78,7 +78,7 @@ async fn a_relay_that_comes_later() {
     assert_eq!(call.delta().await.node, None);
 }
 
-/// a server entry can ask for state of the world.
+/// a server entry can select state of the world.
 #[tokio::test]
 async fn sotw_where_configured() {
     let mut plane = Plane::start().await;
@@ -114,7 +114,7 @@ async fn sotw_where_delta_is_unknown() {
     assert_eq!(relay.metrics.failures.get(), 0);
 }
 
-/// A server that knows neither method is an error in words, with a back-off.
+/// A server that knows neither method is an error with a clear text, and the relay backs off.
 #[tokio::test]
 async fn neither_method() {
     let mut plane = Plane::start().await;
@@ -156,7 +156,7 @@ async fn the_aside() {
     assert!(request.node.is_some());
     aside.send(&delta(CDS, "n1", &["besides=1"], &[]));
     relay.knows(CDS, "a=1 besides=1 complete").await;
-    // The wildcard comes to cover it: it is not asked for any more, and nothing else of the second stream is wanted.
+    // The wildcard covers it now: the name is not requested any more, and the second stream has nothing else to request.
     main.send(&delta(CDS, "n2", &["besides=2"], &[]));
     relay.knows(CDS, "a=1 besides=2 complete").await;
     aside.gone().await;
@@ -164,7 +164,7 @@ async fn the_aside() {
     relay.knows(CDS, "a=2 besides=2 complete").await;
 }
 
-/// E-21: a server that does not read is read from all the same, and hears the latest when it reads again.
+/// E-21: the relay reads from a server that does not read itself; once it reads again it gets the latest requests.
 #[tokio::test]
 async fn reading_never_waits_for_writing() {
     let mut builder = h2::server::Builder::new();
@@ -191,7 +191,7 @@ async fn reading_never_waits_for_writing() {
     assert!(answers < 400, "{answers} answers waited in a queue");
 }
 
-/// E-19: a stream of which nothing is wanted any more is closed, and opened again when something is.
+/// E-19: a stream without subscriptions is closed, and opened again when something is subscribed.
 #[tokio::test]
 async fn no_interest_no_stream() {
     let (mut plane, relay, mut call) = Relay::with_a().await;
@@ -204,7 +204,7 @@ async fn no_interest_no_stream() {
     call.gone().await;
 }
 
-/// E-19: what is wanted soon after the last interest has ended goes out on the stream that is there, at once.
+/// E-19: a subscription soon after the last one has ended goes out at once on the open stream.
 #[tokio::test]
 async fn interest_that_comes_back_finds_the_stream_open() {
     let mut plane = Plane::start().await;

@@ -9,7 +9,7 @@ use tonic::Code;
 use crate::plane::Plane;
 use crate::{CDS, EDS, Relay, delta, ms, now, sotw};
 
-/// G-19, E-04: the connection breaks; the view stays as it is, and the next stream declares what is held.
+/// G-19, E-04: the connection breaks; the view stays as it is, and the next stream declares the versions that the relay holds.
 #[tokio::test]
 async fn a_broken_connection() {
     let mut plane = Plane::start().await;
@@ -30,7 +30,7 @@ async fn a_broken_connection() {
     assert_eq!(relay.metrics.failures.get(), 0, "it had answered (G-02)");
 }
 
-/// GOAWAY in the middle of an answer: the part does not count, and the next stream brings the whole.
+/// GOAWAY in the middle of an answer: the relay drops the part, and the next stream brings the whole.
 #[tokio::test]
 async fn go_away_in_the_middle_of_an_answer() {
     let mut plane = Plane::start().await;
@@ -44,7 +44,7 @@ async fn go_away_in_the_middle_of_an_answer() {
     part.put_slice(&message[..message.len() / 2]);
     call.send_raw(part.freeze());
     call.go_away(Reason::NO_ERROR).await;
-    // E-23: it was not answered, so the next one is in the other dialect.
+    // E-23: the stream was not answered, so the next one uses the other dialect.
     let mut call = plane.call().await;
     assert_eq!(relay.known(CDS), "");
     call.sotw().await;
@@ -52,7 +52,7 @@ async fn go_away_in_the_middle_of_an_answer() {
     relay.knows(CDS, "a=1 b=1 complete").await;
 }
 
-/// A polite GOAWAY lets the stream run on until the server ends it.
+/// A GOAWAY without an error lets the stream run until the server ends it.
 #[tokio::test]
 async fn a_polite_go_away() {
     let (mut plane, relay, mut call) = Relay::with_a().await;
@@ -71,7 +71,7 @@ async fn a_polite_go_away() {
     );
 }
 
-/// E-14, L-22c: closed before any response: a failure, with growing waits and words for the operator.
+/// E-14, L-22c: a stream that is closed before any response is a failure, with growing pauses and an error text for the operator.
 #[tokio::test]
 async fn closed_before_any_response() {
     let mut plane = Plane::start().await;
@@ -79,7 +79,7 @@ async fn closed_before_any_response() {
     let mut last = now();
     for (round, least) in [0, 800, 1280].into_iter().enumerate() {
         plane.call().await.finish(Code::Unavailable, "no capacity");
-        // E-23: and in the other dialect, at once.
+        // E-23: then a stream in the other dialect, at once.
         let call = plane.call().await;
         assert!(
             last.elapsed() >= ms(least),
@@ -100,7 +100,8 @@ async fn closed_before_any_response() {
     assert_eq!(relay.known(EDS), "");
 }
 
-/// E-15, L-22a, G-02: closed after one response, again and again: no failure, but no more than once a second, and nothing lost.
+/// E-15, L-22a, G-02: a server that closes each stream after one response is no failure, but is asked at most once a second;
+/// nothing is lost.
 #[tokio::test]
 async fn closed_after_one_response() {
     let mut plane = Plane::start().await;
@@ -118,7 +119,7 @@ async fn closed_after_one_response() {
     assert_eq!(relay.metrics.failures.get(), 0);
 }
 
-/// UNAUTHENTICATED is an error in words, tried again later.
+/// UNAUTHENTICATED is an error with a clear text, and the relay retries later.
 #[tokio::test]
 async fn unauthenticated() {
     let mut plane = Plane::start().await;
@@ -130,7 +131,7 @@ async fn unauthenticated() {
     plane.call().await;
 }
 
-/// A peer that is gone without a word is noticed by HTTP/2 keepalive; what is known stays.
+/// HTTP/2 keepalive notices a server that has vanished; known resources stay.
 #[tokio::test]
 async fn half_open() {
     let mut plane = Plane::start().await;
@@ -143,7 +144,7 @@ async fn half_open() {
     relay.takes(&mut call, "a=2").await;
 }
 
-/// A-12, seen from the other side: a server that says we ask too often whether it is alive is asked half as often.
+/// A-12, with the relay as the client: a server that complains about too many pings gets half as many.
 #[tokio::test]
 async fn too_many_pings() {
     let mut plane = Plane::start().await;
@@ -155,7 +156,7 @@ async fn too_many_pings() {
     relay.takes(&mut call, "a=2").await;
     let start = now();
     call.freeze().await;
-    // One interval of silence, one of waiting for the answer: both are twice as long now.
+    // One interval of silence and one of waiting for the ping's answer: both are twice as long now.
     relay.status("the end", |status| status.phase == Phase::Waiting).await;
     assert!(start.elapsed() >= ms(1500), "{:?}", start.elapsed());
 }

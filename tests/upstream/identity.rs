@@ -1,4 +1,4 @@
-//! Who the relay says it is to a control plane: certificates and tokens.
+//! How the relay authenticates to a control plane: certificates and tokens.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -29,7 +29,7 @@ fn at(port: u16, server: &mut Grpc, ca: PathBuf, identity: Option<Identity>) {
     });
 }
 
-/// A server that asks who we are is shown the certificate; a file that is not there is named.
+/// A server that asks for a client certificate gets it; the error for a missing file names the file.
 #[tokio::test]
 async fn a_certificate_of_our_own() {
     let folder = Folder::new("identity");
@@ -70,8 +70,8 @@ async fn a_certificate_of_our_own() {
     );
 }
 
-/// A97: the token goes with every call; without one that lasts no call is made, the failure says why and does not say the
-/// token; a new one is used as soon as it is there.
+/// A97: every call carries the token. Without a valid token the relay makes no call; the error says why and does not contain the
+/// token. A new token is used as soon as it is there.
 #[tokio::test]
 async fn a_token_with_every_call() {
     let folder = Folder::new("token");
@@ -119,7 +119,7 @@ async fn a_token_with_every_call() {
     assert!(plane.has_call().is_none());
 }
 
-/// A97: a token is for the server alone: without TLS it stays at home, whoever configured it so.
+/// A97: only the server may see the token: without TLS it is not sent, even if it is configured.
 #[tokio::test]
 async fn no_token_in_the_clear() {
     let folder = Folder::new("clear");
@@ -131,7 +131,7 @@ async fn no_token_in_the_clear() {
     assert!(!call.headers.contains_key("authorization"));
 }
 
-/// A server that is reached at one name and certified under another: the other one is asked for, checked and sent in requests.
+/// A server with a certificate for another name than its address: the relay uses that name for SNI, the check and the requests.
 #[tokio::test]
 async fn a_server_with_another_name() {
     let folder = Folder::new("name");
@@ -166,7 +166,7 @@ async fn a_server_with_another_name() {
     }
 }
 
-/// K-29: what a class has of its own is shown instead of what the server's entry says, for each part of it; without TLS none of it.
+/// K-29: a certificate or token of a class replaces that of the server's entry, each by itself; without TLS none is sent.
 #[tokio::test]
 async fn a_class_with_files_of_its_own() {
     let folder = Folder::new("class");

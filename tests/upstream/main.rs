@@ -1,4 +1,4 @@
-//! The upstream half on real sockets: a view, its writer, and a control plane that misbehaves.
+//! The upstream part on real sockets: a view, its writer, and a control plane that misbehaves.
 
 #![expect(
     clippy::unwrap_used,
@@ -48,7 +48,7 @@ use plane::{Call, Plane, soon};
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
-/// A view with its writer, and one session that wants things.
+/// A view with its writer, and one session that subscribes to resources.
 pub(crate) struct Relay {
     pub(crate) view: Arc<View>,
     pub(crate) metrics: Arc<UpstreamMetrics>,
@@ -63,7 +63,7 @@ pub(crate) struct Relay {
 /// What a test changes before the relay starts.
 pub(crate) struct Plan {
     pub(crate) server: Grpc,
-    /// What the class of the view has of its own.
+    /// The credential files of the view's class.
     pub(crate) files: Option<ClassFiles>,
     pub(crate) does_not_exist: Duration,
     pub(crate) upstream_message: usize,
@@ -73,12 +73,12 @@ pub(crate) struct Plan {
 }
 
 impl Relay {
-    /// A relay of this plane, that wants these.
+    /// A relay of this plane that subscribes to these resources.
     pub(crate) fn of(plane: &Plane, wanted: &[(&str, &str)]) -> Self {
         Self::with(plane.address, wanted, |_| ())
     }
 
-    /// A relay that wants `a` and has got it, with its control plane and its stream.
+    /// A relay that has subscribed to `a` and got it, with its control plane and its stream.
     pub(crate) async fn with_a() -> (Plane, Self, Call) {
         let mut plane = Plane::start().await;
         let relay = Self::of(&plane, &[(EDS, "a")]);
@@ -87,7 +87,7 @@ impl Relay {
         (plane, relay, call)
     }
 
-    /// Waits until the control plane has read a request in this call, has answered with this, and the view knows it.
+    /// Reads a request in this call, answers it with `put`, and waits until the view has it.
     pub(crate) async fn takes(&self, call: &mut Call, put: &str) {
         if call.path == dialects::DELTA {
             call.delta().await;
@@ -100,7 +100,7 @@ impl Relay {
         self.knows(EDS, put).await;
     }
 
-    /// So many relays of one control plane that know of each other.
+    /// `count` views of one control plane that share what they know about it.
     pub(crate) fn many(count: usize, address: SocketAddr, wanted: &[(&str, &str)]) -> Vec<Self> {
         let first = Self::with(address, wanted, |_| ());
         let mut all: Vec<Self> = (1..count).map(|_| first.beside(wanted)).collect();
@@ -212,7 +212,7 @@ impl Relay {
         self.seat.want(&want).unwrap();
     }
 
-    /// Waits until the view knows this of the type: `a=1 b:Said`, of a wildcard with `complete` at the end.
+    /// Waits until this is what the view knows of the type: `a=1 b:Said`; a wildcard ends with `complete`.
     pub(crate) async fn knows(&self, type_url: &str, expected: &str) {
         let type_url = TypeUrl::new(type_url);
         let mut last = String::new();
@@ -229,7 +229,7 @@ impl Relay {
         assert!(found.await.is_ok(), "the view knows `{last}`, not `{expected}`");
     }
 
-    /// Waits until the view knows nothing of the type. Nobody is told when that is so.
+    /// Waits until the view knows nothing of the type. No bell rings for that.
     pub(crate) async fn forgets(&self, type_url: &str) {
         soon("the end of interest", async {
             while !self.known(type_url).is_empty() {
@@ -243,7 +243,7 @@ impl Relay {
         known(&self.view.cut(), &TypeUrl::new(type_url))
     }
 
-    /// Waits until the main stream's status is so; gives it.
+    /// Waits until the main stream's status satisfies the condition, and returns it.
     pub(crate) async fn status(&self, what: &str, right: impl Fn(&Status) -> bool) -> Status {
         let wait = async {
             loop {
@@ -251,7 +251,7 @@ impl Relay {
                 if right(&status) {
                     return status;
                 }
-                // A status is written for people; nothing rings when it changes.
+                // A status is for people; no bell rings when it changes.
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
@@ -289,7 +289,7 @@ fn words(state: &State) -> Vec<String> {
     state.entries().iter().map(one).collect()
 }
 
-/// A body whose string field 1 is the name, followed by its content.
+/// A body: the name as string field 1, followed by the content.
 pub(crate) fn body(type_url: &str, name: &str, content: &str) -> Any {
     let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
     value.extend(name.as_bytes());

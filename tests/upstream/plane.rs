@@ -1,4 +1,4 @@
-//! A control plane that does what a test tells it to, on a real socket.
+//! A control plane on a real socket that does what a test tells it to.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// How long anything may take before a test fails.
+/// How long a test waits for anything before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits for something, but not for ever.
+/// Waits for a future, but fails after a time limit.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(value) => value,
@@ -45,14 +45,14 @@ pub(crate) struct Call {
     connection: mpsc::Sender<Order>,
 }
 
-/// What the connection under a call shall do.
+/// What the connection of a call is to do.
 #[derive(Clone, Copy, Debug)]
 enum Order {
-    /// Say that it goes away, and go.
+    /// Send a GOAWAY, and close.
     GoAway(Reason),
-    /// Take no more calls, and end when the present ones have.
+    /// Take no more calls, and close when the open ones have ended.
     Drain,
-    /// Be deaf and dumb, with the socket open.
+    /// Neither read nor write, but keep the socket open.
     Freeze,
 }
 
@@ -61,13 +61,13 @@ impl Plane {
         Self::with(h2::server::Builder::new()).await
     }
 
-    /// A plane with its own idea of HTTP/2.
+    /// A plane with its own HTTP/2 settings.
     pub(crate) async fn with(builder: h2::server::Builder) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::tcp(listener, builder)
     }
 
-    /// A plane at this listener.
+    /// A plane on this listener.
     pub(crate) fn tcp(listener: TcpListener, builder: h2::server::Builder) -> Self {
         let address = listener.local_addr().unwrap();
         let listener = Arc::new(listener);
@@ -86,7 +86,7 @@ impl Plane {
         })
     }
 
-    /// A plane on whatever `accept` gives.
+    /// A plane on the connections that `accept` returns.
     pub(crate) fn on<S, A, F>(address: SocketAddr, builder: h2::server::Builder, mut accept: A) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -216,7 +216,7 @@ impl Call {
     /// Sends these bytes as they are.
     pub(crate) fn send_raw(&mut self, bytes: Bytes) {
         self.begin();
-        // What cannot be sent any more is the client's decision, which the test then looks at.
+        // The client may have closed the stream; the test checks that later.
         let _ = self.responses.as_mut().unwrap().send_data(bytes, false);
     }
 

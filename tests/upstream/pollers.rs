@@ -1,4 +1,4 @@
-//! The machine of a polled server, without a server.
+//! The state machine of a polled server, without a server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,8 +70,8 @@ fn poller() -> (Poller, Instant) {
     (Poller::new(client, INTERVAL, RECONNECT_MAX), Instant::now())
 }
 
-/// H-07: a version counts for what was asked when it came. Where what is asked has changed since and the answer to that was
-/// refused, a server that looks at the version alone would have nothing to say.
+/// H-07: a version belongs to the names that the poll asked for. If the names have changed and the answer to the new ones was
+/// refused, the next poll has no version: a server that compares only versions would answer "not modified".
 #[test]
 fn a_refused_answer_leaves_no_version() {
     let (mut poller, mut now) = poller();
@@ -80,7 +80,7 @@ fn a_refused_answer_leaves_no_version() {
     answer(&mut poller, &["a"], now);
     want(&mut poller, "b", now);
     assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
-    // E-12: what is there twice is refused.
+    // E-12: an answer with a duplicate is refused.
     answer(&mut poller, &["a", "b", "b"], now);
     now += INTERVAL * 2;
     assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
@@ -89,8 +89,8 @@ fn a_refused_answer_leaves_no_version() {
     assert_eq!(asked(&mut poller, now).as_deref(), Some("1"));
 }
 
-/// G-12, L-20: what came before another server stood in and waits for what belongs to it leaves no version either: it is asked for
-/// anew.
+/// G-12, L-20: an answer that still waits for other types when another server takes over leaves no version either: the next poll
+/// asks for it anew.
 #[test]
 fn news_from_before_another_server_stood_in() {
     let (mut poller, now) = poller();
@@ -106,13 +106,13 @@ fn news_from_before_another_server_stood_in() {
     assert_eq!(asked(&mut poller, now + INTERVAL * 2).as_deref(), Some("1"));
 }
 
-/// How long it waits after another failure of a poll of clusters.
+/// Returns how long it waits after another failed poll of clusters.
 fn fails(poller: &mut Poller, alone: bool, now: Instant) -> u128 {
     let (wait, _) = poller.handle_failure(&TypeUrl::new(CDS), "no".to_owned(), alone, 0.5, now);
     wait.as_millis()
 }
 
-/// E-14: the pauses after failures grow to what is configured; an answer begins them anew.
+/// E-14: the pauses after failures grow to the configured maximum; an answer resets them.
 #[test]
 fn pauses_grow_to_the_most() {
     let (mut poller, now) = poller();
@@ -125,8 +125,8 @@ fn pauses_grow_to_the_most() {
     assert_eq!(fails(&mut poller, true, now), 1000);
 }
 
-/// E-14: while a client waits for an answer that nobody has, no pause is longer than five seconds, unless the server has something
-/// against this type alone; whoever comes in the middle of one need not wait for its end.
+/// E-14: while a client waits for a first answer, no pause is longer than five seconds, unless the server fails for this type
+/// alone; a client that comes during a longer pause shortens it.
 #[test]
 fn who_waits_shortens_a_pause() {
     let (mut poller, mut now) = poller();

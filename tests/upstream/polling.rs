@@ -119,7 +119,7 @@ impl Poll {
         } else {
             head
         };
-        // Who has gone needs no answer.
+        // The relay may have closed the connection.
         drop(self.answer.send([head, body.to_owned()].concat().into_bytes()).await);
     }
 
@@ -139,7 +139,7 @@ impl Poll {
     }
 }
 
-/// A view that is fed by polling.
+/// A view whose server is polled.
 pub(crate) struct Relay {
     view: Arc<View>,
     seat: Seat,
@@ -217,7 +217,7 @@ impl Relay {
         self.seat.want(&want).unwrap();
     }
 
-    /// Waits until the view is so.
+    /// Waits until the view satisfies the condition.
     pub(crate) async fn sees(&self, what: &str, test: impl Fn(&Cut) -> bool) {
         let seen = async {
             while !test(&self.view.cut()) {
@@ -253,7 +253,8 @@ impl Drop for Relay {
     }
 }
 
-/// H-01, H-05, H-06, H-07: each poll says who asks, for what, and what it has; what is new is taken, "nothing new" keeps.
+/// H-01, H-05, H-06, H-07: each poll has the node, the names and the version. New content is taken; "not modified" changes
+/// nothing.
 #[tokio::test]
 async fn polls_and_keeps() {
     let mut site = Site::start().await;
@@ -281,7 +282,7 @@ async fn polls_and_keeps() {
     assert_eq!((relay.metrics.responses.get(), relay.metrics.failures.get()), (2, 0));
 }
 
-/// H-07: whatever fails, what was good stays, and the server is asked for all of it when it is back.
+/// H-07: whatever fails, good content stays, and the relay asks for all of it again when the server is back.
 #[tokio::test]
 async fn a_failure_keeps_what_was_good() {
     let large = " ".repeat(2 << 20);
@@ -301,7 +302,7 @@ async fn a_failure_keeps_what_was_good() {
         let poll = site.poll().await;
         if status.is_empty() {
             drop(poll);
-            // A connection that was kept is tried once more, afresh.
+            // A poll that fails on a kept connection is tried once more on a new one.
             drop(site.poll().await);
         } else {
             poll.status(status, body).await;
@@ -321,7 +322,7 @@ async fn a_failure_keeps_what_was_good() {
     }
 }
 
-/// E-14: no pause after a failure is longer than configured; eight of the usual ones would take more than a minute.
+/// E-14: no pause after a failure is longer than configured; eight pauses of the default length would take more than a minute.
 #[tokio::test]
 async fn pauses_are_no_longer_than_configured() {
     let mut site = Site::start().await;
@@ -335,7 +336,7 @@ async fn pauses_are_no_longer_than_configured() {
     relay.knows(&["b"]).await;
 }
 
-/// E-13: a bad resource is refused alone; the version from before it says so (H-05).
+/// E-13: only the bad resource is refused; the next poll shows that by the previous version (H-05).
 #[tokio::test]
 async fn a_bad_resource_is_refused_alone() {
     let mut site = Site::start().await;
@@ -354,7 +355,8 @@ async fn a_bad_resource_is_refused_alone() {
     assert_eq!(relay.metrics.nacks.get(), 1);
 }
 
-/// H-07: one poll of a type is on its way at most; who wants more asks without a version, for servers that look at nothing else.
+/// H-07: at most one poll of a type is open. When the names change, the next poll has no version, for servers that compare only
+/// versions.
 #[tokio::test]
 async fn what_is_wanted_changes() {
     let mut site = Site::start().await;
@@ -376,7 +378,7 @@ async fn what_is_wanted_changes() {
             slot.is_some_and(|slot| slot.named.present() == 2)
         })
         .await;
-    // Another type is polled by itself, and all of a type apart from names of it (K-05).
+    // Each type has polls of its own, and the wildcard of a type is polled apart from its names (K-05).
     relay.want(EDS, "*");
     loop {
         let poll = site.poll().await;

@@ -1,4 +1,4 @@
-//! How a control plane is reached.
+//! How the relay connects to a control plane.
 
 use distributary::config::{Credentials, Endpoint, Tls};
 use distributary::upstream::Phase;
@@ -9,7 +9,7 @@ use crate::plane::{Plane, soon};
 use crate::secured::tls_plane;
 use crate::{EDS, Relay, ms, now};
 
-/// All addresses of a name are tried: this plane is at one of them only.
+/// The relay tries all addresses of a name: this plane listens on only one of them.
 #[tokio::test]
 async fn a_name_with_several_addresses() {
     let mut plane = Plane::start().await;
@@ -38,7 +38,7 @@ async fn a_unix_socket() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Nobody listens: an error in words, and another attempt later, which finds the plane.
+/// If nothing listens, the error says so, and a later attempt finds the plane.
 #[tokio::test]
 async fn a_plane_that_comes_later() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -55,14 +55,14 @@ async fn a_plane_that_comes_later() {
     assert_eq!(status.error, None);
 }
 
-/// L-22b, E-08: the server accepts the connection and begins HTTP/2 only much later: until then nothing counts as missing.
+/// L-22b, E-08: the server accepts the connection but begins HTTP/2 much later: until then no resource counts as missing.
 #[tokio::test]
 async fn a_late_handshake() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let relay = Relay::with(address, &[(EDS, "a")], |plan| plan.does_not_exist = ms(400));
     let (socket, _) = soon("a connection", listener.accept()).await.unwrap();
-    // Three times as long as a server that could read the request would have.
+    // Three times the time limit of a server that can read the request.
     tokio::time::sleep(ms(1200)).await;
     assert_eq!(relay.known(EDS), "");
     let mut socket = Some(socket);
@@ -114,7 +114,7 @@ async fn tls_with_a_given_authority() {
     }
 }
 
-/// An authority file that is not there is an error in words.
+/// The error for a missing authority file names it.
 #[tokio::test]
 async fn no_authority_file() {
     let (plane, _) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
@@ -133,7 +133,7 @@ async fn no_authority_file() {
     );
 }
 
-/// A plaintext client at a TLS port, and a TLS client at a plaintext port: both are told what may be wrong.
+/// Plaintext to a TLS port, and TLS to a plaintext port: both errors say what may be wrong.
 #[tokio::test]
 async fn tls_on_one_side_only() {
     let (plane, _) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;

@@ -1,4 +1,4 @@
-//! E-23: control planes that do not answer in the dialect that they are asked in.
+//! E-23: control planes that do not answer in the dialect of the request.
 
 use distributary::config::Transport;
 use distributary::protocol::Why;
@@ -28,8 +28,8 @@ async fn end(call: Call, how: End) {
     }
 }
 
-/// A delta stream that ended so without an answer: state of the world follows at once, and answers; then it ends. The path of the
-/// stream that follows.
+/// Ends a delta stream without an answer, in this way: a stream in state of the world follows at once, is answered, and ends.
+/// Returns the path of the next stream.
 async fn refuses_delta(how: End) -> String {
     let mut plane = Plane::start().await;
     let relay = Relay::of(&plane, &[(EDS, "a")]);
@@ -58,7 +58,7 @@ async fn refuses_delta(how: End) -> String {
     plane.call().await.path
 }
 
-/// E-23: after a clear refusal the dialect that answers is kept.
+/// E-23: after a definite refusal the relay keeps to the dialect that was answered.
 #[tokio::test]
 async fn a_clear_refusal_decides() {
     let codes = [
@@ -72,7 +72,7 @@ async fn a_clear_refusal_decides() {
     assert_eq!(paths, codes.map(|_| SOTW));
 }
 
-/// E-23: after what may pass delta is tried first on the next stream.
+/// E-23: after an error that may be temporary the next stream tries delta first.
 #[tokio::test]
 async fn what_may_pass_decides_for_one_stream() {
     let ends = [
@@ -87,7 +87,7 @@ async fn what_may_pass_decides_for_one_stream() {
     assert_eq!(paths, ends.map(|_| DELTA));
 }
 
-/// E-23: a server that does not accept who asks is not asked in the other dialect.
+/// E-23: a server that rejects the relay's credentials is not asked in the other dialect.
 #[tokio::test]
 async fn who_is_denied_alternates_nothing() {
     let denied = async |code| {
@@ -122,7 +122,7 @@ async fn delta_is_refused_after_it_was_answered() {
     assert_eq!(relay.metrics.failures.get(), 0);
 }
 
-/// E-23, G-02: what is refused in both dialects has failed, with the words of both; then delta is tried first.
+/// E-23, G-02: a refusal in both dialects is a failure, and the error has both messages; then delta is tried first.
 #[tokio::test]
 async fn both_are_refused() {
     let mut plane = Plane::start().await;
@@ -146,7 +146,7 @@ async fn both_are_refused() {
     assert_eq!(relay.metrics.failures.get(), 1);
 }
 
-/// Where state of the world is configured there is no other dialect.
+/// If state of the world is configured, the relay does not try delta.
 #[tokio::test]
 async fn what_is_configured_is_not_left() {
     let mut plane = Plane::start().await;
@@ -163,7 +163,7 @@ async fn what_is_configured_is_not_left() {
     assert_eq!(status.why, Some(Why::Configured));
 }
 
-/// E-04, E-23: what the server said in one dialect is known to it as before when it was asked in the other one in vain.
+/// E-04, E-23: after a failed attempt in the other dialect, the next stream still declares the versions from the first dialect.
 #[tokio::test]
 async fn versions_outlive_an_attempt_in_the_other_dialect() {
     let (mut plane, _relay, call) = Relay::with_a().await;
@@ -178,7 +178,7 @@ async fn versions_outlive_an_attempt_in_the_other_dialect() {
     assert_eq!(declared.get("a").map(String::as_str), Some("1"));
 }
 
-/// E-23: a control plane that dies of a delta stream is asked in state of the world when it is back.
+/// E-23: a control plane that crashes on a delta stream is asked in state of the world when it is back.
 #[tokio::test]
 async fn who_dies_of_delta_is_asked_otherwise() {
     let mut plane = Plane::start().await;

@@ -1,4 +1,4 @@
-//! E-14: how streams come back to a server that many views read.
+//! E-14: how streams are opened again to a server that many views read.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ async fn answer(call: &mut Call) {
     call.send(&delta(EDS, "n1", &["a=1"], &[]));
 }
 
-/// When one stream to a server is answered, those that wait since they did not reach it follow at once.
+/// When a server answers one stream, the streams that wait because they could not reach it follow at once.
 #[tokio::test]
 async fn the_others_follow() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -41,7 +41,7 @@ async fn the_others_follow() {
     assert!(answered.elapsed() < ms(1500), "{:?}", answered.elapsed());
 }
 
-/// At most sixteen streams to a server are in their opening; one that is not answered counts for a second.
+/// At most sixteen streams to a server are being opened at a time; one without an answer counts for a second.
 #[tokio::test]
 async fn sixteen_at_a_time() {
     let mut plane = Plane::start().await;
@@ -53,7 +53,7 @@ async fn sixteen_at_a_time() {
     }
     let before = calls[16].0.duration_since(calls[0].0);
     assert!(before > ms(900), "the seventeenth came {before:?} after the first");
-    // What is answered makes room at once.
+    // An answered stream makes room at once.
     for (_, call) in &mut calls {
         answer(call).await;
     }
@@ -67,7 +67,7 @@ async fn sixteen_at_a_time() {
     }
 }
 
-/// A server that has no room is asked for one stream at a time, after a pause; those that it answers go on.
+/// To an overloaded server the relay opens one stream at a time, after a pause; the streams that it has answered go on.
 #[tokio::test]
 async fn no_room() {
     let mut plane = Plane::start().await;
@@ -85,7 +85,7 @@ async fn no_room() {
         .await;
     assert!(status.refused);
     let third = served.beside(&[(EDS, "a")]);
-    // The third has to wait although nothing is wrong with it: the server is spared.
+    // The third has to wait too, although it has not failed: this spares the server.
     let mut second = plane.call().await;
     assert!(since.elapsed() > ms(700), "{:?}", since.elapsed());
     answer(&mut second).await;
@@ -104,7 +104,7 @@ async fn no_room() {
     tokio::time::timeout(PATIENCE, served.knows(EDS, "a=2")).await.unwrap();
 }
 
-/// E-19: a view that ends closes its stream, and does not give up each name first.
+/// E-19: a view that ends closes its stream, and does not unsubscribe from each name first.
 #[tokio::test]
 async fn an_end_is_no_unsubscription() {
     let mut plane = Plane::start().await;

@@ -1,4 +1,4 @@
-//! A control plane behind TLS.
+//! A control plane with TLS.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,16 +10,16 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::plane::Plane;
 
-/// The certificates that were shown to a plane, and the names under which it was asked for, one for each connection.
+/// The client certificates that a plane got, and the names (SNI) under which clients asked for it, one for each connection.
 pub(crate) type Shown = Arc<Mutex<Vec<(Option<CertificateDer<'static>>, Option<String>)>>>;
 
-/// A plane that lets in everybody.
+/// A plane that admits every client.
 pub(crate) async fn tls_plane(identity: &CertifiedKey<KeyPair>) -> (Plane, u16) {
     let (plane, port, _) = tls_plane_for(identity, &[]).await;
     (plane, port)
 }
 
-/// A plane that lets in whom one of `clients` signed, or everybody if there is none.
+/// A plane that admits clients with a certificate of one of `clients`, or every client if there is none.
 pub(crate) async fn tls_plane_for(
     identity: &CertifiedKey<KeyPair>,
     clients: &[&CertifiedKey<KeyPair>],

@@ -1,4 +1,4 @@
-//! What an operator is shown of a control plane that is polled.
+//! What `/clusters` shows of a control plane that is polled.
 
 use distributary::upstream::Phase;
 use distributary::xds::{Cut, Known, Name, TypeUrl};
@@ -8,8 +8,8 @@ use crate::polling::{Relay, Site};
 use crate::unserved::VHDS;
 use crate::{CDS, EDS};
 
-/// G-15, H-07: what an operator is shown of a server that is polled: what it does and since when, when it answered last, and what
-/// is wrong until it is right again, also where only one of its types fails.
+/// G-15, H-07: the status of a polled server has its phase and since when, its last answer, and the error until it is over, also
+/// when only one of its types fails.
 #[tokio::test]
 async fn how_it_stands_is_shown() {
     let mut site = Site::start().await;
@@ -70,7 +70,7 @@ async fn how_it_stands_is_shown() {
     assert!(lost.next_attempt.is_some() && lost.last_success > first.last_success);
 }
 
-/// H-03: a type that cannot be polled is not waited for: whoever wants it is told so at once, and an operator as well.
+/// H-03: the relay does not wait for a type that cannot be polled: clients get an error at once, and the status shows it.
 #[tokio::test]
 async fn what_cannot_be_polled() {
     let site = Site::start().await;

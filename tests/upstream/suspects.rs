@@ -1,4 +1,4 @@
-//! Types for which a control plane ends the stream.
+//! Types for which a control plane ends the whole stream.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::{CDS, EDS, Relay, delta, now};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
-/// Answers for endpoints, and ends the stream when it is asked for routes, as a server that does not know them does.
+/// Answers for endpoints, and ends the stream on a request for routes, as a server does that does not know the type.
 async fn refuse(call: Call) {
     let mut call = call;
     let mut asked = Vec::new();
@@ -25,7 +25,7 @@ async fn refuse(call: Call) {
     call.finish(Code::InvalidArgument, "no such type");
 }
 
-/// The next call in delta, and the type that it asks for. What is tried in state of the world is refused.
+/// Returns the next call in delta, and the type that it asks for. Refuses calls in state of the world.
 async fn next(plane: &mut Plane) -> (&'static str, Call) {
     loop {
         let mut call = plane.call().await;
@@ -37,8 +37,8 @@ async fn next(plane: &mut Plane) -> (&'static str, Call) {
     }
 }
 
-/// E-15: a type that ends two streams in a row has a stream of its own: the others go on, whoever waits for it is told why, and it is
-/// asked for again and again after longer and longer pauses, until it is answered.
+/// E-15: a type that ends two streams in a row gets a stream of its own. The others go on, clients that wait for the type are
+/// told why, and the relay asks for it after longer and longer pauses until it is answered.
 #[tokio::test]
 async fn a_type_that_ends_the_stream() {
     let mut plane = Plane::start().await;
@@ -76,13 +76,13 @@ async fn a_type_that_ends_the_stream() {
     .await;
     let status = relay.status("a suspicion", |status| !status.suspected.is_empty()).await;
     assert!(status.suspected.contains_key(&routes));
-    // And then it is not refused any more.
+    // Now the server answers for the type.
     let (type_url, mut call) = next(&mut plane).await;
     assert_eq!(type_url, RDS);
     call.send(&delta(RDS, "n1", &["r=1"], &[]));
     relay.knows(RDS, "r=1").await;
     assert_eq!(told(), None);
-    // All this time the shared stream was there, and nothing else is asked for on it.
+    // The shared stream was open all this time, and got no other request.
     shared.send(&delta(EDS, "n2", &["a=3"], &[]));
     relay.knows(EDS, "a=3").await;
     for _ in 0..2 {
@@ -91,7 +91,7 @@ async fn a_type_that_ends_the_stream() {
     assert!(plane.has_call().is_none());
 }
 
-/// E-15: whoever waits for a name of such a type is told so also where the name would wait for what the wildcard brings.
+/// E-15: a client that waits for a name of such a type is told why also if the name would wait for the wildcard's answer.
 #[tokio::test]
 async fn a_name_beside_a_wildcard_that_ends_the_stream() {
     let mut plane = Plane::start().await;

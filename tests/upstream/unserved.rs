@@ -15,13 +15,13 @@ use crate::{CDS, Relay, delta, sotw};
 pub(crate) const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
 
 impl Relay {
-    /// What clients are told that is wrong with a virtual host.
+    /// The error that clients get for a virtual host.
     fn trouble(&self, name: &str) -> Option<Arc<ResourceError>> {
         let cut = self.view.cut();
         cut.slot(&TypeUrl::new(VHDS))?.named.error(&Name::from(name)).cloned()
     }
 
-    /// Why virtual hosts are not asked for, as an operator sees it once that is so.
+    /// Waits until virtual hosts are not requested, and returns the reason as the operator sees it.
     async fn unserved(&self) -> String {
         let hosts = TypeUrl::new(VHDS);
         let status = self.status("a type left out", |status| status.unserved.contains_key(&hosts));
@@ -29,15 +29,15 @@ impl Relay {
     }
 }
 
-/// Answers for clusters, which are the first thing asked for in a call in SotW.
+/// Answers for clusters, for which the first request of a SotW call asks.
 async fn clusters(call: &mut Call, version: &str) {
     assert_eq!(call.path, SOTW);
     assert_eq!(call.sotw().await.type_url, CDS);
     call.send(&sotw(CDS, version, version, &[&format!("c={version}")]));
 }
 
-/// C-21: a control plane that is asked in SotW is not asked for virtual hosts. Whoever waits for one is answered at once, also where
-/// all of them are wanted besides, as Envoy wants them.
+/// C-21: the relay does not request virtual hosts in SotW. A client that waits for one gets an error at once, also if it
+/// subscribes to all of them as well, as Envoy does.
 #[tokio::test]
 async fn where_sotw_is_configured() {
     let mut plane = Plane::start().await;
@@ -53,7 +53,7 @@ async fn where_sotw_is_configured() {
     relay.knows(VHDS, "main/a:TimedOut main/b:TimedOut").await;
     let trouble = relay.trouble("main/b").unwrap();
     assert!(trouble.message.contains("does not speak delta"), "{trouble:?}");
-    // Virtual hosts that come all the same are neither taken nor refused.
+    // Virtual hosts that come unrequested are neither taken nor refused.
     call.send(&sotw(VHDS, "1", "bare", &["main/a=1"]));
     for version in ["1", "2"] {
         let ack = call.sotw().await;
@@ -65,7 +65,8 @@ async fn where_sotw_is_configured() {
     assert!(plane.has_call().is_none(), "nobody is asked for virtual hosts");
 }
 
-/// C-21, E-23: where delta is refused, whoever waits for a virtual host is told so. Once the control plane speaks delta, it is asked.
+/// C-21, E-23: if delta is refused, clients that wait for a virtual host get an error. Once the control plane speaks delta, it is
+/// asked.
 #[tokio::test]
 async fn where_delta_is_not_answered() {
     let mut plane = Plane::start().await;
@@ -91,8 +92,8 @@ async fn where_delta_is_not_answered() {
         .await;
 }
 
-/// C-21, E-23: where nobody answers for all virtual hosts, one of them is asked for in delta all the same; that this fails says nothing
-/// of the server, and after a few attempts whoever waits is told so.
+/// C-21, E-23: if the wildcard of virtual hosts is not answered, the relay still asks for one of them in delta. A failure of that
+/// stream does not count against the server, and after a few attempts the client gets an error.
 #[tokio::test]
 async fn beside_all_of_them() {
     let mut plane = Plane::start().await;
@@ -123,8 +124,8 @@ async fn beside_all_of_them() {
     assert_eq!(relay.trouble("main/b"), None);
 }
 
-/// E-23: a control plane of which only virtual hosts are wanted is not asked in SotW. Whoever waits is told why; it is asked in delta
-/// again after a pause.
+/// E-23: a control plane from which only virtual hosts are wanted is not asked in SotW. Clients that wait are told why, and the
+/// relay asks again in delta after a pause.
 #[tokio::test]
 async fn where_nothing_else_is_wanted() {
     let mut plane = Plane::start().await;
