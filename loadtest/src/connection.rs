@@ -21,12 +21,12 @@ use crate::tally::{Feed, Tally};
 use crate::tls::Secure;
 use crate::violation::Violation;
 
-/// A connection that stands.
+/// An open connection.
 pub(crate) struct Connection {
     io: Io,
     http2: Http2,
     authority: Arc<str>,
-    /// What the streams are, in the order in which they were opened.
+    /// The client and the lane of each stream, in the order in which they were opened.
     streams: Vec<(usize, usize)>,
     written: usize,
     /// Until when a slow reader does not read.
@@ -35,7 +35,7 @@ pub(crate) struct Connection {
     shared: Rc<Shared>,
 }
 
-/// What the connections of a thread have in common.
+/// What the connections of a thread share.
 pub(crate) struct Shared {
     pub(crate) scratch: RefCell<Vec<u8>>,
     pub(crate) feed: Feed,
@@ -47,29 +47,29 @@ pub(crate) enum Io {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Whom a connection is made to.
+/// The server that connections are made to.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) server: SocketAddr,
-    /// What requests call it.
+    /// The `:authority` of requests.
     pub(crate) authority: Arc<str>,
     pub(crate) tls: Option<Arc<Secure>>,
 }
 
 impl Target {
-    /// A server of this machine.
+    /// A server on this machine.
     pub(crate) fn local(server: SocketAddr, tls: Option<Arc<Secure>>) -> Self {
         let authority = server.to_string().into();
         Self { server, authority, tls }
     }
 }
 
-/// What broke, and which of the clients saw it.
+/// The index of a client, and the violation that it saw.
 pub(crate) type Fault = (usize, Violation);
 
-/// So many connections come from one address of this machine: a pair of addresses has no more ports.
+/// The number of connections from one address of this machine: a pair of addresses has a limited number of ports.
 const CONNECTIONS_PER_ADDRESS: u32 = 8000;
-/// What the kernel reads for a client that does not.
+/// The receive buffer of a client that does not read.
 const RECEIVED_BYTES_MIN: u32 = 32 * 1024;
 const SCRATCH_BYTES: usize = 256 * 1024;
 
@@ -83,7 +83,8 @@ impl Shared {
 }
 
 impl Connection {
-    /// Connection number `number`, to the target. Where the clients stop reading, the kernel is not to read in their place.
+    /// Opens connection number `number` to the target. If the clients stop reading, the kernel's buffer is small, so that it does
+    /// not read for them.
     pub(crate) async fn open(target: &Target, number: u32, stops: bool, shared: Rc<Shared>) -> Result<Self, Violation> {
         let socket = connect(target.server, number, stops.then_some(RECEIVED_BYTES_MIN)).await?;
         socket.set_nodelay(true)?;
@@ -103,7 +104,7 @@ impl Connection {
         })
     }
 
-    /// Reads and writes until a client's deadline changes or something ends. `answered` is told what arrived.
+    /// Reads and writes until a client's deadline changes or something ends. `answered` is called with what arrived.
     pub(crate) async fn turn(
         &mut self,
         clients: &[Rc<RefCell<Client>>],
@@ -235,7 +236,7 @@ impl Connection {
                 Event::GoAway(..) => return Ok(()),
             };
             if outcome.messages > 0 {
-                // A poll is not acknowledged; the next one says what its client has.
+                // A poll's answer is not acknowledged; the next poll says what the client has.
                 if client.profile.polls.is_none() {
                     tally.acknowledgements += u64::from(outcome.messages);
                 }
@@ -248,7 +249,7 @@ impl Connection {
 }
 
 const OUT_BYTES_KEPT: usize = 512;
-/// A slow reader reads so often in a second.
+/// How often in a second a slow reader reads.
 const PAUSES_PER_SECOND: u64 = 20;
 
 /// Whether the client does not read any more.
@@ -256,7 +257,7 @@ fn is_stalled(client: &Client) -> bool {
     client.complete && client.profile.behaviour.stalls
 }
 
-/// How many bytes a second are read, where somebody on the connection reads slowly.
+/// Returns how many bytes a second are read, if a client on the connection reads slowly.
 fn slowest(clients: &[Rc<RefCell<Client>>]) -> Option<u64> {
     let rates = clients.iter().filter_map(|client| {
         let client = client.borrow();
@@ -269,7 +270,7 @@ pub(crate) fn deadline(clients: &[Rc<RefCell<Client>>]) -> Option<Instant> {
     clients.iter().filter_map(|client| client.borrow().deadline()).min()
 }
 
-/// From one of several addresses of this machine, if that is where the server is.
+/// Connects; to a server on this machine, from one of several local addresses.
 async fn connect(server: SocketAddr, number: u32, received: Option<u32>) -> std::io::Result<TcpStream> {
     let socket = match server.ip() {
         IpAddr::V4(_) => TcpSocket::new_v4()?,
@@ -308,10 +309,7 @@ impl Io {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the edge where bytes arrive is where their time is taken"
-)]
+#[expect(clippy::disallowed_methods, reason = "the time of bytes is taken where they arrive")]
 fn now() -> Instant {
     Instant::now()
 }

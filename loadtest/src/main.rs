@@ -51,7 +51,7 @@ use arguments::{Arguments, Overrides};
 use record::{Record, Recorder};
 use report::Progress;
 
-/// The relay's: this program may have to be one.
+/// The relay's allocator, because this program can run as the relay.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -78,19 +78,19 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(NOT_HELD),
         Err(error) => {
-            // Nothing is left to tell when the terminal itself is gone.
+            // If the terminal is closed there is no reader to tell.
             let _ = writeln!(std::io::stderr(), "distributary-load: {error:#}");
             ExitCode::from(NOT_RUN)
         }
     }
 }
 
-/// Something that was claimed did not hold.
+/// The exit code if an assertion did not hold.
 const NOT_HELD: u8 = 1;
-/// There was nothing to claim anything of.
+/// The exit code if the run did not complete.
 const NOT_RUN: u8 = 2;
 
-/// Runs the scenario and tells what it found.
+/// Runs the scenario and writes the report.
 fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Record> {
     arguments.outputs.check()?;
     let recorder = Recorder::new(arguments.scenario(), now())?;
@@ -99,14 +99,14 @@ fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Recor
         recorder.fail("the run completes", Some(format!("{error:#}")));
     }
     let record = recorder.finish(now())?;
-    // What was found before something broke is told all the same.
+    // What was measured before a failure is reported all the same.
     if played.is_ok() || !record.setup.is_empty() {
         arguments.outputs.tell(&record)?;
     }
     played.map(|()| record)
 }
 
-/// Plays the scenario to its end, or to Ctrl-C; either way everything that it started ends with it.
+/// Plays the scenario to its end or until Ctrl-C. In both cases everything that it started stops too.
 fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -17,7 +17,7 @@ struct Series {
 struct Chart {
     id: &'static str,
     title: &'static str,
-    /// Of the y axis, with the unit.
+    /// The label of the y axis, with the unit.
     label: &'static str,
     scale: Scale,
     series: &'static [Series],
@@ -96,7 +96,7 @@ const OVER_TIME: [Chart; 8] = [
     },
 ];
 
-/// All plots of a record that show something.
+/// Returns all plots of a record that are not empty.
 pub(super) fn plots(record: &Record) -> Vec<Plot> {
     let spreads = [
         spread(record, "spread", "How the times of changes are spread", |phase| {
@@ -113,7 +113,7 @@ pub(super) fn plots(record: &Record) -> Vec<Plot> {
     plots
 }
 
-/// Those over time, empty ones among them, so that they stand in the same order for every record.
+/// Returns the plots over time, including empty ones, so that their order is the same for every record.
 pub(super) fn over_time(record: &Record) -> Vec<Plot> {
     OVER_TIME.iter().map(|chart| chart.plot(record)).collect()
 }
@@ -165,7 +165,7 @@ impl Chart {
     }
 }
 
-/// The highest value of each line, in words.
+/// Returns the highest value of each line, in words.
 fn highest(lines: &[Line]) -> String {
     let words = lines.iter().map(|line| {
         let values = line.points.iter().filter_map(|(_, value)| *value);
@@ -189,21 +189,21 @@ fn end(record: &Record) -> f64 {
         .fold(record.length_ms / 1e3, |end, band| end.max(band.to))
 }
 
-/// The quantiles that a plot of a spread goes through, closer and closer to all.
+/// The quantiles of a distribution's plot, closer and closer to 1.
 fn quantiles() -> impl Iterator<Item = f64> {
     (0..=60).map(|step| 1.0 - 10_f64.powf(-f64::from(step) / 12.0))
 }
 
-/// Whether there are enough of them to say how they are spread.
+/// Whether there are enough times to show a distribution.
 pub(super) fn is_spread(distribution: &Distribution) -> bool {
     distribution.count() >= 10
 }
 
-/// What part of the times is below what, a line for each phase.
+/// Returns the plot of the distributions, with a line for each phase.
 fn spread(record: &Record, id: &str, title: &str, of: fn(&Phase) -> &Distribution) -> Plot {
     let phases: Vec<&Phase> = record.phases.iter().filter(|phase| is_spread(of(phase))).collect();
     let all = phases.len();
-    // Of more phases than lines can be told apart some are left out, never the last.
+    // If there are more phases than lines can be told apart, some are left out, but never the last.
     let left = (0..all).filter(|at| all <= STYLES || (at + 1) * STYLES / all > at * STYLES / all);
     let named: Vec<(String, &Distribution)> = left
         .filter_map(|at| phases.get(at))
@@ -215,14 +215,14 @@ fn spread(record: &Record, id: &str, title: &str, of: fn(&Phase) -> &Distributio
     }
 }
 
-/// What part of the times is below what, a line for each of `named`.
+/// Returns the plot of the distributions, with a line for each of `named`.
 pub(super) fn of_distributions(id: &str, title: &str, named: &[(String, &Distribution)]) -> Plot {
     let millis = |micros: u64| float(micros) / 1e3;
     let lines: Vec<Line> = named
         .iter()
         .map(|(name, distribution)| Line {
             name: format!("{name} ({} times)", distribution.count()),
-            // Beyond the last one of its values a line would only repeat it.
+            // Beyond the last recorded value a line would only repeat it.
             points: quantiles()
                 .take_while(|part| (1.0 - part) * float(distribution.count()) >= 0.5)
                 .map(|part| (part, Some(millis(distribution.at(part)))))
@@ -273,7 +273,7 @@ fn percentile(second: &Second, of: fn(&Percentiles) -> u64) -> Option<f64> {
         .map(|micros| float(micros) / 1e3)
 }
 
-/// What is measured by time, unless the time was too short for it: the end of a phase may be a moment.
+/// Returns a value that is measured per time; none if the time was too short, as at the end of a phase.
 fn whole(second: &Second, value: f64) -> Option<f64> {
     (second.span_ms >= SPAN_MS_LEAST).then_some(value)
 }

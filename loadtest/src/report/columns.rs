@@ -5,9 +5,9 @@ use crate::record::{Distribution, Phase, Quantity, Unit, counter, float};
 
 /// One figure that a phase may have.
 pub(super) struct Column {
-    /// In CSV; it names the unit.
+    /// The heading in CSV; it names the unit.
     pub(super) key: &'static str,
-    /// In tables for people.
+    /// The heading in readable tables.
     pub(super) title: &'static str,
     pub(super) unit: Unit,
     pub(super) of: fn(&Phase) -> Option<f64>,
@@ -18,20 +18,20 @@ impl Column {
         Some(Quantity::new((self.of)(phase)?, self.unit))
     }
 
-    /// For people; nothing if there is none.
+    /// Returns the readable figure; empty if there is none.
     pub(super) fn text(&self, phase: &Phase) -> String {
         self.quantity(phase)
             .map(|quantity| quantity.to_string())
             .unwrap_or_default()
     }
 
-    /// The bare number for programs.
+    /// Returns the bare number, for programs.
     pub(super) fn number(&self, phase: &Phase) -> String {
         (self.of)(phase).map(number).unwrap_or_default()
     }
 }
 
-/// At most three digits behind the point, and none that say nothing.
+/// Writes at most three digits behind the point, without trailing zeros.
 pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -51,7 +51,7 @@ pub(super) const EXTENT: [Column; 4] = [
     }),
 ];
 
-/// How long things took.
+/// The times of a phase.
 pub(super) const TIMES: [Column; 8] = [
     column("deliveries", "deliveries", Unit::Count, |phase| {
         some(phase.propagation.count())
@@ -73,7 +73,7 @@ pub(super) const TIMES: [Column; 8] = [
     column("join_p99_us", "join p99", Unit::Micros, |phase| at(&phase.join, 0.99)),
 ];
 
-/// What it cost.
+/// The costs of a phase.
 pub(super) const COSTS: [Column; 7] = [
     column("relay_cpu_percent", "relay CPU", Unit::Percent, |phase| {
         Some(phase.percent(phase.relay?.cpu_ms))
@@ -101,7 +101,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Column> {
     EXTENT.iter().chain(&TIMES).chain(&COSTS)
 }
 
-/// Nothing of nothing.
+/// Returns a quantile; none if nothing was recorded.
 fn at(distribution: &Distribution, quantile: f64) -> Option<f64> {
     (distribution.count() > 0).then(|| float(distribution.at(quantile)))
 }

@@ -12,13 +12,13 @@ use crate::record::{Distribution, Phase, Quantity, Record, Unit};
 /// Two records and which of their phases belong together.
 pub(crate) struct Comparison<'a> {
     pub(super) records: [&'a Record; 2],
-    /// By name, in order; a phase that one of them has not stands alone.
+    /// Pairs by name, in order; a phase that only one record has is alone.
     phases: Vec<[Option<&'a Phase>; 2]>,
 }
 
 impl<'a> Comparison<'a> {
     pub(crate) fn of(a: &'a Record, b: &'a Record) -> Self {
-        // Of several phases with one name the first belongs to the first.
+        // If several phases have one name, the first of A belongs to the first of B.
         let mut rest: Vec<&Phase> = b.phases.iter().collect();
         let mut phases = Vec::new();
         for phase in &a.phases {
@@ -32,7 +32,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// As lines of text.
+    /// Returns the comparison as text.
     pub(crate) fn table(&self) -> String {
         let mut out = String::new();
         for (name, record) in ["A", "B"].into_iter().zip(self.records) {
@@ -49,7 +49,7 @@ impl<'a> Comparison<'a> {
         out
     }
 
-    /// The figures: a table for each phase, and one for the counters.
+    /// Returns the figures: a table for each phase, and one for the counters.
     pub(super) fn grids(&self) -> Vec<(String, Grid)> {
         let phases = self.phases.iter().map(|pair| {
             let name = pair.iter().flatten().next().map_or("", |phase| phase.name.as_str());
@@ -79,7 +79,7 @@ impl<'a> Comparison<'a> {
         grid
     }
 
-    /// How times are spread in each phase that has any: one plot with a line for each run.
+    /// Returns the distribution of times of each phase that has any: one plot with a line for each run.
     pub(super) fn spreads(&self) -> Vec<Plot> {
         let mut plots = Vec::new();
         for (at, pair) in self.phases.iter().enumerate() {
@@ -99,7 +99,7 @@ impl<'a> Comparison<'a> {
         plots
     }
 
-    /// The plots of one of them over time, with room for the values of the other.
+    /// Returns the plots of one record over time, with axes that also fit the values of the other.
     pub(super) fn plots(&self, which: usize) -> Vec<Plot> {
         let [mut a, mut b] = self.records.map(charts::over_time);
         for plot in &mut a {

@@ -5,7 +5,7 @@ use super::columns::{self, number};
 use super::grid::Grid;
 use crate::record::{Percentiles, Phase, Record, Second, float};
 
-/// All of it.
+/// Returns the whole report as CSV.
 pub(crate) fn csv(record: &Record) -> String {
     let keys = columns::all().map(|column| column.key);
     let mut grid = Grid::new(["row", "phase", "at_ms"].into_iter().chain(keys).chain(["owed"]));
@@ -30,7 +30,7 @@ fn row(kind: &str, phase: &Phase, at_ms: f64, figures: impl Iterator<Item = Stri
         .collect()
 }
 
-/// What a second has of the figures of a phase.
+/// Returns the value of one second for a column; none if a second has no such figure.
 fn of_second(second: &Second, key: &str) -> Option<f64> {
     let percentile = |of: fn(&Percentiles) -> u64| second.propagation_micros.as_ref().map(of).map(float);
     match key {

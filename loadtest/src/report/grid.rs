@@ -9,7 +9,7 @@ pub(super) struct Grid {
     pub(super) rows: Vec<Vec<String>>,
 }
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
 impl Grid {
@@ -20,7 +20,7 @@ impl Grid {
         }
     }
 
-    /// Leaves out columns in which no row has anything, but for the first.
+    /// Removes columns in which all cells are empty, but never the first.
     pub(super) fn without_empty_columns(self) -> Self {
         let said = |at: usize| {
             self.rows
@@ -38,13 +38,13 @@ impl Grid {
         }
     }
 
-    /// Whether every cell of a column has a figure or nothing.
+    /// Whether every cell of a column is a figure or empty.
     fn is_of_figures(&self, at: usize) -> bool {
         let mut cells = self.rows.iter().filter_map(|row| row.get(at));
         at > 0 && cells.all(|cell| cell.is_empty() || is_figure(cell))
     }
 
-    /// As lines of comma-separated values.
+    /// Returns lines of comma-separated values.
     pub(super) fn csv(&self) -> String {
         let line = |cells: &Vec<String>| {
             let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
@@ -53,7 +53,7 @@ impl Grid {
         std::iter::once(&self.headings).chain(&self.rows).map(line).collect()
     }
 
-    /// As a table of HTML, with what it is about for those who cannot see it.
+    /// Returns an HTML table, with a caption for readers who cannot see it.
     pub(super) fn html(&self, caption: &str) -> String {
         let class = |at, text: &str| match text {
             "held" => " class=\"held\"",
@@ -84,7 +84,7 @@ impl Grid {
     }
 }
 
-/// Words begin together, figures end together.
+/// Aligns words left and figures right.
 impl fmt::Display for Grid {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = || std::iter::once(&self.headings).chain(&self.rows);
@@ -123,7 +123,7 @@ fn quoted(cell: &str) -> String {
     cell.to_owned()
 }
 
-/// As text within HTML, quoted attributes included.
+/// Escapes text for HTML, also within quoted attributes.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -133,7 +133,7 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Nothing else that is not text may stand in a page.
+            // A page must not contain other control characters.
             control if control.is_control() && !matches!(control, '\n' | '\t') => out.push('\u{fffd}'),
             other => out.push(other),
         }

@@ -8,12 +8,12 @@ use super::plot::{Line, Plot};
 use super::scale::{Axis, Scale};
 use crate::record::{Phase, Record, Unit, counter, float};
 
-/// What is shown together.
+/// Figures that are shown in one plot.
 struct Chart {
     id: &'static str,
     title: &'static str,
     scale: Scale,
-    /// Keys of columns; one unit for all of them.
+    /// Keys of columns; all have the same unit.
     keys: &'static [&'static str],
 }
 
@@ -55,7 +55,7 @@ const CHARTS: [Chart; 5] = [
     },
 ];
 
-/// The plots of growth; none if the fleet has one size.
+/// Returns the plots of growth; none if the fleet has one size.
 pub(super) fn plots(record: &Record) -> Vec<Plot> {
     if !record.grows() {
         return Vec::new();
@@ -72,8 +72,8 @@ pub(super) fn plots(record: &Record) -> Vec<Plot> {
     plots
 }
 
-/// The phases of each size of the fleet that was sent changes, in order. Those in which it still grows come under the size that
-/// they end with.
+/// The phases by size of the fleet, for sizes at which it was sent changes, in order. A phase in which the fleet grows counts for
+/// the size at its end.
 type Sizes<'a> = BTreeMap<u64, Vec<&'a Phase>>;
 
 fn sizes(record: &Record) -> Sizes<'_> {
@@ -97,7 +97,7 @@ impl Chart {
             Some(_) | None => ("µs", 1.0),
         };
         let line = |column: &&Column| {
-            // What a size was measured last counts: it has settled by then.
+            // The last measurement of a size counts, because it has settled by then.
             let of = |phases: &Vec<&Phase>| phases.iter().rev().find_map(|phase| (column.of)(phase));
             Line {
                 name: column.title.to_owned(),
@@ -111,7 +111,7 @@ impl Chart {
     }
 }
 
-/// What the control plane had to do.
+/// The load of the control plane.
 fn upstream(sizes: &Sizes<'_>, name: &str, label: &str) -> Plot {
     let points = sizes.iter().map(|(clients, phases)| {
         let sum = phases.iter().map(|phase| phase.counter(name)).sum::<f64>();

@@ -7,15 +7,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::record::{Live, Quantity, Unit, float};
 
-/// Tells how far the run is.
+/// Shows the progress of the run.
 pub(crate) struct Progress {
-    /// On a terminal.
+    /// The line on a terminal.
     line: Option<ProgressBar>,
     /// Elsewhere: when the last line was written, in milliseconds since the run began.
     told_ms: Cell<f64>,
 }
 
-/// Where nobody may be looking.
+/// How often a plain line is written.
 const PLAIN_EVERY_MS: f64 = 10_000.0;
 
 impl Progress {
@@ -33,16 +33,16 @@ impl Progress {
         }
     }
 
-    /// What is being done now.
+    /// Shows the current step.
     pub(crate) fn say(&self, text: &str) {
         match &self.line {
             Some(line) => line.println(text),
-            // Nobody is left to tell when the output is gone; the run goes on for its files.
+            // If the output is closed there is no reader to tell; the run goes on for its files.
             None => drop(writeln!(std::io::stdout(), "{text}")),
         }
     }
 
-    /// The news of a second.
+    /// Shows the figures of a second.
     pub(crate) fn tell(&self, live: &Live) {
         match &self.line {
             Some(line) => {
@@ -66,7 +66,7 @@ impl Drop for Progress {
     }
 }
 
-/// All that is known of a second, in one line.
+/// Returns all figures of a second, in one line.
 pub(super) fn sentence(live: &Live) -> String {
     let second = &live.second;
     let text = |value, unit| Quantity::new(value, unit).to_string();

@@ -11,7 +11,7 @@ use crate::record::Record;
 
 pub(super) const STYLE: &str = include_str!("page.css");
 
-/// The page of one run.
+/// Returns the page of one run.
 pub(crate) fn page(record: &Record) -> String {
     let mut body = heading(&record.scenario, record);
     body.push_str(&section(
@@ -43,7 +43,7 @@ pub(crate) fn page(record: &Record) -> String {
     document(&record.scenario, &body)
 }
 
-/// The page of two runs side by side.
+/// Returns the page of two runs side by side.
 pub(crate) fn compared(comparison: &Comparison<'_>) -> String {
     let [a, b] = comparison.records;
     let title = format!("{} and {}", a.scenario, b.scenario);
@@ -102,7 +102,7 @@ fn heading(title: &str, record: &Record) -> String {
     )
 }
 
-/// A table under a title; nothing if it has no rows.
+/// Returns a table under a title; an empty text if it has no rows.
 fn section(title: &str, grid: &Grid, caption: &str) -> String {
     if grid.rows.is_empty() {
         return String::new();
@@ -110,7 +110,7 @@ fn section(title: &str, grid: &Grid, caption: &str) -> String {
     format!("<h2>{}</h2>\n{}", escaped(title), grid.html(caption))
 }
 
-/// All columns of all phases, in as many tables as there are groups of them.
+/// Returns one table with all columns of all phases.
 fn figures(record: &Record) -> Grid {
     let grids = table::GROUPS.map(|(_, columns)| table::phases(record, columns));
     let mut all = Grid::default();

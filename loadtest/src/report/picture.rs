@@ -9,12 +9,12 @@ use super::plot::{Plot, STYLES, WIDTH};
 use crate::record::{Record, float};
 
 const COLUMNS: usize = 2;
-/// Between plots, and around all.
+/// The space between plots, and around all of them.
 const GAP: f64 = 24.0;
 const TITLE: f64 = 22.0;
 const ROW: f64 = 16.0;
 
-/// The plots of growth; nothing of a fleet that does not grow.
+/// Returns the plots of growth; fails for a fleet that does not grow.
 pub(super) fn picture(record: &Record) -> anyhow::Result<String> {
     let plots = growth::plots(record);
     anyhow::ensure!(
@@ -39,7 +39,7 @@ pub(super) fn picture(record: &Record) -> anyhow::Result<String> {
     ))
 }
 
-/// A plot under its title and its legend, and how high that is.
+/// Returns a plot under its title and legend, and the height of it all.
 fn panel(plot: &Plot) -> (String, f64) {
     let mut out = format!("<text y=\"12\" font-weight=\"600\">{}</text>", escaped(&plot.title));
     let mut top = TITLE;

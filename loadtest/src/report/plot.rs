@@ -11,23 +11,23 @@ pub(super) struct Plot {
     /// Unique in its page.
     pub(super) id: String,
     pub(super) title: String,
-    /// What it shows, for those who cannot see it.
+    /// A description for readers who cannot see the plot.
     pub(super) about: String,
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) lines: Vec<Line>,
     pub(super) bands: Vec<Band>,
-    /// Beside it.
+    /// The same figures as a table, shown beside the plot.
     pub(super) figures: Grid,
 }
 
-/// One line; a gap is where something was not measured.
+/// One line; it has a gap where nothing was measured.
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
-/// A part of the x axis with a name.
+/// A part of the x axis with a name: a phase.
 #[derive(Clone, Debug)]
 pub(super) struct Band {
     pub(super) name: String,
@@ -45,7 +45,7 @@ const NAME_ROW: f64 = 15.0;
 const NAME_ROWS_MAX: usize = 5;
 /// About as wide as a letter is on average, in the size that names have.
 const LETTER: f64 = 6.4;
-/// So many points at the most are marked one by one.
+/// Lines with at most so many points have a mark at each point.
 const MARKED_MAX: usize = 40;
 /// How many lines can be told apart.
 pub(super) const STYLES: usize = 6;
@@ -58,14 +58,14 @@ impl Plot {
             .all(|line| line.points.iter().all(|(_, value)| value.is_none()))
     }
 
-    /// The figure: title, legend, drawing, and its figures as a table.
+    /// Returns the whole figure: title, legend, drawing, and the table.
     pub(super) fn html(&self) -> String {
         let mut out = format!(
             "<figure id=\"{}\">\n<figcaption>{}</figcaption>\n",
             self.id,
             escaped(&self.title)
         );
-        // One line over time is what the title says it is.
+        // A single line over time needs no legend: the title names it.
         if self.lines.len() > 1 || self.bands.is_empty() {
             out.push_str("<ul class=\"legend\">");
             for (at, line) in self.lines.iter().enumerate() {
@@ -98,7 +98,7 @@ impl Plot {
         )
     }
 
-    /// What is drawn, and how high that is.
+    /// Returns the drawing and its height.
     pub(super) fn drawing(&self) -> (String, f64) {
         let (names, rows) = self.names();
         let top = 8.0 + NAME_ROW * rows;
@@ -113,18 +113,18 @@ impl Plot {
         (out, height)
     }
 
-    /// Where the name of each band stands, so that neither another name nor another band's mark runs through it, and how many
-    /// rows that takes; none where there is no room.
+    /// Returns the place of each band's name, and the number of rows. No other name and no mark of another band runs through a
+    /// name; a name without room has no place.
     fn names(&self) -> (Vec<Option<Name>>, f64) {
         let width = WIDTH - LEFT - RIGHT;
-        // Up to where each row is taken.
+        // The right end of what is taken in each row.
         let mut rows: Vec<f64> = Vec::new();
         let mut names = Vec::new();
         for band in &self.bands {
             let mark = self.x.place(band.from) * width;
             let letters = u32::try_from(band.name.chars().count()).unwrap_or(u32::MAX);
             let length = f64::from(letters) * LETTER + 8.0;
-            // Too far right to end within the plot, it is written towards the left.
+            // If a name would end beyond the plot, it is written to the left of its mark.
             let leftwards = mark + length > width + RIGHT;
             let (begin, end) = if leftwards {
                 (mark - length, mark)
@@ -139,7 +139,7 @@ impl Plot {
             if below == rows.len() && below < NAME_ROWS_MAX {
                 rows.push(0.0);
             }
-            // Where each row below some name is taken, a free one above others does without the mark through them.
+            // If all rows below are taken, the name uses any free row, without a mark through the others.
             let marked = below < rows.len();
             let free = rows.iter().position(|taken| *taken <= begin);
             let row = if marked { Some(below) } else { free };
@@ -232,7 +232,7 @@ impl Plot {
             for (at, (x, y)) in piece.iter().enumerate() {
                 let _ = write!(path, "{}{x:.1} {y:.1}", if at == 0 { 'M' } else { 'L' });
             }
-            // One point alone would be no line.
+            // A single point would not show as a line.
             if marked || piece.len() == 1 {
                 marks.extend(piece);
             }
@@ -254,7 +254,7 @@ impl Plot {
     }
 }
 
-/// Where the name of a band stands.
+/// The place of a band's name.
 struct Name {
     row: f64,
     leftwards: bool,
@@ -262,7 +262,7 @@ struct Name {
     marked: bool,
 }
 
-/// Where the lines are drawn.
+/// The area in which the lines are drawn.
 struct Frame {
     top: f64,
     base: f64,

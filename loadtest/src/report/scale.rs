@@ -1,17 +1,17 @@
 //! Axes: the position of a value between two ends, and the round values that become labels.
 
-/// How an axis counts.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
     /// From 0.
     Linear,
-    /// Each decade as long as the next.
+    /// Logarithmic: all decades have the same length.
     Log,
-    /// Parts of all from 0 to 1, with each nine behind the point as long as the one before.
+    /// Quantiles from 0 to 1, where each further nine (0.9, 0.99, 0.999) has the same length.
     Nines,
 }
 
-/// One axis of a plot: what it counts, from where to where.
+/// One axis of a plot: its label and its range.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
     /// With the unit.
@@ -21,21 +21,21 @@ pub(super) struct Axis {
     pub(super) high: f64,
 }
 
-/// A value that is written beside an axis.
+/// A labelled value of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
-    /// From 0 at the low end to 1 at the high one.
+    /// The position, from 0 at the low end to 1 at the high end.
     pub(super) place: f64,
     pub(super) text: String,
 }
 
 /// About so many ticks suffice.
 const TICKS: f64 = 5.0;
-/// The last nine that is shown.
+/// The most nines that are shown.
 const NINES_MAX: i32 = 5;
 
 impl Axis {
-    /// One that has room for all of `values`.
+    /// Creates an axis that fits all `values`.
     pub(super) fn around(label: &str, scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let values = values.filter(|value| value.is_finite() && (scale != Scale::Log || *value > 0.0));
         let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
@@ -58,7 +58,7 @@ impl Axis {
         }
     }
 
-    /// From exactly here to there.
+    /// Creates an axis from exactly `low` to `high`.
     pub(super) fn between(label: &str, low: f64, high: f64) -> Self {
         let label = label.to_owned();
         let high = if high > low { high } else { low + 1.0 };
@@ -70,13 +70,13 @@ impl Axis {
         }
     }
 
-    /// With room for what another one has room for too.
+    /// Widens the axis so that it also covers the range of the other one.
     pub(super) fn widen(&mut self, other: &Self) {
         self.low = self.low.min(other.low);
         self.high = self.high.max(other.high);
     }
 
-    /// From 0 at the low end to 1 at the high one; values beyond the ends stand at them.
+    /// Returns the position of a value, from 0 at the low end to 1 at the high end; values beyond an end are placed at it.
     pub(super) fn place(&self, value: f64) -> f64 {
         let on = |value: f64| match self.scale {
             Scale::Linear => value,
@@ -106,16 +106,16 @@ impl Axis {
     }
 }
 
-/// How many nines a part of all has; a part that is all has as many as are shown.
+/// Returns how many nines a quantile has; 1 has as many as are shown.
 fn nines(part: f64) -> f64 {
     -(1.0 - part).max(10_f64.powi(-NINES_MAX)).log10()
 }
 
-/// The next value that begins with 1, 2, 2.5 or 5 and goes on with zeros.
+/// Rounds up to the next 1, 2, 2.5 or 5 times a power of ten.
 fn round_up(value: f64) -> f64 {
     let decade = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|step| step * decade);
-    // A little more than a round value is that value.
+    // A value slightly above a round one, from rounding errors, counts as that one.
     steps
         .into_iter()
         .find(|step| *step * (1.0 + 1e-9) >= value)
@@ -160,7 +160,7 @@ fn decades(low: f64, high: f64) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// At most so many digits behind the point, none that say nothing, and thousands apart.
+/// Writes at most so many digits behind the point, without trailing zeros, and separates thousands.
 fn trimmed(value: f64, digits: i32) -> String {
     let digits = usize::try_from(digits).unwrap_or_default();
     let text = format!("{value:.digits$}");

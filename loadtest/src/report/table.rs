@@ -6,7 +6,7 @@ use super::columns::{self, Column};
 use super::grid::Grid;
 use crate::record::{Assertion, Quantity, Ratio, Record, Unit, float};
 
-/// All of it, as lines of text.
+/// Returns the whole report as text.
 pub(crate) fn table(record: &Record) -> String {
     let mut out = format!("{}: {}\n{}\n", record.scenario, record.setup, surroundings(record));
     for (what, columns) in GROUPS {
@@ -33,7 +33,7 @@ pub(crate) fn table(record: &Record) -> String {
     out
 }
 
-/// The tables of figures, each with what it is about.
+/// The tables of figures, each with its title.
 pub(super) const GROUPS: [(&str, &[Column]); 3] = [
     ("phases", &columns::EXTENT),
     (
@@ -73,7 +73,7 @@ pub(super) fn surroundings(record: &Record) -> String {
     )
 }
 
-/// A point in time as people in UTC write it.
+/// Returns a point in time as a date in UTC.
 pub(super) fn date(unix: u64) -> String {
     let (days, seconds) = (unix / 86_400, unix % 86_400);
     // Years begin in March here, so that the leap day is the last of one.
@@ -112,7 +112,7 @@ pub(super) fn verdicts(record: &Record) -> Grid {
     grid.without_empty_columns()
 }
 
-/// What must be, and what is.
+/// Returns the bound and the measured value.
 fn amounts(assertion: &Assertion) -> (String, String) {
     let sign = assertion.relation.sign();
     let bound = assertion.bound.map(|bound| format!("{sign} {bound}"));
@@ -124,7 +124,7 @@ fn amounts(assertion: &Assertion) -> (String, String) {
     (bound.unwrap_or_default(), measured)
 }
 
-/// A row for each figure that was taken as a multiple of the floor's.
+/// A row for each figure that is a multiple of the floor's.
 pub(super) fn ratios(record: &Record) -> Grid {
     let mut grid = Grid::new(["phase", "figure", "median", "middle half", "rounds"]);
     for phase in &record.phases {
@@ -190,7 +190,7 @@ fn breaches(record: &Record) -> String {
     out
 }
 
-/// One sentence.
+/// Returns the conclusion in one sentence.
 pub(super) fn conclusion(record: &Record) -> String {
     let not_held = record.assertions.iter().filter(|it| !it.held()).count();
     let all = record.assertions.len();
@@ -204,7 +204,7 @@ pub(super) fn conclusion(record: &Record) -> String {
     }
 }
 
-/// A grid whose rows say themselves what they are.
+/// Returns a grid without its headings, for rows that explain themselves.
 fn without_headings(grid: &Grid) -> String {
     let text = grid.to_string();
     text.split_once('\n').map_or("", |(_, rows)| rows).to_owned()

@@ -18,7 +18,7 @@ use crate::record::{Quantity, Recorder, Schedule, Unit, float};
 use crate::relay::{Launch, Relay, Source, free_address};
 use crate::scrape::Metrics;
 
-/// One relay and the clients that come to it.
+/// One relay and its clients.
 struct Hop {
     name: &'static str,
     plan: Plan,

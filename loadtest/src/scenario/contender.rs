@@ -23,7 +23,7 @@ use crate::relay::{Launch, Relay, Source};
 use crate::tally::Tally;
 use crate::world::World;
 
-/// The running parts. They end in the order of the fields: clients, server, control plane.
+/// The running parts. They are dropped in the order of the fields: clients, server, control plane.
 pub(super) struct Contender {
     pub(super) fleet: Fleet,
     pub(super) plan: Plan,
@@ -44,11 +44,11 @@ pub(super) enum Server {
         manner: Manner,
     },
     Floor(Floor),
-    /// Not started here.
+    /// A server that this program did not start.
     Other,
 }
 
-/// How long something took, and what was spent meanwhile.
+/// How long something took, and the processor time meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
     pub(super) taken: Duration,
@@ -58,7 +58,7 @@ pub(super) struct Spent {
     pub(super) tool: Duration,
 }
 
-/// One change of some resources, and what it cost.
+/// One change of some resources, and its cost.
 #[derive(Debug)]
 pub(super) struct Round {
     pub(super) spent: Spent,
@@ -76,22 +76,22 @@ pub(super) struct Origin {
     pub(super) upstream: Option<Upstream>,
 }
 
-/// Where a relay finds its control plane.
+/// The control plane of a relay.
 #[derive(Clone, Debug)]
 pub(super) struct Upstream {
     pub(super) uri: String,
-    /// As a relay's configuration has them.
+    /// As text of the relay's configuration.
     pub(super) credentials: Option<String>,
 }
 
-/// What had been spent when something began.
+/// The processor times at the beginning of something.
 struct Watch {
     cpu: Duration,
     tool: Duration,
     begin: Instant,
 }
 
-/// Acknowledgements are given so long to be read before a round is over.
+/// How long a round waits at its end, so that acknowledgements are read within it.
 const SETTLE: Duration = Duration::from_millis(50);
 
 impl Contender {
@@ -122,7 +122,7 @@ impl Contender {
         &self.plan.world
     }
 
-    /// How many clients are to get a resource when it changes.
+    /// Returns how many clients are to get a resource when it changes.
     pub(super) fn wanting(&self, kind: Kind, index: u32) -> u32 {
         let of_kind = self.demand.get(&kind);
         let wanting = usize::try_from(index)
@@ -131,7 +131,7 @@ impl Contender {
         wanting.unwrap_or_default()
     }
 
-    /// Gives resources new content, and has everybody told.
+    /// Gives resources new content and announces it.
     pub(super) fn change(
         &self,
         kind: Kind,
@@ -163,7 +163,7 @@ impl Contender {
             loop {
                 let mut rings = std::pin::pin!(progress.changed.notified());
                 let mut delivered = std::pin::pin!(self.plan.world.bell.delivered.notified());
-                // Registered before the look, so that no ring is lost between.
+                // Registered before the check, so that no ring between is lost.
                 rings.as_mut().enable();
                 delivered.as_mut().enable();
                 if done() {
@@ -180,7 +180,7 @@ impl Contender {
             .with_context(|| format!("not done within {limit:?}"))?
     }
 
-    /// Waits until all of these are with everybody.
+    /// Waits until every client has all these contents.
     pub(super) async fn delivered(&self, limit: Duration, contents: &[Arc<Content>]) -> anyhow::Result<()> {
         let mut behind = contents.iter().peekable();
         let is_delivered = |content: &&Arc<Content>| content.awaited.load(Ordering::Acquire) == 0;
@@ -191,9 +191,9 @@ impl Contender {
         .await
     }
 
-    /// Lets clients in until there are so many, and waits until those that are steady have everything.
+    /// Lets clients in until there are `clients`, and waits until the steady ones have everything.
     pub(super) async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<Spent> {
-        // A connection comes with all who share it.
+        // Clients that share a connection come together.
         let admitted = clients
             .next_multiple_of(self.plan.per_connection)
             .min(self.plan.clients);
@@ -211,7 +211,7 @@ impl Contender {
         self.spent(watch, taken)
     }
 
-    /// From now on what is spent counts.
+    /// Starts to count processor time.
     fn watch(&self) -> anyhow::Result<Watch> {
         Ok(Watch {
             cpu: self.cpu()?,
@@ -232,7 +232,7 @@ impl Contender {
         })
     }
 
-    /// One measured change, from its writing until everybody has acknowledged it.
+    /// Measures one change, from when it is written until all clients have acknowledged it.
     pub(super) async fn round(
         &mut self,
         kind: Kind,
@@ -262,7 +262,7 @@ impl Contender {
         Ok(sum)
     }
 
-    /// Ends the relay and starts it at the same address.
+    /// Stops the relay and starts it again at the same address.
     pub(super) async fn restart_relay(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
         let address = self.plan.target.server;
         let upstream = self.upstream.clone();
@@ -289,7 +289,7 @@ impl Contender {
 
 const POLL: Duration = Duration::from_millis(500);
 
-/// How many of a plan's clients want each resource.
+/// Returns how many of a plan's clients want each resource.
 fn demand(plan: &Plan) -> BTreeMap<Kind, Vec<u32>> {
     let kinds = plan.world.ledgers().iter().map(|ledger| ledger.kind());
     kinds.map(|kind| (kind, plan.demand(kind, 1))).collect()
@@ -306,7 +306,7 @@ pub(super) struct Manner {
 }
 
 impl Manner {
-    /// A relay at this address, below this control plane.
+    /// Starts a relay at this address, with this control plane.
     pub(super) async fn start(
         &self,
         arguments: &Arguments,
@@ -332,7 +332,7 @@ impl Manner {
     }
 }
 
-/// A world for one contender.
+/// Creates a world for one contender.
 pub(super) fn world(resources: &BTreeMap<Kind, super::file::Resources>) -> Arc<World> {
     let specs: Vec<_> = resources
         .iter()

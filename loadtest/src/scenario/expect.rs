@@ -11,7 +11,7 @@ use super::play::Play;
 use crate::record::{Claim, Distribution, Quantity, Recorder, Relation, RelayCost, Unit, Verdict, counter, float};
 use crate::sockets;
 
-/// Writes down what rounds cost as multiples of the floor's.
+/// Records the costs of rounds as multiples of the floor's and of the calm relay's.
 pub(super) fn ratios(recorder: &Recorder, rounds: &Rounds) {
     for (others, name) in [(&rounds.floor, "floor"), (&rounds.calm, "calm")] {
         if others.is_empty() {
@@ -30,8 +30,8 @@ pub(super) fn ratios(recorder: &Recorder, rounds: &Rounds) {
     }
 }
 
-/// The tool's part of all processor time while it was the turn of the server in question: what the others' clients cost is not
-/// the question.
+/// The tool's part of all processor time during the turns of the server under test. The turns of the floor and of the calm relay
+/// do not count.
 fn tool_share(rounds: &Rounds) -> Option<f64> {
     let spent = rounds.main.iter().map(|round| round.spent).chain(rounds.join);
     let sum = |of: fn(Spent) -> Duration| spent.clone().map(of).sum::<Duration>().as_secs_f64();
@@ -43,7 +43,7 @@ fn per_delivery(round: &Round) -> f64 {
     round.spent.cpu.as_secs_f64() / float(round.deliveries.max(1))
 }
 
-/// A claim about a phase; `timed` ones are void when the tool took too much.
+/// Makes claims about a phase; `timed` ones are void if the tool took too much processor time.
 struct Bar<'a> {
     recorder: &'a Recorder,
     past: &'a Past,
@@ -86,7 +86,7 @@ impl Bar<'_> {
     }
 }
 
-/// Claims everything; what does not hold is written down, and the scenario goes on.
+/// Checks everything. What does not hold is recorded, and the scenario goes on.
 pub(super) fn check(expect: &Expect, past: &Past, play: &Play<'_>) -> anyhow::Result<()> {
     let mut bar = Bar {
         recorder: play.recorder,
@@ -119,7 +119,7 @@ pub(super) fn check(expect: &Expect, past: &Past, play: &Play<'_>) -> anyhow::Re
 
 fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
-    // Where nothing was measured nothing holds.
+    // Without a measurement a claim does not hold.
     let of = |times: &Distribution, micros: u64| match times.count() {
         0 => f64::NAN,
         _ => float(micros) / 1e3,
@@ -161,7 +161,7 @@ fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     }
 }
 
-/// What only a relay's process tells, or its control plane, is left out where there is none of this program's.
+/// Checks costs. Those of the relay's process or of the control plane are left out if this program did not start it.
 fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> anyhow::Result<()> {
     traffic(expect, past, bar);
     if let Some(expected) = &expect.each_stalled {
@@ -231,7 +231,7 @@ fn memory(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> a
     Ok(())
 }
 
-/// What was said.
+/// Checks messages, resources and bytes.
 fn traffic(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     let counted = |name| past.phase.counter(name);
     let sent = (counted(counter::RESPONSES), Unit::Count);
@@ -251,7 +251,7 @@ fn traffic(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     );
 }
 
-/// What clients that misbehave cost, each.
+/// Checks the cost of each client that misbehaves.
 fn stalled(expected: &Stalled, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> anyhow::Result<()> {
     let plan = &play.cast.main.plan;
     let clients = f64::from(plan.unsteady().max(1));

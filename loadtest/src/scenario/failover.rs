@@ -18,22 +18,22 @@ use crate::record::Recorder;
 use crate::relay::{Launch, Relay, Source};
 use crate::world::World;
 
-/// Where the names stand, and so what makes a session leave a server.
+/// The form of the names, which decides what makes a session leave a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaves {
-    /// Under an authority with `fallback_on_reachability_only`: a failure (G-04).
+    /// Names of an authority with `fallback_on_reachability_only`: any failure (G-04).
     Unreachable,
-    /// Of old style: a failure while something is missing (G-03).
+    /// Old-style names: a failure while a resource is missing (G-03).
     Lacking,
 }
 
 impl Leaves {
-    /// Of the half of the story with such names.
+    /// The title of the half of the story with such names.
     const fn title(self) -> &'static str {
         match self {
             // Everybody moves.
             Self::Unreachable => "authority",
-            // Only those move who ask for more.
+            // Only clients that ask for more move.
             Self::Lacking => "old style",
         }
     }
@@ -44,7 +44,7 @@ const AUTHORITY: &str = "fleet.example.com";
 const EVERY: u32 = 10;
 const CONNECTED: &str = "distributary_upstream_connected";
 
-/// The running parts, of which clients and relay end before the control planes.
+/// The running parts; clients and relay are dropped before the control planes.
 struct Failover<'a> {
     arguments: &'a Arguments,
     leaves: Leaves,
@@ -58,7 +58,7 @@ struct Failover<'a> {
     recorder: &'a Recorder,
 }
 
-/// Plays it for both kinds of names.
+/// Plays the story for both kinds of names.
 pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
     prepare(arguments, 1)?;
     recorder.describe(&format!(
@@ -80,7 +80,7 @@ pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut im
 impl<'a> Failover<'a> {
     async fn start(arguments: &'a Arguments, leaves: Leaves, recorder: &'a Recorder) -> anyhow::Result<Self> {
         let authority = (leaves == Leaves::Unreachable).then_some(AUTHORITY);
-        // One extra for each of the two outages.
+        // One extra resource for each of the two outages.
         let ledger = Ledger::alone(
             Spec {
                 kind: Kind::Eds,
@@ -133,7 +133,7 @@ impl<'a> Failover<'a> {
         begin("outage with changes")?;
         self.outage(1).await.context("the second outage")?;
         let late = self.change_below().await.context("a change at the fallback")?;
-        // What only a control plane says that starts from now on.
+        // Content that only a control plane sends which starts from now on.
         let index = self.ledger.len() / 2;
         let wanting = self.plan.wanting(index);
         let _ = self.ledger.foretell(index, true, wanting, now());
@@ -144,7 +144,7 @@ impl<'a> Failover<'a> {
         self.change_above().await.context("a change at the primary")
     }
 
-    /// The primary fails. Nobody is sent anything for that; who asks for more gets exactly that.
+    /// The primary fails. No client is sent anything because of it; a client that asks for more gets exactly that.
     async fn outage(&mut self, turn: u32) -> anyhow::Result<()> {
         let (before, cpu) = (Sent::to(&self.fleet), self.relay.process().cpu("")?);
         let streams = self.fallback_streams();
@@ -159,7 +159,7 @@ impl<'a> Failover<'a> {
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
         self.recorder.expect("messages to clients for that", sent.messages, 0);
         if self.leaves == Leaves::Lacking {
-            // G-06: nobody lacks anything, so nobody is asked.
+            // G-06: no client lacks a resource, so the fallback is not asked.
             let opened = self.fallback_streams() - streams;
             self.recorder.expect("streams to the fallback for that", opened, 0);
             self.ask_for_more(turn).await?;
@@ -187,9 +187,9 @@ impl<'a> Failover<'a> {
         Ok(())
     }
 
-    /// A change at the fallback reaches those who moved and nobody else. Returns how many have to wait for it.
+    /// A change at the fallback reaches the clients that moved, and no others. Returns how many clients must wait for it.
     async fn change_below(&mut self) -> anyhow::Result<u32> {
-        // The first client wants it, which is one of those who ask for more.
+        // The first client wants it, and is one of those that ask for more.
         let index = 0;
         let wanting = self.plan.wanting(index);
         let moved = match self.leaves {
@@ -207,7 +207,7 @@ impl<'a> Failover<'a> {
         Ok(wanting - moved)
     }
 
-    /// The primary returns. What differs there, and that it does not know what only the fallback had, is sent.
+    /// The primary returns. Clients are sent what differs there, and the removal of what only the fallback had.
     async fn revive(&mut self, turn: u32, differing: u64) -> anyhow::Result<()> {
         let mut wanted = differing;
         if self.leaves == Leaves::Lacking {
@@ -231,12 +231,12 @@ impl<'a> Failover<'a> {
         }
         let taken = self.relay.process().cpu("")?.saturating_sub(cpu);
         self.recorder.time("processor time of the relay", taken);
-        // The fallback has not got it any more either: nobody is sent it once more when it serves again.
+        // The fallback does not have it any more either, so no client gets it again when the fallback serves next time.
         self.ledger.announce(&[self.ledger.len() + turn]);
         Ok(())
     }
 
-    /// Everybody is back: the fallback is not missed, and a change at the primary reaches all.
+    /// All clients are back at the primary: the end of the fallback changes nothing, and a change at the primary reaches all.
     async fn change_above(&mut self) -> anyhow::Result<()> {
         if let Some(fallback) = self.fallback.take() {
             steps::rejections(&fallback, self.recorder);

@@ -18,7 +18,7 @@ use crate::kind::{Dialect, Kind};
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scenario {
     pub(crate) description: String,
-    /// One of the built-in stories, which takes its figures from the flags.
+    /// A built-in story, which takes its figures from the flags.
     pub(crate) story: Option<Story>,
     /// How many resources there are of each type.
     #[serde(default)]
@@ -32,7 +32,7 @@ pub(crate) struct Scenario {
     /// Whether a bare server of the same bytes runs beside the relay.
     #[serde(default)]
     pub(crate) floor: bool,
-    /// Whether the same relay runs once more for the steady clients alone.
+    /// Whether a second relay runs for the steady clients alone.
     #[serde(default)]
     pub(crate) calm: bool,
     #[serde(default)]
@@ -41,7 +41,7 @@ pub(crate) struct Scenario {
     pub(crate) phases: Vec<PhaseShape>,
 }
 
-/// A story that is told in code, because what is counted depends on what happened.
+/// A story written in code, because later steps depend on what happened before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Story {
@@ -71,7 +71,7 @@ pub(crate) struct RelayShape {
     /// Added to the relay's configuration.
     #[serde(default)]
     pub(crate) config: String,
-    /// Whether it keeps its warnings to itself, because things fail on purpose.
+    /// Whether it logs no warnings, because things fail on purpose.
     #[serde(default)]
     pub(crate) quiet: bool,
 }
@@ -106,7 +106,7 @@ impl Default for Clients {
     }
 }
 
-/// Some of the clients.
+/// A group of clients that are alike.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Group {
@@ -124,18 +124,18 @@ pub(crate) struct Group {
     /// Whether it stops reading once it has everything.
     #[serde(default)]
     pub(crate) stalls: bool,
-    /// It reads so much in a second, once it has everything.
+    /// How much it reads in a second, once it has everything.
     pub(crate) reads: Option<Size>,
     pub(crate) flaps: Option<Time>,
     #[serde(default)]
     pub(crate) returns: bool,
     #[serde(default = "yes")]
     pub(crate) remembers: bool,
-    /// On demand: how long after one name the next is asked for. Pollers: after one answer the next.
+    /// On demand: the time from one name to the next. Pollers: the time from an answer to the next poll.
     pub(crate) every: Option<Time>,
 }
 
-/// Who asks for what.
+/// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ClientKind {
@@ -151,13 +151,13 @@ pub(crate) enum ClientKind {
     Clusters,
     /// Endpoints by name.
     Endpoints,
-    /// As Envoy, without streams: it polls each type over REST, `every` so long after the answer before.
+    /// Like Envoy, but without streams: it polls each type over REST, `every` after the last answer.
     Poller,
     /// Four types: all clusters and listeners, the routes that those name, and endpoints by name.
     Names,
 }
 
-/// How what a client asks for is spread over streams.
+/// How the subscriptions of a client are spread over streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Streams {
@@ -199,7 +199,7 @@ pub(crate) enum AcksShape {
     Never,
     /// After a time with this mean, exponentially distributed.
     Late(Time),
-    /// One of so many is rejected.
+    /// Rejects one response in so many.
     RejectOneIn(u32),
 }
 
@@ -238,7 +238,7 @@ built_in!(
 );
 
 impl Scenario {
-    /// A scenario by its built-in name, or from a file.
+    /// Returns a built-in scenario, or reads one from a file.
     pub(crate) fn find(name: &str) -> anyhow::Result<Self> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(it, _)| *it == name) {
             return Self::parse(name, text);
@@ -254,7 +254,7 @@ impl Scenario {
         Self::parse(name, &text)
     }
 
-    /// Reads a text; `source` is where it comes from.
+    /// Parses a text; `source` is its origin, for errors.
     pub(crate) fn parse(source: &str, text: &str) -> anyhow::Result<Self> {
         let mut options = serde_saphyr::Options::default();
         options.with_snippet = false;
@@ -272,7 +272,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What flags say goes before what is written.
+    /// Applies flags, which take precedence over the file.
     pub(crate) fn override_with(&mut self, flags: &Overrides) {
         if let Some(clients) = flags.clients {
             self.clients.count = clients;

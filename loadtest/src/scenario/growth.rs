@@ -9,16 +9,16 @@ use crate::record::float;
 /// How long a change takes for each client, size by size.
 #[derive(Debug, Default)]
 pub(super) struct Knee {
-    /// Microseconds of p99 for each client, the least so far.
+    /// The least p99 per client so far, in microseconds.
     least: Option<f64>,
-    /// So many clients seemed too many, which may have been the machine's doing.
+    /// The size at which p99 per client passed the limit; a single one may be the machine's fault.
     above: Option<u64>,
-    /// And so did twice as many.
+    /// Whether the next size passed the limit too.
     is_sure: bool,
 }
 
 impl Scenario {
-    /// Writes out what `grow` says, for as many clients as there are to be.
+    /// Expands `grow` into phases, up to the number of clients.
     pub(super) fn write_out(&mut self) {
         let clients = self.clients.count;
         let phases = std::mem::take(&mut self.phases);
@@ -33,7 +33,7 @@ impl Scenario {
     }
 }
 
-/// From the first, each twice the one before, and the last whatever is missing to that.
+/// Returns the sizes: each is twice the one before, and the last is the number of clients.
 fn sizes(grow: Grow, clients: u32) -> impl Iterator<Item = u32> {
     let first = grow.from.clamp(1, clients.max(1));
     std::iter::successors(Some(first), move |size| {
@@ -63,7 +63,7 @@ impl Knee {
         self.is_sure
     }
 
-    /// Where it is.
+    /// Returns where the knee is, as text.
     pub(super) fn text(&self) -> String {
         let at = |clients| format!("at {clients} clients");
         self.above.map_or_else(|| "none".to_owned(), at)
@@ -86,7 +86,7 @@ impl Knee {
     }
 }
 
-/// In microseconds: some rounds are slow because the machine is.
+/// In microseconds. The median, because some rounds are slow for reasons of the machine.
 fn median_p99(rounds: &Rounds) -> Option<f64> {
     let mut all: Vec<_> = rounds.main.iter().map(|round| round.propagation.at(0.99)).collect();
     all.sort_unstable();

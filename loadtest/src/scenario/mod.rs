@@ -29,10 +29,10 @@ use crate::record::Recorder;
 use crate::world::World;
 use file::{Scenario, Story};
 
-/// Open files besides one for each connection's end.
+/// Open files beyond one for each end of a connection.
 const FILES_BESIDES: u64 = 200;
 
-/// Plays what is asked for. `say` is told what is being done.
+/// Plays the scenario. `say` gets a text for each step.
 pub(crate) async fn play(
     arguments: &Arguments,
     overrides: &Overrides,
@@ -63,8 +63,8 @@ pub(crate) async fn play(
     }
 }
 
-/// The opening of a story with one type of resources: what is simulated in one sentence, room for so many connections of every
-/// client, and the world.
+/// Opens a story with one type of resources: records its description, makes room for `connections` of every client, and returns
+/// the world.
 fn open(arguments: &Arguments, recorder: &Recorder, connections: u64, parts: &str) -> anyhow::Result<Arc<World>> {
     prepare(arguments, connections)?;
     recorder.describe(&format!(
@@ -76,12 +76,12 @@ fn open(arguments: &Arguments, recorder: &Recorder, connections: u64, parts: &st
     Ok(alone(arguments))
 }
 
-/// Room for so many connections of every client.
+/// Raises the limit of open files for so many connections of every client.
 fn prepare(arguments: &Arguments, connections: u64) -> anyhow::Result<()> {
     process::raise_open_files(u64::from(arguments.clients()) * connections + FILES_BESIDES)
 }
 
-/// A world with the one type that is asked for.
+/// Creates a world with the one type of `--kind`.
 fn alone(arguments: &Arguments) -> Arc<World> {
     let spec = Spec {
         kind: arguments.kind,
@@ -93,7 +93,7 @@ fn alone(arguments: &Arguments) -> Arc<World> {
     World::of(Arc::new(Ledger::alone(spec, now())))
 }
 
-/// Any free port of this machine.
+/// The address that means any free port of this machine.
 fn local() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }

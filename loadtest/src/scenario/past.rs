@@ -12,16 +12,16 @@ pub(super) struct Past {
     pub(super) changes: u32,
     /// How many deliveries there must be.
     pub(super) wanted: u64,
-    /// Of the relay without those who misbehave, at the end.
+    /// The memory of the calm relay at the end.
     pub(super) calm_bytes: Option<u64>,
 }
 
-/// What the rounds of a phase cost: the server in question, the floor, and the calm one.
+/// The costs of a phase's rounds: at the server under test, at the floor, and at the calm relay.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     pub(super) main: Vec<Round>,
     pub(super) floor: Vec<Round>,
     pub(super) calm: Vec<Round>,
-    /// What the server in question cost while its clients came, and only they.
+    /// The cost of the join at the server under test alone.
     pub(super) join: Option<Spent>,
 }

@@ -12,12 +12,12 @@ pub(crate) struct PhaseShape {
     pub(crate) name: String,
     #[serde(rename = "do")]
     pub(crate) act: Act,
-    /// It fails if it is not over by then.
+    /// The phase fails if it takes longer.
     #[serde(default)]
     pub(crate) limit: Option<Time>,
     #[serde(default)]
     pub(crate) expect: Expect,
-    /// One size of a fleet that grows, until p99 for each client is so many times the least before.
+    /// Set for one size of a fleet that grows: the growth ends when p99 per client is this many times the least before.
     #[serde(skip)]
     pub(crate) knee: Option<f64>,
 }
@@ -26,15 +26,15 @@ pub(crate) struct PhaseShape {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Act {
-    /// Lets clients in, until there are so many, and waits until they have everything.
+    /// Lets clients in up to a number, and waits until they have everything.
     Join(Join),
     Rest(Time),
-    /// Watches the idle relay: what it spends is subtracted from then on.
+    /// Watches the idle relay: its processor time is subtracted from later phases.
     Idle(Time),
     Change(Change),
     /// Doubles the fleet, and changes something at each size.
     Grow(Grow),
-    /// Takes so many resources away, waits until nobody has them, and brings them back.
+    /// Removes so many resources, waits until no client has them, and brings them back.
     Remove(Remove),
     Restart(Part),
     Stop(Part),
@@ -46,7 +46,7 @@ pub(crate) enum Act {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Join {
-    /// None for all.
+    /// All clients if none.
     pub(crate) clients: Option<u32>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Join {
 pub(crate) struct Grow {
     pub(crate) from: u32,
     pub(crate) change: Change,
-    /// It grows no further once p99 for each client is so many times the least before.
+    /// The growth ends when p99 per client is this many times the least before.
     pub(crate) knee: f64,
 }
 
@@ -88,9 +88,9 @@ pub(crate) struct Change {
     pub(crate) pattern: Pattern,
     /// How often.
     pub(crate) times: u32,
-    /// How many times a second; without it each waits until the one before is everywhere, and takes turns with the floor.
+    /// Changes a second. Without it, each change waits until all clients have the one before, and takes turns with the floor.
     pub(crate) rate: Option<f64>,
-    /// The size that they have from then on.
+    /// The new size of the resources.
     pub(crate) bytes: Option<Size>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) enum Pattern {
     /// So many at a time, until all were.
     Rolling(u32),
     Full,
-    /// So many go back to what they were before.
+    /// So many go back to their former content.
     Rollback(u32),
 }
 
@@ -116,19 +116,19 @@ pub(crate) struct Expect {
     pub(crate) p50_below: Option<Time>,
     pub(crate) p99_below: Option<Time>,
     pub(crate) join_p99_below: Option<Time>,
-    /// The slowest client, as a multiple of the median.
+    /// The slowest client's join, as a multiple of the median.
     pub(crate) join_max_to_median: Option<f64>,
     pub(crate) p99_to_floor: Option<f64>,
     pub(crate) cpu_to_floor: Option<f64>,
-    /// Until everybody has it.
+    /// The time until all clients have it.
     pub(crate) time_to_floor: Option<f64>,
-    /// This or its multiple of the floor's, whichever is more.
+    /// The larger of this time and this multiple of the floor's p99.
     pub(crate) p99_below_or_to_floor: Option<(Time, f64)>,
     pub(crate) p99_to_calm: Option<f64>,
     pub(crate) memory_below: Option<Size>,
     pub(crate) peak_below: Option<Size>,
     pub(crate) memory_per_client_below: Option<Size>,
-    /// Beyond what it was at the end of another phase, for each client.
+    /// The memory per client beyond that at the end of another phase.
     pub(crate) memory_grows_at_most: Option<Grown>,
     /// For each client that misbehaves.
     pub(crate) each_stalled: Option<Stalled>,
@@ -137,7 +137,7 @@ pub(crate) struct Expect {
     pub(crate) resources_at_most: Option<u64>,
     pub(crate) bytes_at_most: Option<Size>,
     pub(crate) upstream_streams: Option<u64>,
-    /// Every change is with every client that wants it, once; where all of them are steady.
+    /// Every change reached every client that wants it, once; for steady clients only.
     #[serde(default)]
     pub(crate) delivered_once: bool,
     #[serde(default)]
@@ -151,8 +151,8 @@ pub(crate) struct Grown {
     pub(crate) per_client: Size,
 }
 
-/// What clients that misbehave may cost: the relay's memory beyond what it was at the end of another phase, and beyond what that
-/// of a relay without them has grown; and the kernel's, for the connection that has most.
+/// The allowed cost of each client that misbehaves: the growth of the relay's memory since the end of another phase, less the
+/// growth of the calm relay; and the kernel's memory for the largest connection.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Stalled {
@@ -184,7 +184,7 @@ pub(crate) enum Figure {
 }
 
 impl Figure {
-    /// What the table calls it.
+    /// Returns the name that the report uses.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
@@ -198,7 +198,7 @@ impl Figure {
 }
 
 impl Act {
-    /// Whether only a control plane of this program can do it.
+    /// Whether this needs a control plane of this program.
     pub(crate) const fn needs_control_plane(&self) -> bool {
         match self {
             Self::Change(_)

@@ -26,25 +26,25 @@ pub(super) struct Play<'a> {
     pub(super) cast: Cast,
     /// The phases before, for comparisons.
     pub(super) past: Vec<Past>,
-    /// What was counted at the control plane before this phase.
+    /// The streams and bytes that the control plane counted before this phase.
     upstream: (u64, u64),
-    /// So many changes have been made.
+    /// The number of changes so far.
     turns: u32,
-    /// So many deliveries of changes there were to be.
+    /// The number of deliveries that the changes so far require.
     wanted: u64,
     based: bool,
-    /// What the relay had counted when the phase began.
+    /// The relay's counters when the phase began.
     metrics: Metrics,
     knee: Knee,
 }
 
-/// Spreads the changes over the resources.
+/// The step from one changed resource to the next, which spreads the changes over all.
 const STRIDE: u32 = 7919;
 const LIMIT: Duration = Duration::from_secs(120);
-/// What memory is given to settle in.
+/// How long memory may settle.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Plays it to its end, or to the first phase that does not come to its own.
+/// Plays the scenario to its end, or to the first phase that does not complete.
 pub(crate) async fn run(
     scenario: &Scenario,
     arguments: &Arguments,
@@ -135,9 +135,7 @@ impl Play<'_> {
             }
             Act::Stop(Part::ControlPlane) => self.cast.main.stop_control_plane(),
             Act::Start(Part::ControlPlane) => self.cast.main.start_control_plane()?,
-            Act::Stop(Part::Relay) | Act::Start(Part::Relay) => {
-                bail!("a relay cannot stop or start: use `restart`")
-            }
+            Act::Stop(Part::Relay) | Act::Start(Part::Relay) => bail!("a relay cannot stop or start: use `restart`"),
             Act::Reconnect(reconnect) => self.reconnect(*reconnect, limit).await?,
         }
         if self.cast.main.fleet.progress.violated() > 0 {
@@ -149,7 +147,8 @@ impl Play<'_> {
         held
     }
 
-    /// Counts what the relay itself has counted since the phase before. Without its counters it is measured all the same.
+    /// Records what the relay's own counters gained since the phase before. A relay without these counters is measured all the
+    /// same.
     async fn count_relay(&mut self) {
         let Server::Relay { relay: Some(relay), .. } = &self.cast.main.server else {
             return;
@@ -162,7 +161,7 @@ impl Play<'_> {
             ("distributary_responses_total", "responses of the relay"),
         ] {
             let [before, after] = [&self.metrics, &metrics].map(|it| it.sum(name).unwrap_or_default());
-            // Another relay begins anew.
+            // A restarted relay counts from 0.
             let grown = if after < before { after } else { after - before };
             self.recorder.count(counter, grown);
         }
@@ -201,10 +200,10 @@ impl Play<'_> {
 
     async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<Spent> {
         let main = self.cast.main.join(clients, limit).await?;
-        // What few clients cost is nobody's.
+        // The memory that the relay has with a few clients is its base.
         if !self.based && clients < self.cast.main.plan.clients {
             sleep(SETTLE).await;
-            // All who share a connection have come.
+            // Clients that share a connection have come together.
             self.recorder
                 .base(u64::from(self.cast.main.fleet.progress.complete()))?;
             self.based = true;
@@ -225,7 +224,7 @@ impl Play<'_> {
         Ok(main)
     }
 
-    /// The resources that the next change is about.
+    /// Returns the resources of the next change.
     fn indexes(&mut self, change: Change) -> anyhow::Result<(Vec<u32>, What)> {
         let main = &self.cast.main;
         let ledger = main
@@ -263,7 +262,7 @@ impl Play<'_> {
         }
     }
 
-    /// Publishes the changes at their times, whether or not the one before has arrived, and waits for all of them.
+    /// Publishes each change when it is due, whether or not the one before has arrived, and waits for all of them at the end.
     async fn change_at_rate(&mut self, change: Change, rate: f64, limit: Duration) -> anyhow::Result<()> {
         let schedule = Schedule::new(now(), rate);
         let mut contents = Vec::new();
@@ -282,7 +281,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Each change at each server, in random order, waits for the one before.
+    /// Makes each change at each server, in random order of servers; each waits for the one before.
     async fn change_in_turns(&mut self, change: Change, limit: Duration) -> anyhow::Result<Rounds> {
         let mut rounds = Rounds::default();
         for turn in 0..change.times {
@@ -352,7 +351,7 @@ impl Play<'_> {
         self.quiet(limit).await
     }
 
-    /// Waits until nobody was sent anything for a while.
+    /// Waits until no client was sent anything for a while.
     async fn quiet(&self, limit: Duration) -> anyhow::Result<()> {
         let (begin, progress) = (now(), &self.cast.main.fleet.progress);
         loop {
@@ -367,7 +366,7 @@ impl Play<'_> {
         }
     }
 
-    /// Ends everything after a last look at what each client holds.
+    /// Stops everything after a last check of what each client holds.
     fn finish(self) -> anyhow::Result<()> {
         let Self { cast, recorder, .. } = self;
         recorder.end(now())?;

@@ -11,11 +11,11 @@ use crate::client::profile::{Behaviour, Interest, Profile};
 use crate::fleet::{Crew, Fleet, Plan};
 use crate::kind::Kind;
 
-/// So long it may take to find what there is, and so long after the last of it nothing more is expected.
+/// How long the search for names may take, and how long without a new name ends it.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Has the plan's world know the names that its clients may ask for.
+/// Teaches the plan's world the names that its clients may ask for.
 pub(super) async fn scout(plan: &Plan, given: &[String]) -> anyhow::Result<()> {
     let by_name = |interest: &Interest| matches!(interest, Interest::Names(_) | Interest::Demand(..));
     let interests = plan.crew.profiles().flat_map(|profile| &profile.interests);
@@ -39,7 +39,7 @@ pub(super) async fn scout(plan: &Plan, given: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// One client that asks for everything, and for what that leads to.
+/// Runs one client that asks for everything, and for what that refers to.
 async fn search(plan: &Plan) -> anyhow::Result<()> {
     let like = plan.profile(0).context("there are no clients")?;
     let profile = Profile {

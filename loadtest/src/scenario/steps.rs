@@ -24,7 +24,7 @@ use crate::world::World;
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// How much a fleet was sent until some moment.
+/// How much a fleet was sent up to some moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) messages: u64,
@@ -39,7 +39,7 @@ impl Sent {
         }
     }
 
-    /// What was sent since then.
+    /// Returns what was sent since then.
     pub(super) fn since(self, fleet: &Fleet) -> Self {
         Self {
             messages: fleet.progress.messages() - self.messages,
@@ -48,13 +48,13 @@ impl Sent {
     }
 }
 
-/// Says what happens now, as a phase of its own.
+/// Begins a step of a story, as a phase of its own.
 pub(super) fn begin(recorder: &Recorder, say: &mut impl FnMut(&str), what: &str) -> anyhow::Result<()> {
     say(what);
     recorder.begin(what, now())
 }
 
-/// Has the record count what a fleet's clients count, and what is owed to them, where nobody else shares their world.
+/// Adds a fleet's counters to the record, and the deliveries owed to it; `world` only if no other fleet shares it.
 pub(super) fn attach(recorder: &Recorder, fleet: &Fleet, world: Option<&World>) {
     let (progress, bell) = (Arc::clone(&fleet.progress), world.map(|world| Arc::clone(&world.bell)));
     recorder.attach(fleet.feeds.clone(), move || Fleets {
@@ -63,14 +63,14 @@ pub(super) fn attach(recorder: &Recorder, fleet: &Fleet, world: Option<&World>) 
     });
 }
 
-/// A story that does not come to its end has failed.
+/// Records a failure if a story did not complete.
 pub(super) fn judge(recorder: &Recorder, story: &str, outcome: anyhow::Result<()>) {
     if let Err(error) = outcome {
         recorder.fail(&format!("{story} comes to its end"), Some(format!("{error:#}")));
     }
 }
 
-/// A plan for a fleet that speaks delta.
+/// Creates a plan for a fleet that speaks delta.
 pub(super) fn plan(arguments: &Arguments, server: SocketAddr, ledger: &Arc<Ledger>) -> Plan {
     Plan {
         target: Target::local(server, None),
@@ -99,7 +99,7 @@ pub(super) async fn until(
     Ok(begin.elapsed())
 }
 
-/// Waits until one of the relay's gauges is as it must be; returns how long it took.
+/// Waits until one of the relay's gauges has the wanted value; returns how long it took.
 pub(super) async fn until_gauge(
     arguments: &Arguments,
     relay: &Relay,
@@ -139,7 +139,7 @@ pub(super) async fn until_sum(
     Ok(begin.elapsed())
 }
 
-/// Waits until nobody was sent anything for `--idle`, and says what was sent since `since`.
+/// Waits until no client was sent anything for `--idle`, and returns what was sent since `since`.
 pub(super) async fn quiet(arguments: &Arguments, fleet: &Fleet, since: Sent) -> anyhow::Result<Sent> {
     let begin = now();
     loop {
@@ -162,7 +162,7 @@ fn sound(fleet: &Fleet) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lets everybody in and waits until all hold everything.
+/// Lets all clients in and waits until they hold everything.
 pub(super) async fn join(arguments: &Arguments, fleet: &Fleet, clients: u32) -> anyhow::Result<Duration> {
     fleet.admit(clients);
     until(arguments, "everybody's full state", fleet, || {
@@ -171,7 +171,7 @@ pub(super) async fn join(arguments: &Arguments, fleet: &Fleet, clients: u32) -> 
     .await
 }
 
-/// Ends a fleet after a last look at what each client holds.
+/// Stops a fleet after a last check of what each client holds.
 pub(super) fn finish(fleet: Fleet, recorder: &Recorder) -> anyhow::Result<Tally> {
     let progress = Arc::clone(&fleet.progress);
     let tally = fleet.stop().context("the clients")?;
@@ -179,7 +179,7 @@ pub(super) fn finish(fleet: Fleet, recorder: &Recorder) -> anyhow::Result<Tally>
     Ok(tally)
 }
 
-/// What clients saw that must not be, each with what was said before.
+/// Records the violations that clients saw, each with the messages before it.
 pub(super) fn breaches(recorder: &Recorder, progress: &Progress) {
     for Breach {
         client,
@@ -191,7 +191,7 @@ pub(super) fn breaches(recorder: &Recorder, progress: &Progress) {
     }
 }
 
-/// What was rejected upstream, which nothing should be: but by clients on purpose, where there is no relay between.
+/// Fails if anything was rejected upstream, except by clients on purpose if there is no relay between.
 pub(super) fn rejections(control_plane: &ControlPlane, recorder: &Recorder) {
     let rejections = control_plane.counts.rejections();
     for rejection in rejections.into_iter().filter(|it| it != ON_PURPOSE) {

@@ -20,7 +20,7 @@ const SNAPSHOTS: &str = "distributary_snapshots_total";
 const WRITTEN: &str = "result=\"written\"";
 const STREAMS: &str = "distributary_streams";
 
-/// Plays it.
+/// Plays the story.
 pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut impl FnMut(&str)) -> anyhow::Result<()> {
     let world = open(arguments, recorder, 1, "at a relay with snapshots")?;
     let address = free_address()?;
@@ -71,7 +71,7 @@ async fn play(
     let written = metrics.of(SNAPSHOTS, WRITTEN);
     let taken = steps::until_gauge(arguments, &relay, (SNAPSHOTS, WRITTEN), |now| now > written).await?;
     recorder.time("a change is in a snapshot after", taken);
-    // One that was being written meanwhile is followed by another.
+    // If a snapshot was being written during the change, another one follows.
     steps::quiet(arguments, old, Sent::to(old)).await?;
 
     steps::begin(recorder, say, "the control plane goes, and the relay is killed")?;
