@@ -1,4 +1,4 @@
-//! Snapshots: what goes in comes out, what is not whole is refused, and a disk that does not work harms nobody.
+//! Snapshots: what is written is read back, a damaged file is refused, and a failing disk does no harm.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -48,7 +48,7 @@ fn put(type_url: &str, name: &str, aliases: &[&str], passed_on: &[u8], body: &[u
     put_for("", type_url, name, aliases, passed_on, body, ttl)
 }
 
-/// The same for those alone that say that their `env` is this one.
+/// The same, only for clients whose `env` is this one.
 fn put_for(
     env: &str,
     type_url: &str,
@@ -168,7 +168,7 @@ fn reread(path: &Path, cut: &Cut, secrets: bool) -> Cut {
     found.cut
 }
 
-/// K-09, C-23: the same names, aliases, constraints, content and so versions come out; what nobody answered for in time does not.
+/// K-09, C-23: names, aliases, constraints, content and so versions are read back; names that timed out are not.
 #[test]
 fn what_goes_in_comes_out() {
     let path = dir("whole").join("one.snapshot");
@@ -179,7 +179,8 @@ fn what_goes_in_comes_out() {
     assert_eq!(lines(&reread(&path, &Cut::default(), false)), Vec::<String>::new());
 }
 
-/// E-11, F-17: keys, what has a time to live and what must not be cached are left out, and then a wildcard is not whole.
+/// E-11, F-17: secrets, resources with a time to live and those that must not be cached are left out; then the wildcard is
+/// incomplete.
 #[test]
 fn what_must_not_outlive_the_relay_is_left_out() {
     let path = dir("less").join("one.snapshot");
@@ -223,7 +224,7 @@ fn refusal(path: &Path, bytes: &[u8]) -> SnapshotError {
     read(path, &Types::default(), now()).unwrap_err()
 }
 
-/// Every byte counts, and so does every length: nothing of a torn or changed file is believed.
+/// A change of any byte or of the length is found: nothing of a torn or changed file is used.
 #[test]
 fn a_torn_or_changed_file_is_refused() {
     let path = dir("torn").join("one.snapshot");
@@ -249,7 +250,7 @@ fn a_torn_or_changed_file_is_refused() {
     assert!(matches!(refusal(&path, &longer), SnapshotError::Broken { .. }));
 }
 
-/// A file that somebody else wrote, with a checksum that is right: no length in it is believed, and nothing panics.
+/// A forged file with a valid checksum: the reader trusts no length in it, and does not panic.
 #[test]
 fn a_forged_file_does_no_harm() {
     let path = dir("forged").join("one.snapshot");
@@ -276,7 +277,7 @@ fn a_forged_file_does_no_harm() {
     assert!(refused > content.len() * 2, "{refused} of {}", content.len() * 6);
 }
 
-/// The words name the file, the place and the way out.
+/// The error names the file, the place and what to do.
 #[test]
 fn a_refusal_says_what_to_do() {
     let dir = dir("words");
@@ -327,13 +328,13 @@ fn a_foreign_file_is_refused() {
     assert!(error.contains("this is the snapshot of server cp:1 for"), "{error}");
 }
 
-/// A disk that takes nothing: an error, and what was there before is there still, whole.
+/// A disk that cannot be written: an error, and the previous file is still there and whole.
 #[test]
 fn a_failed_write_leaves_the_last_one() {
     let dir = dir("failed");
     let path = dir.join("one.snapshot");
     write(&path, &of(), &cut(), false).unwrap();
-    // A directory that is not empty stands where the next one would be written.
+    // A directory that is not empty has the path of the next file.
     fs::create_dir_all(path.with_extension("tmp").join("taken")).unwrap();
     let error = write(&path, &of(), &Cut::default(), false).unwrap_err().to_string();
     assert!(
@@ -355,7 +356,7 @@ fn a_failed_write_leaves_the_last_one() {
     );
 }
 
-/// What a killed run left half-written is replaced.
+/// A half-written file of a killed run is replaced.
 #[test]
 fn what_a_killed_run_left_is_replaced() {
     let path = dir("killed").join("one.snapshot");
@@ -364,7 +365,7 @@ fn what_a_killed_run_left_is_replaced() {
     assert!(!path.with_extension("tmp").exists());
 }
 
-/// Clients choose which views there are: the files of views that are gone are bounded.
+/// Clients determine which views exist, so the number of files of closed views is limited.
 #[test]
 fn old_files_are_pruned() {
     let dir = dir("pruned");

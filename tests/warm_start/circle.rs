@@ -1,4 +1,4 @@
-//! Two relays that lead to each other, where the second comes up only after the first serves clients.
+//! Two relays, each an upstream of the other; the second starts only when the first already serves clients.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -17,7 +17,7 @@ fn relay(name: &str, files: &Path, listen: SocketAddr, other: SocketAddr) -> Rel
     Relay::run(name, &text)
 }
 
-/// The one cluster that there is in the files, of this content.
+/// Writes the only cluster of the files, with this content.
 fn write(files: &Path, connect_timeout: u32) {
     let text = format!("- '@type': {CDS}\n  name: a\n  connect_timeout: {connect_timeout}s\n");
     std::fs::write(files.join("new"), text).unwrap();
@@ -32,7 +32,7 @@ async fn client(relay: &Relay) -> Delta {
     stream
 }
 
-/// It asks for a name that only the other relay can know.
+/// Asks for a name that only the other relay can know.
 fn asks(stream: &mut Delta) {
     stream.says(&DeltaDiscoveryRequest {
         type_url: EDS.to_owned(),
@@ -41,8 +41,8 @@ fn asks(stream: &mut Delta) {
     });
 }
 
-/// K-25, G-19: from whichever side it is asked, the relay that is asked by itself refuses and says so where its asker can see it; what
-/// clients have stays, and what has nothing to do with the loop goes on.
+/// K-25, G-19: on either side, the relay that gets its own request back refuses it, and the relay that asked shows that. Clients
+/// keep what they have, and resources outside of the loop are still updated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_loop_that_is_closed_late() {
     for asker in 0..2 {

@@ -1,4 +1,4 @@
-//! What a control plane is shown for each class of clients, and what its clients are told when it shuts its door.
+//! Which credentials the relay uses for each class of clients, and what clients are told when a control plane refuses the relay.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn certified() -> CertifiedKey<KeyPair> {
     generate_simple_self_signed(["localhost".to_owned()]).unwrap()
 }
 
-/// The files of a tenant; gives the header with its token.
+/// Writes the files of a tenant; returns the header with its token.
 fn admit(dir: &Path, tenant: &str, identity: &CertifiedKey<KeyPair>) -> String {
     let dir = dir.join(tenant);
     std::fs::create_dir_all(&dir).unwrap();
@@ -43,7 +43,7 @@ async fn client(relay: &Relay, tenant: &str) -> Delta {
     Client::connect(relay.address).await.open(&first).await
 }
 
-/// The next call, by the token that comes with it, answered with a cluster of this name.
+/// Answers the next call with a cluster of this name; returns the call and its token.
 async fn answer(plane: &mut Plane, cluster: &str) -> (String, Call) {
     let mut call = plane.call().await;
     let token = call.headers.get("authorization").unwrap().to_str().unwrap().to_owned();
@@ -52,8 +52,8 @@ async fn answer(plane: &mut Plane, cluster: &str) -> (String, Call) {
     (token, call)
 }
 
-/// K-29: each class is known by its own certificate and token; files that vanish concern their class alone, and come back to it;
-/// nobody chooses a directory.
+/// K-29: each class uses its own certificate and token. Files that vanish affect only their class, which recovers when they are
+/// back. A client cannot choose a directory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tenants_by_certificate() {
     let folder = Folder::new("tenants");
@@ -128,7 +128,7 @@ admin: {{address: '127.0.0.1:0'}}
     assert!(plane.has_call().is_none());
 }
 
-/// G-18: who can be served nothing is told what the control plane said, cut and in one line; on a stream and in a poll.
+/// G-18: a client that cannot be served gets the control plane's error, shortened and in one line, on a stream and in a poll.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_are_told_why() {
     let mut plane = Plane::start().await;
@@ -154,7 +154,7 @@ async fn clients_are_told_why() {
     assert!(text.contains("PERMISSION_DENIED: who"), "{text}");
 }
 
-/// What a poll for clusters is answered.
+/// Polls for clusters and returns the response.
 async fn poll(relay: &Relay) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut socket = tokio::net::TcpStream::connect(relay.address).await.unwrap();

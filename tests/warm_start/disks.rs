@@ -1,4 +1,4 @@
-//! Disks that are full or take nothing: what the relay says, what clients notice, and what is left of the last good snapshot.
+//! Full and read-only disks: the relay reports it, clients are still served, and the last good snapshot stays.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::plane::{Call, Plane};
 use crate::stage::{self, CDS, Client, Delta, Relay, clusters, directory, eventually};
 use crate::{find, first_run, fresh};
 
-/// Runs what follows in a shell that says this first.
+/// A command that runs `script` in a shell and then the program.
 fn before(script: &str) -> Vec<String> {
     let script = format!("{script} && exec \"$@\"");
     ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec()
 }
 
-/// The same where mounts are this process's own affair, if the system lets anybody have that.
+/// The same in a mount namespace of its own, if the system allows that.
 fn with_mounts(script: &str) -> Option<Vec<String>> {
     for options in ["-m", "-rm"] {
         let works = Command::new("unshare")
@@ -29,14 +29,14 @@ fn with_mounts(script: &str) -> Option<Vec<String>> {
             return Some([own.to_vec(), before(script)].concat());
         }
     }
-    // Past the capture of what tests print: what is not tried is said.
+    // Not with eprintln, which the test harness captures: the reader is to see what was not tried.
     let words =
         "\nNOT TRIED: this system allows no mounts (`unshare -m`); `a_file_may_not_grow` has the same failure\n";
     std::io::stderr().write_all(words.as_bytes()).unwrap();
     None
 }
 
-/// A cluster of so many bytes.
+/// A response with one cluster of this many bytes.
 fn large(nonce: &str, bytes: usize) -> DeltaDiscoveryResponse {
     let length = u16::try_from(bytes).unwrap();
     let low = u8::try_from(length & 0x7f).unwrap() | 0x80;
@@ -61,7 +61,7 @@ fn large(nonce: &str, bytes: usize) -> DeltaDiscoveryResponse {
     }
 }
 
-/// How large the largest resource of the snapshot in a directory is, if there is a whole one.
+/// Returns the size of the largest resource in a directory's snapshot, if there is a complete snapshot.
 fn largest(dir: &Path) -> Option<usize> {
     let found = distributary::snapshot::read(&find(dir)?, &Default::default(), stage::now()).unwrap();
     let slots = found.cut.slots();
@@ -75,14 +75,14 @@ fn largest(dir: &Path) -> Option<usize> {
     sizes.max()
 }
 
-/// Waits until it is counted that something could not be written.
+/// Waits until a failed write of a snapshot is counted.
 async fn not_written(relay: &Relay) {
     let counted =
         |line: &str| line.starts_with("distributary_snapshots_total{result=\"not_written\"} ") && !line.ends_with(" 0");
     eventually("a count", || relay.admin("/metrics").lines().any(counted).then_some(())).await;
 }
 
-/// A disk that takes small snapshots and no large ones: `dir` is where the files are to be seen from here.
+/// A disk that has room for small snapshots and not for large ones. `dir` is the path of its files as this process sees it.
 async fn fills_up(relay: &Relay, plane: &mut Plane, dir: &Path, words: &str) {
     let client = Client::connect(relay.address).await;
     let mut delta: Delta = client.open(&fresh()).await;
@@ -115,12 +115,12 @@ async fn fills_up(relay: &Relay, plane: &mut Plane, dir: &Path, words: &str) {
     .await;
 }
 
-/// A file that may not grow: the system takes a part of it and then no more, as a disk does that fills up.
+/// A limit of the file size: the system takes a part of the file and then no more, like a disk that fills up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_may_not_grow() {
     let dir = directory("limited");
     let mut plane = Plane::start().await;
-    // The signal would end the relay; what is to be seen is the error.
+    // The signal would end the relay; the test wants the error.
     let relay = Relay::behind(&before("trap '' XFSZ && ulimit -f 32"), plane.address, &dir);
     fills_up(&relay, &mut plane, &dir, "File too large").await;
 }
@@ -137,7 +137,7 @@ async fn a_full_disk() {
     fills_up(&relay, &mut plane, &seen, "No space left on device").await;
 }
 
-/// A disk that can only be read: what is on it is served, and stays as it is.
+/// A read-only disk: its snapshot is served, and stays as it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_can_only_be_read() {
     let dir = directory("read-only");

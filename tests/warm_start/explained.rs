@@ -9,8 +9,8 @@ use crate::{first_run, fresh};
 
 const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
 
-/// I-05: what is wrong with files is shown and counted, with its place, before anybody asks for anything, and is gone once it is
-/// right.
+/// I-05: faults in files are shown with their place, and counted, before any client asks for anything; they go away once the file
+/// is right.
 #[test]
 fn files_are_shown_before_anybody_reads_them() {
     let dir = directory("shown");
@@ -61,8 +61,8 @@ fn files_are_shown_before_anybody_reads_them() {
     );
 }
 
-/// C-21, M-03: where the control plane is asked in SotW, who waits for a virtual host is answered at once, as Envoy asks for one: by
-/// name, besides all of them. The log says so once, and `/clusters`.
+/// C-21, M-03: with a SotW upstream, a client that waits for a virtual host is answered at once, also if it asks as Envoy does:
+/// by name, beside the wildcard. The log says so once, and `/clusters` shows it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn virtual_hosts_need_delta() {
     let plane = Plane::start().await;
@@ -99,8 +99,8 @@ async fn virtual_hosts_need_delta() {
     assert!(text.contains(&shown), "{text}");
 }
 
-/// G-02: a control plane that refuses the stream of one class, for whatever reason of its own, is there for the others; `/clusters`
-/// counts what it refuses.
+/// G-02: a control plane that refuses the stream of one class stays available to the others; `/clusters` counts the refused
+/// streams.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_class_that_is_refused() {
     for code in [Code::PermissionDenied, Code::InvalidArgument, Code::FailedPrecondition] {
@@ -138,7 +138,7 @@ async fn a_class_that_is_refused() {
     }
 }
 
-/// What `/clusters` says for programs.
+/// Returns `/clusters` in its JSON form.
 fn json(relay: &Relay) -> serde_json::Value {
     let answer = relay.admin("/clusters?format=json");
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -152,8 +152,8 @@ fn first(relay: &Relay, key: &str) -> serde_json::Value {
         .clone()
 }
 
-/// G-15: what is wrong, since when, whom it concerns and what is served meanwhile, in words and in figures; one line in the log
-/// when a server is lost, and one when it is back.
+/// G-15: `/clusters` and the metrics show what is wrong, since when, which sessions need it and what is served meanwhile. The log
+/// has one line when a server is lost, and one when it is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_is_explained() {
     let dir = directory("explained");

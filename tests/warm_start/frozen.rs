@@ -1,4 +1,4 @@
-//! K-27: a relay that the machine stops for longer than its timers, while its control plane and its clients go on.
+//! K-27: a relay whose process is stopped for longer than its timers, while its control plane and its clients go on.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::plane::{Call, Plane};
 use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, cluster, clusters, node, now};
 use crate::state_of_the_world;
 
-/// Longer than a late timer, and than all timers of [`relay`].
+/// Longer than a timer may be late, and than all timers of [`relay`].
 const FROZEN: Duration = Duration::from_millis(2500);
-/// It matters which thread of the relay runs first.
+/// Several rounds, because the result may depend on which thread of the relay runs first.
 const ROUNDS: usize = 3;
 
 fn relay(name: &str, plane: &Plane) -> Relay {
@@ -55,17 +55,17 @@ async fn question(call: &mut Call) -> DeltaDiscoveryRequest {
     }
 }
 
-/// The relay stands still from here to the end of `meanwhile`, and for as long as is told.
+/// Stops the relay's process until `meanwhile` has run, and for at least `FROZEN`.
 async fn frozen(relay: &Relay, meanwhile: impl FnOnce()) {
     let begun = now();
     relay.signal("-STOP");
     meanwhile();
-    // That time passes is what happens here.
+    // Real time must pass here.
     tokio::time::sleep_until((begun + FROZEN).into()).await;
     relay.signal("-CONT");
 }
 
-/// E-08, G-18: what was said meanwhile is heard before anything counts as missing or unanswered, and no stream ends.
+/// E-08, G-18: the relay reads the responses that came meanwhile before anything counts as missing or unanswered; no stream ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_said_meanwhile_is_heard() {
     let mut plane = Plane::start().await;
@@ -74,7 +74,7 @@ async fn what_was_said_meanwhile_is_heard() {
     let mut call: Option<Call> = None;
     for round in 0..ROUNDS {
         let name = format!("e{round}");
-        // A stream that has got nothing yet ends when nothing can be said to it.
+        // A stream without a first response would end if the relay counted its request as unanswered.
         let mut fresh: Delta = client.open(&wants(&name)).await;
         let call = match &mut call {
             Some(call) => call,
@@ -91,7 +91,7 @@ async fn what_was_said_meanwhile_is_heard() {
     relay.line("the process did not run");
 }
 
-/// C-16: a wildcard is not complete because the relay did not hear the rest of it.
+/// C-16: a wildcard does not count as complete while the relay has not read the rest of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_state_has_what_was_said_meanwhile() {
     for round in 0..ROUNDS {

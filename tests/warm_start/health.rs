@@ -1,4 +1,4 @@
-//! Proxies that say how they are: Istio's go on doing so on the stream on which they get their configuration.
+//! Health reports of proxies: Istio's proxies send them on the stream on which they get their configuration.
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -15,7 +15,7 @@ fn proxy(id: &str) -> Option<Node> {
     Some(Node { id, ..Node::default() })
 }
 
-/// A report that all is well, and one that it is not.
+/// A report of a healthy workload, and one of an unhealthy one.
 fn reports(stream: &mut Delta) {
     for message in ["", "the application does not answer"] {
         stream.says(&DeltaDiscoveryRequest {
@@ -30,8 +30,8 @@ fn reports(stream: &mut Delta) {
     }
 }
 
-/// reports of health are taken in both dialects without an answer, and streams go on; the control plane hears nothing of them;
-/// each is counted, and each node is written of once, however many reports and streams it has.
+/// the relay accepts health reports in both dialects without an answer, streams go on, and the control plane does not get
+/// the reports. Each report is counted, and the log has one line for each node, however many reports and streams it has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reports_of_health_end_here() {
     let mut plane = Plane::start().await;
@@ -49,7 +49,7 @@ async fn reports_of_health_end_here() {
     assert_eq!(one.next().await.versions.len(), 1);
     let mut again: Delta = client.open(&wants("one")).await;
     assert_eq!(again.next().await.versions.len(), 1);
-    // In SotW, and as the first that is said of all.
+    // In SotW, and as the first request of the stream.
     let first = DiscoveryRequest {
         node: proxy("two"),
         type_url: HEALTH.to_owned(),
@@ -85,7 +85,7 @@ async fn reports_of_health_end_here() {
     }
     assert!(plane.has_call().is_none(), "no stream for reports");
 
-    // What is said of a third node comes after all that is said of the first two.
+    // The line of a third node comes after all lines of the first two.
     let third = DeltaDiscoveryRequest {
         node: proxy("three"),
         type_url: HEALTH.to_owned(),

@@ -1,4 +1,4 @@
-//! Whom a control plane sees for each class of clients (K-28, K-04).
+//! Which node a control plane sees for each class of clients (K-28, K-04).
 
 use std::net::SocketAddr;
 
@@ -49,15 +49,15 @@ fn request(node: Node) -> DeltaDiscoveryRequest {
     }
 }
 
-/// The relay's list of relays, which ends with a mark of its own, is left out of the node.
+/// Removes from the node the list of relays, which contains this relay's own id.
 fn unmarked(mut node: Node) -> Node {
     let members = &mut node.metadata.as_mut().unwrap().fields;
     assert!(members.remove("distributary.relays").is_some());
     node
 }
 
-/// K-28: two tenants of which the values run into each other have two node ids, and each gets what is its own; where a template gives
-/// both one id that is said in the log, with both, and counted.
+/// K-28: two tenants whose values look the same when joined have two node ids, and each gets its own resources. If a template
+/// gives both the same id, the log names both, and it is counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tenants_have_different_node_ids() {
     let key = "key: [cluster, 'metadata.\"tenant.id\"']";
@@ -113,8 +113,8 @@ async fn tenants_have_different_node_ids() {
     );
 }
 
-/// K-04: 60 KB of metadata of all kinds come to the control plane as they are, on every stream of the view, whatever its clients say
-/// later; and that they say it is told.
+/// K-04: the control plane gets 60 KB of metadata of all kinds unchanged, on every stream of the view, also after a client has
+/// sent other metadata; the log reports the difference.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_s_whole_node_is_passed_on() {
     let mut plane = Plane::start().await;
@@ -153,7 +153,7 @@ async fn a_client_s_whole_node_is_passed_on() {
         ..client.clone()
     };
     assert_eq!(seen, expected);
-    // The same client says something else: the view stays what it is, also on its next stream.
+    // The same client sends other metadata: the view keeps the first, also on its next stream.
     let _changed: Delta = connection.open(&request(node("web", &[("k1", text("other"))]))).await;
     assert!(
         relay
@@ -167,7 +167,7 @@ async fn a_client_s_whole_node_is_passed_on() {
     assert_eq!(again, expected);
 }
 
-/// What is asked on a connection, if anything.
+/// Returns the request on a connection, if one comes.
 async fn body(mut socket: TcpStream) -> Option<serde_json::Value> {
     let mut read = Vec::new();
     while socket.read_buf(&mut read).await.unwrap() > 0 {
@@ -182,7 +182,7 @@ async fn body(mut socket: TcpStream) -> Option<serde_json::Value> {
     None
 }
 
-/// K-04: a control plane that is polled is told the same.
+/// K-04: a control plane that is polled gets the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_polled_control_plane_is_told_the_same() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -203,7 +203,7 @@ async fn a_polled_control_plane_is_told_the_same() {
     };
     let client = node("web", &[("PORTS", ports), ("LABELS", labels), ("SECRET", text("s"))]);
     let _stream: Delta = connection.open(&request(client)).await;
-    // The first connection only shows that somebody is there.
+    // The first connection only checks that the server is reachable.
     let asked = soon("a poll", async {
         loop {
             let (socket, _) = listener.accept().await.unwrap();

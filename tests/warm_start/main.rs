@@ -1,5 +1,5 @@
-//! A relay that is killed and starts again while its control plane is away, or that stands still for a while, as a process: what
-//! clients get, and what they are told once the control plane is back.
+//! A relay as a process that is killed and restarts while its control plane is away, or that is stopped for a while: what clients
+//! get meanwhile, and once the control plane is back.
 
 #![expect(
     clippy::unwrap_used,
@@ -37,15 +37,15 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 use plane::Plane;
 use stage::{CDS, Client, Delta, Relay, Sotw, clusters, directory, eventually, node};
 
-/// As many as come back at once.
+/// How many clients come back at once.
 const CLIENTS: usize = 1000;
 
-/// What a delta client that has never been here asks for.
+/// The request of a new delta client.
 fn fresh() -> DeltaDiscoveryRequest {
     returning(&BTreeMap::new())
 }
 
-/// What a delta client asks for that holds these.
+/// The request of a delta client that holds these resources.
 fn returning(held: &BTreeMap<String, String>) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
         node: Some(node()),
@@ -64,8 +64,8 @@ fn state_of_the_world(version: &str) -> DiscoveryRequest {
     }
 }
 
-/// A control plane that says `a=1 b=1`, a client that holds it, and a relay that wrote it down and is killed. Gives what the
-/// client held, by dialect.
+/// A control plane sends `a=1 b=1`, a client takes it, the relay writes a snapshot and is killed. Returns what the client held,
+/// by dialect.
 async fn first_run(address: &mut Option<SocketAddr>, dir: &Path) -> (BTreeMap<String, String>, String) {
     let mut plane = Plane::start().await;
     *address = Some(plane.address);
@@ -97,8 +97,8 @@ fn find(dir: &Path) -> Option<PathBuf> {
         .find(|path| path.extension().is_some_and(|extension| extension == "snapshot"))
 }
 
-/// G-19, K-09, K-16: without its control plane the relay serves what it knew; who holds it is sent nothing; what a client holds
-/// besides stays; and once the control plane speaks, the difference goes out and nothing else.
+/// G-19, K-09, K-16: without its control plane the relay serves what it knew. Clients that hold it are sent nothing, and keep
+/// what they hold in addition. Once the control plane answers, the relay sends the difference and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_relay_starts_without_its_control_plane() {
     let dir = directory("outage");
@@ -125,7 +125,7 @@ async fn a_relay_starts_without_its_control_plane() {
     let got = sotw.next().await;
     assert_eq!((got.resources.len(), got.version_info.as_str()), (2, version.as_str()));
 
-    // Z came after the last snapshot: a relay that has never heard of it takes it from nobody.
+    // `z` came after the last snapshot: the relay does not know it, and so does not remove it from any client.
     let mut more = held.clone();
     more.insert("z".to_owned(), "0".repeat(32));
     let mut ahead: Delta = client.open(&returning(&more)).await;
@@ -168,7 +168,7 @@ async fn a_relay_starts_without_its_control_plane() {
     drop(call);
 }
 
-/// Clients that hold `a=1 b=1` hear that a has changed and c is new, and once it is certain, that b is gone.
+/// Clients that hold `a=1 b=1` are sent that a has changed and c is new, and once it is certain, that b is gone.
 async fn are_told_the_difference(clients: &mut [Delta]) {
     for client in &mut *clients {
         let mut got = client.next().await;
@@ -184,13 +184,13 @@ async fn are_told_the_difference(clients: &mut [Delta]) {
     }
 }
 
-/// Waits until as many types are served from snapshots.
+/// Waits until this many types are served from snapshots.
 async fn stale(relay: &Relay, types: usize) {
     let line = format!("distributary_stale_serving {types}\n");
     eventually("a gauge", || relay.admin("/metrics").contains(&line).then_some(())).await;
 }
 
-/// Files are there at the next start anyway: what comes from them is not written down again.
+/// Resources from files are not written to snapshots: the files are there at the next start anyway.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_are_not_written_down() {
     let dir = directory("files");
@@ -208,12 +208,12 @@ async fn files_are_not_written_down() {
     let mut delta: Delta = client.open(&fresh()).await;
     assert_eq!(delta.next().await.versions.len(), 1);
     drop((delta, client));
-    // At its end a relay writes whatever has changed.
+    // At its end a relay writes a snapshot of everything that has changed.
     relay.terminate();
     assert_eq!(find(&dir), None);
 }
 
-/// A snapshot that is torn is refused with its name, and the relay starts with nothing and says nothing (G-20).
+/// The relay refuses a torn snapshot and names it; it starts empty, and does not tell clients that resources are missing (G-20).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_torn_snapshot_is_not_served() {
     let dir = directory("torn");
@@ -239,7 +239,7 @@ async fn a_torn_snapshot_is_not_served() {
     assert!(new.is_silent().await);
 }
 
-/// A directory that takes no file is said and counted, and clients are served all the same.
+/// A snapshot directory that cannot be written is logged and counted, and clients are still served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_that_takes_nothing() {
     let dir = directory("taken").join("file");
@@ -267,7 +267,7 @@ async fn a_directory_that_takes_nothing() {
     eventually("a count", failed).await;
 }
 
-/// An orderly end writes what changed since the last time, however long the interval.
+/// An orderly end writes what changed since the last snapshot, however long the interval is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_orderly_end_writes() {
     let dir = directory("orderly");

@@ -1,4 +1,4 @@
-//! What clients and control planes say.
+//! Messages of clients and control planes.
 
 use bytes::Bytes;
 use distributary::proto::envoy::config::core::v3::Node;

@@ -51,7 +51,7 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T
     }
 }
 
-/// Listens where somebody listened before.
+/// Listens on an address that was in use before.
 pub(crate) async fn listen(address: SocketAddr) -> TcpListener {
     let end = now() + PATIENCE;
     loop {
@@ -68,7 +68,7 @@ pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     admin: SocketAddr,
     child: Child,
-    /// Lines that come, and those that came.
+    /// The log lines to come, and those that came.
     log: Mutex<(Receiver<String>, Vec<String>)>,
 }
 
@@ -81,7 +81,7 @@ impl Relay {
         Self::snapshotting(&[], upstream, snapshots, interval)
     }
 
-    /// One that another command starts in its own place.
+    /// A relay that `command` starts by `exec`.
     pub(crate) fn behind(command: &[String], upstream: SocketAddr, snapshots: &Path) -> Self {
         Self::snapshotting(command, upstream, snapshots, Duration::from_millis(100))
     }
@@ -130,7 +130,7 @@ impl Relay {
         relay
     }
 
-    /// Waits for a line that contains `text`, unless there was one.
+    /// Returns the first line that contains `text`; waits for it if there is none yet.
     pub(crate) fn line(&self, text: &str) -> String {
         let (lines, seen) = &mut *self.log.lock().unwrap();
         if let Some(line) = seen.iter().find(|line| line.contains(text)) {
@@ -149,13 +149,13 @@ impl Relay {
         }
     }
 
-    /// How many lines with `text` came before the last one that was waited for.
+    /// How many lines with `text` there are up to the last one that a test waited for.
     pub(crate) fn lines(&self, text: &str) -> usize {
         let (_, seen) = &*self.log.lock().unwrap();
         seen.iter().filter(|line| line.contains(text)).count()
     }
 
-    /// What the admin address answers.
+    /// Returns the response of the admin address.
     pub(crate) fn admin(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.admin).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -179,12 +179,12 @@ impl Relay {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    /// Ends it without a warning.
+    /// Kills it.
     pub(crate) fn kill(self) {
         drop(self);
     }
 
-    /// Ends it in order.
+    /// Ends it in an orderly way.
     pub(crate) fn terminate(&mut self) {
         self.signal("-TERM");
         assert!(self.child.wait().unwrap().success());
@@ -206,7 +206,7 @@ fn address(line: &str) -> SocketAddr {
 /// One connection of clients.
 pub(crate) struct Client(SendRequest<Bytes>);
 
-/// One ADS stream; `R` is what comes.
+/// One ADS stream; `R` is the type of its responses.
 pub(crate) struct Stream<R> {
     requests: SendStream<Bytes>,
     responses: RecvStream,
@@ -292,7 +292,7 @@ impl<R: Answer> Stream<R> {
         }
     }
 
-    /// How it ends: the code and the message.
+    /// Waits for its end; returns the code and the message.
     pub(crate) async fn end(&mut self) -> (tonic::Code, String) {
         let trailers = soon("the end", async {
             while let Some(bytes) = self.responses.data().await {
@@ -315,7 +315,7 @@ impl<R: Answer> Stream<R> {
 }
 
 impl Delta {
-    /// The next response, acknowledged, as it came.
+    /// The next response, acknowledged, as a whole.
     pub(crate) async fn whole(&mut self) -> DeltaDiscoveryResponse {
         let response = soon("a response", self.message()).await;
         let ack = distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
@@ -340,7 +340,7 @@ impl Delta {
         }
     }
 
-    /// The next response that says anything.
+    /// The next response that is not empty.
     pub(crate) async fn next(&mut self) -> Got {
         loop {
             let got = self.first().await;

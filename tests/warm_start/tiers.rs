@@ -1,4 +1,4 @@
-//! A relay behind a relay: what clients of the lower one get of what is not for everybody.
+//! A relay behind a relay: which variants of a name the clients of the lower one get.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use distributary::proto::xds::core::v3::ContextParams;
 
 use crate::stage::{CDS, Client, Delta, Relay, directory};
 
-/// `a/1`, or `a[prod]/1` for some: a name, whom it is for, and its content.
+/// `a/1`, or `a[prod]/1` for clients of one `env`: a name, its constraint, and its content.
 fn write(files: &Path, texts: &[&str]) {
     let one = |text: &&str| {
         let (name, content) = text.split_once('/').unwrap();
@@ -36,7 +36,7 @@ fn write(files: &Path, texts: &[&str]) {
 /// Less than the stream itself has.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A client, and what it holds: by name, whom it is for and its version.
+/// A client and what it holds: by name, the constraint and the version.
 struct Held {
     stream: Delta,
     all: BTreeMap<String, (Option<DynamicParameterConstraints>, String)>,
@@ -89,7 +89,7 @@ impl Held {
             .collect()
     }
 
-    /// Waits until it holds what another client holds, which is among `same`.
+    /// Waits until the versions that it holds are `right`.
     async fn holds(
         &mut self,
         what: &str,
@@ -104,8 +104,8 @@ impl Held {
     }
 }
 
-/// F-16: through a second relay each client holds what it holds at the first one, in both dialects between them, by wildcard and by
-/// name, whatever comes, changes and goes.
+/// F-16: each client holds the same at the second relay as at the first one, in both dialects between them, by wildcard and by
+/// name, whatever is added, changed and removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_tiers_serve_what_one_does() {
     for transport in ["delta", "sotw"] {
