@@ -19,7 +19,7 @@ fn missing_and_then_created() {
     );
 }
 
-/// C-16, K-15, L-14: an upstream that never says so has 15 s.
+/// C-16, K-15, L-14: an upstream that never reports missing names has 15 s.
 #[test]
 fn missing_says_nobody() {
     delta(
@@ -35,8 +35,8 @@ fn missing_says_nobody() {
     );
 }
 
-/// G-18, G-19, L-17: when the upstream is away, who holds something hears nothing; who could get nothing at all is sent elsewhere
-/// before it takes that for an answer; what is known is served.
+/// G-18, G-19, L-17: while the upstream is away, a client that holds something is sent nothing; a client that can get nothing at
+/// all is sent elsewhere before it takes that for an answer; what is known is served.
 #[test]
 fn the_upstream_is_away() {
     both(
@@ -61,7 +61,7 @@ fn the_upstream_is_away() {
     );
 }
 
-/// G-18: a SotW client would take silence for `does not exist`, so it is sent elsewhere also where the upstream is merely silent.
+/// G-18: a SotW client would take silence for `does not exist`, so it is sent elsewhere even if the upstream is only silent.
 #[test]
 fn the_upstream_is_silent() {
     sotw(
@@ -75,7 +75,7 @@ fn the_upstream_is_silent() {
     );
 }
 
-/// G-19, K-22: an upstream that was away and says the same as before is not heard downstream.
+/// G-19, K-22: an upstream that was away and comes back with the same content causes no responses.
 #[test]
 fn the_upstream_comes_back() {
     both(
@@ -97,7 +97,7 @@ fn the_upstream_comes_back() {
     );
 }
 
-/// K-23: what one client has made known is there for the next one at once.
+/// K-23: a resource that one client asked for is there for the next client at once.
 #[test]
 fn known_names_are_served_at_once() {
     both(
@@ -112,8 +112,8 @@ fn known_names_are_served_at_once() {
     );
 }
 
-/// B-21: changes of one type keep their distance if the operator wants it; first answers and what is asked for do not wait, and
-/// nothing is forgotten meanwhile.
+/// B-21: changes of one type are sent with a pause between them if the operator wants that; first answers and what a client asks
+/// for do not wait, and nothing is forgotten meanwhile.
 #[test]
 fn pace() {
     both(

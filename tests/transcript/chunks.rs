@@ -37,7 +37,7 @@ fn parts_follow_each_other() {
     );
 }
 
-/// B-24, C-26: names that change all the time do not keep back those behind them, whoever asked for them and however.
+/// B-24, C-26: names that change all the time do not hold back the names behind them, in whatever way each was asked for.
 #[test]
 fn nothing_starves_behind_what_changes_all_the_time() {
     let names = |revision: usize| clusters(12, |n| format!(" n{n:02}@{revision}"));
@@ -62,8 +62,8 @@ fn nothing_starves_behind_what_changes_all_the_time() {
     both(&(begins + "client subscribe eds *\n" + &first + &changes + &rest(3) + ends));
 }
 
-/// B-15, B-29, C-26: what is given up while parts of an answer are still to come does not come any more, and nothing is lost of the
-/// rest.
+/// B-15, B-29, C-26: a name that is given up while parts of an answer are still to come is not sent any more, and the rest is
+/// sent in full.
 #[test]
 fn interest_changes_between_two_parts() {
     both(
@@ -100,7 +100,7 @@ fn interest_changes_between_two_parts() {
     );
 }
 
-/// B-14, C-07, C-26: a wildcard that begins or ends between two parts loses nothing of what was asked for by name.
+/// B-14, C-07, C-26: if a wildcard begins or ends between two parts, everything that was asked for by name is still sent.
 #[test]
 fn a_wildcard_changes_between_two_parts() {
     delta(
@@ -132,7 +132,7 @@ fn a_wildcard_changes_between_two_parts() {
     );
 }
 
-/// C-11, C-22, C-26: what is asked for once more while it is still to come is sent once.
+/// C-11, C-22, C-26: a resource that is asked for again before it was sent is sent once.
 #[test]
 fn asked_for_again_between_two_parts() {
     delta(
@@ -184,7 +184,7 @@ fn asked_for_again_between_two_parts() {
     );
 }
 
-/// C-26, D-03: a cluster that was to go with a later part stays when a route changes before that part.
+/// C-26, D-03: a cluster that was to be removed with a later part stays if a route changes before that part.
 #[test]
 fn a_route_changes_between_two_parts() {
     delta(
@@ -212,7 +212,7 @@ fn a_route_changes_between_two_parts() {
     );
 }
 
-/// C-26, D-03: nor does a cluster go with a later part while its route is still to go.
+/// C-26, D-03: nor is a cluster removed with a later part while the removal of its route is still to be sent.
 #[test]
 fn a_route_goes_after_two_parts() {
     delta(
@@ -237,7 +237,7 @@ fn a_route_goes_after_two_parts() {
     );
 }
 
-/// B-24, C-15, C-22: a collection of which something was sent was answered for, also when that goes before the next part.
+/// B-24, C-15, C-22: a collection of which something was sent counts as answered, even if that is gone before the next part.
 #[test]
 fn a_collection_is_emptied_between_two_parts() {
     delta(
@@ -265,7 +265,8 @@ fn a_collection_is_emptied_between_two_parts() {
     );
 }
 
-/// B-14, D-03: who asks for a cluster that goes, and that is there again before the next part, is sent it.
+/// B-14, D-03: a client asks for a cluster that is about to be removed; if the cluster is back before the next part, the client
+/// is sent it.
 #[test]
 fn a_cluster_comes_again_between_two_parts() {
     delta(
@@ -292,7 +293,7 @@ fn a_cluster_comes_again_between_two_parts() {
     );
 }
 
-/// B-24, C-22: a collection of which something was sent was answered for, also when that goes before the client reads on.
+/// B-24, C-22: a collection of which something was sent counts as answered, even if that is gone before the client reads on.
 #[test]
 fn a_collection_is_emptied_while_its_member_is_on_its_way() {
     delta(
@@ -313,7 +314,7 @@ fn a_collection_is_emptied_while_its_member_is_on_its_way() {
     );
 }
 
-/// B-22, C-22: that a member of a collection is gone is no answer for it, and owes none.
+/// B-22, C-22: the removal of a member does not answer its collection, and makes no answer owed.
 #[test]
 fn an_empty_collection_between_two_parts() {
     delta(
@@ -338,7 +339,8 @@ fn an_empty_collection_between_two_parts() {
     );
 }
 
-/// C-08, C-15, C-22: who gives a name up that is in a collection of its hears what is left of it, also when a route changes in between.
+/// C-08, C-15, C-22: a client that gives up a name which is also in one of its collections is told the present state of the name,
+/// even if a route changes in between.
 #[test]
 fn a_name_given_up_between_two_parts() {
     delta(
@@ -366,7 +368,8 @@ fn a_name_given_up_between_two_parts() {
     );
 }
 
-/// C-11, C-26: what was to come once more, and is asked for by name, comes though the wildcard ends before the next part.
+/// C-11, C-26: a resource that was to be sent again and is asked for by name is sent, even if the wildcard ends before the next
+/// part.
 #[test]
 fn the_wildcard_asked_for_again_ends_between_two_parts() {
     delta(

@@ -27,7 +27,7 @@ pub(crate) struct Client {
     pub(crate) inbox: VecDeque<Said>,
     pub(crate) ended: Option<End>,
     pub(crate) last_receipt: Option<Receipt>,
-    /// Whether its transport takes nothing now.
+    /// Whether its transport is stalled.
     pub(crate) stalled: bool,
     /// Whether the shell around the relay's machine has a reason to look at it.
     pub(crate) awake: bool,
@@ -113,7 +113,7 @@ impl Client {
         self.node.get_or_insert_default().metadata = Some(Struct { fields });
     }
 
-    /// From now on it says with every request that it is somebody else.
+    /// From now on every request carries another node.
     pub(crate) fn rename(&mut self, id: &str) {
         self.node.get_or_insert_default().id = id.to_owned();
         self.repeats_node = true;
@@ -174,7 +174,7 @@ impl Client {
             .is_some_and(|topic| topic.legacy || topic.names.contains("*"))
     }
 
-    /// Accepts or rejects what has come and is not settled, oldest first: everything, or one type's.
+    /// Accepts or rejects the responses that it has not answered yet, oldest first: all of them, or those of one type.
     pub(crate) fn settle(
         &mut self,
         settings: &Arc<StreamSettings>,
@@ -294,7 +294,7 @@ impl Client {
         while let Some(want) = self.server.as_mut().and_then(Server::poll_want) {
             let key = (want.type_url, want.target);
             if want.wanted {
-                // F-07: in each way of writing it.
+                // F-07: in each spelling.
                 let new = self.wants.insert(key.clone());
                 assert!(new || key_is_new_style(&key), "{key:?} is wanted twice");
                 begun.extend(new.then_some(key));
@@ -305,13 +305,13 @@ impl Client {
         begun
     }
 
-    /// The version of a type that it was told last.
+    /// The last version of a type that it was sent.
     pub(crate) fn version(&self, type_url: &TypeUrl) -> &str {
         let last = self.topics.get(type_url).and_then(|topic| topic.history.last());
         &last.expect("a response").1
     }
 
-    /// What is wanted of a type on its behalf.
+    /// What the relay wants of a type for this client.
     pub(crate) fn wanted(&self, type_url: &TypeUrl) -> Vec<String> {
         let targets = self.wants.iter().filter(|(of, _)| of == type_url);
         let text = |target: &Target| match target {
@@ -328,7 +328,7 @@ impl Client {
             let wants = |name: &Name| self.wants.contains(&(type_url.clone(), Target::Name(name.clone())));
             let mine = |name: &&Name| wants(name) || name.collection().is_some_and(|all| wants(&all));
             let mine: Vec<Name> = names.iter().filter(mine).cloned().collect();
-            // as in a real view, what has no name concerns everybody who wants anything of the type.
+            // as in a real view, a resource without a name wakes every session that wants anything of the type.
             if names.iter().any(Name::is_empty) && self.wants.iter().any(|(of, _)| of == type_url) {
                 self.awake = true;
                 server.handle_dirty(type_url, Dirty::All);
@@ -341,7 +341,7 @@ impl Client {
         }
     }
 
-    /// The relay keeps no bodies of what it holds.
+    /// The relay keeps only hashes of what this client holds.
     pub(crate) fn lighten(&mut self) {
         if let Some(server) = &mut self.server {
             server.lighten(&mut self.baselines);
@@ -357,8 +357,8 @@ impl Client {
         self.awake = true;
     }
 
-    /// What the relay does now: a timer that is due, then all responses that the transport takes. Like a real shell this one
-    /// does not look without a reason.
+    /// Runs the relay: a timer that is due, then all responses that the transport takes. Like a real shell, this one looks only
+    /// if it has a reason.
     pub(crate) fn poll(&mut self, cut: &Cut, now: Instant) {
         let sight = Self::sight(cut);
         let Some(server) = self.server.as_mut().filter(|_| self.ended.is_none()) else {
@@ -436,7 +436,7 @@ impl Client {
             .items
             .iter()
             .filter(|item| item.label.is_some() && !item.version.is_empty());
-        // F-09: one name may be written in several ways.
+        // F-09: one name may have several spellings.
         let name = |item: &Item| Name::read(&item.name, &said.type_url);
         seen.extend(bodies.map(|item| {
             (
@@ -461,7 +461,7 @@ impl Client {
     }
 }
 
-/// How a request was understood, in the words of a story.
+/// How the relay understood a request, in the words of a story.
 pub(crate) const fn word(kind: &ReceiptKind) -> &'static str {
     match kind {
         ReceiptKind::First => "first",

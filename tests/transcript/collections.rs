@@ -3,9 +3,9 @@
 
 use crate::story::both;
 
-/// B-30, F-14, K-02, K-04: the clusters' endpoints point to a collection under another authority; the client
-/// asks for it itself, and is answered in the wrapper in SotW. An empty collection is content like any other: the locality cannot be
-/// reached. Nothing is asked for because a body points to it.
+/// B-30, F-14, K-02, K-04: the clusters' endpoints refer to a collection under another authority. The client
+/// asks for it itself, and in SotW is answered in the wrapper. An empty collection is content like any other: the locality cannot
+/// be reached. The relay asks for nothing because a body refers to it.
 #[test]
 fn a_client_that_reads_endpoint_collections() {
     both(
@@ -37,8 +37,8 @@ fn a_client_that_reads_endpoint_collections() {
     );
 }
 
-/// K-04: who does not say that it reads collections has a view of its own, of which the control plane is not told that it does;
-/// neither sees what the other is sent.
+/// K-04: clients that do not declare that they read collections have a view of their own, whose control plane is not told that
+/// they do; neither class sees what the other is sent.
 #[test]
 fn who_does_not_read_them_has_another_view() {
     both(
@@ -60,7 +60,8 @@ fn who_does_not_read_them_has_another_view() {
     );
 }
 
-/// A-10, B-30, M-07: a collection has no name but the one around it, so a SotW client that cannot read the wrapper is not sent it.
+/// A-10, B-30, M-07: the name of a collection is only in the wrapper, so a SotW client that cannot read the wrapper is not sent
+/// it.
 #[test]
 fn a_collection_needs_the_wrapper() {
     both(

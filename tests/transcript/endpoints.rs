@@ -54,7 +54,7 @@ fn endpoints_follow_a_repaired_cluster() {
     );
 }
 
-/// K-14, L-12: endpoints that were answered before the clusters of a new stream are sent once more after them.
+/// K-14, L-12: endpoints that were sent before the clusters of a new stream are sent once more after them.
 #[test]
 fn endpoints_before_clusters_on_a_new_stream() {
     both(
@@ -78,7 +78,8 @@ fn endpoints_before_clusters_on_a_new_stream() {
     );
 }
 
-/// D-04: after new clusters what points to them waits until their endpoints are sent, if the client is about to ask for them.
+/// D-04: after new clusters, resources that refer to them wait until the endpoints are sent, if the client is about to ask for
+/// those.
 #[test]
 fn listeners_wait_for_the_endpoints_of_new_clusters() {
     both(
@@ -117,7 +118,8 @@ fn the_second_version_keeps_the_order() {
     );
 }
 
-/// C-15, C-28, K-13: endpoints that do not exist are said to be gone again after their cluster has changed: that ends the waiting.
+/// C-15, C-28, K-13: endpoints that do not exist are reported as removed again after their cluster has changed: that ends the
+/// client's wait.
 #[test]
 fn a_changed_cluster_without_endpoints() {
     delta(
@@ -135,8 +137,8 @@ fn a_changed_cluster_without_endpoints() {
     );
 }
 
-/// K-13, B-18: endpoints that are gone while their cluster changes are sent once more when they are there again, even the same
-/// ones: in SotW nothing else says so to a client that waits for them.
+/// K-13, B-18: endpoints that are gone while their cluster changes are sent once more when they are back, even with the same
+/// content: in SotW nothing else ends the wait of a client.
 #[test]
 fn a_changed_cluster_whose_endpoints_come_back() {
     sotw(

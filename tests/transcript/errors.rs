@@ -2,7 +2,8 @@
 
 use crate::story::{both, delta, sotw};
 
-/// B-31, C-24, K-16: who can read errors is told of them, once per change; the others are told what they always were.
+/// B-31, C-24, K-16: clients that can read errors are sent them, once per change; the other clients are sent what they always
+/// were.
 #[test]
 fn who_can_read_errors() {
     both(
@@ -26,7 +27,7 @@ fn who_can_read_errors() {
     );
 }
 
-/// C-21, B-31: of a virtual host that does not exist an error is not said beside an entry without a body.
+/// C-21, B-31: for a virtual host that does not exist, no error is sent beside the entry without a body.
 #[test]
 fn virtual_hosts() {
     delta(
@@ -44,7 +45,7 @@ fn virtual_hosts() {
     );
 }
 
-/// E-09, B-31: what is wrong with a resource that exists takes it from nobody; that it is over is said by the resource itself.
+/// E-09, B-31: the error of a resource that exists removes it from no client; the resource itself, sent again, ends the error.
 #[test]
 fn what_exists_and_fails() {
     both(
@@ -87,7 +88,7 @@ fn full_states() {
     );
 }
 
-/// F-15, F-09, K-16: what names nothing is not found, in the client's own writing.
+/// F-15, F-09, K-16: a name that names nothing is reported as not found, in the client's own spelling.
 #[test]
 fn nothing() {
     sotw(
@@ -100,7 +101,7 @@ fn nothing() {
     );
 }
 
-/// K-24: what is wrong in one view says nothing in another.
+/// K-24: an error in one view is not visible in another.
 #[test]
 fn errors_are_not_shared() {
     delta(

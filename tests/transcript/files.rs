@@ -2,8 +2,8 @@
 
 use crate::story::{both, delta};
 
-/// I-01, I-05, I-06: whatever becomes of a file, what was good of it stays, nobody hears anything, and the fault is shown; once it is
-/// good again exactly what differs is sent, by content and not by the version that the file gives.
+/// I-01, I-05, I-06: whatever happens to a file, its good content stays, no client is sent anything, and the fault is shown. Once
+/// the file is good again, exactly what differs is sent, by content and not by the version in the file.
 #[test]
 fn torn_and_bad() {
     both(
@@ -37,7 +37,7 @@ fn torn_and_bad() {
     );
 }
 
-/// I-06: a file is a full state: what is not in it does not exist, also where nobody else would say so.
+/// I-06: a file is a full state: what is not in it does not exist, even for types that have no full states.
 #[test]
 fn what_is_not_there_does_not_exist() {
     delta(
@@ -54,8 +54,8 @@ fn what_is_not_there_does_not_exist() {
     );
 }
 
-/// G-20: as long as a part was never good, what is missing may stand there: SotW clients wait for all of it, and nothing is said
-/// not to exist.
+/// G-20: as long as one file was never good, missing resources may be in it: SotW clients wait for all of it, and nothing is
+/// reported as missing.
 #[test]
 fn a_part_is_not_the_whole() {
     both(
@@ -75,7 +75,7 @@ fn a_part_is_not_the_whole() {
     );
 }
 
-/// I-04: the swap of a mounted ConfigMap is one change, also where a file leads nowhere in between; what is the same is not sent.
+/// I-04: the swap of a mounted ConfigMap is one change, even if a symlink has no target in between; what is the same is not sent.
 #[test]
 fn swapped() {
     both(
@@ -98,8 +98,8 @@ fn swapped() {
     );
 }
 
-/// I-02, I-03: content that moves to another file of the source is no change; a file that is moved out of it takes its resources
-/// along, and brings them back.
+/// I-02, I-03: content that moves to another file of the source is no change. A file that is moved out of the source takes its
+/// resources with it, and brings them back.
 #[test]
 fn moved() {
     both(
@@ -123,7 +123,8 @@ fn moved() {
     );
 }
 
-/// I-05: a file that leaves a directory takes its resources along; a directory without any, and the one file of a source, do not.
+/// I-05: a file that leaves a directory takes its resources with it. An empty directory does not, nor does the only file of a
+/// source.
 #[test]
 fn deleted() {
     both(
@@ -163,8 +164,8 @@ fn deleted() {
     );
 }
 
-/// E-12: a name that is there twice with different content stays as it was, and both places are named; of two that are new neither
-/// counts; the same content twice is no fault, and one of them may go.
+/// E-12: a name that two files have with different content keeps its content, and both places are named. If the name is new,
+/// neither content counts. The same content twice is no fault, and one of the two may go.
 #[test]
 fn duplicated() {
     both(
@@ -196,7 +197,7 @@ fn duplicated() {
     );
 }
 
-/// I-05: what is larger than a source may be is not read, and what was there stays; the others go on.
+/// I-05: a file over the size limit of a source is not read, and its old content stays; the other files go on.
 #[test]
 fn huge() {
     both(
@@ -218,8 +219,8 @@ fn huge() {
     );
 }
 
-/// E-11, K-17: a time to live runs from the moment in which its file was read, each time it is put there; what is left of it is
-/// passed on, and in the end the resource is gone although it is written there still.
+/// E-11, K-17: a time to live runs from the moment when its file was read, each time the file is put there. The remaining time is
+/// passed on, and at its end the resource is gone, although it is still in the file.
 #[test]
 fn a_time_to_live() {
     both(

@@ -33,7 +33,7 @@ pub(crate) struct Folder {
     fresh: Vec<Want>,
 }
 
-/// What a source may hold.
+/// The size limit of a source.
 const LIMIT: usize = 64 * 1024;
 
 impl Folder {
@@ -90,7 +90,7 @@ impl Folder {
         std::fs::rename(from, self.path.join(file)).expect("a file");
     }
 
-    /// I-04: as Kubernetes does it, with the files' own symlinks at the first time.
+    /// I-04: as Kubernetes does it; the first time it also creates the symlinks of the files.
     fn mount(&self, version: &str, files: &str) {
         std::fs::create_dir(self.path.join(version)).expect("a directory");
         for file in files.split(',') {
@@ -128,12 +128,12 @@ impl Folder {
         });
     }
 
-    /// When something ends by itself.
+    /// When the next time to live ends.
     pub(crate) fn ends(&self) -> Option<Instant> {
         self.file_set.ends()
     }
 
-    /// Looks at the files, and brings the view in step with them.
+    /// Reads the files, and updates the view.
     pub(crate) fn tell(&mut self, cut: &Cut, now: Instant) -> (Cut, Vec<Changed>) {
         let found = self.file_set.look(now);
         let content = self.file_set.content().clone();
@@ -181,7 +181,7 @@ fn file_set(path: &Path) -> FileSet {
     FileSet::new(path, LIMIT, dictionary)
 }
 
-/// Clusters or listeners, as people write them.
+/// Clusters or listeners, as people write them in YAML.
 fn written(topic: &str, specs: &[&str]) -> String {
     let url = type_url(topic).url().to_owned();
     let label = match topic {

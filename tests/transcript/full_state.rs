@@ -3,8 +3,8 @@
 
 use crate::story::{both, delta, sotw};
 
-/// B-16, B-17, B-18, C-15, K-16, K-19, L-13: listeners that go are missing in the next full state; of a route that goes a SotW
-/// client hears nothing. The last listener leaves an empty state.
+/// B-16, B-17, B-18, C-15, K-16, K-19, L-13: listeners that go are missing in the next full state; a SotW client is not told that
+/// a route goes. When the last listener goes, the state is empty.
 #[test]
 fn what_goes_is_said_where_it_can_be_said() {
     both(
@@ -25,7 +25,7 @@ fn what_goes_is_said_where_it_can_be_said() {
     );
 }
 
-/// B-18, K-15, K-19, L-13: from an upstream that speaks SotW a route that is left out is not gone, for nobody.
+/// B-18, K-15, K-19, L-13: a route that a SotW upstream leaves out is not gone, for any client.
 #[test]
 fn a_route_that_is_left_out_is_not_gone() {
     both(
@@ -63,7 +63,7 @@ fn a_full_state_lists_everything() {
     }
 }
 
-/// B-18: other types say only what is new.
+/// B-18: other types carry only what is new.
 #[test]
 fn a_partial_answer_says_what_is_new() {
     for topic in ["eds", "rds", "sds", "rtds", "ecds", "example.Unknown"] {
@@ -79,7 +79,7 @@ fn a_partial_answer_says_what_is_new() {
     }
 }
 
-/// B-20, C-17, G-20, L-18: nothing is said before the upstream has answered; then the state, even an empty one.
+/// B-20, C-17, G-20, L-18: nothing is sent before the upstream has answered; then the state is sent, even an empty one.
 #[test]
 fn a_cold_start() {
     both(
@@ -104,7 +104,7 @@ fn a_cold_start() {
     );
 }
 
-/// G-20, K-16: as long as a wildcard is still coming in, a full state waits, and a delta takes nothing away.
+/// G-20, K-16: while a wildcard is still coming in, a full state waits, and a delta removes nothing.
 #[test]
 fn a_wildcard_that_is_still_coming_in() {
     both(
@@ -126,7 +126,7 @@ fn a_wildcard_that_is_still_coming_in() {
     );
 }
 
-/// C-13, K-16: as long as a wildcard is still coming in, what a client brings along is not taken from it.
+/// C-13, K-16: while a wildcard is still coming in, nothing that a client brings along is removed.
 #[test]
 fn coming_back_to_a_wildcard_that_is_still_coming_in() {
     delta(
@@ -147,7 +147,7 @@ fn coming_back_to_a_wildcard_that_is_still_coming_in() {
     );
 }
 
-/// B-27, G-20, K-16: a name that is still unknown does not hold back a full state of which the client cannot hold that name.
+/// B-27, G-20, K-16: a name that is still unknown does not hold back a full state if the client cannot hold that name.
 #[test]
 fn an_unknown_name_that_the_client_cannot_hold() {
     both(
@@ -163,8 +163,8 @@ fn an_unknown_name_that_the_client_cannot_hold() {
     );
 }
 
-/// G-20, K-16: but it does where the client may hold it from before; at the bound, what a healthy upstream has answered past counts
-/// as absent.
+/// G-20, K-16: but it does if the client may hold it from an earlier stream. At the bound, names that a healthy upstream should
+/// have answered for count as absent.
 #[test]
 fn an_unknown_name_that_the_client_may_hold() {
     sotw(
@@ -180,7 +180,7 @@ fn an_unknown_name_that_the_client_may_hold() {
     );
 }
 
-/// B-14, G-20: what counted as absent once is not waited for again.
+/// B-14, G-20: a name that counted as absent once is not waited for again.
 #[test]
 fn an_unknown_name_is_waited_for_once() {
     sotw(
@@ -197,7 +197,7 @@ fn an_unknown_name_is_waited_for_once() {
     );
 }
 
-/// C-14, K-15, K-16: that nobody answered in time takes nothing away from who holds it.
+/// C-14, K-15, K-16: an answer that does not come in time removes nothing from a client that holds the resource.
 #[test]
 fn silence_takes_nothing_away() {
     for topic in ["rds", "eds"] {
@@ -217,7 +217,7 @@ fn silence_takes_nothing_away() {
     }
 }
 
-/// B-19, C-19: a resource that a wildcard covers and that was asked for by name and by an alias is there once.
+/// B-19, C-19: a resource that a wildcard covers, and that was asked for by name and by an alias, is sent once.
 #[test]
 fn nothing_is_listed_twice() {
     both(
@@ -234,7 +234,7 @@ fn nothing_is_listed_twice() {
     );
 }
 
-/// C-20: who asks by an alias gets the resource under its own name, and hears when it goes.
+/// C-20: a client that asks by an alias gets the resource under its own name, and is told when it goes.
 #[test]
 fn asked_for_by_an_alias() {
     delta(
@@ -256,7 +256,8 @@ fn asked_for_by_an_alias() {
     );
 }
 
-/// B-30, M-07: what is only addressable in the wrapper message goes to those who say that they can read it, in any spelling.
+/// B-30, M-07: a resource that only the wrapper can name is sent to clients that declare in any spelling that they read the
+/// wrapper.
 #[test]
 fn the_wrapper_only_for_those_who_read_it() {
     for feature in [
@@ -282,8 +283,8 @@ fn the_wrapper_only_for_those_who_read_it() {
     );
 }
 
-/// C-20, C-21, C-28: of a virtual host that does not exist the client is told by a resource without a body; one that it holds
-/// and that goes is removed by name.
+/// C-20, C-21, C-28: that a virtual host does not exist is sent as a resource without a body; one that the client holds and that
+/// goes is removed by name.
 #[test]
 fn virtual_hosts() {
     delta(
@@ -305,7 +306,7 @@ fn virtual_hosts() {
     );
 }
 
-/// C-27: the end of an extension is passed on when the upstream says so, and not invented.
+/// C-27: the removal of an extension is passed on when the upstream sends it, and not invented.
 #[test]
 fn extensions() {
     delta(
@@ -321,7 +322,7 @@ fn extensions() {
     );
 }
 
-/// D-03, B-16: what goes is not held back because the wildcard comes to cover what the client has by name.
+/// D-03, B-16: a removal is not held back when the wildcard comes to cover what the client has by name.
 #[test]
 fn what_goes_beside_what_comes_to_be_covered() {
     sotw(
@@ -337,7 +338,8 @@ fn what_goes_beside_what_comes_to_be_covered() {
     );
 }
 
-/// B-14, K-16: what is asked for by name is sent, also when its server has kept silent for so long, and then has it as it was.
+/// B-14, K-16: a resource that is asked for by name is sent, even if its server was silent too long and then has it with the same
+/// content.
 #[test]
 fn asked_for_while_the_server_is_silent() {
     sotw(
@@ -355,8 +357,8 @@ fn asked_for_while_the_server_is_silent() {
     );
 }
 
-/// B-21, D-03: what was rejected and goes cannot be listed once more. It goes with the full state that lacks it, and no other is sent for
-/// it when other types have no use for it any more.
+/// B-21, D-03: a rejected resource that goes cannot be listed again. It goes with the full state that lacks it, and no other full
+/// state is sent for it when other types stop using it.
 #[test]
 fn what_was_rejected_and_goes() {
     sotw(

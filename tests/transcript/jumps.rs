@@ -2,7 +2,7 @@
 
 use crate::story::both;
 
-/// G-19, K-16: clients that have what they want have it a day later, and a day earlier.
+/// G-19, K-16: after a jump of a day forward or back, clients keep what they hold.
 #[test]
 fn nothing_comes_of_it() {
     both(
@@ -24,7 +24,7 @@ fn nothing_comes_of_it() {
     );
 }
 
-/// B-24, L-8: a client has a day to accept what it was sent; it gets what is current then.
+/// B-24, L-8: a client acknowledges a response a day later; it then gets what is current.
 #[test]
 fn what_is_on_its_way_stays_there() {
     both(
@@ -44,7 +44,7 @@ fn what_is_on_its_way_stays_there() {
     );
 }
 
-/// D-04, L-27: a route that waits for its cluster goes when its bound is over, once, and no sooner on a clock that goes back.
+/// D-04, L-27: a route that waits for its cluster is sent once, when its bound is over, and no sooner if the clock goes back.
 #[test]
 fn a_gate_opens_once() {
     both(
@@ -70,7 +70,7 @@ fn a_gate_opens_once() {
     );
 }
 
-/// B-27, G-20, K-16: what is not known yet does not become absent by a jump, for who has something already.
+/// B-27, G-20, K-16: a jump does not make an unknown name absent for a client that already holds something.
 #[test]
 fn what_is_unknown_stays_unknown() {
     both(
@@ -90,7 +90,7 @@ fn what_is_unknown_stays_unknown() {
     );
 }
 
-/// `pace` holds nothing back for longer than it says.
+/// `pace` holds nothing back for longer than its value.
 #[test]
 fn what_was_held_back_goes() {
     both(

@@ -41,7 +41,8 @@ fn who_reads_again_gets_the_difference() {
     }
 }
 
-/// B-24, B-22: a response on its way is settled as ever: what was accepted is held, what was rejected is not sent again.
+/// B-24, B-22: a response on its way is acknowledged or rejected as usual: accepted content is held, rejected content is not sent
+/// again.
 #[test]
 fn what_is_on_its_way_is_settled() {
     both(
@@ -86,7 +87,7 @@ fn what_was_not_sent_yet_is_sent() {
     );
 }
 
-/// D-03: a removal alone still comes last; one that comes together with additions cannot be listed once more, and goes with them.
+/// D-03: a removal alone still comes last. A removal together with additions cannot be listed again, and is sent with them.
 #[test]
 fn removals_of_a_laggard() {
     sotw(
@@ -117,8 +118,8 @@ fn removals_of_a_laggard() {
     );
 }
 
-/// G-20: what is left of it as hashes alone a full state can neither list nor leave out: while nothing is known of a name that the
-/// client then asks for, it waits, and is sent what is there when the server has spoken.
+/// G-20: a full state can neither list nor omit a resource of which only the hash is left. While nothing is known of a name that
+/// the client then asks for, the full state waits; it is sent when the server has answered.
 #[test]
 fn who_asks_by_name_for_what_is_left_as_hashes() {
     sotw(
@@ -140,8 +141,8 @@ fn who_asks_by_name_for_what_is_left_as_hashes() {
     );
 }
 
-/// K-16: the same where nobody answers for the name in time: it goes, as it would for a client that came with it. What is still there as
-/// it was sent stays.
+/// K-16: if the server does not answer for the name in time, the resource goes, as for a client that held it when it connected.
+/// What is still there with the content that was sent stays.
 #[test]
 fn who_asks_by_name_for_what_is_left_as_hashes_and_nobody_answers() {
     for (lags, then) in [

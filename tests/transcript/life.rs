@@ -2,8 +2,8 @@
 
 use crate::story::{both, delta};
 
-/// K-17, K-18, L-24: the remaining life is passed on, never the original; a heartbeat goes to who understands it; and at the end the
-/// resource goes.
+/// K-17, K-18, L-24: the remaining time to live is passed on, never the original one; heartbeats go to clients that understand
+/// them; at the end the resource goes.
 #[test]
 fn time_to_live() {
     both(
@@ -30,7 +30,7 @@ fn time_to_live() {
     );
 }
 
-/// K-17, K-18, L-24: in a full state a heartbeat is the whole of it again, each resource with its body.
+/// K-17, K-18, L-24: in a full state a heartbeat is the whole state again, each resource with its body.
 #[test]
 fn time_to_live_in_a_full_state() {
     both(
@@ -52,7 +52,7 @@ fn time_to_live_in_a_full_state() {
     );
 }
 
-/// K-18, M-04: no time to live for endpoints in SotW, and none for who does not read it.
+/// K-18, M-04: no time to live for endpoints in SotW, and none for clients that do not read it.
 #[test]
 fn no_time_to_live_for_who_cannot_read_it() {
     both(
@@ -80,7 +80,7 @@ fn no_time_to_live_for_who_cannot_read_it() {
     );
 }
 
-/// E-11, K-17: a resource that loses its time to live is sent once more, because a client would let it die.
+/// E-11, K-17: a resource that loses its time to live is sent once more, because the client would let it expire.
 #[test]
 fn no_more_time_to_live() {
     both(
@@ -117,8 +117,8 @@ fn no_more_time_to_live() {
     );
 }
 
-/// K-13, E-11: a cluster that is sent once more because it has no time to live any more has not changed, and its endpoints do not
-/// come again.
+/// K-13, E-11: a cluster that is sent once more only because it has lost its time to live has not changed, and its endpoints are
+/// not sent again.
 #[test]
 fn no_more_time_to_live_for_a_cluster() {
     both(

@@ -2,7 +2,7 @@
 
 use crate::story::{both, delta, sotw};
 
-/// which type is meant where none is named, and where another one is.
+/// which type a request means if it names none, or another one.
 #[test]
 fn the_type_of_a_request() {
     both(
@@ -21,7 +21,7 @@ fn the_type_of_a_request() {
     );
 }
 
-/// a type is what stands after the last slash; any type is carried.
+/// a type is the text after the last slash; any type is carried.
 #[test]
 fn any_type_is_carried() {
     both(
@@ -85,7 +85,7 @@ fn a_loop_is_refused() {
     );
 }
 
-/// K-25: a loop that is closed later is seen when the request says so; nobody else is concerned.
+/// K-25: a loop that is closed later is detected when a request shows it; other clients are not affected.
 #[test]
 fn a_loop_that_is_closed_later() {
     both(
@@ -108,7 +108,7 @@ fn a_loop_that_is_closed_later() {
     );
 }
 
-/// B-02: limits are refused with the name of the key that raises them.
+/// B-02: a stream over a limit is refused with the name of the key that raises the limit.
 #[test]
 fn limits_are_named() {
     both(
@@ -270,7 +270,7 @@ fn names_are_opaque() {
     );
 }
 
-/// B-08, C-03, K-11: nonces that were never given, and those of another stream, settle nothing.
+/// B-08, C-03, K-11: nonces that were never sent, and those of another stream, acknowledge and reject nothing.
 #[test]
 fn foreign_nonces() {
     both(
@@ -290,7 +290,7 @@ fn foreign_nonces() {
     );
 }
 
-/// B-14, B-15, C-11: flapping is answered each time, and leaves nothing behind.
+/// B-14, B-15, C-11: a subscription that flaps is answered each time, and leaves nothing behind.
 #[test]
 fn flapping() {
     let mut story = String::from("origin put eds a@1 b@1\nclient subscribe eds b\nclient <- eds [b@1], ack\n");
@@ -344,7 +344,7 @@ fn repeated_names() {
     );
 }
 
-/// C-08, K-21: a client that drops names faster than it takes answers is not owed more than it may ask for.
+/// C-08, K-21: a client that drops names faster than it reads answers is owed no more than it may ask for.
 #[test]
 fn answers_that_are_owed_are_bounded() {
     let mut story =
@@ -356,7 +356,8 @@ fn answers_that_are_owed_are_bounded() {
     delta(&story);
 }
 
-/// C-11, K-21: whoever asks again and again and settles nothing waits once much more is on its way than it can hold.
+/// C-11, K-21: a client that asks again and again and acknowledges nothing has to wait once much more is on its way than it can
+/// hold.
 #[test]
 fn what_is_unsettled_is_bounded() {
     let names: Vec<String> = (100..200).map(|at| format!("n{at}")).collect();
