@@ -2,7 +2,7 @@
 
 use crate::story::{both, delta, sotw};
 
-/// F-04, F-09, L-25: two ways of writing are one name upstream; each client is answered in its own.
+/// F-04, F-09, L-25: two spellings are one name upstream; each client is answered in its own.
 #[test]
 fn each_in_its_own_writing() {
     both(
@@ -26,7 +26,7 @@ fn each_in_its_own_writing() {
     );
 }
 
-/// F-09: a client that writes one name in two ways is answered in both, and either may end.
+/// F-09: a client that uses two spellings of one name is answered in both, and can give up either.
 #[test]
 fn two_ways_at_once() {
     delta(
@@ -50,7 +50,7 @@ fn two_ways_at_once() {
     );
 }
 
-/// B-14, F-09: in SotW a new way of writing is a new name, and one that goes is no loss of the other.
+/// B-14, F-09: in SotW a new spelling is a new name, and a spelling that is dropped does not remove the other.
 #[test]
 fn two_ways_in_sotw() {
     sotw(
@@ -83,7 +83,7 @@ fn directives() {
     );
 }
 
-/// F-02, F-03, F-15, L-25: what names nothing does not exist, nobody is asked for it, and the stream goes on.
+/// F-02, F-03, F-15, L-25: a name that names nothing does not exist, no server is asked for it, and the stream goes on.
 #[test]
 fn what_names_nothing() {
     both(
@@ -103,8 +103,8 @@ fn what_names_nothing() {
     );
 }
 
-/// C-08, F-03, F-09: an answer for a name that was dropped under a wildcard calls it as the client did, also one that names nothing;
-/// nothing of that kind is in a collection of its kind.
+/// C-08, F-03, F-09: a name that was dropped under a wildcard is answered in the client's spelling, even if it names nothing. A
+/// name that names nothing is in no collection.
 #[test]
 fn what_is_dropped_is_called_as_it_was() {
     delta(
@@ -126,7 +126,7 @@ fn what_is_dropped_is_called_as_it_was() {
     );
 }
 
-/// C-13, F-09: who remembers a resource by one way of writing its name, and asks for it by another one as well, is sent it.
+/// C-13, F-09: a client that brings a resource along under one spelling, and asks for it by another one as well, is sent it.
 #[test]
 fn what_is_remembered_by_another_text() {
     delta(
@@ -144,7 +144,7 @@ fn what_is_remembered_by_another_text() {
     );
 }
 
-/// C-15, C-22: that a collection is empty is said also if there was something in it that was gone before it could be sent.
+/// C-15, C-22: an empty collection is reported, even if it had members that were gone before they could be sent.
 #[test]
 fn a_collection_that_is_empty_in_time() {
     delta(
@@ -162,7 +162,7 @@ fn a_collection_that_is_empty_in_time() {
     );
 }
 
-/// F-01: everything else is compared byte by byte.
+/// F-01: any other name is compared byte by byte.
 #[test]
 fn old_style() {
     both(
@@ -174,7 +174,7 @@ fn old_style() {
     );
 }
 
-/// C-13, F-09: what a client remembers of an earlier stream it may have written in its own way.
+/// C-13, F-09: what a client brings along from an earlier stream may be in its own spelling.
 #[test]
 fn reconnecting() {
     delta(
@@ -191,7 +191,7 @@ fn reconnecting() {
     );
 }
 
-/// C-22, F-10, L-25: a collection is one level with equal parameters; an empty one is answered for by its own name.
+/// C-22, F-10, L-25: a collection is one directory, for equal parameters; an empty one is answered by its own name.
 #[test]
 fn collections() {
     both(
@@ -266,8 +266,8 @@ fn members_and_names() {
     );
 }
 
-/// C-08, G-20: a name that was given up under a wildcard, and that a collection covers before that is answered for: what is known of
-/// the collection answers.
+/// C-08, G-20: a name is given up under a wildcard, and a collection covers it before the answer is sent: the known state of the
+/// collection is the answer.
 #[test]
 fn given_up_and_then_a_member() {
     delta(
@@ -288,7 +288,7 @@ fn given_up_and_then_a_member() {
     );
 }
 
-/// C-08, K-16: the same where the client was sent it: the collection's silence does not take it away.
+/// C-08, K-16: the same if the client was sent the resource: silence about the collection does not remove it.
 #[test]
 fn given_up_and_then_a_member_of_which_nothing_is_known() {
     delta(
@@ -311,7 +311,7 @@ fn given_up_and_then_a_member_of_which_nothing_is_known() {
     );
 }
 
-/// C-13, C-22, K-16: what a client remembers of a collection goes only once that is known as a whole.
+/// C-13, C-22, K-16: members that a client brings along are removed only once the collection is known as a whole.
 #[test]
 fn collections_and_reconnecting() {
     delta(
@@ -331,7 +331,7 @@ fn collections_and_reconnecting() {
     );
 }
 
-/// C-22, K-16: that nobody answered for a collection in time is said to who holds nothing of it, and to nobody else.
+/// C-22, K-16: that a collection was not answered in time is reported to clients that hold nothing of it, and to no other client.
 #[test]
 fn collections_and_silence() {
     delta(
@@ -354,7 +354,7 @@ fn collections_and_silence() {
     );
 }
 
-/// C-22, L-28: moving to another view takes what is not in the collection there, once that is known as a whole.
+/// C-22, L-28: a move to another view removes what is not in the collection there, once the collection is known as a whole.
 #[test]
 fn collections_and_views() {
     delta(
@@ -372,7 +372,7 @@ fn collections_and_views() {
     );
 }
 
-/// endpoints by collection, which have no name but the one around them.
+/// endpoints by collection, whose name is only in the wrapper.
 #[test]
 fn locality_endpoints() {
     both(
@@ -386,7 +386,7 @@ fn locality_endpoints() {
     );
 }
 
-/// C-22: members count as names, so a collection without end ends the stream, and nothing else.
+/// C-22: members count as names, so an endless collection ends the stream, and has no other effect.
 #[test]
 fn a_collection_that_is_too_large() {
     both(
@@ -403,7 +403,8 @@ fn a_collection_that_is_too_large() {
     );
 }
 
-/// F-09: what is remembered by another text, and asked for by its collection as well, comes by its own name.
+/// F-09: a resource that the client brings along under another text, and asks for by its collection as well, is sent under its
+/// own name.
 #[test]
 fn a_member_remembered_by_another_text() {
     delta(
@@ -421,7 +422,8 @@ fn a_member_remembered_by_another_text() {
     );
 }
 
-/// B-15, C-22: a collection that was given up and is asked for again holds what is on its way, so that what has gone since is said to be gone.
+/// B-15, C-22: if a collection is given up and asked for again, what is on its way counts as held, so that removals of it are
+/// sent.
 #[test]
 fn a_collection_that_is_given_up_and_asked_for_again() {
     delta(
@@ -439,7 +441,7 @@ fn a_collection_that_is_given_up_and_asked_for_again() {
     );
 }
 
-/// C-11, C-22: a collection of which nothing is left is answered for again to who asks for it again.
+/// C-11, C-22: a client that asks again for a collection with nothing left in it is answered again.
 #[test]
 fn an_empty_collection_asked_for_again() {
     delta(

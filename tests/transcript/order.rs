@@ -2,7 +2,7 @@
 
 use crate::story::{both, delta, sotw};
 
-/// D-01, D-02: what can go at once goes in one order, whatever the order of the requests.
+/// D-01, D-02: what can be sent at the same time is sent in one order, whatever the order of the requests.
 #[test]
 fn one_order_for_all_types() {
     both(
@@ -37,7 +37,7 @@ fn one_order_for_all_types() {
     );
 }
 
-/// D-03, D-04, L-27: a route never overtakes its cluster, also when a newer change of the cluster hides the older one.
+/// D-03, D-04, L-27: a route is never sent before its cluster, even if a newer change of the cluster hides the older one.
 #[test]
 fn a_route_waits_for_its_cluster() {
     both(
@@ -62,7 +62,8 @@ fn a_route_waits_for_its_cluster() {
     );
 }
 
-/// D-03, L-27: a cluster never goes before the route that used it is settled, also when the route changes again.
+/// D-03, L-27: a cluster is never removed before the route that used it is acknowledged or rejected, even if the route changes
+/// again.
 #[test]
 fn a_cluster_stays_until_no_route_needs_it() {
     both(
@@ -88,7 +89,8 @@ fn a_cluster_stays_until_no_route_needs_it() {
     );
 }
 
-/// D-01, D-03, B-17: one message that moves a route to another cluster: the new cluster, the route, and only then the old one goes.
+/// D-01, D-03, B-17: one message moves a route to another cluster: the new cluster is sent, then the route, and only then the old
+/// cluster is removed.
 #[test]
 fn make_before_break() {
     both(
@@ -115,7 +117,7 @@ fn make_before_break() {
     );
 }
 
-/// C-22, D-03: when the bound lets the first part of what leaves a collection go, the next part waits for itself.
+/// C-22, D-03: when the bound lets the first part of what leaves a collection go, the next part has a wait of its own.
 #[test]
 fn a_collection_goes_in_parts() {
     delta(
@@ -141,7 +143,8 @@ fn a_collection_goes_in_parts() {
     );
 }
 
-/// B-22, D-01, L-27: what was refused does not overtake its cluster either, when it is sent again because another member has gone.
+/// B-22, D-01, L-27: a rejected resource that is sent again, because another member has gone, does not overtake its cluster
+/// either.
 #[test]
 fn a_released_route_waits_for_its_cluster() {
     both(
@@ -163,7 +166,7 @@ fn a_released_route_waits_for_its_cluster() {
     );
 }
 
-/// D-01, L-27: a rejected route is settled as well: the cluster does not stay for ever.
+/// D-01, L-27: a rejected route ends the wait as well: the cluster does not stay forever.
 #[test]
 fn a_rejected_route_holds_nothing_back() {
     both(
@@ -184,7 +187,8 @@ fn a_rejected_route_holds_nothing_back() {
     );
 }
 
-/// D-04, D-08: every gate has a bound, and opening by itself is counted: a client may acknowledge as late as it likes.
+/// D-04, D-08: every gate has a bound, and each time that a bound opens a gate is counted; a client may acknowledge as late as it
+/// likes.
 #[test]
 fn a_gate_opens_by_itself() {
     both(
@@ -256,7 +260,7 @@ fn all_that_waits_passes_together() {
     );
 }
 
-/// D-03: a removal does not wait longer than the bound for a route that is never settled.
+/// D-03: a removal does not wait longer than the bound for a route that is never acknowledged or rejected.
 #[test]
 fn a_removal_goes_in_the_end() {
     both(
@@ -302,7 +306,7 @@ fn gates_ignore_what_cannot_come() {
     );
 }
 
-/// D-06: a stream of one service knows nothing of other types.
+/// D-06: a per-type stream knows nothing of other types.
 #[test]
 fn a_stream_of_one_service_has_no_order() {
     both(
@@ -323,7 +327,7 @@ fn a_stream_of_one_service_has_no_order() {
     );
 }
 
-/// C-26, K-20: a message that removes one and brings another is one response, where nothing else depends on it.
+/// C-26, K-20: a message that removes one resource and adds another is one response, if no other type depends on it.
 #[test]
 fn a_swap_is_one_response() {
     both(
@@ -343,7 +347,7 @@ fn a_swap_is_one_response() {
     );
 }
 
-/// D-01, B-21, M-08: what comes back before it went was never gone.
+/// D-01, B-21, M-08: a resource that comes back before its removal was sent was never gone.
 #[test]
 fn back_before_it_went() {
     both(
@@ -371,7 +375,7 @@ fn back_before_it_went() {
     );
 }
 
-/// C-11, D-03: what is gone does not wait for a wildcard that was asked for again and that nobody answers.
+/// C-11, D-03: a removal does not wait for a wildcard that was asked for again and is not answered.
 #[test]
 fn what_nobody_answers_holds_nothing_back() {
     delta(
@@ -414,7 +418,7 @@ fn a_heartbeat_beside_a_new_cluster() {
     );
 }
 
-/// D-01, G-20: a full state of clusters that waits for what is unknown keeps back the routes that may lead to what is in it.
+/// D-01, G-20: a full state of clusters that waits for unknown names holds back the routes that may refer to clusters in it.
 #[test]
 fn a_route_waits_for_a_full_state_that_waits() {
     sotw(

@@ -25,17 +25,17 @@ pub(crate) struct Origin {
     cut: Cut,
     wanted: BTreeMap<(TypeUrl, Target), Instant>,
     silent: BTreeSet<TypeUrl>,
-    /// Types whose wildcard lags behind what is told by name.
+    /// Types whose wildcard is older than what is sent by name.
     late: BTreeSet<TypeUrl>,
-    /// The other way round.
+    /// Types whose names are older than what the wildcard brings.
     behind: BTreeSet<TypeUrl>,
     /// Types whose wildcard is still coming in.
     open: BTreeSet<TypeUrl>,
-    /// What is wrong with names: the code of an error.
+    /// The errors of names: their codes.
     errors: BTreeMap<(TypeUrl, String), i32>,
-    /// Whether it speaks SotW: it never says that a name does not exist.
+    /// Whether it speaks SotW: then it never reports that a name does not exist.
     sotw: bool,
-    /// Where its truth stands if it is no server.
+    /// The files that hold its content, if it is no server.
     folder: Option<Folder>,
 }
 
@@ -64,7 +64,7 @@ impl Origin {
         }
     }
 
-    /// An origin whose truth stands in files.
+    /// An origin whose content is in files.
     pub(crate) fn of(folder: Folder) -> Self {
         Self {
             folder: Some(folder),
@@ -89,7 +89,7 @@ impl Origin {
         }
     }
 
-    /// Somebody wants this.
+    /// A client wants this.
     pub(crate) fn want(&mut self, type_url: TypeUrl, target: Target, now: Instant) {
         match &mut self.folder {
             Some(folder) => folder.want(type_url, target),
@@ -150,7 +150,7 @@ impl Origin {
         all.insert(spec.name.clone(), truth);
     }
 
-    /// When something happens by itself.
+    /// When the next timer is due.
     pub(crate) fn events(&self) -> Vec<Instant> {
         let expiries = self.truth.values().flat_map(|all| all.values());
         let expiries = expiries.filter_map(|truth| Some(truth.expiry?.at));
@@ -163,7 +163,7 @@ impl Origin {
         expiries.chain(silences).chain(files).collect()
     }
 
-    /// Tells the relay, in one message per type and in one cut, what it wants to know and does not know yet.
+    /// Sends the relay, in one message per type and in one cut, everything that the relay asked for and was not sent yet.
     pub(crate) fn tell(&mut self, now: Instant) -> Vec<Changed> {
         if let Some(folder) = &mut self.folder {
             let (cut, changed) = folder.tell(&self.cut, now);
@@ -190,7 +190,7 @@ impl Origin {
         changed
     }
 
-    /// What the wildcard of the type covers, as a difference to what the relay knows.
+    /// What the wildcard of the type covers, as a difference from what the relay knows.
     fn covered(&self, type_url: &TypeUrl, now: Instant) -> Option<Changes> {
         self.wanted.get(&(type_url.clone(), Target::Wildcard))?;
         if self.late.contains(type_url) {
@@ -213,7 +213,7 @@ impl Origin {
             .resources()
             .filter(|resource| !members.contains_key(resource.name()))
         {
-            // K-05: what leaves the wildcard is not covered by it any more, and nothing else is known of it.
+            // K-05: a name that leaves the wildcard is no longer covered by it, and nothing else is known of it.
             updates.push(Update::Forget(resource.name().clone()));
         }
         let complete = !self.open.contains(type_url);
@@ -227,7 +227,7 @@ impl Origin {
         Some(message)
     }
 
-    /// What the names that were asked for come to, as a difference to what the relay knows.
+    /// The resources of the names that were asked for, as a difference from what the relay knows.
     fn named(&self, type_url: &TypeUrl, now: Instant) -> Option<Changes> {
         if self.behind.contains(type_url) {
             return None;
@@ -261,7 +261,7 @@ impl Origin {
                 continue;
             }
             let known = slot.and_then(|slot| slot.named.known(name));
-            // Coverage: what a complete wildcard has is not asked for by name.
+            // Coverage: a name that a complete wildcard covers is not asked for by name.
             if known.is_none() && complete.as_ref().is_some_and(|state| state.resource(name).is_some()) {
                 continue;
             }
@@ -269,7 +269,7 @@ impl Origin {
                 Some(truth) => {
                     let expiry = slot.and_then(|slot| slot.named.expiry(truth.resource.name()));
                     updates.extend(update(truth, false, known, expiry, now));
-                    // What the name meant before is said to be gone in the same message.
+                    // The resource that the name meant before is removed in the same message.
                     if let Some(Known::Present(before)) = known
                         && before.name() != truth.resource.name()
                         && self.find(type_url, before.name()).is_none()
@@ -280,7 +280,7 @@ impl Origin {
                 None => updates.extend(self.missing(type_url, name, known, *since, now)),
             }
         }
-        // E-07: in SotW an answer for a type without full states says nothing about what it leaves out.
+        // E-07: in SotW an answer for a type without full states says nothing about the names that it omits.
         asked.then(|| Changes {
             type_url: type_url.clone(),
             wildcard: false,
@@ -290,7 +290,7 @@ impl Origin {
         })
     }
 
-    /// What a collection comes to (C-22).
+    /// The members of a collection (C-22).
     fn collected(&self, type_url: &TypeUrl, collection: &Name, since: Instant, now: Instant) -> Vec<Update> {
         let nothing = State::new(type_url.clone());
         let known = self.cut.slot(type_url).map_or(&nothing, |slot| &slot.named);
@@ -340,7 +340,7 @@ impl Origin {
         updates
     }
 
-    /// Whether what exists under this name was asked for by any of its names.
+    /// Whether the resource under this name was asked for, by any of its names.
     fn asked(&self, type_url: &TypeUrl, name: &Name) -> bool {
         let found = self.find(type_url, name).map(|truth| &truth.resource);
         let mut names = found.into_iter().flat_map(|it| it.aliases().iter().chain([it.name()]));
@@ -353,7 +353,7 @@ impl Origin {
     fn find(&self, type_url: &TypeUrl, name: &Name) -> Option<&Truth> {
         let all = self.truth.get(type_url)?;
         let aka = |truth: &&Truth| truth.resource.aliases().contains(name);
-        // what has no name answers to all names.
+        // a resource without a name matches all names.
         let nameless = || all.get("").filter(|_| type_url.traits().nameless);
         all.get(name.as_str())
             .or_else(|| all.values().find(aka))

@@ -19,14 +19,14 @@ pub(crate) struct Poller {
     pub(crate) view: String,
     poll: Option<(Poll, Instant)>,
     heard: Option<Heard>,
-    /// What it took last, of each type.
+    /// What it accepted last, of each type.
     versions: BTreeMap<TypeUrl, String>,
 }
 
-/// What came back.
+/// The answer to its poll.
 struct Heard {
     type_url: TypeUrl,
-    /// The status, and what came with it.
+    /// The status, and its body.
     said: String,
     version: Option<String>,
 }
@@ -61,7 +61,7 @@ impl Poller {
                 let names = format!("[{}]", names.split_once('[').expect("names in brackets").1);
                 match type_url {
                     Some(type_url) => self.ask(settings, type_url, &listed(&names), rest, now),
-                    // H-01, H-03: what is not polled is not there.
+                    // H-01, H-03: there is no path for types that cannot be polled.
                     None => self.hear(TypeUrl::new("none"), "404".to_owned(), None),
                 }
             }
@@ -122,7 +122,7 @@ impl Poller {
         Some(self.poll.as_ref()?.1)
     }
 
-    /// H-04: it is answered when there is something else than it has, and at the end of its time.
+    /// H-04: it is answered when there is something that it does not have, and at the end of its time.
     pub(crate) fn look(&mut self, cut: &Cut, now: Instant) {
         let Some((poll, until)) = &mut self.poll else { return };
         let sight = Sight::from(Arc::new(cut.clone()));
@@ -156,7 +156,7 @@ impl Poller {
         assert_eq!((&heard.type_url, heard.said), (type_url, wanted));
         match (then, heard.version) {
             (Some("ack"), Some(version)) => drop(self.versions.insert(type_url.clone(), version)),
-            // H-05: who refuses what came says what it had.
+            // H-05: a client that rejects an answer sends the version that it had before.
             (Some("nack"), Some(_)) | (None, None) => {}
             other => panic!("`ack` or `nack` goes with 200: {other:?}"),
         }

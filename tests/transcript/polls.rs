@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::story::sotw;
 
-/// H-01, H-03: the path says what is polled, whatever the body says; there is none for what is not polled.
+/// H-01, H-03: the path decides which type is polled, whatever the body says; types that cannot be polled have no path.
 #[test]
 fn the_path_says_the_type() {
     sotw(
@@ -30,7 +30,7 @@ fn the_path_says_the_type() {
     );
 }
 
-/// H-02, H-05: each poll says who asks, within the limits of a stream; what is refused asks for nothing.
+/// H-02, H-05: each poll carries its node, and the limits of a stream hold for it; a poll that is refused asks for nothing.
 #[test]
 fn what_is_refused() {
     sotw(
@@ -48,8 +48,8 @@ fn what_is_refused() {
     );
 }
 
-/// H-02, H-04, H-06, K-09: whatever the control plane does, who polls by name, for all, and seldom, holds after each poll what there
-/// is, and is told nothing twice.
+/// H-02, H-04, H-06, K-09: whatever the control plane does, clients that poll by name, for everything, or seldom, hold after each
+/// poll what there is, and get nothing twice.
 #[test]
 fn random_conversations() {
     for seed in 1..=200 {
@@ -57,7 +57,7 @@ fn random_conversations() {
     }
 }
 
-/// A story in which every line follows from a naive model.
+/// A story whose lines all come from a naive model.
 fn conversation(seed: u64) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut below = |bound: u64| {
@@ -107,8 +107,8 @@ fn conversation(seed: u64) -> String {
     story
 }
 
-/// H-02, H-05: who has another version than the present one, whichever, is told at once; who has the present one is told that
-/// nothing is new when its time is over.
+/// H-02, H-05: a client that has any other version than the present one is answered at once; a client that has the present one is
+/// told that nothing is new when its time is over.
 #[test]
 fn stale_and_current_versions() {
     sotw(
@@ -135,7 +135,8 @@ fn stale_and_current_versions() {
     );
 }
 
-/// H-05: who refused what came has the version from before it, and is told it again; it may as well ask for something else.
+/// H-05: a client that rejected an answer has the version from before, and is sent that answer again; it may also ask for
+/// something else.
 #[test]
 fn a_refusal_is_an_old_version() {
     sotw(
@@ -156,7 +157,7 @@ fn a_refusal_is_an_old_version() {
     );
 }
 
-/// H-04: a change of what is asked for ends the wait, and nothing else does; what is gone leaves an empty set behind.
+/// H-04: only a change of what is asked for ends the wait; when all of it is gone, the answer is an empty set.
 #[test]
 fn a_change_ends_the_wait() {
     sotw(
@@ -185,7 +186,7 @@ fn a_change_ends_the_wait() {
     );
 }
 
-/// H-06: no names are all names, of every type, as `*` is; each poll says anew what it is about.
+/// H-06: no names mean all names, of every type, like `*`; each poll is complete by itself.
 #[test]
 fn no_names_are_all_names() {
     sotw(
@@ -204,7 +205,8 @@ fn no_names_are_all_names() {
     );
 }
 
-/// H-02, B-20, K-15: what nobody has answered for is not said to be nothing, whatever the client has; that there is nothing is said.
+/// H-02, B-20, K-15: what the server has not answered for is never reported as nothing, whatever the client has; a known empty
+/// state is reported.
 #[test]
 fn what_is_not_known_is_not_empty() {
     sotw(
@@ -227,8 +229,8 @@ fn what_is_not_known_is_not_empty() {
     );
 }
 
-/// B-16: at the end of its time, who asks for names of a type without full states is told what is known of them; of the others
-/// all of it or nothing.
+/// B-16: at the end of its time, a client that asks for names of a type without full states is sent what is known of them; for
+/// other types it is sent everything or nothing.
 #[test]
 fn a_part_at_the_end() {
     sotw(
@@ -248,7 +250,7 @@ fn a_part_at_the_end() {
     );
 }
 
-/// K-09, G-19: neither the loss of the control plane nor another relay, view or restart with the same content is news.
+/// K-09, G-19: neither the loss of the control plane, nor another relay, view or restart with the same content, counts as new.
 #[test]
 fn the_same_content_is_the_same_version() {
     sotw(
@@ -276,7 +278,7 @@ fn the_same_content_is_the_same_version() {
     );
 }
 
-/// E-11: who polls sees no time to live, but its end.
+/// E-11: a client that polls sees no time to live, only that the resource is gone.
 #[test]
 fn a_time_to_live() {
     sotw(

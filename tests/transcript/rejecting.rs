@@ -2,7 +2,7 @@
 
 use crate::story::{both, delta, sotw};
 
-/// B-05, B-06, B-07, L-5: only the error says that a response was rejected; the version beside it says nothing.
+/// B-05, B-06, B-07, L-5: only the error makes a request a rejection; the version beside it says nothing.
 #[test]
 fn rejected_with_the_current_version() {
     sotw(
@@ -76,8 +76,8 @@ fn a_rejection_that_names_more() {
     );
 }
 
-/// B-22, C-25, K-08, L-26, M-02: the whole of a rejected response is held back until one of its members changes or goes; then all of
-/// them are owed again, in one response.
+/// B-22, C-25, K-08, L-26, M-02: the whole of a rejected response is held back until one of its members changes or goes; then all
+/// its members are owed again, in one response.
 #[test]
 fn rejected_and_repaired() {
     both(
@@ -110,7 +110,7 @@ fn rejected_and_one_goes() {
     );
 }
 
-/// B-22: whoever gives up a member of what it rejected gets the others: that member may have been what was bad.
+/// B-22: a client that gives up a member of what it rejected is sent the others: that member may have been the bad one.
 #[test]
 fn rejected_and_one_is_given_up() {
     both(
@@ -165,7 +165,7 @@ fn rejected_and_more_is_given_up() {
     );
 }
 
-/// B-22: what had been given up, or sent in another form, before the rejection came was perhaps what was bad.
+/// B-22: a member that was given up, or sent in another form, before the rejection arrived may have been the bad one.
 #[test]
 fn rejected_and_one_has_moved_on() {
     delta(
@@ -198,7 +198,8 @@ fn rejected_and_one_has_moved_on() {
     );
 }
 
-/// B-22: that a member was sent again says nothing; that it was accepted does. What is left was bad, until it is another.
+/// B-22: that a member was sent again proves nothing; that it was accepted does. The bad one is among the remaining members,
+/// until one of them changes.
 #[test]
 fn rejected_and_one_is_sent_again() {
     let story = |end: &str| {
@@ -238,7 +239,7 @@ fn rejected_and_one_is_sent_again() {
     );
 }
 
-/// B-22: rejections that share a member are one: any of them may have been what was bad.
+/// B-22: rejections that share a member are one: any member may have been the bad one.
 #[test]
 fn rejections_that_share_a_member() {
     delta(
@@ -257,7 +258,7 @@ fn rejections_that_share_a_member() {
     );
 }
 
-/// B-22, C-15, L-26: that a name does not exist is said again with the others.
+/// B-22, C-15, L-26: that a name does not exist is sent again with the others.
 #[test]
 fn rejected_and_one_never_was() {
     delta(
@@ -272,8 +273,8 @@ fn rejected_and_one_never_was() {
     );
 }
 
-/// B-22, C-15, C-22: who rejects that a name does not exist holds nothing for that, and so nothing of a collection either, which is
-/// answered for when its members go before they were sent.
+/// B-22, C-15, C-22: a client that rejects that a name does not exist holds nothing for that name, and so nothing of its
+/// collection either. The collection is answered when its members go before they were sent.
 #[test]
 fn a_rejected_absence_is_no_answer_for_a_collection() {
     delta(
@@ -293,7 +294,7 @@ fn a_rejected_absence_is_no_answer_for_a_collection() {
     );
 }
 
-/// B-22, L-26: of a full state the next one is sent once it is another.
+/// B-22, L-26: after a rejected full state the next one is sent once it is different.
 #[test]
 fn a_rejected_full_state() {
     sotw(
@@ -333,7 +334,8 @@ fn neighbours_of_a_rejection_go_on() {
     );
 }
 
-/// B-22, K-08: a full state that was rejected is not sent again for a name that adds nothing to it; for one that does it is another.
+/// B-22, K-08: a rejected full state is not sent again for a new name that adds nothing to it; a name that adds something makes
+/// it a different one.
 #[test]
 fn a_rejected_full_state_and_more_names() {
     sotw(
@@ -440,7 +442,7 @@ fn a_storm_of_rejections() {
     );
 }
 
-/// K-06, K-07, L-16: one client's rejection is its own affair.
+/// K-06, K-07, L-16: a client's rejection has no effect on other clients or the upstream.
 #[test]
 fn one_of_three_rejects() {
     both(
@@ -468,7 +470,8 @@ fn one_of_three_rejects() {
     );
 }
 
-/// B-22, C-20: what was refused by an alias is not sent again because its own name was asked for as well, and given up.
+/// B-22, C-20: a resource that was rejected under an alias is not sent again because its own name was also asked for, and given
+/// up.
 #[test]
 fn rejected_by_an_alias() {
     delta(
@@ -487,8 +490,8 @@ fn rejected_by_an_alias() {
     );
 }
 
-/// B-22, C-08, F-09: a name of new style that was given up is not wanted, and no wildcard covers it: whoever refuses to hear that is
-/// not told again.
+/// B-22, C-08, F-09: a name of new style that was given up is not wanted, and no wildcard covers it: a client that rejects its
+/// removal is not sent that again.
 #[test]
 fn rejected_of_what_was_given_up() {
     delta(
@@ -504,8 +507,8 @@ fn rejected_of_what_was_given_up() {
     );
 }
 
-/// B-22: that a name never was concerns only who asks for it: refused, and given up before that, it is not said again because a wildcard
-/// began meanwhile.
+/// B-22: that a name does not exist matters only to a client that asks for it. If the client rejects that and has given up the
+/// name before, it is not sent again because a wildcard has begun meanwhile.
 #[test]
 fn rejected_of_what_never_was() {
     delta(
@@ -523,8 +526,8 @@ fn rejected_of_what_never_was() {
     );
 }
 
-/// B-22: what was given up by name before it was rejected, and is wanted by the wildcard, is no other than it was: its neighbours do not
-/// come again.
+/// B-22: a name that was given up before its rejection, and that the wildcard still wants, counts as unchanged: the other members
+/// are not sent again.
 #[test]
 fn rejected_after_it_was_wanted_for_another_reason() {
     delta(
@@ -546,8 +549,8 @@ fn rejected_after_it_was_wanted_for_another_reason() {
     );
 }
 
-/// B-22, C-07: who names what its wildcard had brought, and gives the wildcard up in the same request, has given up nothing of what it
-/// rejected.
+/// B-22, C-07: a client that names what its wildcard has brought, and gives up the wildcard in the same request, has given up
+/// nothing of what it rejected.
 #[test]
 fn rejected_by_a_wildcard_and_named() {
     sotw(
@@ -566,7 +569,7 @@ fn rejected_by_a_wildcard_and_named() {
     );
 }
 
-/// B-22, C-20: what was rejected when it came for an alias is not sent again because the wildcard brings it as well.
+/// B-22, C-20: a resource that was rejected under an alias is not sent again because the wildcard brings it as well.
 #[test]
 fn rejected_by_an_alias_and_brought_by_the_wildcard() {
     both(
@@ -584,8 +587,8 @@ fn rejected_by_an_alias_and_brought_by_the_wildcard() {
     );
 }
 
-/// B-22, B-24: who has accepted that a name is gone holds nothing of it, also if it refused to hear that before: what it refuses later
-/// has not changed by that, and its neighbours do not come again.
+/// B-22, B-24: a client that has accepted a removal holds nothing of the name, even if it rejected that removal before. A later
+/// rejection does not count this as a change, and the other members are not sent again.
 #[test]
 fn a_rejected_removal_that_was_accepted_since() {
     delta(
@@ -614,8 +617,8 @@ fn a_rejected_removal_that_was_accepted_since() {
     );
 }
 
-/// B-22, C-08: what was given up by name and is wanted by a wildcard of which nothing is known yet is no other than it was: its neighbours
-/// do not come again.
+/// B-22, C-08: a name that was given up, and that a wildcard with nothing known yet still wants, counts as unchanged: the other
+/// members are not sent again.
 #[test]
 fn rejected_of_what_was_given_up_beside_a_wildcard() {
     delta(
@@ -640,7 +643,8 @@ fn rejected_of_what_was_given_up_beside_a_wildcard() {
     );
 }
 
-/// B-15, B-22, C-11: a wildcard that begins anew brings all that it covers, also what is refused only now of what it had brought before.
+/// B-15, B-22, C-11: a wildcard that begins anew brings everything that it covers, including what it had brought before and the
+/// client rejects only now.
 #[test]
 fn rejected_of_what_the_wildcard_had_brought_before() {
     delta(
@@ -660,7 +664,7 @@ fn rejected_of_what_the_wildcard_had_brought_before() {
     );
 }
 
-/// B-15, K-08: who gives up what it has refused and asks for it again is sent it, also when it has come back only since.
+/// B-15, K-08: a client that gives up what it has rejected and asks for it again is sent it, even if it has come back only since.
 #[test]
 fn a_rejected_full_state_is_given_up() {
     sotw(

@@ -35,7 +35,7 @@ fn dropped_and_named_again_in_a_full_state() {
     );
 }
 
-/// C-11, K-12, L-4: subscribing to what one is subscribed to means that it was forgotten.
+/// C-11, K-12, L-4: a client that subscribes again to what it has subscribed to has forgotten it.
 #[test]
 fn subscribed_twice_is_sent_twice() {
     delta(
@@ -87,7 +87,7 @@ fn one_more_name() {
     );
 }
 
-/// B-27, C-15: names that do not exist are remembered and served when they come into being.
+/// B-27, C-15: names that do not exist are remembered, and sent once they exist.
 #[test]
 fn a_name_that_comes_into_being() {
     both(
@@ -138,7 +138,7 @@ fn a_wildcard_is_answered_on_every_stream() {
     );
 }
 
-/// C-12, C-13, C-14, L-10: what a client brings along is compared; endpoints are sent in any case.
+/// C-12, C-13, C-14, L-10: the versions that a client brings along are compared; endpoints are sent in any case.
 #[test]
 fn known_versions_are_not_sent_again() {
     delta(
@@ -166,7 +166,7 @@ fn known_versions_are_not_sent_again() {
     );
 }
 
-/// C-12, C-13: what is brought along is knowledge, not interest; what is not asked for, or gone, is taken back.
+/// C-12, C-13: what a client brings along says what it holds, not what it wants; what is not asked for, or gone, is removed.
 #[test]
 fn knowledge_is_not_interest() {
     delta(
@@ -199,7 +199,7 @@ fn nothing_has_changed_while_away() {
     );
 }
 
-/// C-13, D-01, K-16, G-20: a relay that knows nothing yet takes nothing from a client that comes back.
+/// C-13, D-01, K-16, G-20: a relay that knows nothing yet removes nothing from a client that comes back.
 #[test]
 fn coming_back_before_the_relay_knows_anything() {
     both(
@@ -224,8 +224,8 @@ fn coming_back_before_the_relay_knows_anything() {
     );
 }
 
-/// C-13, C-20, G-20: who asked by an alias remembers the resource under its own name, and keeps it while the relay does not know the
-/// alias yet.
+/// C-13, C-20, G-20: a client that asked by an alias brings the resource along under its own name, and keeps it while the relay
+/// does not know the alias yet.
 #[test]
 fn an_alias_that_is_not_known_yet() {
     delta(
@@ -271,7 +271,7 @@ fn an_alias_that_is_not_known_yet() {
     );
 }
 
-/// C-20: what was found by an alias, and came before the wildcard brought other content of it, is not sent by that alias any more.
+/// C-20: a resource that an alias found, before the wildcard brought other content of it, is no longer sent under that alias.
 #[test]
 fn an_alias_of_what_is_older_than_the_wildcard() {
     both(
@@ -293,7 +293,8 @@ fn an_alias_of_what_is_older_than_the_wildcard() {
     );
 }
 
-/// C-19, C-26: what a wildcard loses and the client gives up at the same time goes once, also at the end of a part.
+/// C-19, C-26: a name that leaves the wildcard and that the client gives up at the same time is removed once, even at the end of
+/// a part.
 #[test]
 fn what_goes_for_two_reasons_goes_once() {
     delta(
@@ -313,7 +314,7 @@ fn what_goes_for_two_reasons_goes_once() {
     );
 }
 
-/// C-15, F-09: that a name does not exist is not said once more, by other texts, because its collection is asked for as well.
+/// C-15, F-09: that a name does not exist is not sent again, under other texts, because its collection is asked for as well.
 #[test]
 fn what_never_was_does_not_come_with_its_collection() {
     delta(

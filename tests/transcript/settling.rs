@@ -43,7 +43,7 @@ fn a_stale_request_is_enough() {
     );
 }
 
-/// B-09: a stale request takes names back, too.
+/// B-09: a stale request unsubscribes from names, too.
 #[test]
 fn a_stale_request_takes_names_back() {
     sotw(
@@ -72,7 +72,7 @@ fn fifty_changes_while_one_is_on_its_way() {
     both(&story);
 }
 
-/// B-02: each type settles for itself.
+/// B-02: each type is acknowledged and rejected by itself.
 #[test]
 fn types_settle_apart() {
     both(
@@ -94,7 +94,8 @@ fn types_settle_apart() {
     );
 }
 
-/// C-01, C-02, C-03: in delta one request may settle and change, and what it changes counts whatever its nonce is.
+/// C-01, C-02, C-03: in delta one request may acknowledge or reject and also change the subscription, and the change counts
+/// whatever the nonce is.
 #[test]
 fn changes_count_whatever_the_nonce_says() {
     delta(
@@ -117,7 +118,7 @@ fn changes_count_whatever_the_nonce_says() {
     );
 }
 
-/// C-02: without a nonce a request settles nothing.
+/// C-02: a request without a nonce acknowledges and rejects nothing.
 #[test]
 fn a_spontaneous_change_settles_nothing() {
     delta(
@@ -136,7 +137,7 @@ fn a_spontaneous_change_settles_nothing() {
     );
 }
 
-/// B-05, B-09: what a client says before it has seen any response is no answer to one.
+/// B-05, B-09: a request that a client sends before it has seen any response answers none.
 #[test]
 fn before_the_first_response_is_seen() {
     sotw(
@@ -153,7 +154,7 @@ fn before_the_first_response_is_seen() {
     );
 }
 
-/// B-08, B-09: a stale request that names more of a type that lists everything.
+/// B-08, B-09: a stale request that adds names of a type with full states.
 #[test]
 fn a_request_that_crossed_a_full_state() {
     sotw(
@@ -205,7 +206,8 @@ fn equal_content_is_not_sent_again() {
     );
 }
 
-/// B-15, B-16: what is on its way when it is asked for anew the client may hold, also where another name was asked for by which it comes.
+/// B-15, B-16: a resource that is on its way when it is asked for again may be held by the client, even if another name was asked
+/// for that it also answers to.
 #[test]
 fn asked_for_anew_while_it_is_on_its_way() {
     for name in ["a", "nick"] {

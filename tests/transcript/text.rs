@@ -33,7 +33,7 @@ pub(crate) fn type_url(word: &str) -> TypeUrl {
     TypeUrl::new(full)
 }
 
-/// A line in which the types in names of new style are written out: `xdstp://a/EDS/x`.
+/// A line with the types in names of new style written in full: `xdstp://a/EDS/x` is the short form.
 pub(crate) fn full(line: &str) -> String {
     ["CDS", "EDS", "LEDS", "LEDS_COLLECTION", "LDS", "RDS"]
         .iter()
@@ -108,7 +108,7 @@ pub(crate) fn listed(text: &str) -> Vec<&str> {
     inner.split_whitespace().map(|word| word.trim_matches('\'')).collect()
 }
 
-/// What a response says in the one notation in which expectations are compared: everything sorted.
+/// The content of a response in the notation in which expectations are compared: everything sorted.
 pub(crate) fn said(mut items: Vec<String>, removed: Vec<String>, errors: Vec<String>) -> String {
     items.sort();
     let list = |mark: &str, mut words: Vec<String>| {

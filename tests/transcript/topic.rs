@@ -13,7 +13,7 @@ use crate::wire::Said;
 /// One type on a client.
 #[derive(Default)]
 pub(crate) struct Topic {
-    /// Whether something was said on this stream.
+    /// Whether it has sent a request on this stream.
     pub(crate) started: bool,
     pub(crate) names: BTreeSet<String>,
     /// Whether it subscribed with an empty first request.
@@ -25,7 +25,7 @@ pub(crate) struct Topic {
     /// What it holds: name to label and version.
     pub(crate) held: BTreeMap<String, (String, String)>,
     pub(crate) unsettled: VecDeque<Said>,
-    /// All responses of all streams, for requests that quote one of them.
+    /// All responses on all streams, for requests that refer to one of them.
     pub(crate) history: Vec<(String, String)>,
 }
 
@@ -52,7 +52,7 @@ impl Topic {
         }
     }
 
-    /// What a request subscribes to from here on.
+    /// What the client is subscribed to after a request.
     pub(crate) fn note(&mut self, raw: &Raw, dialect: Dialect) {
         let first = !std::mem::replace(&mut self.started, true);
         match dialect {
@@ -85,7 +85,7 @@ impl Topic {
     }
 }
 
-/// A content as stories and checks name it.
+/// The label of a content in stories and checks.
 pub(crate) fn identity(name: &str, label: Option<&str>) -> String {
     format!("{name}@{}", label.unwrap_or("-"))
 }

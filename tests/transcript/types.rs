@@ -2,7 +2,7 @@
 
 use crate::story::{both, delta, sotw};
 
-/// a resource without any name is the type's only one, and is sent without a name, in SotW without a wrapper.
+/// a resource without any name is the only one of its type, and is sent without a name, in SotW without a wrapper.
 #[test]
 fn the_only_one() {
     for topic in ["nds", "pcds", "acme.v1.Table"] {
@@ -40,7 +40,7 @@ fn as_agents_ask() {
     }
 }
 
-/// who asks by a name, any name, gets it as well; what becomes of it concerns all of them.
+/// a client that asks by any name gets it as well; its changes and its removal hold for all names.
 #[test]
 fn by_any_name() {
     for topic in ["nds", "acme.v1.Table"] {
@@ -98,7 +98,7 @@ fn another_prefix() {
     );
 }
 
-/// Istio's debug types and reports of health are asked of nobody; nothing of them exists, and the stream goes on.
+/// No server is asked for Istio's debug types and health reports; no resource of them exists, and the stream goes on.
 #[test]
 fn what_is_not_passed_on() {
     for topic in ["debug", "connections", "health"] {
