@@ -1,4 +1,4 @@
-//! Bootstraps: in the file, in one of their own, in the environment; what they mean, and what a bad one is told.
+//! Bootstraps in the configuration, in a file of their own and in the environment: what they mean, and the errors of bad ones.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use distributary::config::{Bootstrap, Config, Flags, Upstream};
 
 use crate::{first, good, parse};
 
-/// As gRPC clients get them, with tabs, with what the relay knows and with what it does not.
+/// A bootstrap as gRPC clients get it, with tabs, and with fields that the relay knows and some that it does not.
 const CLIENTS: &str = r#"{
 	"xds_servers": [
 		{
@@ -48,7 +48,7 @@ fn uris(upstream: &Upstream) -> Vec<&str> {
     upstream.servers.iter().map(|server| server.uri.as_str()).collect()
 }
 
-/// By path, by the variable with a path and by the variable with the text: the same, and what is unknown is a warning.
+/// By path, by the variable with a path and by the variable with the text: the same result, and a warning for unknown fields.
 #[test]
 fn the_bootstrap_of_clients_is_taken_as_it_is() {
     let path = file("clients.json", CLIENTS);
@@ -93,7 +93,7 @@ fn the_bootstrap_of_clients_is_taken_as_it_is() {
     }
 }
 
-/// The same in the relay's own file: what is unknown is an error at its place.
+/// The same in the relay's own file: an unknown field is an error at its place.
 #[test]
 fn a_pasted_bootstrap_is_strict() {
     let said = parse(&format!("upstream: {}", CLIENTS.replace('\n', "\n  "))).unwrap_err();
@@ -137,7 +137,7 @@ fn the_own_node_wins() {
     );
 }
 
-/// What is configured wins over the environment of gRPC clients.
+/// The configuration wins over the environment of gRPC clients.
 #[test]
 fn the_environment_stands_in_only() {
     let configured = "upstream: {xds_servers: [{server_uri: own:1}]}";
@@ -150,13 +150,13 @@ fn the_environment_stands_in_only() {
     };
     let config = Config::parse("", "relay.yaml", &flags).unwrap();
     assert_eq!(uris(&config.upstream), ["flag:1"]);
-    // A flag replaces the list, not what else the bootstrap says.
+    // A flag replaces the list and keeps the rest of the bootstrap.
     let authorities = "upstream: {xds_servers: [{server_uri: own:1}], authorities: {a: {}}}";
     let upstream = Config::parse(authorities, "relay.yaml", &flags).unwrap().upstream;
     assert_eq!((uris(&upstream), upstream.authorities.len()), (vec!["flag:1"], 1));
 }
 
-/// What is wrong, and where, when the bootstrap stands elsewhere.
+/// Errors in a bootstrap outside of the configuration name its place.
 #[test]
 fn bad_bootstraps_elsewhere() {
     let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
@@ -226,7 +226,7 @@ fn a_bootstrap_that_leads_back() {
     );
 }
 
-/// Names, templates and servers that cannot be meant.
+/// Names, templates and servers that cannot be intended.
 #[test]
 #[rustfmt::skip]
 fn bad_authorities_and_lists() {
@@ -248,7 +248,7 @@ fn bad_authorities_and_lists() {
     }
 }
 
-/// The relay as its own upstream, as far as that can be seen here; K-25 finds the longer ways.
+/// The relay as its own upstream, as far as the configuration shows it; K-25 finds longer loops.
 #[test]
 fn the_relay_is_not_its_own_upstream() {
     let said = |listener: &str, server: &str| {
@@ -280,8 +280,8 @@ fn the_relay_is_not_its_own_upstream() {
     }
 }
 
-/// F-11: an authority without servers of its own is asked for at the servers of all. F-12: equal entries of several
-/// lists are one server; what differs in credentials or in what the server says of itself is another one.
+/// F-11: an authority without servers of its own uses the servers of the top list. F-12: equal entries of several lists are
+/// one server; entries with other credentials or other server features are different servers.
 #[test]
 fn authorities_share_equal_servers() {
     let config = good(
@@ -320,7 +320,7 @@ fn authorities_share_equal_servers() {
     );
 }
 
-/// Depth, bombs, bytes that are no text: an error, soon, and never a panic.
+/// Deep nesting, bombs, bytes that are not UTF-8: an error within a short time, and never a panic.
 #[test]
 fn hostile_bootstraps_are_refused() {
     let bomb: String = (0..12)
@@ -353,7 +353,7 @@ fn hostile_bootstraps_are_refused() {
     let error = with("", Bootstrap::File(path)).unwrap_err();
     assert!(error.contains("valid UTF-8"), "{error}");
 
-    // Every cut of a good one, and every place in it with another character.
+    // A good one, cut at every place, and with each character replaced.
     for at in 0..CLIENTS.len() {
         let _ = with("", Bootstrap::Text(CLIENTS[..at].to_owned()));
         for wrong in ["{", "]", "\"", ":", "\n", "&", "*", "0"] {

@@ -1,4 +1,4 @@
-//! The files of a listener's TLS: which keys are read, and what is said of files that cannot be used.
+//! The TLS files of a listener: which keys can be read, and the errors for files that cannot be used.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn listener(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<
         .map_err(|error| error.to_string())
 }
 
-/// The part of a PKCS#8 key that is the older form of it, as PEM.
+/// Returns the older form of a key, which is a part of its PKCS#8 form, as PEM.
 fn older(key: &KeyPair, label: &str, from: usize) -> String {
     pem(label, &key.serialize_der()[from..])
 }
@@ -127,7 +127,7 @@ fn bad_files() {
     }
 }
 
-/// What clients will refuse whomever they trust is a warning: the relay may as well start before its certificate is valid.
+/// A certificate that every client will refuse is only a warning: the relay may start before its certificate is valid.
 #[test]
 fn certificates_out_of_time() {
     let folder = Folder::new("out-of-time");

@@ -1,4 +1,4 @@
-//! Classes of clients: what may stand there, and what the operator is told before any client suffers from it.
+//! Classes of clients: what can be configured, and the errors and warnings that an operator gets before clients are affected.
 
 use distributary::xds::{Class, Member, Members, Parts, Passes, Path};
 
@@ -63,7 +63,7 @@ fn a_label_without_quotes_is_warned_of() {
 
 const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one view the resources of another";
 
-/// K-28: views that a control plane may not tell apart are warned of, wherever that can be seen.
+/// K-28: a warning for views that a control plane may not tell apart, if the configuration shows it.
 #[test]
 fn node_ids_that_views_share_are_warned_of() {
     let missing = |fields: &str, id: &str| {
@@ -78,7 +78,7 @@ fn node_ids_that_views_share_are_warned_of() {
     )];
     let client = "the client's `id`";
     for (classes, expected) in [
-        // Nothing to say: one class has every field, or shows its client's id; patterns keep classes apart.
+        // No warning: one class has every field, or presents its client's id; patterns keep classes apart.
         ("  - {key: [cluster]}\n", vec![]),
         ("  - {key: [id]}\n", vec![]),
         (
@@ -118,7 +118,7 @@ fn node_ids_that_views_share_are_warned_of() {
             "  - {match: {cluster: 'e*'}, key: [cluster, id]}\n",
             missing("`cluster` of `key` is", client),
         ),
-        // Values that run into each other.
+        // Values that look the same when joined.
         (
             "  - {key: [cluster, metadata.A], node: {id: '{cluster}{metadata.A}'}}\n",
             next,
@@ -128,7 +128,7 @@ fn node_ids_that_views_share_are_warned_of() {
     }
 }
 
-/// K-28: two classes of which views can have one node id.
+/// K-28: two classes whose views can have the same node id.
 #[test]
 fn classes_that_can_meet_are_warned_of() {
     let meet = |line: usize, index: usize, other: &str| {
@@ -171,18 +171,18 @@ fn classes_that_can_meet_are_warned_of() {
     assert_eq!(said, meet(3, 0, "the view of names with an authority"));
 }
 
-/// The shipped files show what is right.
+/// The shipped files cause no warning.
 #[test]
 fn no_shipped_file_is_warned_of() {
     for name in ["reference.yaml", "node-classes.yaml"] {
         let config = Config::load(Some(&folder().join(name)), &Flags::default()).unwrap();
-        // Whoever is given credentials is to be told of it.
+        // The warning of a class with credentials is intended.
         let others = config.warnings.iter().filter(|said| !said.contains("].credentials: "));
         assert_eq!(others.count(), 0, "{:?}", config.warnings);
     }
 }
 
-/// K-04: what a class passes on of its clients.
+/// K-04: which parts of its clients' nodes a class passes on.
 #[test]
 fn parts_of_the_node_are_passed_on() {
     let passes = |node: &str| {
@@ -266,7 +266,7 @@ fn what_cannot_be_passed_on_is_told() {
     assert_eq!(warnings("  - {match: {id: 'a*'}, node: client}\n"), [said]);
 }
 
-/// K-02: what the log advises to write is what can be written.
+/// K-02: the configuration that the log advises is valid.
 #[test]
 fn a_rule_is_written_as_it_is_read() {
     let rules = |text: &str| good(&format!("classes: [{text}]\n{SERVER}")).classes.rules().to_vec();

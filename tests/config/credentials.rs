@@ -1,4 +1,4 @@
-//! What a class of clients is known by, and what is said of credentials that cannot be.
+//! The credentials of a class of clients, and the errors for invalid ones.
 
 use distributary::config::{Config, Flags};
 
@@ -15,7 +15,7 @@ fn warnings(text: &str) -> Vec<String> {
     Config::parse(text, "relay.yaml", &Flags::default()).unwrap().warnings
 }
 
-/// K-29: a path takes fields of the key and no others; every fault has its place.
+/// K-29: a path takes only fields of the key; every error has its place.
 #[test]
 fn paths_take_fields_of_the_key() {
     for (credentials, said) in [
@@ -40,7 +40,7 @@ fn paths_take_fields_of_the_key() {
     }
 }
 
-/// K-29: whoever connects is given that view, and nobody is shown anything without TLS: both are said.
+/// K-29: warnings say that any client of the class gets that view, and that no credentials are sent without TLS.
 #[test]
 fn what_credentials_mean_is_said() {
     let good = class("certificate_file: 'a/{cluster}', private_key_file: b, jwt_token_file: 'c/{metadata.NAMESPACE}'");
@@ -68,7 +68,7 @@ fn what_credentials_mean_is_said() {
     );
 }
 
-/// A name for TLS is a name.
+/// A TLS server name must be a valid name.
 #[test]
 fn a_server_has_a_good_name() {
     let server =

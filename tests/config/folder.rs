@@ -1,4 +1,4 @@
-//! A directory of a test's own, which goes with it.
+//! A directory for one test, which is removed at its end.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The configuration from the outside: what the shipped files say, what a bad one is told, what overrides what.
+//! The configuration from the outside: what the shipped files mean, the errors of bad ones, and which setting overrides which.
 
 #![expect(
     clippy::unwrap_used,
@@ -45,7 +45,7 @@ fn top(config: &Config) -> Vec<&Server> {
         .collect()
 }
 
-/// What is said of the first server, which streams.
+/// Returns the first server's settings; it must be a gRPC server.
 fn first(config: &Config) -> &Grpc {
     match &top(config)[0].source {
         Source::Grpc(grpc) => grpc,
@@ -57,7 +57,7 @@ fn good(text: &str) -> Config {
     parse(text).unwrap()
 }
 
-/// What is said of a file with `text` and a good server after it.
+/// Returns the error for a file with `text` and a good server after it.
 fn complaint(text: &str) -> String {
     parse(&format!("{text}{SERVER}")).unwrap_err()
 }
@@ -78,7 +78,7 @@ fn every_shipped_file_loads() {
     }
 }
 
-/// What the README says to begin with.
+/// The configuration with which the README begins.
 #[test]
 fn the_configuration_of_the_readme_loads() {
     let readme = std::fs::read_to_string(folder().join("../README.md")).unwrap();
@@ -174,7 +174,7 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The class of the reference.
+/// The class in the reference file.
 fn reference_rule() -> Rule {
     let path = |file: &str| {
         let [before, after] = ["/etc/distributary/tenants/".to_owned(), format!("/{file}")].map(Piece::Text);
@@ -266,7 +266,7 @@ fn the_reference_means_what_it_says() {
     );
 }
 
-/// C-21: where the operator says which field names virtual hosts, they can be asked for in SotW.
+/// C-21: if the operator configures the field that names virtual hosts, the relay can request them in SotW.
 #[test]
 fn a_name_for_virtual_hosts() {
     let hosts = "envoy.config.route.v3.VirtualHost";

@@ -62,7 +62,7 @@ fn front_of_a_control_plane() {
     assert_eq!(grpc.transport, Transport::Sotw);
 }
 
-/// F-11: who answers for which authority.
+/// F-11: which server answers for which authority.
 #[test]
 fn two_authorities() {
     let config = story("authorities.yaml");
@@ -97,7 +97,7 @@ fn endpoints_on_their_own() {
     );
 }
 
-/// A client of which a control plane may want to know these things.
+/// A client's node with these fields.
 fn client(id: &str, cluster: &str, region: &str, metadata: &[(&str, &str)]) -> Node {
     let metadata = metadata
         .iter()
@@ -114,7 +114,7 @@ fn client(id: &str, cluster: &str, region: &str, metadata: &[(&str, &str)]) -> N
     }
 }
 
-/// The id that a story's control plane is shown for a client.
+/// Returns the node id that a story's control plane gets for a client.
 fn shown(config: &Config, client: &Node) -> String {
     let relay = core::Node {
         id: "relay".to_owned(),
@@ -124,14 +124,14 @@ fn shown(config: &Config, client: &Node) -> String {
     classes.presented(&classes.class(client)).over(&relay).id
 }
 
-/// K-28: the id is the one that the control plane sets its snapshot for.
+/// K-28: the id is the one for which the control plane sets its snapshot.
 #[test]
 fn in_front_of_go_control_plane() {
     let config = story("go-control-plane.yaml");
     assert_eq!(shown(&config, &client("a", "edge", "eu", &[])), "edge/eu");
 }
 
-/// K-28: Envoy Gateway decides by the cluster and keeps by the id, so there is an id for each cluster.
+/// K-28: Envoy Gateway selects the content by the cluster and stores it by the id, so each cluster has an id of its own.
 #[test]
 fn in_front_of_envoy_gateway() {
     let config = story("envoy-gateway.yaml");
@@ -141,8 +141,8 @@ fn in_front_of_envoy_gateway() {
     assert!(matches!(&grpc.credentials, Credentials::Tls(tls) if tls.server_name.as_deref() == Some("envoy-gateway")));
 }
 
-/// K-03, K-28: istiod wants ids of a form of its own. Replicas of a gateway share a view, sidecars have one each; and the certificates are
-/// warned of, as the page says.
+/// K-03, K-28: istiod wants ids of a form of its own. Replicas of a gateway share a view, each sidecar has its own, and there is
+/// a warning about the certificates, as the file says.
 #[test]
 fn in_front_of_istiod() {
     let config = Config::load(Some(&folder().join("istio.yaml")), &Flags::default()).unwrap();
