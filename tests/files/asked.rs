@@ -1,11 +1,11 @@
-//! What a view is told of files: by name, by wildcard, by collection.
+//! What a view gets from files: by name, by wildcard, by collection.
 
 use distributary::upstream::{Asked, Content};
 use distributary::xds::{Changes, Cut, Known, Reason, Target, Want};
 
 use super::*;
 
-/// A view without a cache: what is wanted, and what it was told.
+/// A view without a cache: what it wants, and what it got.
 pub(crate) struct Told {
     asked: Asked,
     file_set: FileSet,
@@ -57,7 +57,7 @@ impl Told {
         self.apply(&changes)
     }
 
-    /// The file says something else. How many names changed in the view.
+    /// Replaces the file's content; returns how many names changed in the view.
     pub(crate) fn write(&mut self, text: &str) -> usize {
         self.folder.place("x.yaml", text);
         look(&mut self.file_set);
@@ -76,7 +76,7 @@ impl Told {
     }
 }
 
-/// I-06: a file is a full state: a wildcard is complete at once, a name that is not there does not exist.
+/// I-06: a file is a full state: a wildcard is complete at once, and a name that is not in the file does not exist.
 #[test]
 fn a_full_state() {
     let mut told = Told::new(&clusters(&["a", "b"]));
@@ -104,7 +104,7 @@ fn a_full_state() {
     assert_eq!(told.write(&clusters(&["c", "b", "a"])), 0);
 }
 
-/// G-20: before all files were good once, what is not there is not known.
+/// G-20: until all files were good once, a missing name is unknown.
 #[test]
 fn unknown_until_whole() {
     let mut told = Told::new("broken: [");
@@ -127,7 +127,7 @@ fn unknown_until_whole() {
     );
 }
 
-/// C-22, F-10: a collection in files is known as a whole; names of new style are no part of a wildcard.
+/// C-22, F-10: a collection in files is complete at once; `xdstp:` names are no part of a wildcard.
 #[test]
 fn collections_of_new_style() {
     let member = |id: &str| {
@@ -159,7 +159,7 @@ fn collections_of_new_style() {
     assert_eq!(told.known(&cds(), &named("y")), Some(false));
 }
 
-/// C-20: a resource answers to its aliases, and goes with all of them.
+/// C-20: a resource is found by its aliases, and all of them disappear with it.
 #[test]
 fn aliases() {
     let text = "- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  name: a\n  aliases: [b]\n  resource: { '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a }\n";

@@ -1,8 +1,8 @@
-//! What bad, missing and double files do to what was good.
+//! Bad, missing and duplicate files do not replace good content.
 
 use super::*;
 
-/// I-05: whatever becomes of a file, what was good of it stays until something good replaces it.
+/// I-05: whatever happens to a file, its last good content stays until other good content replaces it.
 #[test]
 fn a_bad_file_never_replaces_a_good_state() {
     let folder = Folder::new();
@@ -46,7 +46,7 @@ fn a_bad_file_never_replaces_a_good_state() {
     assert!(file_set.content().whole());
 }
 
-/// I-06: what is written anew with the same content is the very same; the version that a file gives counts for nothing.
+/// I-06: a resource that is written again with the same content stays the same object; the version in a file is ignored.
 #[test]
 fn equal_content_is_no_change() {
     let folder = Folder::new();
@@ -59,7 +59,7 @@ fn equal_content_is_no_change() {
     assert!(Arc::ptr_eq(&b, &of(&file_set, "b")) && !Arc::ptr_eq(&a, &of(&file_set, "a")));
 }
 
-/// A directory is the sum of its files: what leaves takes its resources along, what is bad keeps its own.
+/// A directory is the sum of its files: a removed file takes its resources along, a bad one keeps its last good content.
 #[test]
 fn directories() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! What is no file, or more than one can bear.
+//! Paths that are no regular files, files that are too large or cannot be read, and files that change while they are read.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -8,7 +8,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::*;
 
-/// Whatever lies there, a look at it ends, and the good files count.
+/// Whatever is in the directory, a look at it ends, and the good files count.
 #[test]
 fn what_is_no_file() {
     let folder = Folder::new();
@@ -45,7 +45,7 @@ fn what_is_no_file() {
     }
 }
 
-/// Without permission what was there stays: of a file, of a directory that cannot be listed, of one that cannot be entered.
+/// Without permission the last content stays: of a file, of a directory that cannot be listed, of one that cannot be entered.
 #[test]
 fn what_may_not_be_read() {
     let folder = Folder::new();
@@ -76,7 +76,7 @@ fn what_may_not_be_read() {
     }
 }
 
-/// Does something as who may read only what permissions say: tests run as root in many places.
+/// Runs `work` without capabilities, because tests run as root in many places and root may read everything.
 fn unprivileged<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let none = CapabilitySet::empty();
     let sets = CapabilitySets {
@@ -91,7 +91,7 @@ fn unprivileged<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(thread).join().unwrap())
 }
 
-/// A file or a directory that is too large says which limit it exceeds, and is not read.
+/// A file or a directory that is too large is not read, and the error names the limit.
 #[test]
 fn too_large() {
     let folder = Folder::new();
@@ -110,7 +110,7 @@ fn too_large() {
     assert_eq!(look(&mut file_set).0, ["b/x"]);
 }
 
-/// Bombs end in a fault, soon.
+/// Bombs end in an error within a short time.
 #[test]
 fn bombs() {
     let aliases: String = (1..30)
@@ -135,7 +135,7 @@ fn bombs() {
     assert!(parse_with(&nested, Format::Binary, &dictionary()).is_err());
 }
 
-/// Many files are one state like any other, and an unchanged one is not read again.
+/// Many files are one state like any other, and an unchanged file is not read again.
 #[test]
 fn many_files() {
     const FILES: usize = 2_000;
@@ -150,7 +150,7 @@ fn many_files() {
     assert!(found.changed && there.contains(&"c7/new".to_owned()));
     folder.remove("8.yaml");
     assert_eq!(look(&mut file_set).0.len(), FILES - 1);
-    // A fault is told once, however many there are.
+    // Each fault is reported once, however many there are.
     for at in 0..FILES {
         folder.write(&format!("{at}.yaml"), "broken: [");
     }
@@ -168,7 +168,7 @@ fn a_hundred_thousand_files() {
     for at in 0..FILES {
         folder.write(&format!("{at}.yaml"), &clusters(&[&format!("c{at}")]));
     }
-    // Stamps of just now are not trusted; those of a directory that lies there are.
+    // The relay does not trust time stamps that are very new.
     std::thread::sleep(std::time::Duration::from_secs(3));
     let mut file_set = FileSet::new(&folder.0, 64 * MIB, dictionary());
     let before = resident();
@@ -191,7 +191,7 @@ fn a_hundred_thousand_files() {
     assert!(quiet < LOOK && one < LOOK, "{quiet:?} {one:?}");
 }
 
-/// So long may a look at many files take that were read before, also where nothing is optimised.
+/// How long a look at many files that were read before may take, also in a build without optimization.
 const LOOK: std::time::Duration = std::time::Duration::from_secs(20);
 
 fn resident() -> usize {
@@ -200,7 +200,7 @@ fn resident() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// Two writers that race leave one of their contents, whichever moment is looked at.
+/// While two writers race, each look gets the whole content of one of them.
 #[test]
 fn two_writers_race() {
     let folder = shared(Folder::new());
@@ -235,11 +235,11 @@ fn two_writers_race() {
     assert!(there[1].starts_with("b299/"), "{there:?}");
 }
 
-/// I-05: of a file that is written anew in place, over and over, each look gets one content as a whole, or says that it changes.
+/// I-05: when a file is rewritten in place again and again, each look gets one content as a whole, or reports that it changes.
 #[test]
 fn what_changes_while_it_is_read() {
     let folder = shared(Folder::new());
-    // No part of it is good JSON, and reading it takes a while.
+    // No proper part of it is valid JSON, and reading it takes a while.
     let content = |word: &str| {
         let names: Vec<String> = (0..2000).map(|at| format!("{{\"@type\":\"type.googleapis.com/envoy.config.cluster.v3.Cluster\",\"name\":\"c{at}\",\"altStatName\":\"{word}\"}}")).collect();
         format!("[{}]", names.join(","))

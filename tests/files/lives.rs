@@ -1,4 +1,4 @@
-//! What has a time to live in a file.
+//! Resources with a time to live in a file.
 
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,8 @@ fn expiry(content: &Content, text: &str) -> Option<Expiry> {
     content.expiry(&cds(), &name(text))
 }
 
-/// E-11: a time to live runs from the moment in which its file was read, and what is over is gone although it is written
-/// there; what is written again, with or without a change, lives again.
+/// E-11: a time to live runs from the moment in which its file was read. An expired resource is gone although the file still
+/// has it; when the file is written again, with or without a change, it is back.
 #[test]
 fn from_each_receipt() {
     let (folder, begun) = (Folder::new(), now());
@@ -46,7 +46,7 @@ fn from_each_receipt() {
         !file_set.look(after(begun, 9)).changed,
         "nothing was written, and nothing is over"
     );
-    // Moved into place again as it was: a heartbeat.
+    // The same content moved into place again: a heartbeat.
     folder.place("c.yaml", &text);
     assert!(file_set.look(after(begun, 9)).changed);
     let beat = expiry(file_set.content(), "a").unwrap();
@@ -65,7 +65,8 @@ fn from_each_receipt() {
     );
 }
 
-/// E-11, E-12: what two files say alike lives as long as either says; of two that differ one counts as soon as the other is over.
+/// E-11, E-12: a resource that two files define equally lives for the longer of both times; of two different definitions one
+/// counts as soon as the other has expired.
 #[test]
 fn twice() {
     let (folder, begun) = (Folder::new(), now());
@@ -90,7 +91,7 @@ fn twice() {
     assert_eq!((file_set.faults().len(), names(&file_set)), (0, vec!["a".to_owned()]));
 }
 
-/// K-17: a view is told the end, each heartbeat, and in the end that it is over.
+/// K-17: a view gets the time of expiry, each heartbeat, and in the end the expiry.
 #[test]
 fn what_views_are_told() {
     let (folder, begun) = (Folder::new(), now());

@@ -1,4 +1,4 @@
-//! Files as a source: what they may say, what becomes of bad ones, and when a change is seen.
+//! Files as a source: what they may contain, how bad ones are handled, and when a change is seen.
 
 #![expect(
     clippy::expect_used,
@@ -45,7 +45,7 @@ fn parse(text: &str, format: Format) -> Result<Vec<String>, Fault> {
     parse_with(text.as_bytes(), format, &dictionary())
 }
 
-/// What a file says, each resource as `cds a`.
+/// Parses a file and returns each resource as its type and name.
 fn parse_with(text: &[u8], format: Format, dictionary: &Dictionary) -> Result<Vec<String>, Fault> {
     let parsed = ParsedFile::parse(text, format, dictionary, now())?;
     let said = parsed.resources.iter();
@@ -77,7 +77,7 @@ fn clusters(names: &[&str]) -> String {
     text
 }
 
-/// A folder of its own that goes with the test.
+/// A folder for one test, which is removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -98,7 +98,7 @@ impl Folder {
         self.path(name)
     }
 
-    /// Writes elsewhere and moves into place.
+    /// Writes to another path and moves the file into place.
     fn place(&self, name: &str, text: &str) {
         let from = self.write(&format!(".{name}.tmp"), text);
         std::fs::rename(from, self.path(name)).unwrap();
@@ -119,7 +119,7 @@ fn file_set(path: &Path) -> FileSet {
     FileSet::new(path, MIB, dictionary())
 }
 
-/// Looks, and says what is there: each cluster with its content.
+/// Looks at the files, and returns each cluster with its content.
 fn look(file_set: &mut FileSet) -> (Vec<String>, FileChanges) {
     let found = file_set.look(now());
     let content = file_set.content();

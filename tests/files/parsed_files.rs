@@ -1,4 +1,4 @@
-//! What one file may say, in every form.
+//! What one file may contain, in every form.
 
 use distributary::json::Unknown;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryResponse, Resource};
@@ -58,7 +58,7 @@ fn forms_of_machines() {
     assert_eq!(parse(&text, Format::Text).unwrap(), ["lds n"]);
 }
 
-/// I-01: of a collection the inline entries are used, and the others reported.
+/// I-01: the inline entries of a collection are used, and the others reported.
 #[test]
 fn collections() {
     let entry =
@@ -83,7 +83,7 @@ fn collections() {
     );
 }
 
-/// F-04: names of new style have their one text; a type without a name of its own has that of its wrapper (A-10).
+/// F-04: `xdstp:` names have one canonical text; a type without a name field has the name of its wrapper (A-10).
 #[test]
 fn names() {
     let text = "- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  name: xdstp://a/envoy.config.listener.v3.Listener/l?b=2&a=1\n  resource: { '@type': type.googleapis.com/envoy.config.listener.v3.Listener, name: l }\n";
@@ -95,7 +95,7 @@ fn names() {
     assert!(parse(host, Format::Yaml).unwrap_err().message.contains("has no name"));
 }
 
-/// I-05: what is wrong is said with its place, its field and what was expected.
+/// I-05: an error has its place, its field and what was expected.
 #[test]
 fn faults_have_places() {
     let cluster = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -133,7 +133,7 @@ fn faults_have_places() {
     assert_eq!(parse(r#"{"versionInfo":"3"}"#, Format::Json).unwrap(), [""; 0]);
 }
 
-/// J-05: with the switch, fields that nobody knows are left out and reported.
+/// J-05: with the switch, unknown fields are left out and reported.
 #[test]
 fn lenient() {
     let lenient = Dictionary {
@@ -146,7 +146,7 @@ fn lenient() {
     assert!(parsed.warnings[0].to_string().contains("nme"));
 }
 
-/// I-01: the ending says the format, whatever its case.
+/// I-01: the file extension determines the format, in upper or lower case.
 #[test]
 fn endings() {
     for (file, format) in [
@@ -163,7 +163,7 @@ fn endings() {
     assert_eq!(Format::listed(Path::new("README.md")), None);
 }
 
-/// I-05: bytes that are something else are not an empty state.
+/// I-05: bytes in no known format are an error and not an empty state.
 #[test]
 fn foreign_bytes() {
     for foreign in [
@@ -186,7 +186,7 @@ fn foreign_bytes() {
     }
 }
 
-/// Whatever the quick start says is right.
+/// The files of the quick start are valid.
 #[test]
 fn the_quick_start_is_good() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/quickstart");

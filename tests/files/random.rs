@@ -1,5 +1,5 @@
-//! Random changes of a directory, and a naive model of what it says then: every view holds exactly that, with as few changes as
-//! there are differences.
+//! Random changes of a directory, and a naive model of its content: every view holds exactly that content, and gets only the
+//! differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const STEPS: usize = 60;
 const FILES: [&str; 4] = ["1.yaml", "2.yaml", "3.yaml", "4.yaml"];
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// A small generator: equal seeds are equal stories.
+/// A small generator: equal seeds give equal runs.
 struct Rng(u64);
 
 impl Rng {
@@ -33,7 +33,7 @@ impl Rng {
 /// One resource: its content, and when it ends.
 type One = (usize, Option<Instant>);
 
-/// What is written in one file, in its order; the content of a name, and its time to live.
+/// The entries of one file, in their order: name, content, and time to live.
 type Page = Vec<(&'static str, usize, Option<u64>)>;
 
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ struct Kept {
     good: Option<Vec<(&'static str, One)>>,
 }
 
-/// What a directory says, the simple way.
+/// The naive model of a directory.
 #[derive(Default)]
 struct Model {
     files: BTreeMap<&'static str, Kept>,
@@ -51,7 +51,7 @@ struct Model {
 }
 
 impl Model {
-    /// I-05, I-06, E-11, E-12 in a few lines, for the files that are there.
+    /// Applies I-05, I-06, E-11 and E-12 to the files.
     fn look(&mut self, there: bool, now: Instant) {
         let alive = |until: Option<Instant>| until.is_none_or(|until| until > now);
         let mut said: BTreeMap<&'static str, Vec<One>> = BTreeMap::new();
@@ -81,7 +81,7 @@ impl Model {
     }
 }
 
-/// A view, and what is wanted of it.
+/// A view, and what it wants.
 #[derive(Default)]
 struct View {
     asked: Asked,
@@ -119,7 +119,7 @@ impl View {
         names
     }
 
-    /// What it knows of the names that are wanted, and of all if that is wanted.
+    /// Returns what it knows of the wanted names, and of the wildcard if that is wanted.
     fn check(&self, model: &Model) {
         let Some(slot) = self.cut.slot(&cds()) else {
             assert!(self.wanted.is_empty() || !model.whole);
@@ -207,14 +207,14 @@ fn change(rng: &mut Rng, folder: &Folder, model: &mut Model, now: Instant) {
         }
         5 | 6 if exists => {
             folder.remove(file);
-            // The last one says nothing when it goes.
+            // Removing the last file removes no resources.
             if FILES.iter().any(|file| folder.path(file).exists()) {
                 model.files.remove(file);
             }
         }
         _ => {}
     }
-    // What left last of all, and stayed, goes when something else is there.
+    // The resources of such a last file go when another file is there.
     if FILES.iter().any(|file| folder.path(file).exists()) {
         model.files.retain(|file, _| folder.path(file).exists());
     }
@@ -248,7 +248,7 @@ fn views_hold_what_files_say() {
             for view in &mut views {
                 let changes = view.asked.handle_content(file_set.content(), &view.cut);
                 let changed = view.apply(&changes);
-                // What does not exist becomes known when all is known, and a time to live may begin anew.
+                // When the state becomes whole, missing names become known; and a time to live may begin anew.
                 if whole && step > 0 && view.wanted == BTreeSet::from(["*"]) {
                     let more: Vec<_> = changed.difference(&differ).collect();
                     assert!(more.is_empty(), "seed {seed}, step {step}: {more:?} did not change");

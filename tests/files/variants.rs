@@ -1,4 +1,4 @@
-//! Variants of a name that are not for everybody (TP2), in files.
+//! Variants of a name for some clients only (TP2), in files.
 
 use distributary::xds::{Known, State};
 
@@ -7,7 +7,7 @@ use super::*;
 
 const MEMBER: &str = "xdstp://x/envoy.config.cluster.v3.Cluster/d/";
 
-/// `a`, or `a[prod]` for some; its content behind a slash.
+/// `a/1`, or `a[prod]/1` for clients of one `env`: a name, its constraint, and its content.
 fn entries(texts: &[&str]) -> String {
     let one = |text: &&str| {
         let (name, content) = text.split_once('/').unwrap();
@@ -30,9 +30,9 @@ fn entries(texts: &[&str]) -> String {
     texts.iter().map(one).collect()
 }
 
-/// All that is known, as `a=1 a{env=prod}=2 b:Said`.
+/// Everything that is known, as `a=1 a{env=prod}=2 b:Said`.
 fn line(state: &State) -> String {
-    // The content is the last thing in the body.
+    // The content is the last byte of the body.
     let content = |body: &[u8]| char::from(*body.last().unwrap());
     let mut words: Vec<String> = Vec::new();
     for (name, known) in state.entries() {
@@ -57,7 +57,7 @@ fn covered(told: &Told) -> String {
     line(told.cut.slot(&cds()).unwrap().wildcard.as_ref().unwrap())
 }
 
-/// C-23, I-06: a resource in a file may say whom it is for; it comes and goes by itself, however it was asked for.
+/// C-23, I-06: a resource in a file may have constraints. Each variant is added and removed by itself, however it was asked for.
 #[test]
 fn whatever_asks_for_them() {
     let mut told = Told::new(&entries(&["a/1", "a[prod]/2", "b[prod]/3", "$c[prod]/4", "$d/5"]));
@@ -86,7 +86,7 @@ fn whatever_asks_for_them() {
     );
 }
 
-/// E-12: the same name for the same clients is there once; with other content it stays as it was.
+/// E-12: a name exists once for the same constraints; a second definition with other content does not replace the first.
 #[test]
 fn one_variant_twice() {
     let mut told = Told::new(&entries(&["a/1", "a[prod]/2"]));
@@ -102,7 +102,7 @@ fn one_variant_twice() {
     assert!(words.contains("`a {env=prod}` is already in"), "{words}");
 }
 
-/// G-20: before all files were good once, what is not there for everybody is not known, whoever else it is for.
+/// G-20: until all files were good once, a name without an unconstrained variant is unknown, even if it has other variants.
 #[test]
 fn unknown_until_whole() {
     let mut told = Told::new("broken: [");

@@ -10,10 +10,10 @@ use distributary::xds::{Class, ServerState, Target, Want};
 
 use super::*;
 
-/// How long anything may take before a test fails.
+/// How long a test waits for anything before it fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A source with one view of it, and somebody who wants all clusters.
+/// A source with one view of it, and a session that wants all clusters.
 struct Source {
     files: Arc<Files>,
     view: Arc<View>,
@@ -62,7 +62,7 @@ impl Source {
         Some(state.resources().map(|resource| resource.name().to_string()).collect())
     }
 
-    /// Waits until exactly these clusters are there; how long that took.
+    /// Waits until exactly these clusters are there; returns how long that took.
     async fn until(&self, expected: &[&str]) -> Duration {
         let begun = now();
         self.wait(
@@ -98,8 +98,8 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHa
     tokio::spawn(task)
 }
 
-/// I-02, I-03: what is moved into place is seen at once, also after the file was away; and what is written in place, when
-/// the writer is quiet.
+/// I-02, I-03: a file that is moved into place is seen at once, also if there was none before; a file that is written in
+/// place is seen when the writer pauses.
 #[tokio::test(flavor = "multi_thread")]
 async fn moves_and_writes() {
     let folder = Folder::new();
@@ -124,7 +124,7 @@ async fn moves_and_writes() {
     assert_eq!(source.files.status().faulty, 0);
 }
 
-/// E-11: an end comes by itself, without a sign from the file system.
+/// E-11: a resource expires by itself, without an event of the file system.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_time_to_live_ends() {
     let folder = Folder::new();
@@ -135,7 +135,7 @@ async fn a_time_to_live_ends() {
     assert!(took < Duration::from_secs(5), "{took:?} is the poll");
 }
 
-/// A write that takes its time is seen as a whole: neither the empty file nor its half counts.
+/// A slow write is seen as a whole: neither the empty file nor half of it counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_writer() {
     let folder = Folder::new();
@@ -178,7 +178,7 @@ async fn a_swapped_config_map() {
     assert!(file.until(&["four"]).await < Duration::from_secs(5));
 }
 
-/// I-07: a directory that is not there yet, goes and comes back is found again by looking now and then.
+/// I-07: a directory that does not exist yet, or goes and comes back, is found by looking periodically.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_that_comes_and_goes() {
     let folder = Folder::new();
