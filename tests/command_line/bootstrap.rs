@@ -6,8 +6,8 @@ use distributary::config::{Bootstrap, Config, Credentials, Flags, Source, Tls};
 
 use crate::{Relay, file, output, program};
 
-/// What is printed for gRPC clients is a bootstrap that the relay itself can take: without unknown fields, with the relay
-/// in every list, with the authorities of the relay's configuration.
+/// The bootstrap for gRPC clients can be read by the relay itself: it has no unknown fields, the relay in every list, and the
+/// authorities of the relay's configuration.
 #[test]
 fn the_bootstrap_for_grpc_is_one() {
     let text = "upstream:
@@ -81,7 +81,7 @@ fn the_bootstrap_for_grpc_is_one() {
     );
 }
 
-/// What is printed for Envoy is YAML, whatever the names; real ones start with it in the suite of real peers.
+/// The bootstrap for Envoy is valid YAML, whatever the names; the interop suite starts real Envoys with it.
 #[test]
 fn the_bootstrap_for_envoy_is_yaml() {
     let read = |more: &[&str]| {
@@ -136,7 +136,7 @@ fn the_bootstrap_for_envoy_is_yaml() {
     assert_eq!(cluster["transport_socket"]["typed_config"]["sni"], "relay");
 }
 
-/// The relay's configuration says whether its listener speaks TLS, and asks clients for a certificate.
+/// The relay's configuration determines whether the bootstrap uses TLS and a client certificate.
 #[test]
 fn the_transport_follows_the_listener() {
     let config = file(
@@ -202,7 +202,7 @@ fn a_unix_socket_is_for_some() {
     assert_eq!((code, error.as_str()), (Some(0), ""));
 }
 
-/// What clients could not use is refused in words.
+/// Options that would give an unusable bootstrap are refused with a clear error.
 #[test]
 #[rustfmt::skip]
 fn bad_bootstraps_are_not_printed() {
@@ -222,8 +222,8 @@ fn bad_bootstraps_are_not_printed() {
     }
 }
 
-/// The bootstrap of gRPC clients stands in for `upstream`, the file before the text; what the relay does not know in it is
-/// a warning, at the start and here.
+/// The bootstrap of gRPC clients replaces a missing `upstream`, the file before the text; unknown fields in it are a warning,
+/// at the start and here.
 #[test]
 fn the_bootstrap_of_clients_is_found() {
     let empty = file("empty.yaml", "chunk: 1MiB\n");

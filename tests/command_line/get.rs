@@ -22,7 +22,7 @@ const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3
 
 type Outcome = (Option<i32>, String, String);
 
-/// The program asks this plane.
+/// Runs the program with this plane as the server.
 fn ask(plane: &Plane, args: &[&str]) -> tokio::task::JoinHandle<Outcome> {
     let server = plane.address.to_string();
     let args: Vec<String> = ["get", "--server", &server]
@@ -64,7 +64,7 @@ async fn answer(asked: tokio::task::JoinHandle<Outcome>) -> Outcome {
     soon("an answer", asked).await.unwrap()
 }
 
-/// C-08, E-01: names are asked for with the node that was given; what is missing is named, and makes the exit code 1.
+/// C-08, E-01: the requests have the given node; missing names are listed, and the exit code is 1.
 #[tokio::test]
 async fn by_name() {
     let mut plane = Plane::start().await;
@@ -97,7 +97,7 @@ async fn by_name() {
     assert_eq!(error, missing);
 }
 
-/// C-21: virtual hosts are not asked for in SotW, and who asks for them is told so at once.
+/// C-21: virtual hosts cannot be requested in SotW; the command fails at once and says so.
 #[tokio::test]
 async fn virtual_hosts_need_delta() {
     let mut plane = Plane::start().await;
@@ -110,7 +110,7 @@ async fn virtual_hosts_need_delta() {
     assert!(plane.has_call().is_none());
 }
 
-/// A-01, E-20, E-23: a server that does not answer delta is asked in the other dialect; everything that was asked for is there.
+/// A-01, E-20, E-23: a server that does not answer delta is asked in the other dialect, for everything again.
 #[tokio::test]
 async fn everything_of_an_older_server() {
     for code in [Code::Unimplemented, Code::Unknown, Code::Ok, Code::Unavailable] {
@@ -138,7 +138,7 @@ async fn of_an_older_server(refusal: Code) {
     assert_eq!(answer(asked).await, expected);
 }
 
-/// What must not be shown is not, unless that is asked for.
+/// Secrets are not shown, unless a flag asks for it.
 #[tokio::test]
 async fn secrets_are_redacted() {
     let secret = any(&format!(
@@ -159,7 +159,7 @@ async fn secrets_are_redacted() {
     }
 }
 
-/// What is refused is not passed over in silence.
+/// The command reports invalid resources.
 #[tokio::test]
 async fn what_is_not_valid() {
     let mut plane = Plane::start().await;
@@ -271,7 +271,7 @@ fn stock(file: &str) -> std::path::PathBuf {
     path
 }
 
-/// What a relay wrote to disk is read as a server's word is.
+/// A relay's snapshot is read like a server's answer.
 #[test]
 fn what_is_on_disk() {
     let path = stock("get.snapshot");
@@ -286,7 +286,7 @@ fn what_is_on_disk() {
     assert!(error.contains("/nowhere: cannot be read"), "{error}");
 }
 
-/// C-23: whom a resource is for is printed around it, so that it is good as a file.
+/// C-23: the constraints of a resource are printed in a wrapper around it, so that the output can be used as a file.
 #[test]
 fn whom_it_is_for() {
     let path = stock("get-variants.snapshot");

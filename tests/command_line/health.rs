@@ -9,7 +9,7 @@ fn health(admin: &str) -> (Option<i32>, String, String) {
     output(&["health", "--admin", admin])
 }
 
-/// What `/ready` says is the exit code, over TCP and over a Unix socket.
+/// The answer of `/ready` determines the exit code, over TCP and over a Unix socket.
 #[test]
 fn it_is_what_ready_says() {
     let resources = file("healthy.yaml", "resources: []\n");
@@ -47,7 +47,7 @@ fn it_is_what_ready_says() {
     }
 }
 
-/// Another program at the address is no relay, and what it says is not printed as it is.
+/// Another program at the address is an error, and its answer is not printed unescaped.
 #[test]
 fn somebody_else_answers() {
     let (code, _, error) = health("nowhere:9901");

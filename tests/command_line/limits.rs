@@ -1,4 +1,4 @@
-//! The limits of the system, and what of floods comes to the log.
+//! The limits of the system, and how many log lines floods cause.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{PATIENCE, Relay, SERVE, program};
 
-/// A relay that is started with these limits, in the words of the shell.
+/// A relay that is started with these limits, which are shell commands.
 fn under(limits: &str) -> Relay {
     let relay = program(&SERVE);
     let mut shell = Command::new("sh");
@@ -25,7 +25,7 @@ fn address(relay: &Relay) -> SocketAddr {
     line[at..].split(end).next().unwrap().parse().unwrap()
 }
 
-/// What the system gives at most is what the relay takes.
+/// The relay raises its limit of open files to the hard limit.
 #[test]
 fn as_many_descriptors_as_the_system_gives() {
     let relay = under("ulimit -S -n 256");
@@ -38,7 +38,7 @@ fn as_many_descriptors_as_the_system_gives() {
     assert!(line.contains(&format!("descriptors={hard}")), "{line}");
 }
 
-/// At the limit every attempt to accept a connection fails for the same reason, which is said once a second.
+/// At the limit every attempt to accept a connection fails for the same reason, which is logged once a second.
 #[test]
 fn connections_that_cannot_be_accepted_are_few_lines() {
     let relay = under("ulimit -n 64");
@@ -59,12 +59,12 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A client that resets what it opens is sent away; the transport has no line for each of them.
+/// A client that resets its own streams at once is disconnected; there is no log line for each stream.
 #[test]
 fn rapid_resets_are_no_lines() {
     let mut relay = Relay::start(program(&SERVE));
     let address = address(&relay);
-    // :method POST, :scheme http, :path /, without names that are indexed.
+    // :method POST, :scheme http, :path /, as literals without indexing.
     let block: Vec<u8> = [(":method", "POST"), (":scheme", "http"), (":path", "/")]
         .iter()
         .flat_map(|(name, value)| {
@@ -86,7 +86,7 @@ fn rapid_resets_are_no_lines() {
         let preface = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &*frame(4, 0, 0, &[])].concat();
         socket.write_all(&[preface, resets.clone()].concat()).unwrap();
         let mut said = Vec::new();
-        // A reset is an end like another.
+        // A reset counts as an end.
         drop(socket.read_to_end(&mut said));
     }
     relay.signal("-TERM");

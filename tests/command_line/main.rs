@@ -22,7 +22,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-/// A relay that needs no peer, on ports of its own.
+/// A relay that needs no upstream, on free ports.
 const SERVE: [&str; 7] = [
     "serve",
     "--upstream",
@@ -32,7 +32,7 @@ const SERVE: [&str; 7] = [
     "--admin",
     "127.0.0.1:0",
 ];
-/// Longer than anything here takes, shorter than anybody's patience.
+/// How long a test waits for anything before it fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn program(args: &[&str]) -> Command {
@@ -156,7 +156,7 @@ fn validate_says_ok_or_what_is_wrong() {
     );
 }
 
-/// A listener's certificate is looked at as well, by `validate` and at the start.
+/// A listener's certificate is checked too, by `validate` and at the start.
 #[test]
 fn validate_reads_certificates() {
     let pem = |text: String, name: &str| file(name, &text).to_str().unwrap().to_owned();
@@ -232,7 +232,7 @@ fn sigterm_ends_it_cleanly() {
     assert_eq!(relay.child.wait().unwrap().code(), Some(0));
 }
 
-/// Signals that mean "reload" or "open your logs again" elsewhere leave the relay as it is, and it says so.
+/// Signals that mean "reload" or "reopen the logs" to other programs change nothing, and the relay says so.
 #[test]
 fn other_signals_do_not_end_it() {
     let mut relay = Relay::start(program(&SERVE));
@@ -279,7 +279,7 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// What the admin address answers.
+/// Returns the response of the admin address.
 fn ask(admin: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(admin).unwrap();
     let head = format!("host: {admin}\r\ncontent-length: 0\r\nconnection: close");
@@ -289,7 +289,7 @@ fn ask(admin: &str, request: &str) -> String {
     answer
 }
 
-/// Readiness goes first, while all are served. A second signal ends that, and a third one everything.
+/// The first signal ends readiness while clients are still served, the second one begins the drain, the third one ends all.
 #[test]
 fn sigterm_is_announced() {
     let (mut relay, admin, _client, listener) = with_a_client("announced.yaml", "drain_announce: 1h, drain: 1h");
@@ -304,7 +304,7 @@ fn sigterm_is_announced() {
     assert_eq!(relay.child.wait().unwrap().code(), Some(0));
 }
 
-/// Somebody at a terminal does not wait for probes, and neither does who has told them already.
+/// The announcement is skipped for SIGINT, which comes from a terminal, and if readiness was failed before.
 #[test]
 fn what_is_not_announced() {
     for (signal, failed) in [("-INT", false), ("-TERM", true)] {
@@ -317,7 +317,7 @@ fn what_is_not_announced() {
     }
 }
 
-/// `distributary drain` has clients leave; the relay stays until a signal ends it.
+/// `distributary drain` drains all clients; the relay runs until a signal ends it.
 #[test]
 fn an_operator_has_clients_leave() {
     let (mut relay, admin, client, listener) = with_a_client("drained.yaml", "drain_announce: 10ms, drain: 200ms");
@@ -335,7 +335,7 @@ fn an_operator_has_clients_leave() {
     assert_eq!(relay.child.wait().unwrap().code(), Some(0));
 }
 
-/// A flag wins over the environment, that over the file.
+/// A flag wins over the environment, and the environment over the file.
 #[test]
 fn the_nearest_setting_wins() {
     let admin = |flag: bool, variable: bool| {
