@@ -1,16 +1,16 @@
 //! Files that a story's relay reads: a directory of its own, on a real disk.
 //!
 //! ```text
-//! only a.yaml                      # first of all: this file is the source, not the directory
-//! put a.yaml cds a@1 b@1:ttl=10s   # moves a file into place that says this
-//! text a.yaml resources: []        # that is this text
-//! tear a.yaml | fill a.yaml        # half of it is left; it is larger than a source may be
+//! only a.yaml                      # first line only: this file is the source, not the directory
+//! put a.yaml cds a@1 b@1:ttl=10s   # moves a file with this content into place
+//! text a.yaml resources: []        # moves a file with this text into place
+//! tear a.yaml | fill a.yaml        # half of it is left; it is over the size limit
 //! remove a.yaml | rename a.yaml b.yaml
 //! mount ..1 a.yaml cds a@1, b.yaml cds b@1   # swaps the directory behind `..data`, as a ConfigMap does
-//! say WORDS | are good             # what is wrong now, in full there is no other; nothing is wrong
+//! say WORDS | are good             # the one fault at present contains these words; there is no fault
 //! ```
 //!
-//! Owns the files. Refuses to know clients.
+//! Owns the files. Knows nothing of clients.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

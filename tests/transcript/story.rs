@@ -2,38 +2,38 @@
 //!
 //! ```text
 //! origin put cds a@1 b@1:eds, drop rds r   # one message of the control plane; `other` is a second one, for a second view
-//! origin silent cds | speaks | lost | back # it does not answer for a type; it answers again; the relay loses it
+//! origin silent cds | speaks | lost | back # it does not answer for a type; it answers again; it is lost, or back
 //! client subscribe cds *                   # without names: the legacy empty request; the first one carries what it holds
 //! client unsubscribe cds a
-//! client <- cds [a@1 b@1] -[c], ack        # the next response, exactly; settled at once, or by `client ack [cds]`
+//! client <- cds [a@1 b@1] -[c], ack        # the next response, exactly; answered at once, or by `client ack [cds]`
 //! client <- cds sotw [a@2] | delta -[b]    # where the dialects differ
 //! client sends cds [a *] v1 n2 => ack      # a SotW request as it is: names, version and nonce of the nth response of the
 //! client sends cds +a -b n2 !              # type; a delta request; `!` adds an error; `=>` checks how it was understood
 //! client status cds Error                  # how the relay sees the client
-//! client shares cds second                 # the last version that it was told is the one that another client was told
-//! client ends Unavailable no upstream      # the stream ends with this code, and these words in its message
-//! client wants cds a b                      # what the relay wants of the view on its behalf
-//! client gates 1 | is node-id               # how many gates opened by themselves; who the relay takes it for
-//! client upstream can FEATURE | cannot FEATURE # what the control plane is told that the clients of its class can read
+//! client shares cds second                 # its last version is the one that another client was sent
+//! client ends Unavailable no upstream      # the stream ends with this code, and with these words in its message
+//! client wants cds a b                      # what the relay wants of the view for this client
+//! client gates 1 | is node-id               # how many gates a bound opened; the node id that the relay sees
+//! client upstream can FEATURE | cannot FEATURE # the features that the control plane sees for its class
 //! client can FEATURE... | speaks eds        # before its first request: node features, by which it may be of the class
 //!                                           # that reads the view `other`; a stream of one service; or
 //! client nameless | via relay-1 | renames x # no node, relays on the way; then another node with every request
 //! client reconnects | moves other          # a new stream of the same client; another view
-//! client stalls | reads 1 | reads          # its transport takes nothing, or one response, or whatever comes
-//! client lags                              # and the relay keeps only hashes of what it holds
-//! nothing for 2s                           # nobody hears anything (300 ms unless told)
+//! client stalls | reads 1 | reads          # its transport takes nothing, one response, or everything
+//! client lags                              # the relay keeps only hashes of what it holds
+//! nothing for 2s                           # no client is sent anything (300 ms by default)
 //! wait 2s                                  # time passes
-//! jump 2s | jump back 2s                   # the clock is another one all at once
-//! relay restarts                           # and has forgotten all
+//! jump 2s | jump back 2s                   # the clock jumps forward or back
+//! relay restarts                           # and has forgotten everything
 //! relay pace 1s                            # a setting, before the first client
 //! poller polls cds [a] 2s                  # over REST, for 2s (1s): see `poller`
 //! poller <- cds 200 [a@1], ack             # or 304, 503, 404, `refused CODE`; with `nack` it keeps what it had
 //! files put a.yaml cds a@1                 # a directory as a source of the view `files`, see `folder`
 //! sotw client ...                          # a line for one dialect only
-//! client subscribe eds xdstp://a/EDS/x     # of a name of new style the type may be written short, in capitals
+//! client subscribe eds xdstp://a/EDS/x     # in a name of new style the type may be short, in capitals
 //! ```
 //!
-//! Owns time and the order of things. Refuses to know what is right.
+//! Owns time and the order of events. Does not know what is right.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,9 +77,9 @@ struct Story {
     log: Vec<String>,
 }
 
-/// How long "nothing" is, unless a story says it.
+/// The duration of "nothing", unless a story gives one.
 const NOTHING: Duration = Duration::from_millis(300);
-/// How long a story's end is watched.
+/// How long a story is watched after its end.
 const AFTERWARDS: Duration = Duration::from_secs(60);
 
 impl Story {
@@ -332,7 +332,7 @@ impl Story {
         self.pump();
     }
 
-    /// Lets everything happen that can happen without time passing.
+    /// Runs everything that can happen without time passing.
     fn pump(&mut self) {
         for client in self.clients.values_mut() {
             let origin = self.origins.get_mut(&client.view).expect("an origin");
@@ -365,7 +365,7 @@ impl Story {
 }
 
 impl Drop for Story {
-    /// Tells a story that went wrong as far as it went.
+    /// Prints a story that went wrong, up to the line that failed.
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{:?}\n{}", self.dialect, self.log.join("\n"));

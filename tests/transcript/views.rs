@@ -2,7 +2,8 @@
 
 use crate::story::{both, delta};
 
-/// B-04, K-02, K-09, L-23: equal names and equal versions of two upstreams are two contents; neither client ever gets the other's.
+/// B-04, K-02, K-09, L-23: equal names and equal versions from two upstreams are different contents; neither client ever gets the
+/// other's.
 #[test]
 fn views_never_mix() {
     both(
@@ -32,7 +33,7 @@ fn views_never_mix() {
     );
 }
 
-/// K-24: that a name does not exist for one class says nothing to another.
+/// K-24: that a name does not exist for one class says nothing about another class.
 #[test]
 fn absence_is_not_shared() {
     both(
@@ -74,7 +75,7 @@ fn moving_between_equal_views_is_not_heard() {
     );
 }
 
-/// C-13, L-28: what changed, or was on its way, or was rejected, and is not there in the other view, is removed.
+/// C-13, L-28: what changed, was on its way or was rejected, and is not in the other view, is removed.
 #[test]
 fn removed_while_moving() {
     both(
@@ -127,7 +128,7 @@ fn removed_while_moving() {
     }
 }
 
-/// G-20, K-16, L-28: a view that does not know yet takes nothing away.
+/// G-20, K-16, L-28: a view that does not know a name yet removes nothing.
 #[test]
 fn moving_to_a_view_that_knows_nothing() {
     both(
@@ -149,8 +150,8 @@ fn moving_to_a_view_that_knows_nothing() {
     );
 }
 
-/// C-20, K-16: what does not answer to an alias any more replaces what was held by it. It goes with the wildcard that brought it,
-/// whatever nobody says of the alias, and the alias brings the other back.
+/// C-20, K-16: a resource that no longer answers to an alias replaces what was held by the alias. It goes with the wildcard that
+/// brought it, whatever is unknown of the alias, and the alias brings the other one back.
 #[test]
 fn an_alias_in_one_view_alone() {
     both(
@@ -176,7 +177,7 @@ fn an_alias_in_one_view_alone() {
     );
 }
 
-/// C-09, C-20: what was to come and does not come has replaced nothing.
+/// C-09, C-20: a resource that was to be sent and is not sent has replaced nothing.
 #[test]
 fn an_alias_in_one_view_alone_and_the_other_is_left() {
     delta(
@@ -219,7 +220,7 @@ fn streams_of_one_node() {
     );
 }
 
-/// C-20, G-17: when what a client has by an alias is no more what the alias means, it is sent what its wildcard has of it.
+/// C-20, G-17: when the alias no longer means what the client has by it, the client is sent what its wildcard has of it.
 #[test]
 fn an_alias_that_only_one_view_knows() {
     delta(
@@ -241,7 +242,7 @@ fn an_alias_that_only_one_view_knows() {
     );
 }
 
-/// G-08, G-17, C-26: what was to come from the view that is left does not come any more.
+/// G-08, G-17, C-26: what was to come from the view that the session has left is not sent any more.
 #[test]
 fn moved_between_two_parts() {
     both(
@@ -267,7 +268,8 @@ fn moved_between_two_parts() {
     );
 }
 
-/// C-20, C-25: until a response is settled the client may know a thing by what it was called before, and hears when that means nothing.
+/// C-20, C-25: until a response is acknowledged or rejected, the client may hold a resource under its former name, and is told
+/// when that name no longer means anything.
 #[test]
 fn what_it_was_called_before() {
     for settle in ["ack", "nack"] {

@@ -45,7 +45,7 @@ fn the_legacy_wildcard_lasts_as_long_as_nothing_is_named() {
     );
 }
 
-/// B-11: a name that survives the wildcard is still served, alone.
+/// B-11: a name that is still wanted after the wildcard has ended is served alone.
 #[test]
 fn a_name_survives_the_wildcard() {
     sotw(
@@ -72,7 +72,7 @@ fn a_name_survives_the_wildcard() {
     );
 }
 
-/// B-12, C-07: `*` is a wildcard for any type when it is said; names besides are not served twice.
+/// B-12, C-07: `*` is a wildcard for any type; names beside it are not served twice.
 #[test]
 fn an_explicit_wildcard_works_for_any_type() {
     both(
@@ -100,7 +100,7 @@ fn an_empty_first_request_for_endpoints_asks_for_nothing() {
     );
 }
 
-/// C-05, C-07, C-10, L-15: `+* -*` says `nothing yet`, and a first request that only takes back asks for nothing either.
+/// C-05, C-07, C-10, L-15: `+* -*` means `nothing yet`, and a first request that only unsubscribes asks for nothing either.
 #[test]
 fn a_start_without_subscription() {
     delta(
@@ -121,7 +121,7 @@ fn a_start_without_subscription() {
     );
 }
 
-/// C-04, C-06: later empty lists change nothing, and taking everything back never leads back to the wildcard.
+/// C-04, C-06: later empty lists change nothing, and giving up everything never brings the wildcard back.
 #[test]
 fn what_is_taken_back_never_becomes_a_wildcard() {
     delta(
@@ -146,8 +146,8 @@ fn what_is_taken_back_never_becomes_a_wildcard() {
     );
 }
 
-/// C-06, C-08, C-09, C-11, K-05, L-2: under a wildcard every name that is given up is answered for, because the client cannot
-/// know whether it is still covered.
+/// C-06, C-08, C-09, C-11, K-05, L-2: under a wildcard every name that is given up is answered, because the client cannot know
+/// whether the wildcard still covers it.
 #[test]
 fn names_besides_a_wildcard_are_answered_for_when_they_go() {
     delta(
@@ -190,7 +190,7 @@ fn the_answer_to_giving_up_a_name_waits_for_nothing() {
     );
 }
 
-/// C-09: without a wildcard, and for what was never subscribed, nothing is answered.
+/// C-09: without a wildcard, and for names that were never subscribed, unsubscribing is not answered.
 #[test]
 fn giving_up_without_a_wildcard_needs_no_answer() {
     delta(
@@ -208,7 +208,8 @@ fn giving_up_without_a_wildcard_needs_no_answer() {
     );
 }
 
-/// C-09, C-11: giving up the wildcard forgets what came through it alone; asking again brings all that it covers.
+/// C-09, C-11: after giving up the wildcard the relay forgets what came only through it; asking again brings everything that it
+/// covers.
 #[test]
 fn the_wildcard_begins_anew() {
     delta(
@@ -226,7 +227,7 @@ fn the_wildcard_begins_anew() {
     );
 }
 
-/// B-21, K-05: that the wildcard does not cover a name any more says nothing about those who asked for it by name.
+/// B-21, K-05: that the wildcard no longer covers a name does not affect clients that asked for it by name.
 #[test]
 fn leaving_the_wildcard_is_not_the_end_of_a_name() {
     both(
@@ -247,7 +248,8 @@ fn leaving_the_wildcard_is_not_the_end_of_a_name() {
     );
 }
 
-/// B-16, D-03, K-05: what leaves the wildcard and changes is listed as it is now, also while what goes is still listed.
+/// B-16, D-03, K-05: a resource that leaves the wildcard and changes is listed with its present content, even while a removal is
+/// still listed.
 #[test]
 fn leaving_the_wildcard_with_new_content() {
     both(
@@ -270,7 +272,7 @@ fn leaving_the_wildcard_with_new_content() {
     );
 }
 
-/// C-20, K-05: the same for who asked by an alias; and giving up an alias is answered for the resource behind it.
+/// C-20, K-05: the same for a client that asked by an alias; giving up an alias is answered for the resource behind it.
 #[test]
 fn leaving_the_wildcard_is_not_the_end_of_an_alias() {
     delta(
@@ -286,7 +288,7 @@ fn leaving_the_wildcard_is_not_the_end_of_an_alias() {
     );
 }
 
-/// B-29: a SotW client that has left everything hears nothing, not even the state that would be empty.
+/// B-29: a SotW client that has given up everything is sent nothing, not even the state, which would be empty.
 #[test]
 fn nothing_is_said_to_who_wants_nothing() {
     sotw(
@@ -304,7 +306,8 @@ fn nothing_is_said_to_who_wants_nothing() {
     );
 }
 
-/// C-20, K-05: of two that answer to one alias who asked by it gets the one that its wildcard covers, and the other in its place.
+/// C-20, K-05: of two resources that answer to one alias, a client that asked by it gets the one that its wildcard covers, and
+/// the other one in its place later.
 #[test]
 fn an_alias_of_two() {
     both(
@@ -325,7 +328,8 @@ fn an_alias_of_two() {
     );
 }
 
-/// C-20: what is sent by an alias replaces what the wildcard has brought, and so the wildcard brings it back, be it as before.
+/// C-20: a resource that is sent by an alias replaces what the wildcard has brought, so the wildcard brings that back, even
+/// unchanged.
 #[test]
 fn an_alias_beside_the_wildcard() {
     delta(
@@ -342,8 +346,8 @@ fn an_alias_beside_the_wildcard() {
     );
 }
 
-/// C-20: where a wildcard lags behind, and has other content of what an alias means, nobody knows what that is until both have the same:
-/// nothing older is sent after something newer.
+/// C-20: if a wildcard is late and has other content of what an alias means, the meaning of the alias is unknown until both have
+/// the same: nothing older is sent after something newer.
 #[test]
 fn an_alias_beside_a_wildcard_that_is_late() {
     both(
@@ -379,8 +383,8 @@ fn an_alias_of_another() {
     );
 }
 
-/// C-20, F-11: an alias under an authority that goes takes what was held by it along, also where nothing is known yet of a wildcard,
-/// which does not cover it, and somebody else asked for it by its own name.
+/// C-20, F-11: an alias under an authority, when it goes, takes what was held by it with it, even if nothing is known yet of a
+/// wildcard, which does not cover it, and another client asked for the resource by its own name.
 #[test]
 fn an_alias_that_no_wildcard_covers() {
     delta(
@@ -397,7 +401,8 @@ fn an_alias_that_no_wildcard_covers() {
     );
 }
 
-/// B-14, B-20: whoever asks for everything, or for a collection, that lists all there is gets one answer, whatever it holds already.
+/// B-14, B-20: a client that asks for everything, or for a collection, of a type with full states gets one answer, whatever it
+/// holds already.
 #[test]
 fn a_full_state_is_owed_once_to_who_asks_for_everything() {
     sotw(
@@ -432,7 +437,7 @@ fn a_full_state_is_owed_once_to_who_asks_for_everything() {
     );
 }
 
-/// K-09: in SotW the version is that of the set that the client holds, however it asked for it.
+/// K-09: in SotW the version is that of the set that the client holds, in whatever way it asked for it.
 #[test]
 fn one_set_has_one_version() {
     sotw(

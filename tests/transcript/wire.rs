@@ -31,7 +31,7 @@ pub(crate) struct Said {
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) name: String,
-    /// `None`: it came without a body.
+    /// `None`: without a body.
     pub(crate) label: Option<String>,
     pub(crate) version: String,
     pub(crate) aliases: Vec<String>,
@@ -39,20 +39,20 @@ pub(crate) struct Item {
     pub(crate) wrapped: bool,
 }
 
-/// A body as the origin of a story writes it: like most real ones it has its name in field 1. Field 28 is free text in
-/// clusters and in listeners, so that files can say it as well.
+/// A body as the origin of a story writes it: like most real bodies it has its name in field 1. Field 28 is free text in clusters
+/// and in listeners, so files can have it as well.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct Body {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
-    /// What points to a collection of endpoints, as in `ClusterLoadAssignment`.
+    /// The reference to a collection of endpoints, as in `ClusterLoadAssignment`.
     #[prost(message, optional, tag = "2")]
     pub(crate) locality: Option<Locality>,
     #[prost(string, tag = "28")]
     pub(crate) label: String,
 }
 
-/// A `LocalityLbEndpoints` with nothing but where its endpoints are.
+/// A `LocalityLbEndpoints` with only the reference to its endpoints.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct Locality {
     #[prost(message, optional, tag = "8")]
@@ -66,11 +66,11 @@ pub(crate) struct Leds {
     pub(crate) collection: String,
 }
 
-/// The label of a body without a byte in it.
+/// The label of an empty body.
 pub(crate) const EMPTY: &str = "empty";
 
 impl Body {
-    /// The bytes of what a story calls so.
+    /// The bytes of the body with this label.
     pub(crate) fn bytes(name: &str, label: &str, leads: Option<&String>) -> Vec<u8> {
         if label == EMPTY {
             return Vec::new();
@@ -86,7 +86,7 @@ impl Body {
         body.encode_to_vec()
     }
 
-    /// Its label, where the name around it is this one.
+    /// Its label, if the name around it is this one.
     fn label(bytes: Bytes, name: &str, type_url: &TypeUrl) -> String {
         if bytes.is_empty() {
             return EMPTY.to_owned();
@@ -100,7 +100,7 @@ impl Body {
 
 const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 
-/// Encodes and reads one response., B-03, B-04, B-19, C-01, C-18, C-19: what holds for every one of them.
+/// Encodes and reads one response., B-03, B-04, B-19, C-01, C-18, C-19: checks that hold for every response.
 pub(crate) fn read(response: &Response) -> Said {
     let url = response.type_url.url();
     let other = url.split_once('/').is_some_and(|(prefix, _)| prefix.contains('.'));
@@ -143,7 +143,7 @@ pub(crate) fn read(response: &Response) -> Said {
     }
 }
 
-/// B-31: every error has a name and is one.
+/// B-31: every error has a name and a code other than OK.
 fn read_error(error: discovery::ResourceError) -> (String, i32) {
     let name = error.resource_name.expect("a name").name;
     let code = error.error_detail.expect("an error").code;

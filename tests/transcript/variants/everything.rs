@@ -30,8 +30,8 @@ fn with(name: &str, env: &str) -> ResourceLocator {
     }
 }
 
-/// C-23, F-16: a wildcard brings of every name the variant that the client matches, else what is for everybody; and news of that,
-/// not of others.
+/// C-23, F-16: for every name a wildcard brings the variant that the client matches, else the one without constraints; and only
+/// changes of those.
 #[test]
 fn a_wildcard_brings_what_is_for_the_client() {
     for (env, first) in [
@@ -54,19 +54,19 @@ fn a_wildcard_brings_what_is_for_the_client() {
 
         stage.cover(vec![stage.put("a[prod]=6"), stage.put("d[prod]=7")]);
         assert_eq!(stage.hears(env), only(&["a[prod]=6 d[prod]=7"]), "{env:?}");
-        // C-23: it goes by its full name; what is for everybody stands there again.
+        // C-23: it is removed by its full name; the variant without constraints takes its place.
         stage.cover(vec![stage.withdraw("a[prod]"), stage.withdraw("c[prod]")]);
         let back: Vec<String> = stage.hears(env);
         assert_eq!(back, only(&["a=1 -a[prod] -c[prod]"]), "{env:?}");
-        // What is for everybody goes, and the others stay.
+        // The variant without constraints goes, and the others stay.
         stage.cover(vec![stage.withdraw("a")]);
         let gone = if env == Some("test") { Vec::new() } else { vec!["-a"] };
         assert_eq!(stage.hears(env), gone, "{env:?}");
     }
 }
 
-/// C-23, C-26, B-01: what a client says of itself changes, with a request about whatever type: what differs is sent, a swap in one
-/// response, and nothing else.
+/// C-23, C-26, B-01: a client's parameters change with a request for any type: it is sent what differs, a swap in one response,
+/// and nothing else.
 #[test]
 fn a_wildcard_follows_the_client() {
     let mut stage = clusters(Dialect::Delta).in_chunks();
@@ -85,7 +85,7 @@ fn a_wildcard_follows_the_client() {
     };
     stage.says(Some("prod"), other_type);
     assert_eq!(stage.hears(Some("prod")), ["a[prod]=2", "c[prod]=5"]);
-    // F-16: what is said with the wildcard itself counts for it.
+    // F-16: the parameters sent with the wildcard itself count for it.
     stage.asks(Some("prod"), vec![with("*", "test")]);
     let heard = stage.hears(Some("prod")).join(" ");
     assert_eq!(
@@ -94,8 +94,8 @@ fn a_wildcard_follows_the_client() {
     );
 }
 
-/// C-12, C-14: whoever comes back with what it holds is sent what differs; a variant that went meanwhile goes by its full name,
-/// where it is still known whom it was for.
+/// C-12, C-14: a client that reconnects with what it holds is sent what differs; a variant that went meanwhile is removed by its
+/// full name, if its constraints are still known.
 #[test]
 fn a_client_comes_back() {
     let mut stage = clusters(Dialect::Delta);
@@ -114,7 +114,7 @@ fn a_client_comes_back() {
     assert_eq!(stage.hears(Some("test")), ["a[test]=3 -a[prod]"]);
 }
 
-/// B-16, C-23, B-30: a full state lists what is for the client; whom it is for stands around it where the client reads that.
+/// B-16, C-23, B-30: a full state lists what is for the client; the constraints are in the wrapper if the client reads it.
 #[test]
 fn a_full_state_lists_what_is_for_the_client() {
     let mut bare = clusters(Dialect::Sotw);
@@ -134,7 +134,7 @@ fn a_full_state_lists_what_is_for_the_client() {
     assert_eq!(stage.hears(Some("prod")), ["=1 =4"]);
 }
 
-/// B-18, C-23: where SotW says only what is new, a wildcard as well.
+/// B-18, C-23: where SotW carries only what is new, that holds for a wildcard as well.
 #[test]
 fn a_wildcard_of_other_types_in_sotw() {
     let mut stage = covered(Stage::of(EDS, Dialect::Sotw).reading(WRAPPER));
@@ -144,7 +144,7 @@ fn a_wildcard_of_other_types_in_sotw() {
     assert_eq!(stage.hears(Some("test")), ["a[test]=3"]);
 }
 
-/// K-09: a variant whose name was given up is not in the sum, where no wildcard is known to have it.
+/// K-09: a variant whose name was given up does not count in the version of the set, if no wildcard is known to have it.
 #[test]
 fn a_variant_given_up_in_sotw() {
     let mut stage = Stage::of(EDS, Dialect::Sotw).reading(WRAPPER);
@@ -159,7 +159,7 @@ fn a_variant_given_up_in_sotw() {
     assert_eq!(response.version, stage.read("b=2").version());
 }
 
-/// C-22, C-23, F-16: a collection brings what is for the client; a name is a member for those whom some variant of it is for.
+/// C-22, C-23, F-16: a collection brings what is for the client; a name is a member for clients that some variant of it is for.
 #[test]
 fn a_collection_brings_what_is_for_the_client() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -174,7 +174,7 @@ fn a_collection_brings_what_is_for_the_client() {
         let short = |heard: Vec<String>| heard.join(" | ").replace(&name(""), "");
         let delta = dialect == Dialect::Delta;
         let either = |said: &str, bare: &str| if delta { said.to_owned() } else { bare.to_owned() };
-        // F-09: the bodies here do not have the names, which so stand around them.
+        // F-09: the bodies here do not have the names, so the wrapper has them.
         assert_eq!(short(stage.hears(None)), "a=1 c=4");
         stage.becomes(Some("prod"));
         assert_eq!(short(stage.hears(Some("prod"))), "a[prod]=2 b[prod]=3");
@@ -188,14 +188,14 @@ fn a_collection_brings_what_is_for_the_client() {
             short(stage.hears(Some("test"))),
             either("e[test]=6 -a[prod] -d[prod]", "e[test]=6")
         );
-        // F-16: what is said with a collection counts for its members.
+        // F-16: the parameters sent with a collection count for its members.
         stage.asks(Some("test"), vec![with(&name("*"), "prod")]);
         let heard = short(stage.hears(Some("test")));
         assert!(heard.contains("a[prod]=2") && heard.contains("d[prod]=5"), "{heard}");
     }
 }
 
-/// C-22: a collection of which nothing is for a client is empty to it.
+/// C-22: a collection without a member for the client is empty for it.
 #[test]
 fn a_collection_for_others_is_empty() {
     let name = |id: &str| format!("xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/d/{id}");
@@ -209,7 +209,8 @@ fn a_collection_for_others_is_empty() {
     assert_eq!(stage.hears(Some("prod")), [name("a[prod]=1")]);
 }
 
-/// K-05: a name that the wildcard has, asked for by itself, is read as the wildcard is; and what is said with it alone counts first.
+/// K-05: a name that the wildcard has, and that is also asked for by itself, is read like the wildcard; parameters sent with the
+/// name alone take precedence.
 #[test]
 fn a_name_beside_the_wildcard() {
     let mut stage = clusters(Dialect::Delta);
@@ -229,7 +230,7 @@ fn a_name_beside_the_wildcard() {
     );
 }
 
-/// K-17, E-11: a variant has a life of its own.
+/// K-17, E-11: each variant has its own time to live.
 #[test]
 fn a_variant_lives_its_own_life() {
     for (env, first, second) in [
@@ -256,7 +257,7 @@ fn a_variant_lives_its_own_life() {
     }
 }
 
-/// C-23, C-26, K-17: a part that had to wait says what remains of a life, and of what goes by its full name nothing is lost.
+/// C-23, C-26, K-17: a part that had to wait carries the remaining time to live, and no removal by a full name is lost.
 #[test]
 fn a_part_that_waits_withdraws_as_well() {
     let mut stage = Stage::of(CDS, Dialect::Delta).in_chunks().reading(TTL);
@@ -287,7 +288,7 @@ fn a_name_for_others_does_not_exist() {
     assert_eq!(stage.hears(Some("prod")), ["-a[prod]"]);
 }
 
-/// C-25, C-23: after a rejection the client may hold the variant all the same, and it goes by its full name.
+/// C-25, C-23: after a rejection the client may still hold the variant, and it is removed by its full name.
 #[test]
 fn a_rejected_variant_goes_by_its_full_name() {
     let mut stage = Stage::new();
@@ -330,7 +331,7 @@ fn a_poll_gets_what_is_for_its_client() {
     }
 }
 
-/// F-16: however they were asked for, those of which the client matches several are counted.
+/// F-16: names of which the client matches several variants are counted, in whatever way they were asked for.
 #[test]
 fn several_are_counted() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {

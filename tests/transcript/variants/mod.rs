@@ -21,7 +21,7 @@ fn parameters(all: &[(&str, &str)]) -> Parameters {
     all.iter().map(own).collect()
 }
 
-/// F-16: equal, there, any, all, not; what is not asked about hinders nothing.
+/// F-16: equal, exists, any, all, not; parameters that no constraint mentions do not matter.
 #[test]
 fn who_matches() {
     let list = |all: &[DynamicParameterConstraints]| ConstraintList {
@@ -76,7 +76,8 @@ fn each_gets_its_own() {
     }
 }
 
-/// C-23, C-26: one variant for another is one response, whatever the reason: the server changed them, or the client itself.
+/// C-23, C-26: a swap of one variant for another is one response, whether the server changed them or the client changed its
+/// parameters.
 #[test]
 fn a_swap_is_never_split() {
     let mut stage = Stage::new().in_chunks();
@@ -84,7 +85,7 @@ fn a_swap_is_never_split() {
     stage.publish(vec![Update::Put(prod.clone(), None), Update::Put(test.clone(), None)]);
     stage.subscribes(Some("prod"));
     assert_eq!(stage.hears(Some("prod")), ["a[prod]=1"]);
-    // B-01: what a client says of itself may change.
+    // B-01: a client's parameters may change.
     stage.says(Some("test"), DeltaDiscoveryRequest::default());
     assert_eq!(stage.hears(Some("test")), ["a[test]=2 -a[prod]"]);
     let plain = stage.resource("", "3");
@@ -99,7 +100,7 @@ fn a_swap_is_never_split() {
     assert_eq!(stage.hears(Some("prod")), ["-a[prod]"]);
 }
 
-/// F-16: what is said with a name alone counts for that name.
+/// F-16: parameters sent with a single name count for that name.
 #[test]
 fn said_with_a_name() {
     let mut stage = Stage::new().in_chunks();
@@ -130,8 +131,8 @@ fn said_with_a_name() {
     assert_eq!(stage.hears(None), ["a=3"]);
 }
 
-/// F-16: of several variants that match it is the same one whatever the order in which they came, and that is counted; of one, or of
-/// none that matches, nothing is.
+/// F-16: of several variants that match, the client always gets the same one, in whatever order they came, and that is counted;
+/// if one or none matches, nothing is counted.
 #[test]
 fn several_match() {
     let mut sent = Vec::new();
@@ -150,7 +151,7 @@ fn several_match() {
         sent.push(response.batch.items()[0].resource.version());
         assert_eq!(stage.server.ambiguous(), 1);
 
-        // Somebody else matches one alone, and nobody's choice is counted for what it does not match.
+        // Another client matches only one, so nothing is counted for it.
         let mut other = Stage::new().in_chunks();
         std::mem::swap(&mut other.cut, &mut stage.cut);
         other.subscribes(Some("test"));

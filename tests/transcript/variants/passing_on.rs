@@ -16,7 +16,7 @@ fn relay(type_url: &str, dialect: Dialect) -> Stage {
     FEATURES.iter().fold(stage, |stage, feature| stage.reading(feature))
 }
 
-/// What it hears: in each response the words in order.
+/// What it is sent: in each response the words in order.
 fn hears(stage: &mut Stage) -> Vec<String> {
     let sorted = |said: String| {
         let mut words: Vec<&str> = said.split_whitespace().collect();
@@ -26,8 +26,8 @@ fn hears(stage: &mut Stage) -> Vec<String> {
     stage.hears(None).into_iter().map(sorted).collect()
 }
 
-/// F-16: all of a name comes in one response, however it was asked for, and all of it again when any of it comes, changes or goes;
-/// with the last of it the name goes.
+/// F-16: all variants of a name come in one response, in whatever way it was asked for, and all of them again when one of them
+/// comes, changes or goes; with the last one the name is removed.
 #[test]
 fn all_of_a_name_at_once() {
     for asked in ["a", "*"] {
@@ -44,7 +44,7 @@ fn all_of_a_name_at_once() {
         news(&mut stage, first.to_vec());
         stage.subscribes_to(None, asked);
         assert_eq!(hears(&mut stage), ["a=1 a[prod]=2 a[test]=3"], "{asked}");
-        // What it says of itself is not about its clients.
+        // Its own parameters are not those of its clients.
         stage.becomes(Some("prod"));
         assert!(hears(&mut stage).is_empty());
         let changed = vec![stage.put("a[prod]=4")];
@@ -65,7 +65,7 @@ fn all_of_a_name_at_once() {
     }
 }
 
-/// F-16: in SotW each of them stands in the wrapper, and so does what is for everybody beside them.
+/// F-16: in SotW each of them is in the wrapper, and so is the variant without constraints beside them.
 #[test]
 fn in_state_of_the_world() {
     for (type_url, asked) in [(CDS, "*"), (CDS, "a"), (EDS, "*"), (EDS, "a")] {
@@ -86,7 +86,7 @@ fn in_state_of_the_world() {
     }
 }
 
-/// F-10, F-16: members of a collection too, of which some are for nobody else.
+/// F-10, F-16: members of a collection too, including members that have only variants with constraints.
 #[test]
 fn members_of_a_collection() {
     let mut stage = relay(EDS, Dialect::Delta);
@@ -106,7 +106,7 @@ fn members_of_a_collection() {
     assert_eq!(heard, "$a=1 $a[prod]=2 $b[test]=3");
 }
 
-/// K-17: each says how long it still lives; when one of them is confirmed, all are said again, and never as a heartbeat.
+/// K-17: each carries its remaining time to live; when one of them is confirmed, all are sent again, and never as a heartbeat.
 #[test]
 fn each_with_its_life() {
     let mut stage = relay(EDS, Dialect::Delta);
@@ -126,7 +126,7 @@ fn each_with_its_life() {
     assert_eq!(hears(&mut stage), ["a=1 a[test]=3/60s"]);
 }
 
-/// JSON has no place for whom a resource is.
+/// JSON has no field for the constraints of a resource.
 #[test]
 fn polls_get_what_is_for_everybody() {
     let mut stage = relay(EDS, Dialect::Sotw);

@@ -7,7 +7,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 use distributary::xds::{Dialect, Reason, Update};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
-/// Whom a variant is for; nobody in particular is everybody.
+/// The constraint of a variant; without one it is for all clients.
 const ENVS: [&str; 4] = ["", "prod", "test", "new"];
 const STEPS: usize = 60;
 
@@ -27,16 +27,16 @@ impl Random {
     }
 }
 
-/// A client, and what is true.
+/// A client, and the true state.
 struct World {
     stage: Stage,
     random: Random,
     there: BTreeMap<(&'static str, &'static str), u32>,
     env: Option<&'static str>,
-    /// What it says with single names and with `*`.
+    /// The parameters that it sends with single names and with `*`.
     with: BTreeMap<&'static str, &'static str>,
     asked: BTreeSet<&'static str>,
-    /// What it holds: by name, whom it is for and the content.
+    /// What it holds: by name, the constraint and the content.
     holds: BTreeMap<String, (String, String)>,
     body: u32,
     started: bool,
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// News of one name, or of two at once.
+    /// A change of one name, or of two at once.
     fn news(&mut self) {
         let mut updates = Vec::new();
         for _ in 0..self.random.below(2) + 1 {
@@ -81,7 +81,7 @@ impl World {
             }
         }
         self.stage.cover(updates.clone());
-        // By name it is said that something does not exist.
+        // By name, the client is told that something does not exist.
         let gone = NAMES.iter().filter(|name| !self.there.contains_key(&(**name, "")));
         updates.extend(gone.map(|name| Update::Absent((*name).into(), Reason::Said)));
         self.stage.publish(updates);
@@ -95,7 +95,7 @@ impl World {
         self.with.iter().map(one).collect()
     }
 
-    /// The client changes what it asks for, or what it says with that.
+    /// The client changes what it asks for, or the parameters that it sends with that.
     fn asks(&mut self) {
         let name = self.random.pick(&["a", "b", "*"]);
         let ends = self.asked.contains(name) && self.random.below(2) == 0;
@@ -120,7 +120,7 @@ impl World {
         };
         self.started = true;
         self.stage.says(self.env, request);
-        // What it does not ask for any more it forgets, except what its wildcard may have brought as well.
+        // It forgets what it no longer asks for, except what its wildcard may have brought as well.
         if name == "*" && ends {
             let asked = &self.asked;
             self.holds.retain(|name, _| asked.contains(name.as_str()));
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// It takes in what it hears. C-19, C-23, C-26: never is one name held twice, and what goes is what is held.
+    /// It applies what it is sent. C-19, C-23, C-26: it never holds one name twice, and only what it holds is removed.
     fn hears(&mut self) {
         for words in self.stage.hears(self.env) {
             let mut withdrawn = BTreeSet::new();
@@ -180,7 +180,7 @@ impl World {
     }
 }
 
-/// F-16, C-23, C-26: whatever changes, in whatever order, a client ends with exactly what is for it, and never holds a name twice.
+/// F-16, C-23, C-26: after any changes, in any order, a client holds exactly what is for it, and it never holds a name twice.
 #[test]
 fn delta() {
     for seed in 0..300_u64 {
@@ -201,7 +201,7 @@ fn delta() {
     }
 }
 
-/// B-16, F-16: the same for full states: the last one is what there is for the client.
+/// B-16, F-16: the same for full states: the last one has everything that is for the client.
 #[test]
 fn full_states() {
     for seed in 0..200 {

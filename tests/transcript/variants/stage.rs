@@ -57,7 +57,7 @@ pub(crate) struct Stage {
     pub(crate) now: Instant,
     type_url: TypeUrl,
     dialect: Dialect,
-    /// What the node says that it can read.
+    /// The features that the node declares.
     features: Vec<String>,
     chunk: usize,
     nonce: String,
@@ -93,7 +93,7 @@ impl Stage {
         }
     }
 
-    /// Somebody serves this authority: the same server.
+    /// This authority is configured, with the same server.
     pub(crate) fn served(&mut self, authority: &str) {
         self.authority = Some(authority.into());
     }
@@ -107,7 +107,7 @@ impl Stage {
         sight
     }
 
-    /// Every resource in a response of its own, where they can be split.
+    /// Sends each resource in a response of its own, where responses can be split.
     pub(crate) fn in_chunks(mut self) -> Self {
         self.chunk = 1;
         self
@@ -157,7 +157,7 @@ impl Stage {
         Update::Put(self.read(text), None)
     }
 
-    /// The same, which lives for so long.
+    /// The same, with a time to live.
     pub(crate) fn put_for(&self, text: &str, seconds: u64, beat: u32) -> Update {
         let at = self.now + Duration::from_secs(seconds);
         Update::Put(self.read(text), Some(Expiry { at, beat }))
@@ -167,12 +167,12 @@ impl Stage {
         Update::Withdraw(self.read(text))
     }
 
-    /// News of names that were asked for.
+    /// A change of names that were asked for.
     pub(crate) fn publish(&mut self, updates: Vec<Update>) {
         self.change(updates, None);
     }
 
-    /// News of what a wildcard covers, which is all there is.
+    /// A change of what a wildcard covers, which is complete.
     pub(crate) fn cover(&mut self, updates: Vec<Update>) {
         self.change(updates, Some(true));
     }
@@ -190,7 +190,7 @@ impl Stage {
         self.server.handle_dirty(&self.type_url, Dirty::Names(names));
     }
 
-    /// What a poll for everything, or for one name, is told: bodies.
+    /// The bodies in the answer to a poll for everything, or for one name.
     pub(crate) fn polls(&self, env: Option<&str>, name: Option<&str>) -> Vec<String> {
         let request = DiscoveryRequest {
             node: Some(self.node(env)),
@@ -239,12 +239,12 @@ impl Stage {
             .expect("a request");
     }
 
-    /// The client changes what it says of itself, and nothing else.
+    /// The client changes its parameters, and nothing else.
     pub(crate) fn becomes(&mut self, env: Option<&str>) {
         self.asks(env, Vec::new());
     }
 
-    /// SotW: everything that it asks for, with what it says with that.
+    /// SotW: everything that it asks for, with the parameters that it sends with that.
     pub(crate) fn asks(&mut self, env: Option<&str>, resource_locators: Vec<ResourceLocator>) {
         if self.dialect == Dialect::Delta {
             let resource_locators_subscribe = resource_locators;
@@ -292,7 +292,7 @@ impl Stage {
         }
     }
 
-    /// SotW: it asks for a name no more.
+    /// SotW: it gives up a name.
     pub(crate) fn gives_up(&mut self, env: Option<&str>, name: &str) {
         self.asked.retain(|asked| asked != name);
         self.becomes(env);
@@ -304,7 +304,7 @@ impl Stage {
         self.server.poll_response(&sight, &answers, self.now)
     }
 
-    /// What it hears: `a=body`, `a[env]=body`, `-a`, `-a[env]`, in SotW without a wrapper `=body`; everything is acknowledged.
+    /// What it is sent: `a=body`, `a[env]=body`, `-a`, `-a[env]`, in SotW without a wrapper `=body`; it acknowledges everything.
     pub(crate) fn hears(&mut self, env: Option<&str>) -> Vec<String> {
         let mut heard = Vec::new();
         while let Some(response) = self.response() {
