@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use crate::hot::STEPS;
 
-/// The hidden first argument: take steps. A name and how many follow.
+/// The hidden first argument; the name of a step and how often to take it follow.
 pub(crate) const ENTRY: &str = "take-steps";
 
 /// Takes the steps that are asked for.
@@ -23,7 +23,7 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let Some(((_, make), times)) = asked else {
         let names = STEPS.map(|(name, _)| name).join(", ");
-        // Nothing is left to tell when nobody listens.
+        // If the output is closed there is no reader to tell.
         let _ = writeln!(
             std::io::stderr(),
             "distributary-load {ENTRY} NAME TIMES, NAME one of {names}"

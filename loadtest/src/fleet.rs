@@ -26,28 +26,28 @@ use crate::world::World;
 pub(crate) struct Plan {
     pub(crate) target: Target,
     pub(crate) clients: u32,
-    /// So many clients share a connection.
+    /// How many clients share a connection.
     pub(crate) per_connection: u32,
     pub(crate) world: Arc<World>,
     pub(crate) crew: Crew,
 }
 
-/// Groups of clients by their weights: who is like what.
+/// Groups of clients with their weights.
 #[derive(Clone, Debug)]
 pub(crate) struct Crew(Vec<(u32, Arc<Profile>)>);
 
-/// What clients are told to do besides.
+/// What clients are told to do during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Wish(Wish),
-    /// Those whose number is a multiple of `every` leave, and come back after the pause.
+    /// The clients whose number is a multiple of `every` leave, and come back after the pause.
     Leave {
         every: u32,
         pause: Duration,
     },
 }
 
-/// What some clients are told to ask for besides: those whose number is a multiple of `every`.
+/// One more resource that some clients are told to ask for: those whose number is a multiple of `every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     pub(crate) every: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Wish {
 }
 
 impl Crew {
-    /// All alike.
+    /// Creates a crew of clients that are all alike.
     pub(crate) fn of(profile: Profile) -> Self {
         Self(vec![(1, Arc::new(profile))])
     }
@@ -89,7 +89,7 @@ impl Crew {
                 .all(|(_, it)| shared(it))
     }
 
-    /// The same, of whom each comes back when its stream ends.
+    /// Makes all clients come back when their stream ends.
     pub(crate) fn returning(mut self) -> Self {
         for (_, profile) in &mut self.0 {
             Arc::make_mut(profile).behaviour.returns = true;
@@ -97,8 +97,8 @@ impl Crew {
         self
     }
 
-    /// How the answers of a bare server are spread over what a client of the first group says: after its first request to
-    /// each type that it asks for at once, and after those that follow.
+    /// Returns after which request of a client of the first group a bare server sends which type: first the types that the client
+    /// asks for at once, then those that it asks for because of references.
     pub(crate) fn first_requests(&self, world: &World) -> Vec<(u32, Kind)> {
         let Some((_, profile)) = self.0.first() else {
             return Vec::new();
@@ -118,7 +118,7 @@ impl Crew {
             script.push((said, *kind));
         }
         for kind in first {
-            // An acknowledgement, and what follows.
+            // The acknowledgement, and the request that follows it.
             said += 1;
             let next = world
                 .ledger(kind)
@@ -132,15 +132,17 @@ impl Crew {
         script
     }
 
-    /// Everything that clients are like.
+    /// Returns the profiles of all groups.
     pub(crate) fn profiles(&self) -> impl Iterator<Item = &Arc<Profile>> {
         self.0.iter().map(|(_, profile)| profile)
     }
 
-    /// What the clients of connection `number` are like: the groups take turns, so that each part of the fleet is a mixture.
+    /// Returns the profile of the clients on connection `number`. The groups take turns, so that each part of the fleet is a
+    /// mixture.
     fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
         let sum: u32 = self.0.iter().map(|(weight, _)| *weight).sum();
-        // Weights that share a factor with the stride would leave out numbers; those of one turn are permuted instead.
+        // If the sum of the weights shares a factor with the stride, the stride would skip numbers; then the numbers of one turn
+        // are permuted instead.
         let mut place = number % sum.max(1);
         self.0.iter().find_map(|(weight, profile)| {
             let found = place < *weight;
@@ -151,22 +153,23 @@ impl Crew {
 }
 
 impl Plan {
-    /// What client `number` is like. Who shares a connection is of one group: what some do to it, all of them feel.
+    /// Returns the profile of client `number`. All clients of a connection are of one group, because each of them affects the
+    /// connection for all.
     pub(crate) fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
         self.crew.profile(number / self.per_connection.max(1))
     }
 
-    /// The only type, or the first.
+    /// Returns the ledger of the only type, or of the first.
     pub(crate) fn ledger(&self) -> anyhow::Result<&Arc<Ledger>> {
         self.world.ledgers().first().context("there are no resources")
     }
 
-    /// How many clients want this resource of the only type.
+    /// Returns how many clients want this resource of the only type.
     pub(crate) fn wanting(&self, index: u32) -> u32 {
         self.wanting_among(index, 1)
     }
 
-    /// How many of the clients whose number is a multiple of `every` want this resource.
+    /// Returns how many of the clients whose number is a multiple of `every` want this resource.
     pub(crate) fn wanting_among(&self, index: u32, every: u32) -> u32 {
         let every = usize::try_from(every.max(1)).unwrap_or(1);
         let kind = self.world.ledgers().first().map(|ledger| ledger.kind());
@@ -175,20 +178,21 @@ impl Plan {
         wanting.copied().unwrap_or_default()
     }
 
-    /// How many clients want each resource of a type and are awaited, of those whose number is a multiple of `every`.
+    /// Returns how many awaited clients want each resource of a type, of those whose number is a multiple of `every`.
     pub(crate) fn demand(&self, kind: Kind, every: usize) -> Vec<u32> {
         let members = (0..self.clients).step_by(every);
         let members = members.filter_map(|number| Some((number, self.profile(number)?)));
         crate::client::profile::demand(members, kind, &self.world)
     }
 
-    /// How many of the first so many clients come to have everything: those that come and go may be away.
+    /// Returns how many of the first `clients` clients will have everything. Those that flap do not count, because they may be
+    /// away.
     pub(crate) fn complete_of(&self, clients: u32) -> u32 {
         let numbers = (0..clients.min(self.clients)).filter_map(|number| self.profile(number));
         u32::try_from(numbers.filter(|it| it.behaviour.flaps.is_none()).count()).unwrap_or(u32::MAX)
     }
 
-    /// How many clients misbehave.
+    /// Returns how many clients are not steady.
     pub(crate) fn unsteady(&self) -> u32 {
         let profiles = (0..self.clients).filter_map(|number| self.profile(number));
         u32::try_from(profiles.filter(|it| !it.behaviour.is_steady()).count()).unwrap_or(u32::MAX)
@@ -210,7 +214,7 @@ pub(crate) struct Fleet {
     pub(crate) progress: Arc<Progress>,
 }
 
-/// Connection attempts at a time and thread: fewer than any listener's backlog.
+/// Concurrent connection attempts of a thread: fewer than any listener's backlog.
 const CONNECTING_MAX: usize = 256;
 const ADMITTED_AT_ONCE: u32 = 32;
 
@@ -253,12 +257,12 @@ impl Fleet {
         self.admitted.send_replace(number);
     }
 
-    /// Has some clients do something besides.
+    /// Tells some clients to do something.
     pub(crate) fn order(&self, order: Order) {
         self.orders.send_modify(|orders| orders.push(order));
     }
 
-    /// Disconnects everybody, after a last look at what each one holds.
+    /// Disconnects all clients after a last check of what each one holds.
     pub(crate) fn stop(self) -> anyhow::Result<Tally> {
         drop(self.admitted);
         let mut sum = Tally::new()?;
@@ -295,7 +299,7 @@ impl Share {
         // The tasks end here, and with them the connections.
         drop(local);
         drop(runtime);
-        // A client that broke off lacks things without further fault of anybody.
+        // After a violation a client may lack resources without another fault of the server.
         let sound = self.progress.violated() == 0;
         for client in clients.into_inner().into_iter().filter(|_| sound) {
             let client = client.borrow();
@@ -309,7 +313,7 @@ impl Share {
         Ok(())
     }
 
-    /// Starts the clients as they are admitted, passes on what they are told, and returns when the fleet stops.
+    /// Starts clients as they are admitted, passes orders on to them, and returns when the fleet stops.
     async fn serve(&self, clients: &Members) {
         let (mut admitted, mut orders) = (self.admitted.clone(), self.orders.clone());
         let connecting = Rc::new(Semaphore::new(CONNECTING_MAX));
@@ -324,7 +328,7 @@ impl Share {
                 clients.borrow_mut().extend(life.clients.iter().cloned());
                 desks.push(Rc::clone(&life.desk));
                 tokio::task::spawn_local(life.live());
-                // Those who are here already are not kept waiting by those who come.
+                // New clients must not delay those that are already connected.
                 if number.is_multiple_of(ADMITTED_AT_ONCE) {
                     tokio::task::yield_now().await;
                 }
@@ -366,7 +370,10 @@ impl Share {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "what happened is told by how long ago it was")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "transcripts show how long ago something happened"
+)]
 fn now() -> Instant {
     Instant::now()
 }

@@ -20,7 +20,7 @@ impl Held {
         self.0 & 1 == 1
     }
 
-    /// The same moment, without the resource: a client that began anew may not be sent what is older either.
+    /// Returns the same serial without the resource: a client that starts anew must not get older content either.
     pub(crate) const fn absent(self) -> Self {
         Self(self.0 & !1)
     }

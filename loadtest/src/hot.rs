@@ -17,10 +17,10 @@ use distributary::xds::{
 };
 use prost::Message as _;
 
-/// A hot function with all that it needs: each call is one step.
+/// A hot function with the data that it needs; each call is one step.
 pub(crate) type Step = Box<dyn FnMut()>;
 
-/// What makes one when it is to be measured.
+/// Creates a step when it is to be measured.
 pub(crate) type Make = fn() -> Step;
 
 /// All of them by name.
@@ -39,7 +39,7 @@ const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssig
 /// Sessions that get the same change in one step.
 const SESSIONS: u32 = 64;
 
-/// One changed cluster of 1,000 to sessions that all stand at the same point; each acknowledges it.
+/// One of 1,000 clusters changes, for sessions that are all at the same point; each acknowledges the change.
 fn compose() -> Step {
     let (cds, library, now, view) = (TypeUrl::new(CDS), Library::new(1 << 26, 1 << 20), now(), view());
     let all = (0..1000).map(|number| resource(&cds, number, 0));
@@ -67,7 +67,8 @@ fn compose() -> Step {
     })
 }
 
-/// One change that 100 of N sessions want, each of which wants 100 names: who is found and rung for, and takes it.
+/// One change that 100 of N sessions want, each of which wants 100 names: the sessions are found, their bells ring, and they take
+/// the change.
 fn publish_to_some(sessions: usize) -> Step {
     let (eds, view) = (TypeUrl::new(EDS), view());
     let seats: Vec<Seat> = (0..sessions).map(|_| view.enter()).collect();
@@ -100,7 +101,7 @@ fn publish_to_some(sessions: usize) -> Step {
     })
 }
 
-/// What a client says: looked through, and read unless it is no more than an acknowledgement.
+/// A client's request: it is scanned, and decoded unless it is only an acknowledgement.
 fn read(request: &DeltaDiscoveryRequest) -> Step {
     let bytes = request.encode_to_vec();
     Box::new(move || {
@@ -133,13 +134,13 @@ fn an_acknowledgement() -> DeltaDiscoveryRequest {
     }
 }
 
-/// A resource that arrives: its bytes, 1 KB, are put together and hashed.
+/// A resource of 1 KB arrives: its bytes are joined and hashed.
 fn make_a_resource() -> Step {
     let cds = TypeUrl::new(CDS);
     Box::new(move || drop(black_box(resource(&cds, 1, black_box(2)))))
 }
 
-/// A change of one resource of 10,000 that nobody wants: what the state of them costs.
+/// One of 10,000 resources changes that no session wants: the cost of the state alone.
 fn change_one() -> Step {
     let (cds, view) = (TypeUrl::new(CDS), view());
     let all = (0..10_000).map(|number| resource(&cds, number, 0));
@@ -214,7 +215,7 @@ fn server(prefix: u32) -> Server {
     Server::new(Arc::new(settings), opening)
 }
 
-/// Says what there is to say to one session, as bytes; and the session acknowledges it. Gives how many responses there were.
+/// Encodes all pending responses to one session, which acknowledges them. Returns how many there were.
 fn deliver(server: &mut Server, sight: &Sight, library: &Library, now: Instant) -> usize {
     let mut responses = 0;
     while let Some(response) = server.poll_response(sight, library, now) {

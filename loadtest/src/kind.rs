@@ -14,7 +14,7 @@ pub(crate) enum Dialect {
     Sotw,
 }
 
-/// A type of resources, in the order in which changes take effect safely.
+/// A type of resources; the variants are in the order in which changes are safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -72,12 +72,12 @@ impl Kind {
             (Self::Lds, Dialect::Sotw) => "/envoy.service.listener.v3.ListenerDiscoveryService/StreamListeners",
             (Self::Rds, Dialect::Delta) => "/envoy.service.route.v3.RouteDiscoveryService/DeltaRoutes",
             (Self::Rds, Dialect::Sotw) => "/envoy.service.route.v3.RouteDiscoveryService/StreamRoutes",
-            // There is no SotW of virtual hosts.
+            // Virtual hosts have no SotW method.
             (Self::Vhds, _) => "/envoy.service.route.v3.VirtualHostDiscoveryService/DeltaVirtualHosts",
         }
     }
 
-    /// Where it is polled; what has no name of its own in its body is not (H-03).
+    /// The path for polls; none for types whose bodies have no name of their own (H-03).
     pub(crate) const fn poll_path(self) -> Option<&'static str> {
         match self {
             Self::Cds => Some("/v3/discovery:clusters"),
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// The field of its JSON in which its name stands.
+    /// The JSON field that holds the name.
     pub(crate) const fn name_field(self) -> &'static str {
         match self {
             Self::Eds => "cluster_name",
@@ -101,7 +101,7 @@ impl Kind {
         matches!(self, Self::Cds | Self::Lds)
     }
 
-    /// B-16: whether what a SotW answer lacks is gone.
+    /// B-16: whether a resource that a SotW response lacks is removed.
     pub(crate) const fn full_state(self) -> bool {
         matches!(self, Self::Cds | Self::Lds)
     }
@@ -116,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// How the names of the built-in resources begin: endpoints have the name of their cluster.
+    /// The prefix of the built-in resources' names. Endpoints have the name of their cluster.
     pub(crate) const fn prefix(self) -> &'static str {
         match self {
             Self::Cds | Self::Eds => "cluster-",

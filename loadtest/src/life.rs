@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::tally::Tally;
 use crate::violation::Violation;
 
-/// One connection, from stream to stream.
+/// One connection with all its reconnects.
 pub(crate) struct Life {
     pub(crate) number: u32,
     pub(crate) plan: Plan,
@@ -28,7 +28,7 @@ pub(crate) struct Life {
     pub(crate) desk: Rc<Desk>,
 }
 
-/// Where a connection finds what it is told to do besides.
+/// Where a connection finds the orders for its clients.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     orders: RefCell<VecDeque<Order>>,
@@ -38,11 +38,11 @@ pub(crate) struct Desk {
 /// What ended a connection.
 enum End {
     Fault(Fault),
-    /// It left, to come back after this time.
+    /// Its clients left, and come back after this time.
     Left(Duration),
 }
 
-/// What a client waits before it comes back.
+/// How long a client waits before it comes back.
 const RETURN_AFTER: Duration = Duration::from_millis(200);
 
 impl Desk {
@@ -53,7 +53,7 @@ impl Desk {
 }
 
 impl Life {
-    /// Connects, and reads until the connection ends; again and again, if that is how its clients are.
+    /// Connects and reads until the connection ends; repeats that if the profile says so.
     pub(crate) async fn live(mut self) {
         let mut turns = 0;
         loop {
@@ -83,7 +83,7 @@ impl Life {
         }
     }
 
-    /// One connection, until something ends it.
+    /// Runs one connection until something ends it.
     async fn stream(&mut self, turns: u64) -> End {
         let begun = now();
         let mut connection = {
@@ -110,7 +110,7 @@ impl Life {
             if outcome.completed {
                 tally.join.record(begun.elapsed());
             }
-            // Nobody waits for those who come and go.
+            // Clients that flap are not awaited.
             let completed = outcome.completed && stay.is_none();
             progress.answered(Outcome { completed, ..outcome });
         };
@@ -138,14 +138,14 @@ impl Life {
         }
     }
 
-    /// How long it stays this time, where it does not stay for good.
+    /// Returns how long it stays this time; none if it stays for good.
     fn stay(&self, turns: u64) -> Option<Duration> {
         let client = self.clients.first()?.borrow();
         let mean = client.profile.behaviour.flaps?;
         Some(Delay::Uniform(mean / 2, mean * 3 / 2).draw(client.number, turns))
     }
 
-    /// Does what it is told; says how long to stay away, if it is to leave.
+    /// Obeys an order; returns how long to stay away if the order is to leave.
     fn obey(&self) -> Option<Duration> {
         let mut pause = None;
         for order in self.desk.orders.borrow_mut().drain(..) {
@@ -164,7 +164,7 @@ impl Life {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a join is timed from its real beginning")]
+#[expect(clippy::disallowed_methods, reason = "a join is timed from its real start")]
 fn now() -> Instant {
     Instant::now()
 }

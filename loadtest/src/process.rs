@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// A process, or those of its threads whose names begin with some text.
+/// A process whose memory and processor time are read.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     folder: PathBuf,
@@ -25,7 +25,7 @@ impl Process {
         Self::of(std::process::id())
     }
 
-    /// Time on a processor, summed over the threads whose names begin with `prefix`.
+    /// Returns the processor time, summed over the threads whose names begin with `prefix`.
     pub(crate) fn cpu(&self, prefix: &str) -> anyhow::Result<Duration> {
         let threads = self.threads()?.into_values();
         Ok(threads
@@ -34,7 +34,7 @@ impl Process {
             .sum())
     }
 
-    /// The threads by number.
+    /// Returns the threads by number.
     fn threads(&self) -> anyhow::Result<BTreeMap<u32, Thread>> {
         let mut threads = BTreeMap::new();
         let tasks = fs::read_dir(self.folder.join("task"))
@@ -59,12 +59,12 @@ impl Process {
         Ok(threads)
     }
 
-    /// Private memory that is resident now.
+    /// Returns the private memory that is resident now.
     pub(crate) fn resident_bytes(&self) -> anyhow::Result<u64> {
         self.status("RssAnon:")
     }
 
-    /// The most memory that ever was resident, shared pages included.
+    /// Returns the peak of resident memory, including shared pages.
     pub(crate) fn peak_bytes(&self) -> anyhow::Result<u64> {
         self.status("VmHWM:")
     }
@@ -80,15 +80,15 @@ impl Process {
     }
 }
 
-/// A thread, and its time on a processor since it began.
+/// A thread and its processor time since it started.
 #[derive(Clone, Debug)]
 struct Thread {
     name: String,
     cpu: Duration,
 }
 
-/// Processor time from one look to the next, thread by thread: what a thread had used that has ended meanwhile is not taken off
-/// from the others.
+/// Measures processor time from one reading to the next, thread by thread: the time of a thread that ended meanwhile is not
+/// subtracted from the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     process: Process,
@@ -96,7 +96,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Looks for the first time.
+    /// Takes the first reading.
     pub(crate) fn start(process: Process) -> anyhow::Result<Self> {
         let seen = process.threads()?;
         Ok(Self { process, seen })
@@ -106,7 +106,7 @@ impl Meter {
         &self.process
     }
 
-    /// What was used since the last look by threads whose names begin with each of `prefixes`.
+    /// Returns the time used since the last reading, for each of `prefixes` by the threads whose names begin with it.
     pub(crate) fn spent<const N: usize>(&mut self, prefixes: [&str; N]) -> anyhow::Result<[Duration; N]> {
         let threads = self.process.threads()?;
         let sums = prefixes.map(|prefix| {
@@ -123,7 +123,7 @@ impl Meter {
     }
 }
 
-/// Raises the limit of open files as far as the system lets us, and fails when `needed` is still more.
+/// Raises the limit of open files to the hard limit; fails if `needed` is more than that.
 pub(crate) fn raise_open_files(needed: u64) -> anyhow::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

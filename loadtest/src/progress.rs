@@ -8,22 +8,22 @@ use tokio::sync::Notify;
 use crate::client::Outcome;
 use crate::violation::Violation;
 
-/// Counters that grow, but for those who begin anew.
+/// Counters that only grow, except when a client starts anew.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     complete: AtomicU32,
     messages: AtomicU64,
     named: AtomicU64,
     returned: AtomicU64,
-    /// How many complete clients are worth a ring.
+    /// The number of complete clients that rings `changed`.
     awaited: AtomicU32,
     violations: Mutex<Vec<Breach>>,
     violated: AtomicU32,
-    /// Rings when as many clients are complete as somebody waits for, and at every violation.
+    /// Rings when as many clients are complete as are awaited, and at every violation.
     pub(crate) changed: Notify,
 }
 
-/// What one client saw that must not be.
+/// A violation that one client saw.
 #[derive(Clone, Debug)]
 pub(crate) struct Breach {
     pub(crate) client: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Breach {
     pub(crate) transcript: Vec<String>,
 }
 
-/// How many violations are told in full; all are counted.
+/// How many violations are kept in full; all are counted.
 const VIOLATIONS_TOLD_MAX: usize = 10;
 
 impl Progress {
@@ -39,17 +39,17 @@ impl Progress {
         self.complete.load(Ordering::Acquire)
     }
 
-    /// The responses that all clients got so far.
+    /// Returns the number of responses to all clients so far.
     pub(crate) fn messages(&self) -> u64 {
         self.messages.load(Ordering::Acquire)
     }
 
-    /// The resources in them, those that are gone among them.
+    /// Returns the number of resources in them, including removals.
     pub(crate) fn named(&self) -> u64 {
         self.named.load(Ordering::Acquire)
     }
 
-    /// How often clients came back.
+    /// Returns how often clients came back.
     pub(crate) fn returned(&self) -> u64 {
         self.returned.load(Ordering::Acquire)
     }
@@ -58,7 +58,7 @@ impl Progress {
         self.returned.fetch_add(clients, Ordering::AcqRel);
     }
 
-    /// A client that had everything has nothing any more.
+    /// Notes that a complete client has started anew.
     pub(crate) fn begin_anew(&self) {
         self.complete.fetch_sub(1, Ordering::AcqRel);
     }
@@ -67,12 +67,12 @@ impl Progress {
         self.violated.load(Ordering::Acquire)
     }
 
-    /// The first of them, each with its client.
+    /// Returns the first violations, each with its client.
     pub(crate) fn violations(&self) -> Vec<Breach> {
         self.violations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks for a ring as soon as `clients` are complete.
+    /// Rings `changed` as soon as `clients` clients are complete.
     pub(crate) fn expect(&self, clients: u32) {
         self.awaited.store(clients, Ordering::Release);
     }

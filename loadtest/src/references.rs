@@ -6,14 +6,14 @@ use crate::wire;
 
 /// Cluster.type: EDS.
 const EDS: u64 = 3;
-/// From a filter to the name of its routes: typed_config, value, HttpConnectionManager.rds, route_config_name.
+/// The path from a filter to the name of its routes: typed_config, value, HttpConnectionManager.rds, route_config_name.
 const MANAGER: [u32; 4] = [4, 2, 3, 2];
 const FILTERS: [&[u32]; 2] = [&[3, 3], &[25, 3]];
 const API_LISTENER: [u32; 5] = [19, 1, 2, 3, 2];
-/// From a virtual host to the clusters of its routes: plain, and weighted.
+/// The paths from a virtual host to the clusters of its routes: plain, and weighted.
 const CLUSTERS: [&[u32]; 2] = [&[3, 2, 1], &[3, 2, 3, 1, 1]];
 
-/// The type to which resources of this one refer.
+/// Returns the type that resources of this type refer to.
 pub(crate) const fn leads(kind: Kind) -> Option<Kind> {
     match kind {
         Kind::Cds => Some(Kind::Eds),
@@ -23,7 +23,7 @@ pub(crate) const fn leads(kind: Kind) -> Option<Kind> {
     }
 }
 
-/// The names of that type in a body.
+/// Returns the names of that type in a body.
 pub(crate) fn of(kind: Kind, body: &[u8]) -> Vec<Box<[u8]>> {
     let mut found = Vec::new();
     match kind {
@@ -56,7 +56,7 @@ pub(crate) fn of(kind: Kind, body: &[u8]) -> Vec<Box<[u8]>> {
     found
 }
 
-/// Every field at the end of this way of field numbers.
+/// Finds every field at the end of this path of field numbers.
 fn walk(message: &[u8], way: &[u32], found: &mut Vec<Box<[u8]>>) {
     match way.split_first() {
         None if !message.is_empty() => found.push(message.into()),

@@ -17,10 +17,10 @@ use tokio::time::{sleep, timeout};
 use crate::process::Process;
 use crate::scrape;
 
-/// The hidden first argument: be the relay.
+/// The hidden first argument that starts this program as the relay.
 pub(crate) const ENTRY: &str = "be-the-relay";
 
-/// Runs the relay in this process, which does not outlive the one that started it.
+/// Runs the relay in this process, which ends when its parent ends.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
         return ExitCode::FAILURE;
@@ -38,36 +38,36 @@ pub(crate) struct Relay {
 /// How a relay is started.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch<'a> {
-    /// Another program than this one.
+    /// A program to run in the place of this one.
     pub(crate) program: Option<&'a Path>,
-    /// Where it listens; else any free port.
+    /// The address to listen on; any free port if none.
     pub(crate) listen: Option<SocketAddr>,
-    /// Whether its configuration says so already.
+    /// Whether the configuration has the listener already.
     pub(crate) listens: bool,
     pub(crate) source: Source,
-    /// Whether it is to keep its warnings to itself, because things fail on purpose.
+    /// Whether it logs no warnings, because things fail on purpose.
     pub(crate) quiet: bool,
 }
 
-/// What a relay is told of its control planes.
+/// How a relay learns of its control planes.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// There is one, with this URI.
+    /// One control plane with this URI.
     Upstream(String),
     /// The text of a configuration file.
     Config(String),
 }
 
-/// How long the relay may take to say that it lives.
+/// How long the relay may take until it is live.
 const START_MAX: Duration = Duration::from_secs(20);
-/// How long it may take to end when asked to.
+/// How long it may take to stop after a signal.
 const END_MAX: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(10);
-/// After so many turns of waiting it is asked again.
+/// After so many waits the signal is sent again.
 const AGAIN: u128 = 20;
 
 impl Relay {
-    /// Starts a relay and waits until it lives.
+    /// Starts a relay and waits until it is live.
     pub(crate) async fn start(launch: &Launch<'_>) -> anyhow::Result<Self> {
         let (address, admin) = (launch.listen.map_or_else(free_address, Ok)?, free_address()?);
         let mut command = match launch.program {
@@ -90,14 +90,14 @@ impl Relay {
             Source::Upstream(upstream) => command.args(["--upstream", upstream]),
             Source::Config(_) => command.args(["--config", "/dev/stdin"]),
         };
-        // What the user's shell says to a relay of his own is not meant for this one.
+        // The user's environment may configure another relay, and must not affect this one.
         for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("DISTRIBUTARY_")) {
             command.env_remove(key);
         }
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot start the relay: {command:?}"))?;
-        // Its input ends here, whether or not it was told anything there.
+        // Its standard input is closed here, with or without a configuration.
         if let (Some(mut input), Source::Config(text)) = (child.stdin.take(), &launch.source) {
             input.write_all(text.as_bytes())?;
         }
@@ -109,7 +109,7 @@ impl Relay {
     }
 
     async fn come_up(&mut self) -> anyhow::Result<()> {
-        // It may say that it lives a moment before it listens for clients.
+        // It may be live a moment before it listens for clients.
         while scrape::get(self.admin, "/live").await.is_err() || TcpStream::connect(self.address).await.is_err() {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the relay exited before it was live: {status}");
@@ -119,7 +119,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Ends it at once, without a word to anybody.
+    /// Kills it at once, so that it cannot close its streams.
     pub(crate) fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill()?;
         self.child.wait()?;
@@ -130,7 +130,7 @@ impl Relay {
         Process::of(self.child.id())
     }
 
-    /// The relay's own counters.
+    /// Reads the relay's own counters.
     pub(crate) async fn metrics(&self) -> anyhow::Result<scrape::Metrics> {
         Ok(scrape::Metrics::parse(&scrape::get(self.admin, "/metrics").await?))
     }
@@ -139,7 +139,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // The first one has clients leave, one after the other; the second one ends it at once, in order all the same.
+        // The first signal drains the clients one after the other; the second one stops the relay at once, but still cleanly.
         for turn in 0..END_MAX.as_millis() / POLL.as_millis() {
             if let Some(pid) = pid.filter(|_| turn % AGAIN == 0) {
                 let _ = kill_process(pid, Signal::INT);
@@ -154,7 +154,7 @@ impl Drop for Relay {
     }
 }
 
-/// An address of this machine that was free a moment ago.
+/// Returns an address of this machine that was free a moment ago.
 pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no free port on 127.0.0.1")?;
     Ok(listener.local_addr()?)

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The body of a page, if its status is 200.
+/// Gets the body of a page; fails if the status is not 200.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut socket = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -38,7 +38,7 @@ impl Metrics {
         Self(samples.collect())
     }
 
-    /// The value of the one series with this name and this text among its labels; 0 if there is none.
+    /// Returns the value of the one series with this name and this text in its labels; 0 if there is none.
     pub(crate) fn of(&self, name: &str, label: &str) -> f64 {
         let found = self
             .0
@@ -47,7 +47,7 @@ impl Metrics {
         found.map_or(0.0, |(_, value)| *value)
     }
 
-    /// The sum over all series of this name; none if there is no such counter.
+    /// Returns the sum over all series of this name; none if there is no such counter.
     pub(crate) fn sum(&self, name: &str) -> Option<f64> {
         let mut values = self
             .0

@@ -7,8 +7,8 @@ use anyhow::{Context as _, bail};
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};
 
-/// The memory of each connection that was accepted at `port`, smallest first: what is queued to be read, to be sent or to be
-/// acknowledged, with what the kernel adds to it.
+/// Returns the memory of each connection accepted at `port`, smallest first: the bytes to be read, sent or acknowledged, with the
+/// kernel's overhead.
 pub(crate) fn bytes_at(port: u16) -> anyhow::Result<Vec<u64>> {
     let socket = socket_with(
         AddressFamily::NETLINK,
@@ -47,12 +47,12 @@ const ASK_MEMORY: u8 = 1 << (MEMORY - 1);
 /// `1 << TCP_ESTABLISHED | 1 << TCP_CLOSE_WAIT | 1 << TCP_FIN_WAIT1`
 const STATES: u32 = 1 << 1 | 1 << 8 | 1 << 4;
 const HEAD_BYTES: usize = 16;
-/// `struct inet_diag_msg`, and where it says the local port.
+/// The size of `struct inet_diag_msg`, and the offset of the local port in it.
 const MESSAGE_BYTES: usize = 72;
 const PORT: usize = 4;
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// A request for all sockets that are at this port.
+/// Encodes a request for all sockets at this port.
 fn question(family: u8, port: u16) -> Vec<u8> {
     let mut request = vec![family, TCP, ASK_MEMORY, 0];
     request.extend(STATES.to_ne_bytes());
@@ -69,7 +69,7 @@ fn question(family: u8, port: u16) -> Vec<u8> {
     out
 }
 
-/// Reads one piece of an answer; whether there is more.
+/// Reads one piece of an answer; returns whether there is more.
 fn answers(socket: &OwnedFd, port: u16, all: &mut Vec<u64>) -> anyhow::Result<bool> {
     let mut buffer = vec![0; ANSWER_BYTES_MAX];
     let (_, length) = recv(socket, &mut buffer, RecvFlags::empty())?;
@@ -96,7 +96,7 @@ fn answers(socket: &OwnedFd, port: u16, all: &mut Vec<u64>) -> anyhow::Result<bo
     Ok(true)
 }
 
-/// What the attributes of a socket say of its memory.
+/// Returns the memory of a socket from its attributes.
 fn memory(mut attributes: &[u8]) -> Option<u64> {
     while attributes.len() >= 4 {
         let length = usize::from(u16_at(attributes, 0));
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// A peer that does not read: what it was sent is the kernel's, and is told at the sender's port alone.
+    /// If a peer does not read, the bytes sent to it are in the kernel, and appear only at the sender's port.
     #[test]
     fn what_nobody_reads_is_the_kernels() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

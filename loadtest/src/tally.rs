@@ -12,16 +12,16 @@ pub(crate) struct Tally {
     pub(crate) acknowledgements: u64,
     pub(crate) resources: u64,
     pub(crate) bytes: u64,
-    /// Resources that were sent although the client had that very content; in SotW that cannot be avoided.
+    /// Resources that were sent although the client already had this content; in SotW that cannot be avoided.
     pub(crate) repeated: u64,
     /// Measured changes that reached a client.
     pub(crate) delivered: u64,
-    /// Those of them that never came themselves, because a later change of the same resource took their place, or
-    /// that came together with others in one response: they cost the server no response of their own.
+    /// Those of them without a response of their own: a later change of the same resource replaced them, or they came with others
+    /// in one response.
     pub(crate) coalesced: u64,
-    /// From when a change was due to the last byte read, per client and change.
+    /// The time from when a change was due to the last byte read, for each client and change.
     pub(crate) propagation: Distribution,
-    /// From when a client was let in until it had everything.
+    /// The time from when a client was let in until it had everything.
     pub(crate) join: Distribution,
 }
 
@@ -40,7 +40,7 @@ impl Tally {
         })
     }
 
-    /// Counts one measured change that took so long to reach a client.
+    /// Counts one measured change and the time that it took to reach a client.
     pub(crate) fn deliver(&mut self, taken: Duration) {
         self.delivered += 1;
         self.propagation.record(taken);
@@ -58,7 +58,7 @@ impl Tally {
         self.join.add(&other.join)
     }
 
-    /// Back to nothing, without giving memory back.
+    /// Resets all to zero, and keeps the memory.
     pub(crate) fn reset(&mut self) {
         self.responses = 0;
         self.acknowledgements = 0;
@@ -72,8 +72,8 @@ impl Tally {
     }
 }
 
-/// The tally of one thread, of which others may take what has come since they last did. The thread alone writes it: but for
-/// the moment in which it is emptied, once a second, nobody else wants the lock.
+/// The tally of one thread, from which others take what is new. Only the thread writes it, and others take the lock only once a
+/// second, so the lock is nearly always free.
 #[derive(Clone, Debug)]
 pub(crate) struct Feed(Arc<Parts>);
 
@@ -92,12 +92,12 @@ impl Feed {
         })))
     }
 
-    /// Where the thread counts.
+    /// Returns the tally that the thread counts into.
     pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
         self.0.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves what is fresh into `sum`.
+    /// Moves what is new into `sum`.
     pub(crate) fn take(&self, sum: &mut Tally) -> anyhow::Result<()> {
         let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fresh = self.tally();
@@ -107,7 +107,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Adds everything since the beginning to `sum`, whether or not somebody took it meanwhile.
+    /// Adds everything since the start to `sum`, including what was taken.
     pub(crate) fn total(&self, sum: &mut Tally) -> anyhow::Result<()> {
         let taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
         sum.add(&taken)?;

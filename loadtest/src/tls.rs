@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::folder::Folder;
 
-/// What somebody shows of himself, in files of PEM.
+/// A certificate to present and its key, in PEM files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity<'a> {
     pub(crate) certificate: &'a Path,
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Secure {
 }
 
 impl Secure {
-    /// Trusts the certificates in a file of PEM, or those that the system trusts, where they speak of `name`.
+    /// Trusts servers named `name` whose certificate is signed by a CA in a PEM file, or by one that the system trusts.
     pub(crate) fn new(
         ca: Option<&Path>,
         name: &str,
@@ -74,7 +74,7 @@ impl Secure {
     }
 }
 
-/// Sessions to one server that may be resumed.
+/// How many sessions to one server are kept for resumption.
 const SESSIONS_MAX: usize = 256;
 
 fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
@@ -97,7 +97,7 @@ fn key(file: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
     PrivateKeyDer::from_pem_file(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// The other side, for the floor; where `clients` is given they must show a certificate that one of those signed.
+/// Creates the server side, for the floor. With `clients`, clients must present a certificate signed by a CA in that file.
 pub(crate) fn acceptor(shows: Identity<'_>, clients: Option<&Path>) -> anyhow::Result<tokio_rustls::TlsAcceptor> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder =
@@ -114,17 +114,17 @@ pub(crate) fn acceptor(shows: Identity<'_>, clients: Option<&Path>) -> anyhow::R
     Ok(tokio_rustls::TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Certificates and their keys in files that go when this does.
+/// Certificates and keys in files that are deleted when this is dropped.
 pub(crate) struct Papers {
     certificate: PathBuf,
     key: PathBuf,
-    /// What clients show, where they must.
+    /// The clients' certificate and key, if they must present one.
     client: Option<(PathBuf, PathBuf)>,
     _folder: Folder,
 }
 
 impl Papers {
-    /// Whom the certificate speaks of.
+    /// The name in the server's certificate.
     pub(crate) const NAME: &'static str = "relay.test";
 
     pub(crate) fn new(clients: bool) -> anyhow::Result<Self> {
@@ -148,25 +148,25 @@ impl Papers {
         })
     }
 
-    /// What the server shows.
+    /// Returns the server's certificate and key.
     pub(crate) fn identity(&self) -> Identity<'_> {
         let (certificate, key) = (&self.certificate, &self.key);
         Identity { certificate, key }
     }
 
-    /// Whom clients must be signed by, where they must show something.
+    /// Returns the CA of client certificates, if clients must present one.
     pub(crate) fn client_ca(&self) -> Option<&Path> {
         self.client.as_ref().map(|(certificate, _)| certificate.as_path())
     }
 
-    /// How clients connect.
+    /// Returns the TLS configuration of clients.
     pub(crate) fn secure(&self, resumes: bool) -> anyhow::Result<Arc<Secure>> {
         let shows = self.client.as_ref();
         let shows = shows.map(|(certificate, key)| Identity { certificate, key });
         Secure::new(Some(&self.certificate), Self::NAME, shows, resumes)
     }
 
-    /// A relay's listener with them, as its configuration has it.
+    /// Returns a listener with these certificates, as text of a relay's configuration.
     pub(crate) fn listener(&self, address: SocketAddr) -> String {
         let (certificate, key) = (self.certificate.display(), self.key.display());
         let clients = self

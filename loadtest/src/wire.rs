@@ -5,7 +5,7 @@
 
 use crate::kind::Dialect;
 
-/// One thing read from the stream.
+/// One unit read from the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unit<'a> {
     /// A field of the response, the delta resource, or the `Any`.
@@ -14,7 +14,7 @@ pub(crate) enum Unit<'a> {
     Body(Piece<'a>),
     /// A resource is complete.
     Resource,
-    /// The response is complete, and was so long.
+    /// The response is complete; holds its length.
     End(usize),
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) last: bool,
 }
 
-/// Where a field stands.
+/// The message that a field belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Response,
@@ -35,7 +35,7 @@ pub(crate) enum Level {
     Any,
 }
 
-/// What cannot be read.
+/// Why a message cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error("a gRPC message is compressed, but the client did not accept compression")]
@@ -48,24 +48,24 @@ pub(crate) enum Malformed {
     WireType(u64),
 }
 
-/// Reads a stream of gRPC messages. Invariant: `pending` is empty or the beginning of exactly one head or field; each of
-/// `open` says how much of that message is to come after it.
+/// Reads a stream of gRPC messages. Invariant: `pending` is empty or the start of exactly one head or field; each entry of `open`
+/// is the number of bytes of that message that come after it.
 #[derive(Debug)]
 pub(crate) struct Reader {
     dialect: Dialect,
     pending: Vec<u8>,
     needed: usize,
     open: Vec<(Level, usize)>,
-    /// What is to come of the body that is being read.
+    /// How many bytes of the current body are still to come.
     body: Option<usize>,
     begun: bool,
     length: usize,
 }
 
 const PREFIX_BYTES: usize = 5;
-/// More than this is not kept between two units.
+/// The most memory that is kept between two units.
 const KEPT_BYTES_MAX: usize = 1024;
-/// Longer fields than this do not occur, but for bodies, which are not kept.
+/// The longest field, apart from bodies, which are not kept.
 const FIELD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 enum Step<'a> {
@@ -73,7 +73,7 @@ enum Step<'a> {
     /// A message of so many bytes begins.
     Prefix(usize),
     Field(u32, &'a [u8], usize),
-    /// A head of so many bytes, and what follows belongs to what is inside.
+    /// A head of so many bytes; what follows belongs to a message inside.
     Inside(usize, usize),
     Skip(usize),
 }
@@ -138,7 +138,7 @@ impl Reader {
         Ok(())
     }
 
-    /// How much of the input a step uses; none if it needs more.
+    /// Returns how much of the input a step uses; none if it needs more.
     const fn used(&mut self, step: &Step<'_>) -> Option<usize> {
         match step {
             Step::Need(total) => {
@@ -188,7 +188,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Leaves what is complete.
+    /// Leaves the messages that are complete.
     fn close<E>(&mut self, sink: &mut impl FnMut(Unit<'_>) -> Result<(), E>) -> Result<(), E> {
         while self.body.is_none() && matches!(self.open.last(), Some((_, 0))) {
             match (self.open.pop().map(|(level, _)| level), self.dialect) {
@@ -232,11 +232,11 @@ impl Reader {
                 };
                 let length = usize::try_from(length).map_err(|_| Malformed::Overrun)?;
                 let total = (head + bytes).checked_add(length).ok_or(Malformed::Overrun)?;
-                // The resources of a response, the `Any` of a resource, the body of an `Any`: all have this number.
+                // The resources of a response, the `Any` of a resource and the body of an `Any` all have this number.
                 if number == 2 {
                     return Ok(Step::Inside(head + bytes, length));
                 }
-                // Metadata of a resource is of no interest to anybody here.
+                // Nothing here uses the metadata of a resource.
                 if length > FIELD_BYTES_MAX {
                     return Err(Malformed::Overrun);
                 }
@@ -257,7 +257,7 @@ fn need<'a>(total: usize, left: usize) -> Result<Step<'a>, Malformed> {
     Ok(Step::Need(total))
 }
 
-/// The number of a field, its wire type, and how long both are together.
+/// Reads the number of a field, its wire type, and the length of both together.
 fn head(input: &[u8]) -> Result<Option<(u32, u64, usize)>, Malformed> {
     let Some((tag, bytes)) = varint(input)? else {
         return Ok(None);
@@ -280,7 +280,7 @@ fn varint(input: &[u8]) -> Result<Option<(u64, usize)>, Malformed> {
     Ok(None)
 }
 
-/// The name with which a body begins, for types whose first field that is.
+/// Returns the first field of a body, which is the name for most types.
 pub(crate) fn first_field(body: &[u8]) -> Option<&[u8]> {
     let (1, 2, head) = head(body).ok()?? else { return None };
     let rest = body.get(head..)?;
@@ -288,7 +288,7 @@ pub(crate) fn first_field(body: &[u8]) -> Option<&[u8]> {
     rest.get(bytes..bytes.checked_add(usize::try_from(length).ok()?)?)
 }
 
-/// The numeric field with this number, of a complete message.
+/// Returns the numeric field with this number, of a complete message.
 pub(crate) fn number(mut message: &[u8], wanted: u32) -> Option<u64> {
     while let Some((number, wire_type, bytes)) = head(message).ok()? {
         let rest = message.get(bytes..)?;
@@ -312,7 +312,7 @@ pub(crate) fn number(mut message: &[u8], wanted: u32) -> Option<u64> {
     None
 }
 
-/// Hands every length-delimited field of a complete message to `sink`; what cannot be read has none.
+/// Hands every length-delimited field of a complete message to `sink`; a malformed message has none.
 pub(crate) fn fields<'a>(mut message: &'a [u8], mut sink: impl FnMut(u32, &'a [u8])) {
     while let Ok(Some((number, wire_type, bytes))) = head(message) {
         let Some(rest) = message.get(bytes..) else { return };
@@ -334,7 +334,7 @@ pub(crate) fn fields<'a>(mut message: &'a [u8], mut sink: impl FnMut(u32, &'a [u
     }
 }
 
-/// The five bytes before a message of `length` bytes.
+/// Returns the five bytes before a message of `length` bytes.
 pub(crate) fn prefix(length: usize) -> [u8; PREFIX_BYTES] {
     let [a, b, c, d] = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
     [0, a, b, c, d]

@@ -14,7 +14,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// One type alone.
+    /// Creates a world with one type.
     pub(crate) fn of(ledger: Arc<Ledger>) -> Arc<Self> {
         Arc::new(Self {
             bell: Arc::clone(ledger.bell()),
@@ -22,8 +22,8 @@ impl World {
         })
     }
 
-    /// These types, whose resources refer to each other: a listener to the route of its number, a cluster to its
-    /// endpoints, and the routes to all clusters in turn.
+    /// Creates a world whose resources refer to each other: a listener to the route with its number, a cluster to its endpoints,
+    /// and the routes to all clusters in turn.
     pub(crate) fn new(specs: &[Spec], now: Instant) -> Arc<Self> {
         let bell = Arc::<Bell>::default();
         let count = |kind| {
@@ -42,7 +42,7 @@ impl World {
         Arc::new(Self { ledgers, bell })
     }
 
-    /// What some other control plane has, of which nothing is known before it comes.
+    /// Creates the world of a foreign control plane, whose resources are learned as they come.
     pub(crate) fn learning() -> Arc<Self> {
         let bell = Arc::<Bell>::default();
         let learning = |kind| Arc::new(Ledger::learning(kind, Arc::clone(&bell)));
@@ -56,12 +56,12 @@ impl World {
         self.ledgers.iter().find(|ledger| ledger.kind() == kind)
     }
 
-    /// In the order of types.
+    /// Returns the ledgers in the order of types.
     pub(crate) fn ledgers(&self) -> &[Arc<Ledger>] {
         &self.ledgers
     }
 
-    /// How many resources there are of all types, and how many bytes.
+    /// Returns the number of all resources and their bytes.
     pub(crate) fn size(&self) -> (u64, u64) {
         self.ledgers.iter().fold((0, 0), |(count, bytes), ledger| {
             let resources = u64::from(ledger.len());
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-/// The resources of another type to which resource `index` refers, where there are so many of each type.
+/// Returns the resources of another type that resource `index` refers to, given the number of resources of each type.
 pub(crate) fn refers(kind: Kind, index: u32, counts: [(Kind, u32); 5]) -> Option<(Kind, std::ops::Range<u32>)> {
     let count = |wanted| {
         counts
@@ -96,5 +96,5 @@ pub(crate) fn refers(kind: Kind, index: u32, counts: [(Kind, u32); 5]) -> Option
     Some((to, first.min(of)..(first.saturating_add(share)).min(of)))
 }
 
-/// A route leads to so many clusters at most.
+/// A route refers to at most so many clusters.
 const REFERENCES_MAX: u32 = 16;

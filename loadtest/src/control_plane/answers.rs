@@ -21,7 +21,7 @@ pub(crate) struct Answers {
     latest: RefCell<Vec<(Step, Rc<[Bytes]>)>>,
 }
 
-/// From which generation to which, in which dialect; from none is everything.
+/// A dialect, and the generations from which to which; everything if there is no first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) kind: Kind,
@@ -30,7 +30,7 @@ pub(crate) struct Step {
     pub(crate) until: usize,
 }
 
-/// A delta answer that is larger goes out in several messages.
+/// A larger delta answer is split into several messages.
 const MESSAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 impl Answers {
@@ -41,7 +41,7 @@ impl Answers {
         }
     }
 
-    /// What changed for those who ask for everything.
+    /// Returns what changed, for clients that ask for everything.
     pub(crate) fn wildcard(&self, ledger: &Ledger, step: Step) -> Rc<[Bytes]> {
         if let Some((_, messages)) = self.latest.borrow().iter().find(|(latest, _)| *latest == step) {
             return Rc::clone(messages);
@@ -59,7 +59,7 @@ impl Answers {
         messages
     }
 
-    /// The resources with these indexes as delta messages; at least one, even an empty one.
+    /// Encodes the resources with these indexes as delta messages; returns at least one, which may be empty.
     pub(crate) fn delta(ledger: &Ledger, indexes: Vec<u32>, generation: usize) -> Vec<Bytes> {
         let mut messages = Vec::new();
         let mut message = DeltaDiscoveryResponse {
@@ -94,7 +94,7 @@ impl Answers {
         messages
     }
 
-    /// The resources with these indexes as a SotW message.
+    /// Encodes the resources with these indexes as a SotW message.
     pub(crate) fn sotw(ledger: &Ledger, indexes: Vec<u32>, version: &str) -> Bytes {
         let resources = indexes.into_iter().filter_map(|index| ledger.current(index)?.0);
         let message = DiscoveryResponse {
@@ -107,7 +107,7 @@ impl Answers {
     }
 }
 
-/// As long as hashes of contents, which is what most control planes have.
+/// Versions have the length of a content hash, as at most control planes.
 fn version(number: impl std::fmt::LowerHex) -> String {
     format!("{number:032x}")
 }

@@ -30,7 +30,7 @@ pub(crate) struct ControlPlane {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the control plane was asked and what it said.
+/// The control plane's counters of requests and responses.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) streams: AtomicU64,
@@ -41,17 +41,17 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// How many streams there were.
+    /// Returns how many streams there were.
     pub(crate) fn streams(&self) -> u64 {
         self.streams.load(Ordering::Relaxed)
     }
 
-    /// How many bytes of messages it sent.
+    /// Returns how many bytes of messages it sent.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// What was rejected and why.
+    /// Returns the rejections with their reasons.
     pub(crate) fn rejections(&self) -> Vec<String> {
         self.rejections.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -73,7 +73,7 @@ impl Counts {
 const REJECTIONS_TOLD_MAX: usize = 10;
 
 impl ControlPlane {
-    /// `only`: the dialect that it knows, if not both.
+    /// Starts it. `only`: the dialect that it speaks, if not both.
     pub(crate) fn start(address: SocketAddr, world: Arc<World>, only: Option<Dialect>) -> anyhow::Result<Self> {
         let socket = std::net::TcpListener::bind(address)
             .with_context(|| format!("the control plane cannot listen on {address}; choose another --control-plane"))?;
@@ -111,7 +111,7 @@ impl Drop for ControlPlane {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It ends by itself when `stop` is gone; had it broken, the clients would have said so.
+            // The thread ends when `stop` is dropped. If it panicked, the clients have reported errors.
             let _ = thread.join();
         }
     }
@@ -129,7 +129,7 @@ impl Listening {
             return;
         };
         loop {
-            // A refused connection, or no free descriptor, is the client's to report.
+            // The client reports a refused connection, or a missing file descriptor.
             let Ok((socket, _)) = listener.accept().await else {
                 tokio::task::yield_now().await;
                 continue;
@@ -149,7 +149,7 @@ impl Listening {
                 let listening = Rc::clone(&self);
                 tokio::task::spawn_local(async move {
                     let (world, counts) = (&listening.answers.world, &*listening.counts);
-                    // A poll that breaks is the peer's to report.
+                    // The peer reports a poll that breaks.
                     let _ = polls::answer(world, counts, kind, request.into_body(), respond).await;
                 });
                 continue;
@@ -175,14 +175,14 @@ impl Listening {
             let listening = Rc::clone(&self);
             tokio::task::spawn_local(async move {
                 let mut session = Session::new(dialect, kind, &listening.answers, &listening.counts, stream);
-                // A stream that breaks is the peer's to report.
+                // The peer reports a stream that breaks.
                 let _ = session.run(request.into_body()).await;
             });
         }
     }
 }
 
-/// What a path asks for: a dialect, and a type unless it is aggregated.
+/// Returns the dialect of a path, and its type unless it is aggregated.
 fn method(path: &str) -> Option<(Dialect, Option<Kind>)> {
     let of = |dialect: Dialect| {
         let one = Kind::ALL.into_iter().find(|kind| kind.path(dialect) == path).map(Some);

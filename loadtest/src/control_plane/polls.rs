@@ -18,7 +18,7 @@ use crate::kind::Kind;
 use crate::ledger::Ledger;
 use crate::world::World;
 
-/// What a poll says.
+/// The fields of a poll.
 #[derive(Deserialize)]
 struct Asked {
     #[serde(default)]
@@ -27,10 +27,10 @@ struct Asked {
     resource_names: Vec<String>,
 }
 
-/// H-04: for so long, which is less than any client waits.
+/// H-04: how long an answer is held; less than any client waits.
 const HOLD: Duration = Duration::from_millis(800);
 
-/// The type that is polled there.
+/// Returns the type of a path for polls.
 pub(super) fn polled(path: &str) -> Option<Kind> {
     Kind::ALL.into_iter().find(|kind| kind.poll_path() == Some(path))
 }
@@ -55,7 +55,7 @@ pub(super) async fn answer(
     let news = async {
         loop {
             changes.borrow_and_update();
-            // H-05: what the client has is all in its version.
+            // H-05: the version alone says what the client has.
             let version = version(ledger, &asked.resource_names);
             if version != asked.version_info || changes.changed().await.is_err() {
                 return version;
@@ -76,14 +76,14 @@ pub(super) async fn answer(
     Ok(())
 }
 
-/// One for each state of these resources.
+/// Returns a version that differs for each state of these resources.
 fn version(ledger: &Ledger, names: &[String]) -> String {
     format!("{}.{:x}", ledger.generation(), xxh3_64(names.join(",").as_bytes()))
 }
 
 fn resources(ledger: &Ledger, names: &[String], version: &str) -> serde_json::Value {
     let indexes: Vec<u32> = match names {
-        // H-06: no names are all names.
+        // H-06: no names means all names.
         [] => (0..ledger.len()).collect(),
         names => names.iter().filter_map(|name| ledger.index(name.as_bytes())).collect(),
     };

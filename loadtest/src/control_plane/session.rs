@@ -18,7 +18,7 @@ use crate::kind::{Dialect, Kind};
 use crate::ledger::Ledger;
 use crate::wire;
 
-/// One stream, with a topic for each type in the order in which changes take effect safely.
+/// One stream, with a topic for each type in the order in which changes are safe.
 pub(crate) struct Session<'a> {
     dialect: Dialect,
     answers: &'a Answers,
@@ -28,7 +28,7 @@ pub(crate) struct Session<'a> {
     responses: u64,
 }
 
-/// One type. Invariant: the peer was sent everything that it asks for as of generation `sent`, but for `owed`.
+/// One type. Invariant: the peer was sent everything that it asks for as of generation `sent`, except `owed`.
 struct Topic {
     ledger: Arc<Ledger>,
     requested: bool,
@@ -44,7 +44,7 @@ const COPIED_BYTES_MAX: usize = 16 * 1024;
 const PREFIX_BYTES: usize = 5;
 
 impl<'a> Session<'a> {
-    /// For all types, or for one.
+    /// Creates a session for all types, or for one.
     pub(crate) fn new(
         dialect: Dialect,
         kind: Option<Kind>,
@@ -118,7 +118,7 @@ impl<'a> Session<'a> {
     }
 
     fn topic(&mut self, type_url: &str) -> Option<&mut Topic> {
-        // on a stream for one type it may be left out.
+        // on a stream for one type, requests may omit the type.
         if type_url.is_empty() && self.topics.len() == 1 {
             return self.topics.first_mut();
         }
@@ -137,7 +137,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Sends `message` with a new nonce. It waits for room, so that a slow peer costs no memory.
+    /// Sends `message` with a new nonce. Waits for room in the window, so that a slow peer costs no memory.
     async fn write(&mut self, message: Bytes) -> anyhow::Result<()> {
         self.responses += 1;
         let mut tail = Vec::new();
@@ -177,12 +177,12 @@ impl Topic {
 
     fn handle_delta(&mut self, added: &[String], removed: &[String]) {
         let first = !std::mem::replace(&mut self.requested, true);
-        // C-05: a first request without any name asks for everything, where the type has that.
+        // C-05: a first request without names asks for everything, for types that allow it.
         let legacy = first && self.ledger.kind().wildcard();
         self.wildcard |= legacy && added.is_empty() && removed.is_empty();
         self.wildcard |= added.iter().any(|name| name == "*");
         self.wildcard &= !removed.iter().any(|name| name == "*");
-        // C-11: what is asked for again is sent again.
+        // C-11: a resource that is asked for again is sent again.
         let added = self.indexes(added);
         self.owed.extend(&added);
         self.names.extend(added);
@@ -205,7 +205,7 @@ impl Topic {
         names.iter().filter_map(|name| ledger.index(name.as_bytes())).collect()
     }
 
-    /// The messages, but for their nonces, that bring the peer to the present.
+    /// Returns the messages, without nonces, that bring the peer up to date.
     fn due(&mut self, dialect: Dialect, answers: &Answers) -> Vec<Bytes> {
         if !self.requested {
             return Vec::new();
@@ -249,7 +249,7 @@ impl Topic {
     }
 }
 
-/// Takes the next complete gRPC message off `received`.
+/// Takes the next complete gRPC message from `received`.
 fn message(received: &mut BytesMut) -> Option<Bytes> {
     let [_, length @ ..] = *received.first_chunk::<PREFIX_BYTES>()?;
     let length = usize::try_from(u32::from_be_bytes(length)).ok()?;

@@ -29,21 +29,21 @@ pub(crate) struct Floor {
     child: Child,
     input: Mutex<ChildStdin>,
     dialect: Dialect,
-    /// What clients ask for, who all ask for the same.
+    /// What all clients ask for.
     wanted: Vec<(Kind, Wanted)>,
     pushes: AtomicU64,
 }
 
-/// The bytes that follow a client's request of this number.
+/// The command that sets the bytes to write after a client's request of a given number.
 pub(crate) const AFTER: u8 = b'a';
-/// Bytes for everybody, at once.
+/// The command that writes bytes to all clients at once.
 pub(crate) const PUSH: u8 = b'p';
 const FRAME_BYTES_MAX: usize = 16_384;
 const POLL: Duration = Duration::from_millis(10);
 const POLLS_MAX: u32 = 1000;
 
 impl Floor {
-    /// Starts it for clients like this one, whose requests `script` says which types to answer after which request.
+    /// Starts the floor for clients like this one. `script` says which type to send after which request.
     pub(crate) async fn start(
         world: &std::sync::Arc<World>,
         profile: &Profile,
@@ -97,7 +97,7 @@ impl Floor {
         Process::of(self.child.id())
     }
 
-    /// Has everybody told what these resources are now.
+    /// Sends the current content of these resources to all clients.
     pub(crate) fn push(&self, ledger: &Ledger, indexes: &[u32]) -> anyhow::Result<()> {
         let kind = ledger.kind();
         let indexes = match self.dialect {
@@ -115,14 +115,14 @@ impl Floor {
         })
     }
 
-    /// One response as frames of the first stream of a connection.
+    /// Encodes one response as frames of the first stream of a connection.
     fn response(&self, ledger: &Ledger, indexes: Vec<u32>) -> Vec<u8> {
         let push = self.pushes.fetch_add(1, Ordering::Relaxed);
         let mut message = match self.dialect {
             Dialect::Delta => Answers::delta(ledger, indexes, 0).concat(),
             Dialect::Sotw => Answers::sotw(ledger, indexes, &format!("{push:032x}")).to_vec(),
         };
-        // As long as a relay's.
+        // As long as the nonce of a relay.
         prost::encoding::string::encode(5, &format!("floor-{push:010}"), &mut message);
         let message = [&wire::prefix(message.len()), message.as_slice()].concat();
         let frames = message.chunks(FRAME_BYTES_MAX).map(|piece| {

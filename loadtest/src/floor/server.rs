@@ -18,27 +18,27 @@ use tokio::sync::Notify;
 use super::{AFTER, PUSH};
 use crate::tls::{self, Identity};
 
-/// The hidden first argument: be the floor.
+/// The hidden first argument that starts this program as the floor.
 pub(crate) const ENTRY: &str = "be-the-floor";
 
-/// What is to be written.
+/// The bytes to write.
 #[derive(Default)]
 struct Script {
-    /// After a request of this number on a stream.
+    /// Bytes that follow a request of this number on a stream.
     after: RwLock<Vec<(u32, Bytes)>>,
     pushes: RwLock<Vec<Push>>,
     bell: Notify,
 }
 
-/// One response for everybody: for connections with one stream, with two, and so on.
+/// One response for all clients, encoded for connections with one stream, with two, and so on.
 type Push = Vec<Bytes>;
 
-/// So many streams may share a connection.
+/// How many streams may share a connection.
 const STREAMS_MAX: u32 = 16;
 const HEAD_BYTES: usize = 9;
 const PREFACE_BYTES: usize = 24;
 
-/// Runs the floor in this process, which does not outlive the one that started it.
+/// Runs the floor in this process, which ends when its parent ends.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<_> = args.collect();
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
@@ -68,7 +68,7 @@ fn serve(args: &[OsString]) -> anyhow::Result<()> {
     let told = Arc::clone(&script);
     std::thread::spawn(move || {
         let _ = listen(&told);
-        // Who told it what to do is gone.
+        // The parent process is gone.
         std::process::exit(0);
     });
     runtime.block_on(async {
@@ -99,7 +99,7 @@ fn serve(args: &[OsString]) -> anyhow::Result<()> {
     })
 }
 
-/// Takes what it is told on its input.
+/// Reads commands from standard input.
 fn listen(script: &Script) -> std::io::Result<()> {
     let mut input = std::io::stdin().lock();
     loop {
@@ -121,7 +121,7 @@ fn listen(script: &Script) -> std::io::Result<()> {
                     sum.extend(for_stream(&bytes, stream * 2 + 1));
                     Bytes::from(sum.clone())
                 });
-                // More than one stream is rare, and large bodies are many.
+                // Connections with more than one stream are rare, so large bodies are encoded for them only on demand.
                 let push = if bytes.len() > FOR_ALL_MAX {
                     push.take(1).collect()
                 } else {
@@ -137,7 +137,7 @@ fn listen(script: &Script) -> std::io::Result<()> {
 
 const FOR_ALL_MAX: usize = 64 * 1024;
 
-/// The same frames on another stream.
+/// Returns the same frames for another stream.
 fn for_stream(frames: &[u8], stream: u32) -> Vec<u8> {
     let (mut out, mut at) = (frames.to_vec(), 0);
     while let Some(head) = out.get_mut(at..at + HEAD_BYTES) {
@@ -155,10 +155,11 @@ fn frame_length(head: &[u8]) -> usize {
     usize::try_from(u32::from_be_bytes([0, a, b, c])).unwrap_or_default()
 }
 
-/// Serves one connection. Nothing stays behind in a stream that gathers what it is to write, as TLS does while its socket is full.
+/// Serves one connection. Flushes after writing, because a buffering stream, such as TLS with a full socket, would keep bytes
+/// back.
 async fn connection(mut io: impl AsyncRead + AsyncWrite + Unpin, script: &Script) -> std::io::Result<()> {
     let mut sent = script.pushes.read().unwrap_or_else(PoisonError::into_inner).len();
-    // Settings that say nothing, and room for all that clients will ever say.
+    // Empty settings, and a window that is large enough for everything that clients will send.
     io.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 4, 8, 0, 0, 0, 0, 0, 0x3f, 0, 0, 0])
         .await?;
     let mut peer = Peer::default();
@@ -194,17 +195,17 @@ async fn connection(mut io: impl AsyncRead + AsyncWrite + Unpin, script: &Script
     }
 }
 
-/// What a client said so far.
+/// What a client sent so far.
 #[derive(Default)]
 struct Peer {
     greeted: bool,
     pending: Vec<u8>,
-    /// How many requests came on each stream, and what is to come of the one that is being read.
+    /// For each stream the number of requests, and the bytes still to come of the current one.
     requests: Vec<(u32, usize)>,
 }
 
 impl Peer {
-    /// What to write after these bytes.
+    /// Returns what to write after these bytes.
     fn take(&mut self, bytes: &[u8], script: &Script) -> Vec<Bytes> {
         self.pending.extend_from_slice(bytes);
         let (mut out, mut answers) = (Vec::new(), Vec::new());
@@ -228,7 +229,7 @@ impl Peer {
                     out.extend(stream.to_be_bytes());
                     out.extend(HEADERS.iter().skip(5));
                 }
-                // Settings are acknowledged, and so are pings.
+                // Settings and pings are acknowledged.
                 (Some(4), Some(0)) => out.extend([0, 0, 0, 4, 1, 0, 0, 0, 0]),
                 (Some(6), Some(0)) => {
                     out.extend([0, 0, 8, 6, 1, 0, 0, 0, 0]);
@@ -239,7 +240,7 @@ impl Peer {
             at = begin + length;
         }
         self.pending.drain(..at.min(self.pending.len()));
-        // Acknowledgements and headers go before what was asked for.
+        // Acknowledgements and headers go before the responses.
         if !out.is_empty() {
             answers.insert(0, Bytes::from(out));
         }
@@ -247,13 +248,13 @@ impl Peer {
     }
 }
 
-/// A frame of response headers but for its stream: status 200, content-type application/grpc.
+/// A frame of response headers without its stream: status 200, content-type application/grpc.
 const HEADERS: [u8; 25] = [
     0, 0, 20, 1, 4, 0x88, 0x0f, 0x10, 16, b'a', b'p', b'p', b'l', b'i', b'c', b'a', b't', b'i', b'o', b'n', b'/', b'g',
     b'r', b'p', b'c',
 ];
 
-/// Counts the requests in a frame of data, and answers those that are to be answered.
+/// Counts the requests in a data frame, and answers those that the script names.
 fn answer(requests: &mut [(u32, usize)], stream: u32, mut payload: &[u8], script: &Script, out: &mut Vec<Bytes>) {
     let place = stream.checked_sub(1).and_then(|id| usize::try_from(id / 2).ok());
     let Some((count, left)) = place.and_then(|place| requests.get_mut(place)) else {
@@ -292,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    /// A client that is slow to read gets all of it, from a stream that keeps what it is given until it is flushed.
+    /// A slow reader gets everything, even over a stream that keeps bytes until it is flushed.
     #[tokio::test]
     async fn nothing_stays_behind() {
         let script = Script::default();
@@ -301,7 +302,7 @@ mod tests {
         let read = async {
             let mut settings = [0; 22];
             client.read_exact(&mut settings).await.unwrap();
-            // A stream is opened, by headers without any.
+            // Headers without any field open the stream.
             let mut open = vec![0; PREFACE_BYTES];
             open.extend([0, 0, 0, 1, 4, 0, 0, 0, 1]);
             client.write_all(&open).await.unwrap();

@@ -14,7 +14,7 @@ pub(super) const HEAD_BYTES: usize = 9;
 pub(super) const DATA: u8 = 0;
 pub(super) const PADDED: u8 = 8;
 
-/// How many bytes of a frame are needed to handle it: its head, where data follows that is handed on piece by piece.
+/// Returns how many bytes of a frame are needed to handle it: for data only the head, because data is handed on in pieces.
 pub(super) fn needed(frame: &[u8]) -> Result<usize, Broken> {
     let Some((head, _)) = parse(frame) else {
         return Ok(HEAD_BYTES);

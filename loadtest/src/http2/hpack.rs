@@ -1,7 +1,7 @@
 //! Header blocks for a client that announces an empty dynamic table: encodes requests as literals, and reads the status of a
 //! response. Knows nothing of connections.
 
-/// What a block of headers says of a response.
+/// The fields of a response's header block that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: Option<u16>,
@@ -9,14 +9,14 @@ pub(crate) struct Head {
     pub(crate) grpc_message: String,
 }
 
-/// A block that cannot be read, or that refers to a table which was announced to be empty.
+/// A block that is malformed, or that refers to the dynamic table, which is announced as empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a block of headers cannot be read")]
 pub(crate) struct Unreadable;
 
-/// Where the static table has statuses.
+/// The indexes of statuses in the static table.
 const STATUS: std::ops::RangeInclusive<usize> = 8..=14;
-/// Their values, from 8 on.
+/// The statuses at these indexes.
 const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 
 impl Head {
@@ -26,7 +26,7 @@ impl Head {
         while let Some(first) = block.first().copied() {
             if first & 0x80 != 0 {
                 let index = integer(&mut block, 7)?;
-                // Beyond the static table there is nothing.
+                // Beyond the static table there are no entries.
                 if index == 0 || index > 61 {
                     return Err(Unreadable);
                 }
@@ -59,7 +59,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A message as gRPC writes it, with what is no plain letter as `%20`.
+/// Decodes gRPC's percent encoding, such as `%20`.
 fn unescaped(bytes: Vec<u8>) -> String {
     let (mut out, mut rest) = (Vec::with_capacity(bytes.len()), bytes.as_slice());
     while let Some((first, after)) = rest.split_first() {
@@ -71,7 +71,7 @@ fn unescaped(bytes: Vec<u8>) -> String {
     text(out)
 }
 
-/// A request as literals, none of them to be remembered.
+/// Encodes a request as literals without indexing.
 pub(crate) fn encode(headers: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::with_capacity(160);
     for (name, value) in headers {
@@ -84,7 +84,7 @@ pub(crate) fn encode(headers: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
-/// With a prefix of seven bits, of which the eighth says that nothing is compressed.
+/// Writes an integer with a prefix of seven bits; the eighth bit is 0, for no Huffman code.
 fn push_integer(out: &mut Vec<u8>, value: usize) {
     let low = |value: usize| u8::try_from(value & 0x7f).unwrap_or_default();
     if value < 127 {
@@ -128,7 +128,7 @@ fn string(block: &mut &[u8]) -> Result<Vec<u8>, Unreadable> {
     if compressed { expand(bytes) } else { Ok(bytes.to_vec()) }
 }
 
-/// How many bits each byte has in the Huffman code of HPACK, which is canonical: these are all that there is to know.
+/// The number of bits of each byte in HPACK's Huffman code. The code is canonical, so the lengths define it.
 const BITS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
     28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12,
@@ -141,7 +141,7 @@ const BITS: [u8; 257] = [
     27, 27, 27, 27, 27, 26, 30,
 ];
 
-/// Every code, first the shortest: its bits, how many, and the byte.
+/// Returns every code, shortest first: its bits, their number, and the byte.
 fn codes() -> impl Iterator<Item = (u32, u8, u8)> {
     let (mut code, mut length) = (0_u32, 0_u8);
     (5..=30_u8).flat_map(move |bits| {
@@ -174,7 +174,7 @@ fn expand(bytes: &[u8]) -> Result<Vec<u8>, Unreadable> {
             }
         }
     }
-    // What is left is the beginning of the longest code: ones only, fewer than eight.
+    // The padding must be the start of the longest code: only ones, fewer than eight.
     if length < 8 && code == (1 << length) - 1 {
         Ok(out)
     } else {

@@ -11,15 +11,15 @@ use bytes::Bytes;
 use frame::{DATA, FRAME_BYTES_MAX, FrameHead, HEAD_BYTES, PADDED, integer, needed, parse, unpadded};
 use hpack::Head;
 
-/// One connection. Invariant: `queued` of a stream is what its window, or that of the connection, has no room for.
+/// One connection. Invariant: `queued` of a stream holds what does not fit into its window or the connection's.
 #[derive(Debug)]
 pub(crate) struct Http2 {
-    /// To be written to the peer.
+    /// Bytes to write to the peer.
     pub(crate) out: Vec<u8>,
     pending: Vec<u8>,
-    /// The data frame that is being read: its stream, what is to come of it, and whether it is the last.
+    /// The current data frame: its stream, the bytes still to come, and whether it is the last.
     data: Option<(u32, usize, bool)>,
-    /// Fragments of a block of headers.
+    /// Fragments of a header block.
     block: Option<(u32, Vec<u8>, bool)>,
     streams: Vec<Stream>,
     window: i64,
@@ -33,7 +33,7 @@ struct Stream {
     window: i64,
     consumed: u32,
     queued: Vec<Bytes>,
-    /// Whether nothing comes after what is queued.
+    /// Whether the stream ends after the queued bytes.
     ends: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Event<'a> {
     Data(u32, &'a [u8]),
     /// Headers or trailers.
     Head(u32, Head),
-    /// The stream's last.
+    /// The end of the stream.
     End(u32),
     /// The stream was reset, with this code.
     Reset(u32, u32),
@@ -63,7 +63,7 @@ pub(crate) enum Broken {
     Frame(u8),
 }
 
-/// As Envoy's, so that the server's own limits are what is seen.
+/// The same as Envoy's, so that the server's own limits apply.
 const STREAM_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 24 * 1024 * 1024;
 const DEFAULT_WINDOW_BYTES: u32 = 65_535;
@@ -83,7 +83,7 @@ const END_HEADERS: u8 = 4;
 const PRIORITY: u8 = 0x20;
 
 impl Http2 {
-    /// A connection that begins.
+    /// Creates a new connection.
     pub(crate) fn new() -> Self {
         let mut http2 = Self {
             out: PREFACE.to_vec(),
@@ -138,7 +138,7 @@ impl Http2 {
         id
     }
 
-    /// Sends `bytes` on a stream, as soon as the peer's windows have room.
+    /// Sends `bytes` on a stream as soon as the peer's windows allow.
     pub(crate) fn send(&mut self, id: u32, bytes: Bytes) {
         if let Some(stream) = self.stream(id) {
             stream.queued.push(bytes);
@@ -184,7 +184,7 @@ impl Http2 {
         self.frame(WINDOW, 0, stream, &bytes.to_be_bytes());
     }
 
-    /// Reads `input` and hands what it means to `sink`.
+    /// Reads `input` and hands its events to `sink`.
     pub(crate) fn feed<E: From<Broken>>(
         &mut self,
         mut input: &[u8],
@@ -231,7 +231,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// Handles a frame, or the head of one with data.
+    /// Handles a frame, or the head of a data frame.
     fn take<E: From<Broken>>(
         &mut self,
         frame: &[u8],
@@ -337,7 +337,7 @@ impl Http2 {
         (0..self.streams.len()).for_each(|at| self.drain(u32::try_from(at * 2 + 1).unwrap_or(u32::MAX)));
     }
 
-    /// Gives windows back when half of them is used up.
+    /// Enlarges windows again when half of them is used up.
     fn consume(&mut self, id: u32, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.consumed += bytes;

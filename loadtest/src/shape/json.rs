@@ -9,7 +9,7 @@ use super::{Body, MANAGER, TCP_PORT, endpoint_address};
 use crate::kind::Kind;
 
 impl Body<'_> {
-    /// What the encoded body says.
+    /// Returns the same content as the encoded body.
     pub(crate) fn json(&self) -> Value {
         let (name, padding) = (self.name, String::from_utf8_lossy(&self.padding()).into_owned());
         let mut value = match self.kind {
@@ -66,7 +66,8 @@ fn address(ip: &str, port: u64) -> Value {
     json!({ "socket_address": { "address": ip, "port_value": port } })
 }
 
-/// The one way to write a value: keys in order and as protobuf has them, whichever of its two forms they came in.
+/// Returns the canonical form of a value: keys are sorted and in the form of the `.proto` file, whichever of the two forms they
+/// came in.
 pub(crate) fn canonical(value: &Value) -> Vec<u8> {
     sorted(value).to_string().into_bytes()
 }
@@ -108,7 +109,7 @@ mod tests {
         assert_ne!(canonical(&one), canonical(&third));
     }
 
-    /// The relay's own descriptors read out of the encoded bodies what is said here.
+    /// The relay's own descriptors decode the encoded bodies to the same JSON.
     #[test]
     fn it_says_what_the_encoded_body_says() {
         let schemas = distributary::json::Schemas::standard();

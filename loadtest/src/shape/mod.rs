@@ -9,30 +9,30 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::kind::Kind;
 pub(crate) use json::canonical;
 
-/// One body to be made.
+/// One body to build.
 #[derive(Clone, Debug)]
 pub(crate) struct Body<'a> {
     pub(crate) kind: Kind,
     pub(crate) name: &'a str,
     /// The names that it refers to.
     pub(crate) refers: &'a [String],
-    /// Another seed is another content.
+    /// Another seed gives another content.
     pub(crate) seed: u64,
     pub(crate) bytes: usize,
 }
 
-/// Enough text to make every content differ.
+/// Enough text for every content to differ.
 const LEAST_PADDING: usize = 16;
-/// An endpoint with its address, roughly.
+/// The approximate size of an endpoint with its address.
 const ENDPOINT_BYTES: usize = 32;
 
 impl Body<'_> {
-    /// A valid message with the wanted size, or the least possible.
+    /// Encodes a valid message with the wanted size, or with the least possible size.
     pub(crate) fn encode(&self) -> Bytes {
         Bytes::from(self.filled(&self.padding()))
     }
 
-    /// As much text as the wanted size has room for.
+    /// Returns as much text as the wanted size allows.
     fn padding(&self) -> Vec<u8> {
         let mut length = self.bytes;
         loop {
@@ -45,7 +45,7 @@ impl Body<'_> {
         }
     }
 
-    /// How many endpoints there are in one of these.
+    /// Returns the number of endpoints in this resource.
     fn endpoints(&self) -> u64 {
         u64::try_from((self.bytes / ENDPOINT_BYTES / 2).clamp(1, 64)).unwrap_or(1)
     }
@@ -63,7 +63,7 @@ impl Body<'_> {
                 out.extend(delimited(28, padding));
             }
             Kind::Eds => {
-                // LocalityLbEndpoints.locality.sub_zone, and a few endpoints of which each content has others.
+                // LocalityLbEndpoints.locality.sub_zone, and a few endpoints, which differ from content to content.
                 let mut group = delimited(1, &delimited(3, padding));
                 for at in 0..self.endpoints() {
                     group.extend(endpoint(self.seed.wrapping_add(at)));
