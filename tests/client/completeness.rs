@@ -12,7 +12,7 @@ fn streaming() -> Upstream {
     Upstream::streaming(Dialect::Delta, CDS, &["*"])
 }
 
-/// G-20: nothing before the first answer; then quiet, from when our answer went out.
+/// G-20: nothing is complete before the first answer; then the server must be quiet, from when the acknowledgement went out.
 #[test]
 fn quiet_completes() {
     let mut upstream = streaming();
@@ -27,7 +27,7 @@ fn quiet_completes() {
     assert_eq!(upstream.wildcard(CDS), "a=1 complete");
 }
 
-/// An answer may come in several messages: each with new names makes the quiet begin anew; changes of known ones do not.
+/// An answer may come in several messages: a message with new names starts the quiet time anew; changes of known names do not.
 #[test]
 fn new_names_begin_the_quiet_anew() {
     let mut upstream = streaming();
@@ -43,7 +43,7 @@ fn new_names_begin_the_quiet_anew() {
     assert_eq!(upstream.wildcard(CDS), "a=2 b=1 c=1 complete");
 }
 
-/// A part of the next message is no quiet.
+/// While a part of the next message has arrived, the server is not quiet.
 #[test]
 fn half_a_message_is_no_quiet() {
     let mut upstream = streaming();
@@ -57,7 +57,7 @@ fn half_a_message_is_no_quiet() {
     assert_eq!(upstream.wildcard(CDS), "a=1 complete");
 }
 
-/// A far server gets four round trips.
+/// A distant server is given four round trips.
 #[test]
 fn a_far_server_gets_more_time() {
     let mut upstream = Upstream::new(Dialect::Delta);
@@ -86,7 +86,7 @@ fn ten_seconds_at_most() {
     assert!(upstream.wildcard(CDS).ends_with("complete"));
 }
 
-/// Another relay says itself whether more follows; the mark of anybody else is part of its nonce.
+/// Another relay marks in its nonce whether more follows; from any other server that mark is only part of its nonce.
 #[test]
 fn the_mark_of_another_relay() {
     let mut upstream = streaming();
@@ -108,7 +108,7 @@ fn the_mark_of_another_relay() {
     assert_eq!(upstream.wildcard(CDS), "a=1 complete");
 }
 
-/// E-13, K-16: a response with an entry of which the name is in doubt completes nothing and deletes nothing.
+/// E-13, K-16: a response with an entry whose name is in doubt completes nothing and removes nothing.
 #[test]
 fn doubt_completes_nothing() {
     let mut upstream = streaming();
@@ -123,7 +123,7 @@ fn doubt_completes_nothing() {
     assert_eq!(upstream.wildcard(CDS), "a=1 c=3 complete");
 }
 
-/// What leaves the wildcard is not covered by it any more (K-05).
+/// A name that leaves the wildcard is no longer covered by it (K-05).
 #[test]
 fn a_removal() {
     let mut upstream = complete(&["a=1", "b=1"]);
@@ -140,7 +140,7 @@ fn complete(puts: &[&str]) -> Upstream {
     upstream
 }
 
-/// E-04, L-10: the server is told what is held and says only what is different; nothing else is gone.
+/// E-04, L-10: the server is told what is held and sends only what is different; nothing else is gone.
 #[test]
 fn a_server_that_looks_at_the_map() {
     let mut upstream = complete(&["a=1", "b=1", "c=1"]);
@@ -155,8 +155,8 @@ fn a_server_that_looks_at_the_map() {
     assert_eq!(upstream.wildcard(CDS), "a=1 b=2 complete");
 }
 
-/// A server that resends what it was told that we hold does not look at the map: what it does not mention is gone, after five
-/// seconds of quiet. Until then nothing is (G-19).
+/// A server that resends what the relay declared ignores the declaration: what it does not mention is gone after five seconds of
+/// quiet, and not before (G-19).
 #[test]
 fn a_server_that_ignores_the_map() {
     let mut upstream = complete(&["a=1", "b=1", "gone=1"]);
@@ -193,7 +193,7 @@ fn what_was_not_complete_begins_clean() {
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
 }
 
-/// A server that says nothing after a reconnect takes nothing away (G-19, K-16).
+/// A server that sends nothing after a reconnect removes nothing (G-19, K-16).
 #[test]
 fn silence_after_a_reconnect() {
     let mut upstream = complete(&["a=1"]);
@@ -205,7 +205,8 @@ fn silence_after_a_reconnect() {
     assert!(!upstream.answered(CDS));
 }
 
-/// A wildcard that is wanted anew is unsubscribed and subscribed by its name; what comes for the old one does not count.
+/// A wildcard that is wanted again is unsubscribed and subscribed by its name; what comes for the old subscription does not
+/// count.
 #[test]
 fn a_wildcard_wanted_anew() {
     let mut upstream = complete(&["a=1"]);
@@ -222,7 +223,7 @@ fn a_wildcard_wanted_anew() {
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
 }
 
-/// A view of a server of which this was seen, on a stream on which all of the type is wanted.
+/// A view of a server with this rhythm, on a stream on which all of the type is wanted.
 fn view(rhythm: &Rhythm, type_url: &str) -> Upstream {
     let mut upstream = Upstream::new(Dialect::Delta);
     upstream.client.handle_rhythm(Arc::new(rhythm.clone()));
@@ -242,8 +243,8 @@ fn completes(upstream: &mut Upstream, type_url: &str) -> Duration {
     upstream.now - begun
 }
 
-/// G-20: a server that has shown that it says all at once is not waited for again: not by the next view, and of other types only
-/// once it has shown that too.
+/// G-20: the relay does not wait again for a server that has shown that it sends everything at once: not in the next view, and
+/// for other types only once the server has shown it for them too.
 #[test]
 fn what_a_server_has_shown_is_not_waited_for_again() {
     let mut rhythm = Rhythm::default();
@@ -257,7 +258,7 @@ fn what_a_server_has_shown_is_not_waited_for_again() {
     }
 }
 
-/// G-20: one that turns out to pause after all is given the time from then on.
+/// G-20: if such a server pauses after all, the relay waits for it from then on.
 #[test]
 fn a_pause_after_all() {
     let mut rhythm = Rhythm::default();
@@ -279,14 +280,14 @@ fn a_pause_after_all() {
         assert_eq!(completes(&mut upstream, CDS), ms(expected));
         rhythm.merge(&upstream.client.take_rhythm().unwrap());
     }
-    // And never longer than one of which nothing is known.
+    // And never longer than for an unknown server.
     let mut upstream = view(&rhythm, CDS);
     upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
     upstream.sent();
     assert_eq!(completes(&mut upstream, CDS), ms(250));
 }
 
-/// G-20: parts of messages count as the server's words once it turns out that they were some.
+/// G-20: parts of messages count as messages once it turns out that they were such.
 #[test]
 fn a_pause_before_a_part() {
     let mut upstream = view(&Rhythm::default(), CDS);
@@ -305,8 +306,8 @@ fn a_pause_before_a_part() {
     assert_eq!(completes(&mut upstream, CDS), ms(190));
 }
 
-/// G-20: whatever servers do, a full state never lacks what came within the pauses that the server has shown, and is never waited
-/// for longer than for an unknown one.
+/// G-20: whatever servers do, a full state never lacks what came within the pauses that the server has shown, and the relay never
+/// waits longer for it than for an unknown server.
 #[test]
 fn nothing_is_lacked_within_what_was_shown() {
     let (mut complete_early, mut quick) = (0, 0);

@@ -5,7 +5,7 @@ use distributary::xds::{Dialect, Name, TypeUrl};
 
 use crate::{CDS, EDS, RDS, Upstream, VHDS, delta, ms, resource, seconds};
 
-/// E-20, A-04: the wildcard is asked for by a first request that names nothing, where the type allows it, else by its name.
+/// E-20, A-04: the wildcard is asked for by a first request without names, where the type allows that, else by its name.
 #[test]
 fn the_wildcard_is_asked_for_in_the_oldest_way() {
     let mut upstream = Upstream::new(Dialect::Delta);
@@ -15,7 +15,7 @@ fn the_wildcard_is_asked_for_in_the_oldest_way() {
     assert_eq!(upstream.sent(), ["cds", "eds +*"]);
 }
 
-/// E-16, E-02, D-08: the answer goes first and alone, then the change.
+/// E-16, E-02, D-08: the acknowledgement goes first and alone, then the change.
 #[test]
 fn an_answer_never_shares_a_request_with_a_change() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -26,7 +26,7 @@ fn an_answer_never_shares_a_request_with_a_change() {
     assert_eq!(upstream.named(EDS), "a=1");
 }
 
-/// E-02: every response is answered, also where several came before the transport took an answer.
+/// E-02: every response is acknowledged or rejected, even if several came before the transport took a request.
 #[test]
 fn every_delta_response_is_answered() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -37,7 +37,7 @@ fn every_delta_response_is_answered() {
     assert_eq!(upstream.named(EDS), "a=n3");
 }
 
-/// E-21: while the transport takes nothing, requests do not queue up: what was wanted in between leaves no trace.
+/// E-21: while the transport takes nothing, requests do not queue up: a want that came and went meanwhile leaves no trace.
 #[test]
 fn the_latest_interest_wins() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -49,8 +49,8 @@ fn the_latest_interest_wins() {
     assert_eq!(upstream.sent(), ["eds +b"]);
 }
 
-/// E-16, E-17: a name that is wanted anew before the server heard of the end is unsubscribed and subscribed in two requests, and
-/// what comes for the old subscription does not count.
+/// E-16, E-17: a name that is wanted again before the server was told of the end is unsubscribed and subscribed in two requests,
+/// and what comes for the old subscription does not count.
 #[test]
 fn a_name_wanted_anew_is_asked_for_anew() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b"]);
@@ -66,7 +66,7 @@ fn a_name_wanted_anew_is_asked_for_anew() {
     assert_eq!(upstream.named(EDS), "a=2 b=1");
 }
 
-/// L-14, K-15: the server says that a name does not exist; later it does, without a new request.
+/// L-14, K-15: the server reports that a name does not exist; later it exists, without a new request.
 #[test]
 fn missing_then_created() {
     let mut upstream = Upstream::streaming(Dialect::Delta, RDS, &["ghost"]);
@@ -78,13 +78,13 @@ fn missing_then_created() {
     assert_eq!(upstream.sent(), ["rds ack n2"]);
 }
 
-/// C-16, E-08: a server that never says what is missing is waited for, 15 s from when it was asked.
+/// C-16, E-08: the relay waits 15 s, from its request, for a server that never reports missing names.
 #[test]
 fn a_silent_server_is_given_fifteen_seconds() {
     let mut upstream = Upstream::new(Dialect::Delta);
     upstream.want(RDS, "ghost");
     upstream.connect();
-    // The transport takes nothing for a long time: nothing was asked, nothing is missing (L-22b).
+    // The transport takes nothing for a long time: nothing was asked, so nothing counts as missing (L-22b).
     upstream.pass(ms(20_000));
     assert_eq!(upstream.named(RDS), "");
     upstream.sent();
@@ -94,7 +94,7 @@ fn a_silent_server_is_given_fifteen_seconds() {
     assert_eq!(upstream.named(RDS), "ghost:TimedOut");
 }
 
-/// E-08: the time stops with the stream and begins anew on the next; what is held is not waited for.
+/// E-08: the wait ends with the stream and begins anew on the next one; the relay does not wait for what it holds.
 #[test]
 fn the_time_to_answer_begins_anew_on_the_next_stream() {
     let mut upstream = Upstream::streaming(Dialect::Delta, RDS, &["held", "ghost"]);
@@ -111,7 +111,7 @@ fn the_time_to_answer_begins_anew_on_the_next_stream() {
     assert_eq!(upstream.named(RDS), "ghost:TimedOut held=1");
 }
 
-/// E-06: what nobody asked for is passed over in silence, and no fault.
+/// E-06: a resource that was not asked for is ignored, and is no fault.
 #[test]
 fn what_nobody_asked_for_is_passed_over() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -120,7 +120,7 @@ fn what_nobody_asked_for_is_passed_over() {
     assert_eq!(upstream.sent(), ["eds ack n1"]);
 }
 
-/// E-05: a type that was never asked for on this stream is neither accepted nor refused.
+/// E-05: a response of a type that was never asked for on this stream is neither acknowledged nor rejected.
 #[test]
 fn a_type_never_asked_for_is_ignored() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -130,7 +130,7 @@ fn a_type_never_asked_for_is_ignored() {
     assert_eq!(upstream.news(), 0);
 }
 
-/// K-22, K-09: what comes again with the same content is the same, and nobody hears of it.
+/// K-22, K-09: content that comes again unchanged is no change, and wakes no session.
 #[test]
 fn equal_content_is_no_news() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -146,7 +146,7 @@ fn equal_content_is_no_news() {
     assert_eq!(before.id(), upstream.cut.slot(&TypeUrl::new(EDS)).unwrap().named.id());
 }
 
-/// C-20, C-21: a virtual host is asked for by what it is called, and answers to its other names.
+/// C-20, C-21: a virtual host is asked for by one of its names, and answers to its other names.
 #[test]
 fn a_resource_answers_to_its_aliases() {
     let mut upstream = Upstream::streaming(Dialect::Delta, VHDS, &["rc/host.x", "rc/host.y"]);
@@ -159,19 +159,19 @@ fn a_resource_answers_to_its_aliases() {
     upstream.pass(ms(60_000));
     assert_eq!(upstream.named(VHDS), "rc/hosts=1", "both names were answered");
 
-    // It loses one: that one is waited for like a name just asked for.
+    // It loses one: the relay waits for that one like for a new name.
     host.aliases.pop();
     let mut response = delta(VHDS, "n2", &[], &[]);
     response.resources.push(host);
     upstream.hears(response);
     upstream.pass(ms(15_000));
     assert_eq!(upstream.named(VHDS), "rc/host.x:TimedOut rc/hosts=1");
-    // Nobody wants the other any more, so that nothing is left to hold it.
+    // No session wants the other any more, so nothing holds the resource.
     upstream.unwant(VHDS, "rc/host.y");
     assert_eq!(upstream.named(VHDS), "rc/host.x:TimedOut");
 }
 
-/// C-21, E-10: an entry without a body says of a virtual host that it does not exist; it is no heartbeat.
+/// C-21, E-10: an entry without a body means that a virtual host does not exist; it is no heartbeat.
 #[test]
 fn a_virtual_host_without_a_body_does_not_exist() {
     let mut upstream = Upstream::streaming(Dialect::Delta, VHDS, &["rc/host.x"]);
@@ -225,7 +225,7 @@ fn a_time_to_live() {
     assert_eq!(upstream.named(EDS), "x:Expired");
 }
 
-/// E-11: a receipt without a ttl takes the deadline away; a ttl of zero is the end at once.
+/// E-11: a resource that comes without a ttl loses its deadline; a ttl of zero ends it at once.
 #[test]
 fn a_time_to_live_is_taken_away() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["x"]);
@@ -297,8 +297,8 @@ fn very_many_names_are_asked_for_in_portions() {
     assert!(requests > 1);
 }
 
-/// C-20, E-12: what is removed in the response that gives its name to another resource as an alias was the resource that had it
-/// for its own, if there was one; what has just come stays.
+/// C-20, E-12: a response gives a name to one resource as an alias and removes that name: the removal is of the resource that had
+/// it as its own name, if there was one; the new resource stays.
 #[test]
 fn a_name_becomes_an_alias() {
     for held in [false, true] {
@@ -328,8 +328,8 @@ fn a_name_becomes_an_alias() {
     }
 }
 
-/// E-04, E-08: what is held by an alias is not declared to a new stream, and so the alias is waited for; when the next stream is told
-/// of it, because it is asked for by its own name as well, silence says that it is still so.
+/// E-04, E-08: what is held by an alias is not declared on a new stream, so the relay waits for the alias. If the next stream
+/// declares it, because it is also asked for by its own name, silence means that the alias is unchanged.
 #[test]
 fn what_is_declared_is_not_waited_for() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["z"]);

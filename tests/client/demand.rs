@@ -54,7 +54,7 @@ impl View {
         self.tell(type_url, target, false)
     }
 
-    /// The wildcard of clusters now has these besides, lacks those, and is complete or not.
+    /// The wildcard of clusters gets these, loses those, and is complete or not.
     fn wildcard(&mut self, puts: &[(&str, &str)], gone: &[&str], complete: bool) -> Vec<String> {
         let type_url = TypeUrl::new(CDS);
         let put = |(name, alias): &(&str, &str)| self.put(name, alias, name);
@@ -94,7 +94,7 @@ impl View {
         lines(&self.demand.handle_cut(&self.cut))
     }
 
-    /// A variant of the cluster `a`, for those who say so.
+    /// A variant of the cluster `a`, for clients with this parameter.
     fn variant(&self, body: &str) -> Arc<Resource> {
         let single = SingleConstraint {
             key: "env".to_owned(),
@@ -115,7 +115,7 @@ impl View {
         Arc::new(Resource::new(parts, 0))
     }
 
-    /// What somebody finds whom that variant is for.
+    /// What a client finds that the variant is for.
     fn found(&self) -> Option<Vec<u8>> {
         let own = Choice::One([("env".to_owned(), "prod".to_owned())].into());
         match self
@@ -152,7 +152,7 @@ fn lines(wants: &[(Leg, Want)]) -> Vec<String> {
 
 const NOTHING: [&str; 0] = [];
 
-/// K-23: names alone live on the main stream.
+/// K-23: names without a wildcard are on the main stream.
 #[test]
 fn names_alone() {
     let mut view = View::new();
@@ -163,7 +163,8 @@ fn names_alone() {
     assert_eq!(view.unwant(EDS, "a"), NOTHING);
 }
 
-/// K-05: beside a wildcard, a name waits until that is complete; only if it lacks the name it is asked for, on the other stream.
+/// K-05: beside a wildcard, a name waits until the wildcard is complete; only if the wildcard lacks the name, it is asked for on
+/// the other stream.
 #[test]
 fn a_name_beside_a_wildcard() {
     let mut view = View::new();
@@ -173,7 +174,7 @@ fn a_name_beside_a_wildcard() {
     assert_eq!(view.wildcard(&[("in", "x")], &[], false), NOTHING);
     assert_eq!(view.wildcard(&[], &[], true), ["Aside +out"]);
     assert_eq!(view.want(CDS, "late"), ["Aside +late"]);
-    // The wildcard comes to cover one, by an alias too, and loses it again.
+    // The wildcard comes to cover one name, also by an alias, and loses it again.
     assert_eq!(
         view.wildcard(&[("out", "late")], &[], true),
         ["Aside -late", "Aside -out"]
@@ -184,7 +185,7 @@ fn a_name_beside_a_wildcard() {
     assert_eq!(view.unwant(CDS, "out"), ["Aside -out"]);
 }
 
-/// K-05: what comes first has the main stream. Names that were asked for stay until a wildcard covers them.
+/// K-05: what is wanted first gets the main stream. Names that were asked for stay until a wildcard covers them.
 #[test]
 fn a_wildcard_beside_names() {
     let mut view = View::new();
@@ -197,7 +198,7 @@ fn a_wildcard_beside_names() {
     assert_eq!(view.unwant(CDS, "*"), ["Aside -*", "Main +a"]);
 }
 
-/// A stream that has a wildcard of a type never named that type, also when the one ends before the other begins.
+/// A stream that has the wildcard of a type never named that type, even if one ends before the other begins.
 #[test]
 fn a_type_keeps_its_stream() {
     let mut view = View::new();
@@ -207,8 +208,8 @@ fn a_type_keeps_its_stream() {
     assert_eq!(view.want(EDS, "*"), ["Main +*"], "types are apart");
 }
 
-/// K-05: a variant that the wildcard and a name have with different content: whoever loses the one is not sent the other, which
-/// may be older. The name is asked for anew.
+/// K-05: the wildcard and a name have a variant with different content: a client that loses one is not sent the other, which may
+/// be older. The relay asks for the name anew.
 #[test]
 fn a_variant_in_both_halves() {
     for ends in [true, false] {
@@ -229,7 +230,7 @@ fn a_variant_in_both_halves() {
     }
 }
 
-/// The same content in both is no reason to ask.
+/// If both have the same content, the relay does not ask.
 #[test]
 fn a_variant_that_is_the_same_in_both_halves() {
     let mut view = View::new();
@@ -242,7 +243,7 @@ fn a_variant_that_is_the_same_in_both_halves() {
     assert_eq!(view.found().as_deref(), Some(&b"same"[..]));
 }
 
-/// K-05: the same where one batch brings a variant by the wildcard and takes it away, and until something is known of the name.
+/// K-05: the same if one batch brings a variant by the wildcard and removes it, and until something is known of the name.
 #[test]
 fn a_variant_that_comes_and_goes_at_once() {
     let mut view = View::new();
@@ -259,8 +260,8 @@ fn a_variant_that_comes_and_goes_at_once() {
     assert_eq!(view.wildcard(&[], &[], true), NOTHING);
 }
 
-/// C-20: an alias by which other content was found than the wildcard has, which does not answer to it, is asked for once more: a
-/// server that speaks SotW will not say that it means nothing any more.
+/// C-20: if an alias found other content than the wildcard has, and the wildcard's resource does not have that alias, the alias
+/// is asked for once more: a server that speaks SotW does not report that the alias no longer means anything.
 #[test]
 fn an_alias_of_what_the_wildcard_has_otherwise() {
     for complete in [false, true] {
@@ -280,7 +281,7 @@ fn an_alias_of_what_the_wildcard_has_otherwise() {
         gone.updates.push(Update::Forget(a.clone()));
         assert_eq!(view.hear(&gone), NOTHING);
         assert_eq!(view.wildcard(&[("b", "no")], &[], true), NOTHING);
-        // The same content under the alias alone is no other.
+        // The same content under the alias alone is not different content.
         assert_eq!(view.hear(&news(false, view.put("a", "nick", "a"))), NOTHING);
         assert!(known(&view, &nick));
     }

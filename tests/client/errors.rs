@@ -51,7 +51,7 @@ fn saying(dialect: Dialect, features: ServerFeatures, targets: &[&str]) -> Upstr
     upstream
 }
 
-/// E-09, C-24, E-08: an error ends the wait; what is not found or not allowed does not exist, everything else is not known.
+/// E-09, C-24, E-08: an error ends the wait; a name that is not found or not allowed does not exist, any other name is unknown.
 #[test]
 fn errors_end_the_wait() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -89,8 +89,8 @@ fn errors_are_remembered() {
     }
 }
 
-/// B-31, E-02: an error without a name or without an error refuses the response; one of a resource in the same response does not
-/// count.
+/// B-31, E-02: an error entry without a name or without an error makes the relay reject the response; an error of a name whose
+/// resource is in the same response does not count.
 #[test]
 fn errors_that_are_none() {
     let mut upstream = saying(Dialect::Delta, ServerFeatures::default(), &["a", "b"]);
@@ -103,7 +103,7 @@ fn errors_that_are_none() {
     assert!(text.contains("entry 0 of resource_errors"), "{text}");
 }
 
-/// G-13: what is wrong with what is held takes it away only where the server entry says so.
+/// G-13: the error of a resource that is held removes it only if the server entry says so.
 #[test]
 fn data_errors() {
     for (fail_on_data_errors, after) in [(false, "a=1 b=1 c=1 d=1"), (true, "a:Said b:Said c=1 d:Said")] {
@@ -121,7 +121,7 @@ fn data_errors() {
     }
 }
 
-/// G-13: a deletion is passed on, unless the server entry says that what is deleted is kept.
+/// G-13: a removal is passed on, unless the server entry says that removed resources are kept.
 #[test]
 fn deletions() {
     for (ignore_resource_deletion, after) in [(false, "a:Said"), (true, "a=1")] {
@@ -143,7 +143,7 @@ fn deletions() {
     }
 }
 
-/// G-14: of a server that reports errors itself, thirty seconds of silence are an error of the server, not absence.
+/// G-14: for a server that reports errors itself, thirty seconds of silence are an error of the server, not absence.
 #[test]
 fn silence_of_a_server_that_speaks() {
     let features = ServerFeatures {
@@ -170,7 +170,7 @@ impl Upstream {
     }
 }
 
-/// G-15, E-13, K-06: that what came of a name was not sound is known of it until something sound comes or it goes; what was
+/// G-15, E-13, K-06: that a resource came with a fault is known of its name until a sound one comes or the name goes; what was
 /// held stays.
 #[test]
 fn what_was_rejected_is_known() {
@@ -198,7 +198,7 @@ fn what_was_rejected_is_known() {
         say(&mut upstream, "2", &["b=1"], &["a"]);
         assert_eq!(upstream.named(EDS), "a=1 b=1");
         assert_eq!(trouble(&upstream), [Some(Trouble::Rejected), None, None]);
-        // A better reason takes its place, and nothing of it is left with the name.
+        // A more specific reason replaces it, and nothing of it is left with the name.
         upstream.hears_errors(dialect, "3", &[], &[("a", 14)]);
         assert_eq!(trouble(&upstream)[0], Some(Trouble::Said));
         say(&mut upstream, "4", &[], &["a"]);
@@ -209,7 +209,8 @@ fn what_was_rejected_is_known() {
     }
 }
 
-/// G-15: the same for what a wildcard covers: a name that never was sound is known as such until it is not mentioned any more.
+/// G-15: the same for what a wildcard covers: a name that never was sound is known as such until the server no longer mentions
+/// it.
 #[test]
 fn what_was_rejected_of_a_wildcard() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
@@ -231,7 +232,7 @@ fn what_was_rejected_of_a_wildcard() {
     assert_eq!(upstream.trouble(CDS, true, "b"), Some(Trouble::Rejected));
     upstream.hears(delta(CDS, "2", &[], &["b"]));
     assert_eq!(upstream.trouble(CDS, true, "b"), None);
-    // However many names a server invents.
+    // The number of such names has a bound, however many a server sends.
     let mut response = delta(CDS, "3", &[], &[]);
     response.resources = (0..5000).map(|n| resource(RDS, &format!("n{n}"), "1")).collect();
     upstream.hears(response);
@@ -239,7 +240,7 @@ fn what_was_rejected_of_a_wildcard() {
     assert_eq!(slot.wildcard.as_ref().unwrap().errors().len(), 1024);
 }
 
-/// G-13, G-15: what is deleted and kept is known as such until it comes again.
+/// G-13, G-15: a resource that was removed and kept is known as such until it comes again.
 #[test]
 fn what_is_deleted_and_kept() {
     let features = ServerFeatures {
@@ -255,7 +256,7 @@ fn what_is_deleted_and_kept() {
     assert_eq!(upstream.trouble(EDS, false, "a"), None);
 }
 
-/// F-04, E-07: a full state with an entry that is not sound, written in another way, deletes nothing.
+/// F-04, E-07: a full state with a faulty entry, in another spelling, removes nothing.
 #[test]
 fn a_bad_entry_in_another_spelling() {
     let name = "xdstp://a/envoy.config.cluster.v3.Cluster/x?a=1&b=2";

@@ -9,7 +9,7 @@ use prost::Message;
 
 use crate::{CDS, EDS, RDS, Upstream, delta, ms, refusal, resource, sotw};
 
-/// A-05, E-13, E-02: a resource of another type is refused by name, and the good ones are used.
+/// A-05, E-13, E-02: a resource of another type is rejected by name, and the sound ones are used.
 #[test]
 fn the_good_ones_are_used() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b"]);
@@ -25,7 +25,7 @@ fn the_good_ones_are_used() {
     );
 }
 
-/// E-12, E-13: a name that is there twice: neither copy counts, the others do.
+/// E-12, E-13: of a name that occurs twice neither copy counts; the other names do.
 #[test]
 fn a_name_twice() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -43,7 +43,7 @@ fn a_name_twice() {
     }
 }
 
-/// C-19, E-13: a name in resources and removed at once is refused; neither counts.
+/// C-19, E-13: a response with a name both in resources and in removed ones is rejected; neither counts.
 #[test]
 fn a_name_in_resources_and_removed() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b"]);
@@ -57,7 +57,8 @@ fn a_name_in_resources_and_removed() {
     );
 }
 
-/// A-09, E-13, K-16: with a nameless entry a full state deletes nothing and completes nothing: the entry may be any of them.
+/// A-09, E-13, K-16: a full state with a nameless entry removes nothing and completes nothing: the entry may be any of the
+/// missing names.
 #[test]
 fn a_nameless_entry_deletes_nothing() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
@@ -80,7 +81,7 @@ fn a_nameless_entry_deletes_nothing() {
     assert_eq!(upstream.sent(), ["cds [] v2 nack n3"]);
 }
 
-/// what is inside a body is nobody's business here, not even garbage.
+/// the relay does not look inside a body, not even at garbage.
 #[test]
 fn a_body_is_not_judged() {
     let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
@@ -91,7 +92,7 @@ fn a_body_is_not_judged() {
     assert_eq!(upstream.sent(), ["cds ack n1"]);
 }
 
-/// E-10: an entry without a body that confirms nothing is refused.
+/// E-10: an entry without a body that confirms nothing is rejected.
 #[test]
 fn no_body_and_no_heartbeat() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -103,8 +104,8 @@ fn no_body_and_no_heartbeat() {
     assert!(text.contains("resource \"a\" has no body"), "{text}");
 }
 
-/// E-22: a server that at once sends again what was refused, with a new version each time or with the same, is refused after a pause
-/// that doubles from 100 ms to 5 s, with its newest nonce.
+/// E-22: a server that at once sends again what was rejected, with a new version each time or the same one, is sent the rejection
+/// after a pause that doubles from 100 ms to 5 s, with its newest nonce.
 #[test]
 fn equal_refusals_are_slow() {
     for (dialect, new_versions) in [(Dialect::Delta, true), (Dialect::Sotw, false), (Dialect::Sotw, true)] {
@@ -132,7 +133,7 @@ fn equal_refusals_are_slow() {
             upstream.pass(ms(1));
         }
         assert_eq!(refused, [0, 100, 300, 700, 1500, 3100, 6300, 11_300, 16_300]);
-        // What is different is refused at once, and what was quiet for a while is new.
+        // Different content is rejected at once, and a fault that did not occur for a while counts as new.
         let sends = |upstream: &mut Upstream, nonce: &str, puts: &[&str]| match dialect {
             Dialect::Delta => upstream.hears(delta(EDS, nonce, puts, &[])),
             Dialect::Sotw => upstream.hears_sotw(sotw(EDS, nonce, nonce, puts)),
@@ -151,7 +152,7 @@ fn equal_refusals_are_slow() {
     }
 }
 
-/// E-02, E-22: of several faults each keeps its own pace, a refusal that waits does not hold up an ACK, and none is lost.
+/// E-02, E-22: each of several faults has its own pause, a rejection that waits does not hold up an ACK, and none is lost.
 #[test]
 fn refusals_wait_for_themselves_alone() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b", "c"]);
@@ -168,7 +169,7 @@ fn refusals_wait_for_themselves_alone() {
     upstream.hears(delta(EDS, "b1", &["b=1", "b=2"], &[]));
     upstream.hears(delta(EDS, "both", &["b=1", "b=2", "c=1", "c=2"], &[]));
     upstream.hears(delta(EDS, "c2", &["c=2"], &[]));
-    // The one with news is refused at once, and says what the older one says of `b`.
+    // The response with a new fault is rejected at once; the rejection also names the older fault of `b`.
     assert_eq!(upstream.sent(), ["eds nack both", "eds ack c2"]);
     upstream.pass(ms(800));
     assert_eq!(upstream.sent(), [""; 0]);
@@ -176,7 +177,7 @@ fn refusals_wait_for_themselves_alone() {
     assert_eq!(upstream.sent(), ["eds nack a5"]);
 }
 
-/// E-22: a server that finds a new name for its fault each time gains nothing but a moment.
+/// E-22: a server that sends its fault under a new name each time gains only a moment.
 #[test]
 fn ever_new_faults_are_slow() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -195,8 +196,8 @@ fn ever_new_faults_are_slow() {
     }
 }
 
-/// E-03, E-22, B-05: a change of names does not wait for the pace of a refusal and never turns it into an acceptance: it goes at
-/// once and carries the refusal. Servers that do not look at the names of a refusal get them once more.
+/// E-03, E-22, B-05: a change of names does not wait for the pause of a rejection and never turns it into an acknowledgement: it
+/// goes at once and carries the rejection. Servers that do not look at the names of a rejection get them once more.
 #[test]
 fn a_change_carries_the_refusal() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
@@ -206,7 +207,7 @@ fn a_change_carries_the_refusal() {
     assert_eq!(upstream.sent(), [""; 0]);
     upstream.want(EDS, "b");
     assert_eq!(upstream.sent(), ["eds [a b] v nack n2", "eds [a b] v ack n2"]);
-    // In delta a change says nothing of a response, and never shares a request with what does (E-16).
+    // In delta a change acknowledges and rejects nothing, and never shares a request with what does (E-16).
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
     upstream.hears(delta(EDS, "n1", &["a=1", "a=2"], &[]));
     assert_eq!(upstream.sent(), ["eds nack n1"]);
@@ -217,7 +218,7 @@ fn a_change_carries_the_refusal() {
     assert_eq!(upstream.sent(), ["eds nack n2"]);
 }
 
-/// B-03: empty nonces and repeated ones: the content counts, and answers do not run in circles.
+/// B-03: for empty and repeated nonces the content counts, and the acknowledgements do not cause endless responses.
 #[test]
 fn nonces_that_are_none() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -230,7 +231,7 @@ fn nonces_that_are_none() {
     assert_eq!(upstream.named(EDS), "a=3");
     assert_eq!(upstream.sent(), ["eds ack same"]);
 
-    // A SotW server that takes every request without a nonce for the first one answers it, for ever.
+    // A SotW server that takes every request without a nonce for a first request would answer it forever.
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
     let mut answers = 0;
     for _ in 0..3000 {
@@ -241,7 +242,7 @@ fn nonces_that_are_none() {
     assert_eq!(answers, 3);
 }
 
-/// E-13: one entry that cannot be read does not spoil the others, and the refusal has the response's nonce.
+/// E-13: one entry that cannot be read does not spoil the others, and the rejection has the response's nonce.
 #[test]
 fn garbage_in_one_entry() {
     let mut bytes = delta(EDS, "n1", &["a=1"], &[]).encode_to_vec();
@@ -266,7 +267,7 @@ fn garbage_in_one_entry() {
     );
 }
 
-/// A message that is cut, at whatever byte, is refused by its nonce or not readable at all; it never counts as whole.
+/// A message that is cut at any byte is rejected by its nonce, or is not readable at all; it never counts as whole.
 #[test]
 fn a_message_that_is_cut() {
     let mut response = delta(EDS, "", &["a=1", "b=1"], &["c"]);
@@ -292,7 +293,7 @@ fn a_message_that_is_cut() {
     assert!(read_sotw(Bytes::from_static(b"\xff\xff\xff\xff")).is_err());
 }
 
-/// E-13: a removed name that is no text is refused with the response's nonce, and what stands beside it counts.
+/// E-13: a response with a removed name that is no text is rejected with its nonce, and its other entries count.
 #[test]
 fn garbage_beside_the_entries() {
     let mut bytes = delta(EDS, "n1", &["a=1"], &[]).encode_to_vec();
@@ -303,7 +304,7 @@ fn garbage_beside_the_entries() {
     assert_eq!(upstream.sent(), ["eds nack n1"]);
 }
 
-/// Random bytes never do more than be refused.
+/// Random bytes are at most rejected.
 #[test]
 fn noise() {
     let mut dice = 0x9e37_79b9_7f4a_7c15_u64;
@@ -325,7 +326,7 @@ fn noise() {
     }
 }
 
-/// E-02: a refusal stays short, however much is wrong and however long the names are.
+/// E-02: a rejection stays short, however much is wrong and however long the names are.
 #[test]
 fn a_refusal_stays_short() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);

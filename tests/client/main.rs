@@ -131,7 +131,7 @@ impl Upstream {
         self.publish(changes);
     }
 
-    /// Lets time pass, with everything that happens in it.
+    /// Lets time pass, with all timers that are due in it.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(at) = self.client.poll_timeout().filter(|at| *at <= end) {
@@ -149,12 +149,12 @@ impl Upstream {
         self.published.extend(changes);
     }
 
-    /// How many changes were published since the last time.
+    /// The number of changes that were published since the last call.
     pub(crate) fn news(&mut self) -> usize {
         std::mem::take(&mut self.published).len()
     }
 
-    /// What goes out now, one line for each request.
+    /// The requests that are sent now, one line for each.
     pub(crate) fn sent(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some(request) = self.client.poll_request(self.now) {
@@ -166,7 +166,7 @@ impl Upstream {
         lines
     }
 
-    /// What is known by name, in one line: `a=1 b:absent`, and `complete` at the end of a complete wildcard.
+    /// What is known by name, in one line: `a=1 b:absent`, and `complete` at the end if the wildcard is complete.
     pub(crate) fn named(&self, type_url: &str) -> String {
         let slot = self.cut.slot(&TypeUrl::new(type_url));
         slot.map_or_else(String::new, |slot| state_line(&slot.named))
@@ -241,7 +241,7 @@ fn answer(nonce: &str, error: bool) -> Option<String> {
     }
 }
 
-/// The refusal in the next request that has one.
+/// The rejection in the next request that has one.
 pub(crate) fn refusal(upstream: &mut Upstream) -> String {
     while let Some(request) = upstream.client.poll_request(upstream.now) {
         let error = match request {

@@ -7,7 +7,7 @@ use crate::{CDS, EDS, Upstream, body, delta, ms, refusal, relay, resource, secon
 const E: &str = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
 const C: &str = "xdstp://a/envoy.config.cluster.v3.Cluster";
 
-/// Writes `E` and `C` for the long beginnings.
+/// Abbreviates the long beginnings of names to `E` and `C`.
 fn short(text: &str) -> String {
     text.replace(E, "E").replace(C, "C")
 }
@@ -44,7 +44,8 @@ fn asking(names: &[&str]) -> Upstream {
     Upstream::streaming(Dialect::Delta, EDS, &names)
 }
 
-/// F-04, F-05, F-08: however the server writes a name, it is the one that was asked for; other parameters are another name.
+/// F-04, F-05, F-08: a name in any spelling of the server is the one that was asked for; with other parameters it is another
+/// name.
 #[test]
 fn however_it_is_written() {
     let mut upstream = asking(&["E/x:y?a=1&b=2", "E/gone?a=1&b=2"]);
@@ -57,7 +58,7 @@ fn however_it_is_written() {
     assert_eq!(upstream.asks(), ["eds ack n1"]);
 }
 
-/// E-12, F-04: two ways of writing one name in one response are that name twice.
+/// E-12, F-04: two spellings of one name in one response are that name twice.
 #[test]
 fn one_name_twice() {
     let mut upstream = asking(&["E/x?a=1&b=2"]);
@@ -67,7 +68,7 @@ fn one_name_twice() {
     assert!(text.contains("more than once"), "{text}");
 }
 
-/// F-02, F-03, E-13: what names nothing is refused by name; the others are used, and nothing is deleted.
+/// F-02, F-03, E-13: a name that names nothing is rejected by name; the other resources are used, and nothing is removed.
 #[test]
 fn what_names_nothing() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
@@ -84,7 +85,7 @@ fn what_names_nothing() {
     }
 }
 
-/// E-06, F-10: a server that answers for authorities and names that nobody asked for is not listened to.
+/// E-06, F-10: names and authorities that were not asked for are ignored.
 #[test]
 fn what_nobody_asked_for() {
     let mut upstream = asking(&["E/d/*?k=v"]);
@@ -100,7 +101,7 @@ fn what_nobody_asked_for() {
     assert_eq!(upstream.asks(), ["eds ack n1", "eds ack n2"]);
 }
 
-/// C-22: a collection is whole after a moment of quiet, as a wildcard is; only then has it no other members.
+/// C-22: a collection is complete after a moment of quiet, like a wildcard; only then are all its members known.
 #[test]
 fn quiet_makes_a_collection_whole() {
     let mut upstream = asking(&["E/d/*"]);
@@ -121,7 +122,7 @@ fn quiet_makes_a_collection_whole() {
     assert_eq!(upstream.knows(), "E/d/x=2");
 }
 
-/// C-22: another relay says that more follows; what ends its answer need not be about the collection.
+/// C-22: another relay marks that more follows; the response that ends its answer may be of other names than the collection's.
 #[test]
 fn the_end_of_an_answer_of_another_relay() {
     let mut upstream = asking(&["E/d/*", "x"]);
@@ -142,8 +143,8 @@ fn the_end_of_an_answer_of_another_relay() {
     assert!(whole(&upstream));
 }
 
-/// C-22, E-07: so is one that comes in SotW from a server that need not send all of it at once; what it leaves out later says
-/// nothing, and what it adds belongs to it.
+/// C-22, E-07: the same for a collection in SotW from a server that need not send all of it at once; what the server leaves out
+/// later means nothing, and what it adds is a member.
 #[test]
 fn quiet_makes_a_collection_whole_in_sotw() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &[&long("E/d/*")]);
@@ -175,7 +176,7 @@ fn whole(upstream: &Upstream) -> bool {
     slot.is_some_and(|slot| slot.named.whole(&long("E/d/*").as_str().into()))
 }
 
-/// C-22: an empty collection is said to be gone by its own name, and so are all its members.
+/// C-22: an empty collection is removed by its own name, and so are all its members.
 #[test]
 fn an_empty_collection() {
     let mut upstream = asking(&["E/d/*"]);
@@ -189,7 +190,7 @@ fn an_empty_collection() {
     assert_eq!(upstream.knows(), "");
 }
 
-/// E-08: a server that says nothing of a collection at all has 15 s.
+/// E-08: a server that sends nothing for a collection is given 15 s.
 #[test]
 fn silence() {
     let mut upstream = asking(&["E/d/*", "E/e/*"]);
@@ -204,7 +205,7 @@ fn silence() {
     assert_eq!(upstream.knows(), "E/d/x=1 E/e/x=1");
 }
 
-/// B-15, C-22: what is in a collection goes with it, unless it was asked for by itself.
+/// B-15, C-22: members go with their collection, unless they were asked for by themselves.
 #[test]
 fn giving_up() {
     let mut upstream = asking(&["E/d/*", "E/d/x"]);
@@ -219,7 +220,7 @@ fn giving_up() {
     assert_eq!(upstream.knows(), "");
 }
 
-/// E-04, G-19: over a reconnect a collection stays, its versions are declared, and what the server does not confirm, though it
+/// E-04, G-19: a collection stays over a reconnect, and its versions are declared. What the server does not confirm, though it
 /// resends what was declared, is gone after a longer quiet.
 #[test]
 fn reconnecting() {
@@ -241,7 +242,7 @@ fn reconnecting() {
     assert_eq!(upstream.knows(), "E/d/x=1");
 }
 
-/// G-12, L-20: when another server has stood in, no version of a member is declared, and what the server does not mention then is
+/// G-12, L-20: after another server stood in, no version of a member is declared, and what the server does not mention then is
 /// gone after a longer quiet.
 #[test]
 fn another_server_has_stood_in() {
@@ -259,7 +260,8 @@ fn another_server_has_stood_in() {
     assert_eq!(upstream.knows(), "E/d/x=1");
 }
 
-/// E-08, G-12, K-16: the same when the server says nothing of the collection at all, and only that: nobody knows it as a whole then.
+/// E-08, G-12, K-16: the same if the server sends nothing for the collection, and only then: the collection is then not known as
+/// a whole.
 #[test]
 fn another_server_has_stood_in_and_nothing_is_left() {
     let mut upstream = asking(&["E/d/*", "E/d/x"]);
@@ -282,8 +284,8 @@ fn another_server_has_stood_in_and_nothing_is_left() {
     assert!(whole(&upstream));
 }
 
-/// E-04, G-19: what is asked for by itself after a reconnect is sent although the server was told that we hold it: that is no
-/// proof that the server ignores what it was told, even if nobody wants the name any more by then, or asked by another name.
+/// E-04, G-19: a name that is asked for by itself after a reconnect is sent, although the relay declared it: that is no proof
+/// that the server ignores declarations, even if the name is no longer wanted by then, or was asked for under another name.
 #[test]
 fn a_member_asked_for_by_itself_after_a_reconnect() {
     let reconnected = || {
@@ -310,7 +312,7 @@ fn a_member_asked_for_by_itself_after_a_reconnect() {
         response.resources = vec![member];
         upstream.hears(response);
         upstream.sent();
-        // What was told and not asked for by itself is such a proof.
+        // A resource that was declared and not asked for by itself is such a proof.
         if proof {
             upstream.hears_short("m2", &["E/d/y=1"], &[]);
             upstream.sent();
@@ -326,7 +328,7 @@ fn a_member_asked_for_by_itself_after_a_reconnect() {
     }
 }
 
-/// C-22: the mark of another relay ends an answer, and says nothing of a collection.
+/// C-22: the mark of another relay ends an answer, and does not make a collection complete.
 #[test]
 fn behind_another_relay() {
     let mut upstream = asking(&["E/d/*"]);
@@ -340,7 +342,7 @@ fn behind_another_relay() {
     assert!(whole(&upstream));
 }
 
-/// E-07, E-11: in SotW members come and go as the type has it, and a time to live ends a member.
+/// E-07, E-11: in SotW members come and go by the rules of their type, and a time to live ends a member.
 #[test]
 fn in_sotw() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &[&long("C/d/*")]);
@@ -360,7 +362,7 @@ fn in_sotw() {
     assert_eq!(short(&upstream.named(CDS)), "C/d/y=1");
 }
 
-/// F-14, A-07, A-08: an empty collection is a resource like any other, and where a resource points to is never looked at.
+/// F-14, A-07, A-08: an empty collection is a resource like any other, and the relay never looks at what a resource refers to.
 #[test]
 fn bodies_are_opaque() {
     const LIST: &str = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpointCollection";

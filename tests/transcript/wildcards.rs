@@ -307,7 +307,7 @@ fn nothing_is_said_to_who_wants_nothing() {
 }
 
 /// C-20, K-05: of two resources that answer to one alias, a client that asked by it gets the one that its wildcard covers, and
-/// the other one in its place later.
+/// then the other one in its place.
 #[test]
 fn an_alias_of_two() {
     both(
