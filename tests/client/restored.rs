@@ -7,7 +7,7 @@ use distributary::xds::{Cut, Dialect, Target, TypeUrl};
 
 use crate::{CDS, EDS, Upstream, delta, sotw};
 
-/// What a run knew that had this from a server.
+/// The snapshot of a run that had this content from a server.
 fn stock(type_url: &str, targets: &[&str], resources: &[&str], removed: &[&str]) -> Cut {
     let mut earlier = Upstream::streaming(Dialect::Delta, type_url, targets);
     earlier.hears(delta(type_url, "n1", resources, removed));
@@ -17,7 +17,7 @@ fn stock(type_url: &str, targets: &[&str], resources: &[&str], removed: &[&str])
 }
 
 impl Upstream {
-    /// Something is wanted that an earlier run knew.
+    /// A name is wanted that an earlier run knew.
     pub(crate) fn restore(&mut self, type_url: &str, target: &str, stock: &Cut) {
         self.want(type_url, target);
         let type_url = TypeUrl::new(type_url);
@@ -36,7 +36,8 @@ impl Upstream {
     }
 }
 
-/// K-16, E-04: it is served as it was; the server is told nothing of it; what the server does not mention goes after a calm.
+/// K-16, E-04: restored content is served as it was; it is not declared to the server; what the server does not mention is gone
+/// after some quiet.
 #[test]
 fn a_wildcard_goes_on_where_it_was() {
     let stock = stock(CDS, &["*"], &["a=1", "b=1"], &[]);
@@ -65,7 +66,7 @@ fn a_wildcard_goes_on_where_it_was() {
     assert_eq!(upstream.wildcard(CDS), "a=1 complete");
 }
 
-/// K-09: what the server sends again as it was is the very content that was restored.
+/// K-09: content that the server sends again unchanged is the very content that was restored.
 #[test]
 fn equal_content_stays_the_same() {
     let stock = stock(CDS, &["*"], &["a=1"], &[]);
@@ -82,7 +83,7 @@ fn equal_content_stays_the_same() {
     assert!(std::sync::Arc::ptr_eq(&before, &content(&upstream)));
 }
 
-/// E-04: a reconnect before all is confirmed tells the server of what it has sent itself alone.
+/// E-04: a reconnect before everything is confirmed declares only what the server has sent itself.
 #[test]
 fn only_versions_of_the_server_itself_are_declared() {
     let stock = stock(CDS, &["*"], &["a=1", "b=1"], &[]);
@@ -102,7 +103,7 @@ fn only_versions_of_the_server_itself_are_declared() {
     assert_eq!(upstream.wildcard(CDS), "a=1 c=1 complete");
 }
 
-/// SotW: the first full state says all there is.
+/// SotW: the first full state is complete.
 #[test]
 fn a_full_state_ends_what_it_does_not_list() {
     let stock = stock(CDS, &["*"], &["a=1", "b=1"], &[]);
@@ -115,8 +116,8 @@ fn a_full_state_ends_what_it_does_not_list() {
     assert!(!upstream.stale(CDS));
 }
 
-/// E-08, K-16: names are asked for like new ones; one that the server never answers for is not there any more, but that is no
-/// ground to take it from a client; and what did not exist for an earlier run may exist now.
+/// E-08, K-16: names are asked for like new ones. A name that the server never answers for is gone, but that is no reason to
+/// remove it from a client. A name that did not exist in an earlier run may exist now.
 #[test]
 fn names_go_on_where_they_were() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -145,7 +146,7 @@ fn names_go_on_where_they_were() {
     }
 }
 
-/// What the server has spoken about is not overwritten by what an earlier run knew.
+/// Content of the server is never overwritten by restored content.
 #[test]
 fn nothing_is_restored_over_the_server() {
     let stock = stock(EDS, &["a", "b"], &["a=1", "b=1"], &[]);

@@ -4,7 +4,7 @@ use distributary::xds::Dialect;
 
 use crate::{CDS, EDS, LDS, RDS, Upstream, body, delta, ms, resource, seconds, sotw, wrapped};
 
-/// E-02, E-03: answers carry the version, the nonce and all names; so does every further request.
+/// E-02, E-03: acknowledgements carry the version, the nonce and all names; so does every later request.
 #[test]
 fn requests_say_everything() {
     let mut upstream = Upstream::new(Dialect::Sotw);
@@ -15,14 +15,15 @@ fn requests_say_everything() {
     assert_eq!(upstream.sent(), ["eds [a] v1 ack n1"]);
     upstream.want(EDS, "b");
     assert_eq!(upstream.sent(), ["eds [a b] v1 ack n1"]);
-    // Several responses before the transport took anything: the newest is answered, for all (E-21).
+    // Several responses came before the transport took a request: the newest is acknowledged, for all of them (E-21).
     upstream.hears_sotw(sotw(EDS, "2", "n2", &["a=2"]));
     upstream.hears_sotw(sotw(EDS, "3", "n3", &["b=3"]));
     assert_eq!(upstream.sent(), ["eds [a b] v3 ack n3"]);
     assert_eq!(upstream.named(EDS), "a=2 b=3");
 }
 
-/// L-13, E-07, K-19: of a full-state type what is missing is gone; of other types it is not. The last one gone is a change too.
+/// L-13, E-07, K-19: for a full-state type what is missing is gone; for other types it is not. A change in which the last one
+/// goes counts too.
 #[test]
 fn full_state_versus_partial() {
     let mut upstream = Upstream::new(Dialect::Sotw);
@@ -42,7 +43,7 @@ fn full_state_versus_partial() {
     assert_eq!(upstream.wildcard(LDS), "complete");
 }
 
-/// E-07, K-15: a name that was never received is not proved absent by a full state; it has its 15 s.
+/// E-07, K-15: a full state does not prove that a name is absent which was never received; the server has 15 s for it.
 #[test]
 fn a_name_never_received_is_not_proved_absent() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["a", "b"]);
@@ -54,8 +55,8 @@ fn a_name_never_received_is_not_proved_absent() {
     assert_eq!(upstream.named(CDS), "a:Said b=1");
 }
 
-/// E-18, E-08: a server that withholds a type until all its names are asked for never answers; the names count as missing after
-/// their time, and come alive when it does answer.
+/// E-18, E-08: a server that withholds a type until all its names are asked for does not answer; the names count as missing after
+/// their time, and exist again once it answers.
 #[test]
 fn a_server_that_withholds() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
@@ -65,7 +66,7 @@ fn a_server_that_withholds() {
     assert_eq!(upstream.named(EDS), "a=1");
 }
 
-/// L-18, G-20: nothing is known before the first answer, whatever time passes; an empty answer is one.
+/// L-18, G-20: nothing is known before the first answer, however much time passes; an empty answer is an answer.
 #[test]
 fn nothing_is_known_before_the_first_answer() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
@@ -76,7 +77,7 @@ fn nothing_is_known_before_the_first_answer() {
     assert!(upstream.answered(CDS));
 }
 
-/// E-10, A-10: the wrapper is taken off, and its name counts before the body's.
+/// E-10, A-10: resources are unwrapped, and the wrapper's name counts before the body's.
 #[test]
 fn the_wrapper_names_its_resource() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["outer"]);
@@ -89,8 +90,8 @@ fn the_wrapper_names_its_resource() {
     assert_eq!(upstream.sent(), ["eds [outer] v1 ack n1"]);
 }
 
-/// E-10, E-11, K-17: a body-less wrapper confirms what is held if the response's version is the one accepted; a response of such
-/// alone says nothing of the rest, not even of a full-state type.
+/// E-10, E-11, K-17: a wrapper without a body confirms what is held if the response's version is the accepted one; a response of
+/// only such wrappers says nothing about the other resources, even of a full-state type.
 #[test]
 fn a_heartbeat_deletes_nothing() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
@@ -111,7 +112,7 @@ fn a_heartbeat_deletes_nothing() {
     assert_eq!(upstream.wildcard(CDS), "y=1 complete");
 }
 
-/// E-10: with another version a body-less wrapper confirms nothing, and is refused.
+/// E-10: with another version a wrapper without a body confirms nothing, and is rejected.
 #[test]
 fn a_heartbeat_of_another_version_is_refused() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["x"]);
@@ -126,7 +127,7 @@ fn a_heartbeat_of_another_version_is_refused() {
     assert_eq!(upstream.named(EDS), "x=1");
 }
 
-/// E-19, E-15: a name that is dropped and wanted again before the server heard of it is missing in one request first.
+/// E-19, E-15: a name that is dropped and wanted again before the server was told is first left out of one request.
 #[test]
 fn a_name_wanted_anew_is_missing_once() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a", "b"]);
@@ -144,8 +145,8 @@ fn a_name_wanted_anew_is_missing_once() {
     );
 }
 
-/// K-16: a wildcard that nobody wants goes on unseen, and is there at once when it is wanted again: never an empty answer to an
-/// older request taken for the new one.
+/// K-16: a wildcard that is no longer wanted goes on in the background, and is there at once when it is wanted again; an empty
+/// answer to an older request is never taken for the answer to the new one.
 #[test]
 fn a_wildcard_comes_back() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
@@ -163,7 +164,7 @@ fn a_wildcard_comes_back() {
     assert_eq!(upstream.sent(), [""; 0]);
 }
 
-/// the two forms may stand side by side; the body's type must be the response's.
+/// both forms may occur in one response; the body's type must be the response's.
 #[test]
 fn wrapped_and_bare_side_by_side() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a", "b"]);
@@ -178,7 +179,7 @@ fn wrapped_and_bare_side_by_side() {
     assert_eq!(upstream.sent(), ["eds [a b] v1 nack n2"]);
 }
 
-/// the dialect belongs to the stream; a delta response has nothing to say here.
+/// the dialect belongs to the stream; a delta response is not valid on a SotW stream.
 #[test]
 fn the_types_of_another_dialect_share_nothing() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);

@@ -7,7 +7,7 @@ use crate::variants::called;
 use crate::{EDS, Upstream, delta, ms, refusal, seconds, sotw};
 
 const E: &str = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/";
-/// Two ways of writing one name, neither of which is the canonical one.
+/// Two spellings of one name, neither of which is canonical.
 const ONE: &str = "a%20b?k=1&j=2";
 const TWO: &str = "a b?k=1&j=2";
 const NAME: &str = "a b?j=2&k=1";
@@ -40,7 +40,7 @@ impl Upstream {
         }
     }
 
-    /// What goes out, without acknowledgements in delta.
+    /// The requests that are sent, in delta without acknowledgements.
     fn says(&mut self) -> Vec<String> {
         let lines = self.sent().into_iter().map(|line| line.replace(E, ""));
         lines.filter(|line| !line.starts_with("eds ack")).collect()
@@ -57,8 +57,8 @@ fn asking(dialect: Dialect, texts: &[&str]) -> Upstream {
     Upstream::streaming(dialect, EDS, &texts)
 }
 
-/// F-07: the server is asked for the very bytes, on every stream, told of them with the version that it gave, and told that they
-/// are not wanted any more.
+/// F-07: on every stream the server is asked for the very bytes, they are declared with the version that it gave, and they are
+/// unsubscribed.
 #[test]
 fn the_very_bytes() {
     for text in ["a%20b", "%C3%BC", "%22", "a%2Fb", "x?b=2&a=1", "d/%2A"] {
@@ -84,14 +84,14 @@ fn the_very_bytes() {
         upstream.connect();
         assert_eq!(upstream.says(), [format!("eds [{text}] v")]);
     }
-    // F-07: directives are for the client alone.
+    // F-07: directives are never sent upstream.
     let mut upstream = Upstream::new(Dialect::Delta);
     upstream.wants_as("%78#entry=y");
     upstream.connect();
     assert_eq!(upstream.says(), ["eds +%78"]);
 }
 
-/// F-04, F-07: what the server has by one text is what is meant by all others: one subscription.
+/// F-04, F-07: what the server has under one text answers all other spellings: they are one subscription.
 #[test]
 fn one_answer_for_all() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -103,7 +103,7 @@ fn one_answer_for_all() {
         assert!(upstream.says().is_empty());
         assert_eq!(upstream.holds(), format!("{NAME}=1"));
     }
-    // A server that writes names in its own way may be asked in any.
+    // A server that uses its own spelling may be asked in any spelling.
     let mut upstream = asking(Dialect::Delta, &[ONE]);
     upstream.hears_as("n1", &[("a%20b?j=2&k=1", "1")], &[]);
     upstream.wants_as(TWO);
@@ -112,7 +112,7 @@ fn one_answer_for_all() {
     assert_eq!(upstream.holds(), format!("{NAME}:Said"));
 }
 
-/// F-04, F-07: so it is where the server has answered to the canonical text, before anybody wrote the name in another way.
+/// F-04, F-07: the same if the server has answered to the canonical text before any client used another spelling.
 #[test]
 fn one_answer_to_the_canonical_text() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -129,8 +129,8 @@ fn one_answer_to_the_canonical_text() {
     }
 }
 
-/// F-07: what a server moves from one text to another in one response is there by the other from then on: no contradiction, and nobody
-/// hears that it is gone.
+/// F-07: a resource that a server moves from one text to another in one response exists under the other from then on: that is no
+/// contradiction, and no session is told that it is gone.
 #[test]
 fn moved_in_one_response() {
     let mut upstream = asking(Dialect::Delta, &[ONE, TWO]);
@@ -141,12 +141,12 @@ fn moved_in_one_response() {
     assert_eq!(upstream.holds(), format!("{NAME}=2"));
     upstream.hears_as("n3", &[], &[ONE]);
     assert_eq!(upstream.holds(), format!("{NAME}=2"));
-    // The same text is there or gone.
+    // The same text cannot be both present and removed.
     upstream.hears_as("n4", &[(TWO, "3")], &[TWO]);
     assert!(refusal(&mut upstream).contains("both in resources and in removed_resources"));
 }
 
-/// F-07: that there is nothing by one text says nothing about another: the server is asked for both until it answers to one.
+/// F-07: that there is nothing under one text says nothing about another: the server is asked for both until it answers to one.
 #[test]
 fn what_is_not_there_in_one_way() {
     let mut upstream = asking(Dialect::Delta, &[ONE]);
@@ -158,13 +158,13 @@ fn what_is_not_there_in_one_way() {
     upstream.hears_as("n2", &[(TWO, "1")], &[]);
     assert_eq!(upstream.holds(), format!("{NAME}=1"));
     assert!(upstream.says().is_empty());
-    // What it answers to goes: perhaps there is something by the other text by now.
+    // The text that it answers to goes: there may be something under the other text by now.
     upstream.hears_as("n3", &[], &[TWO]);
     assert_eq!(upstream.holds(), format!("{NAME}:Said"));
     assert_eq!(upstream.says(), [format!("eds -{ONE}"), format!("eds +{ONE}")]);
     upstream.hears_as("n4", &[(ONE, "2")], &[]);
     assert_eq!(upstream.holds(), format!("{NAME}=2"));
-    // The next stream begins with the one that the server answers to.
+    // The next stream begins with the text that the server answers to.
     upstream.says();
     upstream.disconnect();
     upstream.connect();
@@ -173,7 +173,7 @@ fn what_is_not_there_in_one_way() {
     assert_eq!(upstream.says(), [format!("eds +{TWO}")]);
 }
 
-/// E-08, F-07: a name of which two texts are asked for does not exist when there is nothing by either, or when time is over.
+/// E-08, F-07: a name that is asked for by two texts does not exist if there is nothing under either, or when the time is over.
 #[test]
 fn neither_is_there() {
     let mut upstream = asking(Dialect::Delta, &[ONE, TWO]);
@@ -193,8 +193,8 @@ fn neither_is_there() {
     assert_eq!(upstream.holds(), format!("{NAME}=1"));
 }
 
-/// F-07: a server that has different things by two texts is not refused, and the one that it answers to first counts until it is
-/// gone.
+/// F-07: a response with different content under two texts is not rejected; the text that the server answers to first counts
+/// until it is gone.
 #[test]
 fn both_are_there_and_differ() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -229,7 +229,7 @@ fn both_are_there_and_differ() {
     assert!(refusal(&mut upstream).contains("more than once"));
 }
 
-/// F-07: who gives up a name gives it up in all ways, and begins anew.
+/// F-07: a name that is given up is given up in all its spellings, and begins anew.
 #[test]
 fn given_up_and_wanted_anew() {
     let mut upstream = asking(Dialect::Delta, &[ONE, TWO, "other"]);
@@ -244,7 +244,7 @@ fn given_up_and_wanted_anew() {
     assert_eq!(upstream.says(), [format!("eds +{NAME} +{ONE} +other")]);
 }
 
-/// F-07, TP2: what is not for everybody stays when the name is asked for in one more way.
+/// F-07, TP2: variants that are not for all clients stay when the name is asked for in one more spelling.
 #[test]
 fn variants_are_held() {
     let mut upstream = asking(Dialect::Delta, &[ONE]);
@@ -272,8 +272,8 @@ fn variants_are_held() {
     assert_eq!(upstream.everything(EDS).replace(E, ""), format!("{NAME}=1 {some}"));
 }
 
-/// F-07, C-23: that nothing is for everybody, said beside what is for some, is no end of the text that was answered: the server is not
-/// asked anew. What is for some may come by several texts, as what is for everybody.
+/// F-07, C-23: a response that removes the variant without constraints beside variants with some does not end the text that was
+/// answered: the server is not asked anew. Variants may come under several texts, like resources without constraints.
 #[test]
 fn variants_alone_answer() {
     let mut upstream = asking(Dialect::Delta, &[NAME, ONE]);

@@ -8,7 +8,7 @@ use distributary::xds::Dialect;
 
 use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, sotw};
 
-/// E-01, K-25, K-04: the node is in the first message of each stream alone, with the relay's id and what the relay can read.
+/// E-01, K-25, K-04: only the first message of each stream has the node, with the relay's id and what the relay can read.
 #[test]
 fn the_node_comes_first_and_once() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -70,8 +70,8 @@ fn a_relay_behind_a_relay() {
     assert_eq!(read.metadata.get("TENANT").map(String::as_str), Some("t"));
 }
 
-/// K-25, C-04, E-01: a relay that comes later is told of on the same stream, in a request that says nothing else; in SotW, where
-/// there is no such request, with the next one.
+/// K-25, C-04, E-01: a relay that comes later is declared on the same stream, in a request with nothing else; in SotW, which has
+/// no such request, with the next one.
 #[test]
 fn a_relay_that_comes_later() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -120,8 +120,8 @@ fn a_lost_stream_loses_nothing() {
     assert_eq!(upstream.sent(), ["eds ack m1"]);
 }
 
-/// E-04: an answer that was due on the lost stream is not given on the next; a SotW stream begins with the version that was
-/// accepted, and without a nonce.
+/// E-04: an acknowledgement that was due on the lost stream is not sent on the next; a SotW stream begins with the version that
+/// was accepted, and without a nonce.
 #[test]
 fn nonces_end_with_their_stream() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
@@ -151,7 +151,7 @@ fn what_is_not_wanted_is_not_mentioned() {
     }
 }
 
-/// G-12: the other dialect calls versions by other names, so none are sent; what is held stays and is only compared.
+/// G-12: the other dialect has other versions, so none are sent; what is held stays and is only compared.
 #[test]
 fn the_other_dialect_begins_clean() {
     let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
@@ -168,7 +168,8 @@ fn the_other_dialect_begins_clean() {
     assert_eq!(upstream.wildcard(CDS), "a=1 c=1 complete");
 }
 
-/// E-14, L-22c: 1 s, then 1.6 times as long each time, a fifth more or less, no more than is configured; a response begins it anew.
+/// E-14, L-22c: the pause is 1 s, then 1.6 times as long each time, give or take a fifth, and at most what is configured; a
+/// response resets it.
 #[test]
 fn waits_grow() {
     let mut backoff = Backoff::new(Duration::from_secs(30));
@@ -186,8 +187,8 @@ fn waits_grow() {
     assert_eq!(backoff.handle_failure(0.5), Duration::from_secs(1));
 }
 
-/// E-15, L-22a: a server that answers once and closes, for ever, is asked no more than once a second; one that closes after a long
-/// time is asked again at once, but not by all at the same instant (K-22).
+/// E-15, L-22a: a server that answers once and closes, again and again, is asked at most once a second; one that closes after a
+/// long time is asked again at once, but not by all views at the same instant (K-22).
 #[test]
 fn quick_closes_are_not_answered_quickly() {
     let mut backoff = Backoff::new(Duration::from_secs(30));
@@ -199,8 +200,8 @@ fn quick_closes_are_not_answered_quickly() {
     assert!(wait > Duration::ZERO && wait < ms(300), "{wait:?}");
 }
 
-/// G-19, K-16, E-22: a clock that jumps a day ahead, or back, takes nothing away, resets nothing, and makes nobody hurry for
-/// ever; what was asked for and never answered counts as missing (E-08), until it comes.
+/// G-19, K-16, E-22: a clock that jumps a day ahead or back removes nothing, resets nothing, and does not make the relay retry
+/// without pauses forever; what was asked for and never answered counts as missing (E-08), until it comes.
 #[test]
 fn the_clock_jumps() {
     let day = Duration::from_secs(24 * 3600);
@@ -238,7 +239,8 @@ fn the_clock_jumps() {
     }
 }
 
-/// E-19: a stream of which nothing is wanted is not told so, as it is closed before long; what is wanted then is asked as ever.
+/// E-19: when nothing more is wanted on a stream, the server is not told, because the stream is closed soon; what is wanted
+/// before that is asked for as usual.
 #[test]
 fn an_end_of_all_interest_is_not_said() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -256,7 +258,7 @@ fn an_end_of_all_interest_is_not_said() {
     }
 }
 
-/// E-14: whether anybody waits for an answer that nobody has.
+/// E-14: whether a client waits for an answer that no server has given.
 #[test]
 fn what_is_lacking() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -295,8 +297,8 @@ fn what_is_lacking() {
     }
 }
 
-/// G-19, E-04: a type that moves to another stream of the same server takes with it what is held and its versions, and is asked for
-/// there; on the stream that it left it is not known any more.
+/// G-19, E-04: a type that moves to another stream of the same server takes its content and versions with it, and is asked for
+/// there; the stream that it left no longer knows it.
 #[test]
 fn a_type_moves() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -321,7 +323,7 @@ fn a_type_moves() {
         let said = to.sent();
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains('1'), "{dialect:?}: {said:?} has the version");
-        // What comes for it where it was is not asked for there.
+        // On the old stream responses for it are ignored, because it is not asked for there.
         match dialect {
             Dialect::Delta => from.hears(delta(EDS, "n2", &["a=2"], &[])),
             Dialect::Sotw => from.hears_sotw(sotw(EDS, "2", "n2", &["a=2"])),

@@ -9,10 +9,10 @@ use crate::{CDS, Upstream, VHDS, delta, refusal, sotw};
 
 const NDS: &str = "type.googleapis.com/istio.networking.nds.v1.NameTable";
 const PCDS: &str = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig";
-/// Nobody told the relay anything about it.
+/// A type that the relay knows nothing about.
 const TABLE: &str = "type.googleapis.com/acme.v1.Table";
 
-/// A body of which field 1 is a message, as a name table's is.
+/// A body whose field 1 is a message, like a name table's.
 fn table(type_url: &str, content: &str) -> Any {
     let mut value = vec![
         0x0a,
@@ -32,7 +32,7 @@ fn table(type_url: &str, content: &str) -> Any {
 }
 
 impl Upstream {
-    /// What a control plane says that gives no names, in its dialect.
+    /// A response of a control plane that gives no names, in its dialect.
     fn hears_table(&mut self, dialect: Dialect, type_url: &str, nonce: &str, content: &str, removed: &[&str]) {
         match dialect {
             Dialect::Sotw => {
@@ -54,7 +54,7 @@ impl Upstream {
 
 const DIALECTS: [Dialect; 2] = [Dialect::Sotw, Dialect::Delta];
 
-/// a resource without a name is the type's only one; a new one takes its place, also on the next stream.
+/// a resource without a name is the only one of its type; a new one replaces it, also on the next stream.
 #[test]
 fn the_only_one() {
     for dialect in DIALECTS {
@@ -71,7 +71,7 @@ fn the_only_one() {
             );
             upstream.disconnect();
             upstream.connect();
-            // A version of something without a name tells nobody anything.
+            // A version without a name cannot be declared.
             assert!(upstream.sent().iter().all(|line| !line.contains('@')));
             upstream.hears_table(dialect, type_url, "n3", "2", &[]);
             upstream.sent();
@@ -81,8 +81,8 @@ fn the_only_one() {
     }
 }
 
-/// it answers to whichever names were asked for. A server that says in the same breath that there is nothing of those
-/// names, as istiod does, takes nothing away.
+/// it answers to any names that were asked for. A server that in the same response removes those names, as istiod does,
+/// removes nothing.
 #[test]
 fn by_any_name() {
     for dialect in DIALECTS {
@@ -91,7 +91,7 @@ fn by_any_name() {
             upstream.hears_table(dialect, type_url, "n1", "1", &["x", "y"]);
             assert_eq!(refusal(&mut upstream), "");
             assert_eq!(upstream.named(type_url), "=1");
-            // Neither name is waited for, nor another one that is asked for later.
+            // The relay waits for neither name, nor for another one that is asked for later.
             upstream.want(type_url, "z");
             upstream.sent();
             upstream.pass(std::time::Duration::from_secs(60));
@@ -105,7 +105,7 @@ fn by_any_name() {
     }
 }
 
-/// in delta a server can say that it is gone.
+/// in delta a server can remove it.
 #[test]
 fn it_goes() {
     let mut upstream = Upstream::streaming(Dialect::Delta, NDS, &["x"]);
@@ -118,7 +118,7 @@ fn it_goes() {
     assert_eq!(upstream.wildcard(NDS), "");
 }
 
-/// what is no message is no resource, whatever the type.
+/// bytes that are no message are no resource, whatever the type.
 #[test]
 fn garbage() {
     for type_url in [NDS, TABLE] {
@@ -133,7 +133,7 @@ fn garbage() {
     }
 }
 
-/// for types whose resources have names a missing one stays a fault, and so do two without a name.
+/// for types whose resources have names, a missing name stays a fault, and so do two resources without a name.
 #[test]
 fn names_that_are_missing() {
     for type_url in [CDS, VHDS] {
@@ -162,8 +162,8 @@ fn names_that_are_missing() {
     assert_eq!(upstream.wildcard(NDS), "");
 }
 
-/// C-21: in SotW virtual hosts are not asked for, unless the operator says where they have their names; in delta they are. What is held
-/// stays where the server does not speak delta any more.
+/// C-21: in SotW virtual hosts are not asked for, unless the operator configures where their names are; in delta they are. What
+/// is held stays if the server stops speaking delta.
 #[test]
 fn virtual_hosts() {
     let mut upstream = Upstream::streaming(Dialect::Delta, VHDS, &["main/a", "main/b"]);
@@ -200,7 +200,7 @@ fn virtual_hosts() {
     assert_eq!(upstream.sent(), ["vhds [main/a] v"]);
 }
 
-/// a type is asked for with the prefix that it came with; the usual one and none are the same.
+/// a type is asked for with the prefix that it came with; the usual prefix and none are equal.
 #[test]
 fn prefixes() {
     let name = "envoy.config.cluster.v3.Cluster";

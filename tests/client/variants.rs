@@ -25,7 +25,7 @@ fn full_name(name: &str, env: &str) -> ResourceName {
     }
 }
 
-/// The variant of `a` for an environment; for everybody without one.
+/// The variant of `a` for an environment; without one, for all clients.
 fn variant(env: &str, content: &str) -> Resource {
     called(EDS, "a", env, content)
 }
@@ -42,7 +42,7 @@ pub(crate) fn called(type_url: &str, name: &str, env: &str, content: &str) -> Re
     }
 }
 
-/// `a=1`, and `a[prod]=1` for some.
+/// `a=1`, and `a[prod]=1` for a variant with a constraint.
 fn all(type_url: &str, texts: &[&str]) -> Vec<Resource> {
     let one = |text: &&str| {
         let (name, content) = text.rsplit_once('=').unwrap();
@@ -91,7 +91,7 @@ fn response(nonce: &str, resources: Vec<Resource>) -> DeltaDiscoveryResponse {
     }
 }
 
-/// What a client gets that says this of itself.
+/// What a client with these parameters gets.
 fn chosen(upstream: &Upstream, env: Option<&str>) -> String {
     let own = env.map(|env| Choice::One([("env".to_owned(), env.to_owned())].into()));
     let slot = upstream.cut.slot(&TypeUrl::new(EDS)).unwrap();
@@ -109,7 +109,8 @@ fn chosen(upstream: &Upstream, env: Option<&str>) -> String {
     }
 }
 
-/// C-23, F-16: variants of one name are no duplicates; each client gets the one that it matches, a plain one what is for everybody.
+/// C-23, F-16: variants of one name are no duplicates; each client gets the one that it matches; a client without parameters gets
+/// the one without constraints.
 #[test]
 fn each_gets_its_own() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
@@ -129,7 +130,7 @@ fn each_gets_its_own() {
     }
 }
 
-/// F-16: what another relay says of a name is all there is of it; what any other server does not mention stays.
+/// F-16: what another relay sends for a name is all variants of it; for any other server, variants that it does not mention stay.
 #[test]
 fn a_relay_says_all_of_a_name() {
     let from = |is_relay: bool, response: DeltaDiscoveryResponse| DeltaDiscoveryResponse {
@@ -156,7 +157,7 @@ fn a_relay_says_all_of_a_name() {
     }
 }
 
-/// C-23: a variant goes by its full name, and the name itself with the last one.
+/// C-23: a variant is removed by its full name, and the name itself with its last variant.
 #[test]
 fn variants_go() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -178,7 +179,8 @@ fn variants_go() {
     assert_eq!(envs.map(|env| chosen(&upstream, env)), ["unknown"; 4]);
 }
 
-/// C-20, C-23: a name that is given up while what is for everybody is asked for by another of its names: its variants are forgotten.
+/// C-20, C-23: a name is given up while its variant without constraints is asked for by another of its names: its other variants
+/// are forgotten.
 #[test]
 fn given_up_beside_an_alias() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b"]);
@@ -192,8 +194,8 @@ fn given_up_beside_an_alias() {
     assert_eq!(chosen(&upstream, Some("prod")), "1");
 }
 
-/// E-17: what is wanted anew is given up and asked for again. Where the server has said nothing yet the answer is still to come, and
-/// what is on its way is taken for a part of it: of a variant that goes meanwhile nobody would hear.
+/// E-17: a name that is wanted again is unsubscribed and subscribed. If the server has not answered yet, what is on its way is
+/// taken for part of the answer, and the removal of a variant meanwhile would go unnoticed.
 #[test]
 fn wanted_anew() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -206,7 +208,7 @@ fn wanted_anew() {
     assert_eq!(upstream.sent(), ["eds -a", "eds +a"]);
 }
 
-/// E-12, C-23: the same variant twice refuses the response.
+/// E-12, C-23: a response with the same variant twice is rejected.
 #[test]
 fn one_variant_twice() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -222,7 +224,7 @@ fn one_variant_twice() {
     );
 }
 
-/// E-11, TP2: a variant whose life ends at once takes no other with it.
+/// E-11, TP2: a variant whose time to live ends at once removes no other variant.
 #[test]
 fn a_dead_variant() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -242,7 +244,7 @@ fn member(id: &str) -> String {
     MEMBERS.replace('*', id)
 }
 
-/// The ways to ask for `a` and `b`, and what they are called then.
+/// The ways to ask for `a` and `b`, and their names then.
 fn asked(type_url: &str) -> [(&'static str, Vec<String>, [String; 2]); 3] {
     let plain = ["a", "b"].map(str::to_owned);
     assert_eq!(type_url, EDS);
@@ -253,8 +255,8 @@ fn asked(type_url: &str) -> [(&'static str, Vec<String>, [String; 2]); 3] {
     ]
 }
 
-/// C-22, C-23, E-06: a wildcard and a collection bring all variants of each name, as a name does; each goes by itself, and what is for
-/// everybody goes without the others.
+/// C-22, C-23, E-06: a wildcard and a collection bring all variants of each name, like a name does; each variant goes by itself,
+/// and the one without constraints goes without the others.
 #[test]
 fn whatever_asks_for_them() {
     for (how, targets, [a, b]) in asked(EDS) {
@@ -287,8 +289,8 @@ fn whatever_asks_for_them() {
     }
 }
 
-/// E-04, C-23: no version can name one of several variants, so names that have some are not declared; of those the server says all
-/// anew, and what it does not say goes.
+/// E-04, C-23: no version can declare one of several variants, so names that have variants are not declared; the server sends all
+/// of them anew, and what it does not send goes.
 #[test]
 fn a_new_stream() {
     for (how, targets, [a, b]) in asked(EDS) {
@@ -319,8 +321,8 @@ fn a_new_stream() {
     }
 }
 
-/// E-04, C-26: what is for everybody may come again because there is something for some beside it: that does not show a server that
-/// does not look at what it is told.
+/// E-04, C-26: the variant without constraints may come again because the name has another variant: that does not prove that the
+/// server ignores declarations.
 #[test]
 fn a_new_variant_after_a_reconnect() {
     for (how, targets, [a, b]) in asked(EDS) {
@@ -348,7 +350,7 @@ fn a_new_variant_after_a_reconnect() {
     }
 }
 
-/// E-08, K-16: a name of which a new stream says nothing in time: what there was of it goes as anything that nobody answers for.
+/// E-08, K-16: if a new stream does not answer for a name in time, its variants go, like anything that is not answered for.
 #[test]
 fn a_server_that_does_not_say_them_again() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -362,7 +364,7 @@ fn a_server_that_does_not_say_them_again() {
     assert_eq!(upstream.everything(EDS), "a:TimedOut");
 }
 
-/// E-08, E-11: what is for everybody ends by itself meanwhile, and that answers for nothing else.
+/// E-08, E-11: the variant without constraints expires meanwhile; that answers for nothing else.
 #[test]
 fn a_server_that_does_not_say_them_again_and_one_ends_by_itself() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -381,7 +383,7 @@ fn a_server_that_does_not_say_them_again_and_one_ends_by_itself() {
     assert_eq!(upstream.everything(EDS), "a:TimedOut");
 }
 
-/// E-08, C-23: what it says after that is not in doubt, in however many responses it says it.
+/// E-08, C-23: what the server sends after that is certain, in however many responses it comes.
 #[test]
 fn a_server_that_says_them_again_too_late() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
@@ -397,7 +399,8 @@ fn a_server_that_says_them_again_too_late() {
     assert_eq!(upstream.everything(EDS), "a=1 a{env=prod}=2");
 }
 
-/// C-23: SotW cannot take a variant away, so a response that says anything of a name says all of it; a full state says all of all.
+/// C-23: SotW cannot remove a variant, so a response with any variant of a name has all of them; a full state has all variants of
+/// all names.
 #[test]
 fn in_sotw_a_name_is_said_as_a_whole() {
     let says = |type_url: &str, nonce: &str, texts: &[&str]| {
@@ -419,7 +422,7 @@ fn in_sotw_a_name_is_said_as_a_whole() {
     assert_eq!(upstream.everything(CDS), "a{env=prod}=2");
 }
 
-/// K-16: what an earlier run knew of variants is served, not told to the server, and gone when the server does not say it.
+/// K-16: variants that an earlier run knew are served, not declared to the server, and gone when the server does not send them.
 #[test]
 fn restored() {
     for (how, targets, [a, b]) in asked(EDS) {
@@ -439,7 +442,7 @@ fn restored() {
             for text in &targets {
                 upstream.restore(EDS, text, &earlier.cut);
             }
-            // Of what is for everybody nobody has said that it does not exist.
+            // The server has not reported that the variant without constraints does not exist.
             let silent = if how == "names" { "b:TimedOut " } else { "" };
             let before = called(&format!("A=1 A{{env=prod}}=2 A{{env=test}}=3 {silent}B{{env=prod}}=4"));
             assert_eq!(upstream.everything(EDS), before, "{how} {connected}");
@@ -459,7 +462,8 @@ fn restored() {
     }
 }
 
-/// E-08, K-23: of a collection of which the server was told some members, and is silent, those that it was not told of go in time.
+/// E-08, K-23: some members of a collection were declared and the server is silent: the members that were not declared go in
+/// time.
 #[test]
 fn members_that_nobody_declares() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &[MEMBERS]);
