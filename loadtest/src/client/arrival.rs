@@ -11,24 +11,24 @@ use crate::violation::{Violation, text};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'a> {
     pub(crate) name: &'a [u8],
-    /// Where each resource has one.
+    /// The resource's version, in dialects where each resource has one.
     pub(crate) version: Option<&'a [u8]>,
     pub(crate) mark: Mark,
-    /// All of it, where nothing is known of it before.
+    /// The whole body, if the ledger learns; else empty.
     pub(crate) body: &'a [u8],
 }
 
-/// Who looks, when, and where it is counted.
+/// The context of a check: the client, the time, and the tally.
 #[derive(Debug)]
 pub(crate) struct Eye<'a> {
     pub(crate) now: Instant,
     pub(crate) tally: &'a mut Tally,
-    /// Whether anybody waits for this client to get what changed.
+    /// Whether changes are awaited at this client.
     pub(crate) awaited: bool,
 }
 
 impl Arrival<'_> {
-    /// C-18: one content has one version for everybody, and another content another version.
+    /// C-18: a content has the same version for all clients, and different contents have different versions.
     pub(crate) fn check(&self, content: &Content, version: &[u8], history: &[Arc<Content>]) -> Result<(), Violation> {
         let before = content.serial.checked_sub(1);
         let previous = before.and_then(|serial| history.get(usize::try_from(serial).ok()?));

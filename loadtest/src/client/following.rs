@@ -9,7 +9,7 @@ use crate::kind::Kind;
 use crate::violation::Violation;
 
 impl Client {
-    /// Asks for what the resources that came refer to, and no longer for what those referred to that went.
+    /// Asks for the references of resources that came, and drops the references of resources that went.
     pub(super) fn follow(&mut self, kind: Kind, came: &[u32], went: &[u32], now: Instant) {
         let Some(ledger) = self
             .world
@@ -39,7 +39,8 @@ impl Client {
         }
     }
 
-    /// Make before break, where everything is on one stream: no route before its clusters, no cluster gone before its routes.
+    /// Make before break, if all types are on one stream: no route comes before its clusters, and no cluster goes before its
+    /// routes.
     pub(super) fn check_order(&self, kind: Kind, came: &[u32], went: &[u32]) -> Result<(), Violation> {
         let all = |(kind, interest): &(Kind, Interest)| *kind == Kind::Cds && *interest == Interest::All;
         let learning = self.subscriptions.iter().any(|it| it.ledger.is_learning());

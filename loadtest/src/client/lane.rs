@@ -16,9 +16,9 @@ use crate::wire::{self, Level, Piece, Unit};
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) dialect: Dialect,
-    /// The type that it is for; none for all.
+    /// The type of the stream; none for all types.
     pub(crate) kind: Option<Kind>,
-    /// The one name that it is for, where each has a stream of its own.
+    /// The only name on the stream, if each name has a stream of its own.
     pub(crate) only: Option<u32>,
     /// B-03, C-01: no nonce comes twice on a stream.
     nonces: HashSet<u64>,
@@ -30,7 +30,7 @@ pub(crate) struct Lane {
     response: Response,
 }
 
-/// A response while it streams in.
+/// The part of a response that has arrived.
 #[derive(Debug, Default)]
 struct Response {
     nonce: String,
@@ -45,32 +45,32 @@ struct Response {
     body: Body,
 }
 
-/// A body while it streams in.
+/// The part of a body that has arrived.
 #[derive(Default)]
 struct Body {
-    /// Whether there is one.
+    /// Whether the resource has a body.
     seen: bool,
     hash: u128,
-    /// Where it comes in pieces.
+    /// The hash so far, if the body comes in pieces.
     hasher: Option<Box<Xxh3>>,
-    /// Its beginning, until its name is known.
+    /// The start of the body, until its name is known.
     head: Vec<u8>,
 }
 
-/// What is to be known of a response that is complete.
+/// The result of a complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) kind: Kind,
     pub(crate) nonce: String,
     pub(crate) version: String,
-    /// How many resources it named, those that are gone among them.
+    /// How many resources it named, including removals.
     pub(crate) named: u32,
     /// How many measured changes it brought.
     pub(crate) delivered: u64,
     pub(crate) bytes: usize,
 }
 
-/// A name of a body is found within so many bytes.
+/// The name of a body must be within so many bytes.
 const HEAD_BYTES_MAX: usize = 4096;
 
 impl Lane {
@@ -87,7 +87,7 @@ impl Lane {
         }
     }
 
-    /// Takes one unit of the stream. After the last of a response it says what that was.
+    /// Takes one unit of the stream. After the last unit of a response it returns the result.
     pub(crate) fn handle(
         &mut self,
         unit: &Unit<'_>,
@@ -184,7 +184,7 @@ impl Lane {
         let named = subscription.count;
         let (changed, delivered) = subscription.finish();
         if self.dialect == Dialect::Sotw {
-            // B-04: another content has another version.
+            // B-04: a different content has a different version.
             if version.is_empty() {
                 return Err(Violation::NoVersion);
             }
@@ -228,7 +228,7 @@ impl Body {
             hasher.update(piece.bytes);
             if piece.last {
                 self.hash = hasher.digest128();
-                // Large bodies are rare, and there are many clients.
+                // Large bodies are rare and there are many clients, so the hasher's memory is freed.
                 self.hasher = None;
             }
         }
@@ -239,7 +239,7 @@ impl Body {
             && wire::first_field(&self.head).is_none()
         {
             let room = HEAD_BYTES_MAX - self.head.len();
-            // The name, where it comes in one piece, is all that is needed.
+            // If the name comes in one piece, it is all that is needed.
             let wanted = wire::first_field(piece.bytes).map_or(room, |name| name.len() + 16);
             let bytes = piece.bytes.get(..wanted.min(room).min(piece.bytes.len()));
             self.head.extend_from_slice(bytes.unwrap_or_default());

@@ -37,7 +37,7 @@ use profile::{Acks, Interest, Profile};
 use subscription::Subscription;
 use transcript::{Transcript, What};
 
-/// One client. Inputs are `handle_*` and `begin`; `poll_output` says what is to be done on its streams, in order.
+/// One client. Inputs are `handle_*` and `begin`; `poll_output` returns what to do on its streams, in order.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) number: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Client {
     world: Arc<World>,
     subscriptions: Vec<Subscription>,
     lanes: Vec<(Lane, Reader)>,
-    /// In the place of lanes, where it polls.
+    /// The polls, if it polls; then it has no lanes.
     polls: Vec<Poll>,
     outputs: VecDeque<Output>,
     late: VecDeque<(Instant, Reply)>,
@@ -56,17 +56,17 @@ pub(crate) struct Client {
     transcript: Transcript,
 }
 
-/// What is to be done on the client's streams.
+/// What to do on the client's streams.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     /// Open a stream to this method.
     Open(usize, &'static str),
     Send(usize, Bytes),
-    /// Ask once, on a stream of its own.
+    /// Send one poll, on a stream of its own.
     Post(usize, &'static str, Bytes),
 }
 
-/// What a client says to a response, now or later.
+/// The answer to a response, now or later.
 #[derive(Clone, Debug)]
 struct Reply {
     lane: usize,
@@ -76,7 +76,7 @@ struct Reply {
     rejects: bool,
 }
 
-/// Names that are asked for one after the other.
+/// Names to be asked for, one after the other.
 #[derive(Debug)]
 struct Demand {
     kind: Kind,
@@ -85,12 +85,12 @@ struct Demand {
     every: std::time::Duration,
 }
 
-/// What became of some bytes.
+/// The result of some bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) messages: u32,
     pub(crate) named: u32,
-    /// Whether the client holds everything that it wants for the first time, or for the first time since it began anew.
+    /// Whether the client now holds everything that it wants, for the first time since it began or began anew.
     pub(crate) completed: bool,
 }
 
@@ -122,7 +122,7 @@ impl Client {
         }
     }
 
-    /// Begins anew, with streams that are all to be opened.
+    /// Begins anew, with all streams still to be opened.
     pub(crate) fn begin(&mut self, now: Instant) {
         let back = std::mem::replace(&mut self.began, true);
         if back && !self.profile.behaviour.remembers {
@@ -176,7 +176,7 @@ impl Client {
         self.outputs.pop_front()
     }
 
-    /// When it has something to do even if nothing arrives.
+    /// Returns when it has something to do even if nothing arrives.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let late = self.late.front().map(|(due, _)| *due);
         let polls = self.polls.iter().filter_map(Poll::due);
@@ -199,7 +199,7 @@ impl Client {
         {
             let (kind, name) = (demand.kind, demand.names.pop());
             demand.next += demand.every;
-            // Nothing is to come but the answer to the last name, with which the client is complete.
+            // Only the answer to the last name is still to come; with it the client is complete.
             if demand.names.is_empty() {
                 self.demand = None;
             }
@@ -262,7 +262,7 @@ impl Client {
         }
     }
 
-    /// Takes the head, or the trailers, of an answer: whether a stream ends there, and how.
+    /// Takes the headers or the trailers of an answer, which may end the stream.
     pub(crate) fn handle_head(&mut self, lane: usize, head: Head, now: Instant) -> Result<(), Violation> {
         if let Some(poll) = self.polls.get_mut(lane) {
             return poll.handle_head(&head);
@@ -310,7 +310,7 @@ impl Client {
             Acks::Yes | Acks::Rejects(_) => self.reply(&reply, now),
             Acks::Late(delay) => {
                 let mut due = now + delay.draw(self.number, self.draws);
-                // A later answer does not overtake an earlier one.
+                // A later answer must not overtake an earlier one.
                 if let Some((last, _)) = self.late.back() {
                     due = due.max(*last);
                 }
@@ -331,12 +331,12 @@ impl Client {
         self.demand.is_none() && self.subscriptions.iter().all(Subscription::is_complete)
     }
 
-    /// Whether it holds the newest content of everything it wants.
+    /// Fails unless it holds the newest content of everything it wants.
     pub(crate) fn check_final(&self) -> Result<(), Violation> {
         self.subscriptions.iter().try_for_each(Subscription::check_final)
     }
 
-    /// The stream is over, reset with a code or not: where it was a poll, that is its answer.
+    /// Takes the end of a stream, with a code if it was reset. For a poll, this completes the answer.
     pub(crate) fn handle_end(
         &mut self,
         lane: usize,
@@ -354,7 +354,7 @@ impl Client {
         )))
     }
 
-    /// What it said and was told lately.
+    /// Returns its latest requests and responses.
     pub(crate) fn transcript(&self, now: Instant) -> Vec<String> {
         self.transcript.lines(now)
     }

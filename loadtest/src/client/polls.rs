@@ -19,19 +19,19 @@ use crate::shape::canonical;
 use crate::tally::Tally;
 use crate::violation::Violation;
 
-/// The polls of one type. Invariant: `next` is there exactly while none is under way.
+/// The polls of one type. Invariant: `next` is set exactly while no poll is in flight.
 #[derive(Debug)]
 pub(super) struct Poll {
     kind: Kind,
     path: &'static str,
     next: Option<Instant>,
-    /// What the last answer was called.
+    /// The version of the last answer.
     version: String,
     status: Option<u16>,
     body: Vec<u8>,
 }
 
-/// An answer as it is written.
+/// The JSON of an answer.
 #[derive(Deserialize)]
 struct Written {
     #[serde(default, alias = "versionInfo")]
@@ -43,7 +43,7 @@ struct Written {
 }
 
 impl Poll {
-    /// When the next is due.
+    /// Returns when the next poll is due.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.next
     }
@@ -51,7 +51,7 @@ impl Poll {
     pub(super) fn handle_head(&mut self, head: &Head) -> Result<(), Violation> {
         self.status = head.status.or(self.status);
         match self.status {
-            // H-02: news, or none; and what is not known yet is asked for once more.
+            // H-02: 200 has news, 304 has none, and after 503 the poll is repeated.
             Some(200 | 304 | 503) | None => Ok(()),
             Some(other) => Err(Violation::Status(other)),
         }
@@ -61,7 +61,7 @@ impl Poll {
         self.body.extend_from_slice(bytes);
     }
 
-    /// The answer, if it is one.
+    /// Takes the answer; none if there is nothing to read.
     fn take(&mut self) -> Result<Option<Written>, Violation> {
         let body = std::mem::take(&mut self.body);
         match self.status.take() {
@@ -76,7 +76,7 @@ impl Poll {
 }
 
 impl Client {
-    /// Each type from the beginning, or from what it holds.
+    /// Begins to poll each type, from the start or from what the client holds.
     pub(super) fn begin_polls(&mut self, now: Instant) {
         let before = std::mem::take(&mut self.polls);
         let remembers = self.profile.behaviour.remembers;
@@ -95,7 +95,7 @@ impl Client {
         self.poll_due(now);
     }
 
-    /// Asks for what is due, and for nothing where it wants nothing yet.
+    /// Sends the polls that are due, but none for a type of which the client wants no name yet.
     pub(super) fn poll_due(&mut self, now: Instant) {
         let Some(every) = self.profile.polls else { return };
         for lane in 0..self.polls.len() {
@@ -109,7 +109,7 @@ impl Client {
             let (kind, path, version) = (poll.kind, poll.path, poll.version.clone());
             let names = self.names_of(kind, None);
             let wants = names.len();
-            // H-06: no names are all names, which is not what a client means that wants none.
+            // H-06: no names means all names, so a client that wants none must not poll.
             let all = self.subscription(kind).is_some_and(|it| it.names().is_none());
             let Some(poll) = self.polls.get_mut(lane) else { continue };
             if names.is_empty() && !all {
@@ -182,7 +182,7 @@ impl Client {
         }
         let named = subscription.count;
         let (changed, delivered) = subscription.finish();
-        // B-04: another content has another version.
+        // B-04: a different content has a different version.
         if written.version_info.is_empty() {
             return Err(Violation::NoVersion);
         }

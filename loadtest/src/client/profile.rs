@@ -9,16 +9,16 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::kind::{Dialect, Kind};
 use crate::world::World;
 
-/// What all clients of a group have in common.
+/// What all clients of a group share.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     pub(crate) dialect: Dialect,
     /// One stream for all types, or one for each.
     pub(crate) aggregated: bool,
-    /// One stream for each name of these.
+    /// The type of which each name has a stream of its own.
     pub(crate) apart: Option<Kind>,
     pub(crate) interests: Vec<(Kind, Interest)>,
-    /// It has no streams but polls, and waits so long after each answer.
+    /// If set, it polls instead of using streams, and waits so long after each answer.
     pub(crate) polls: Option<Duration>,
     pub(crate) behaviour: Behaviour,
 }
@@ -28,9 +28,9 @@ pub(crate) struct Profile {
 pub(crate) enum Interest {
     /// Everything.
     All,
-    /// So many names of its own.
+    /// So many names of its own choice.
     Names(Names),
-    /// What the resources of other types that it holds refer to.
+    /// The references of the resources of other types that it holds.
     Follow,
     /// So many names, one after the other, this long apart.
     Demand(Names, Duration),
@@ -40,15 +40,15 @@ pub(crate) enum Interest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
     pub(crate) count: u32,
-    /// Neighbours in the ring of all, or at random.
+    /// Whether the names are random; else they are neighbours in the ring of all names.
     pub(crate) random: bool,
-    /// How many different sets there are.
+    /// How many different sets of names the clients have.
     pub(crate) sets: Option<u32>,
-    /// Besides, each of the first resources is wanted by so many of the first clients, and by nobody else.
+    /// Resource number i of the first few is wanted by exactly the first `hot[i]` clients, in addition to their other names.
     pub(crate) hot: [u32; HOT],
 }
 
-/// So many resources may be wanted by a number of clients that is known.
+/// How many resources may be wanted by a known number of clients.
 pub(crate) const HOT: usize = 3;
 
 /// How a client behaves.
@@ -59,22 +59,22 @@ pub(crate) struct Behaviour {
     pub(crate) stalls: bool,
     /// It reads so many bytes in a second once it has everything.
     pub(crate) reads: Option<u64>,
-    /// It leaves, and comes back, after such times.
+    /// It leaves and comes back, after times with this mean.
     pub(crate) flaps: Option<Duration>,
-    /// It comes back when its stream ends; else that is a violation.
+    /// It comes back when its stream ends; if false, the end is a violation.
     pub(crate) returns: bool,
     /// It comes back with the versions of what it holds.
     pub(crate) remembers: bool,
 }
 
-/// What a client says to a response.
+/// How a client answers responses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Acks {
     Yes,
     /// After a while.
     Late(Delay),
     Never,
-    /// It rejects one of so many responses, once it has everything.
+    /// It rejects one response in so many, once it has everything.
     Rejects(u32),
 }
 
@@ -100,33 +100,33 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
-    /// Whether it does not read all that it is sent as soon as it can.
+    /// Whether it does not read everything as soon as it can.
     pub(crate) const fn stops(&self) -> bool {
         self.stalls || self.reads.is_some()
     }
 
-    /// Whether the client gets everything in time, so that somebody may wait for it.
+    /// Whether the client gets everything in time, so that scenarios may wait for it.
     pub(crate) const fn is_steady(&self) -> bool {
         matches!(self.acks, Acks::Yes | Acks::Late(_)) && !self.stops() && self.flaps.is_none()
     }
 }
 
 impl Delay {
-    /// The time for draw number `draw` of client `number`.
+    /// Returns the time for draw number `draw` of client `number`.
     pub(crate) fn draw(self, number: u32, draw: u64) -> Duration {
         let random = xxh3_64_with_seed(&draw.to_le_bytes(), u64::from(number));
-        #[expect(clippy::cast_precision_loss, reason = "a share of one")]
+        #[expect(clippy::cast_precision_loss, reason = "a number between 0 and 1")]
         let share = ((random >> 11) as f64 / (1_u64 << 53) as f64).max(f64::MIN_POSITIVE);
         match self {
             Self::Uniform(from, to) => from + to.saturating_sub(from).mul_f64(share),
-            // Beyond ten times the mean nothing is learned.
+            // Times beyond ten times the mean add nothing.
             Self::Exponential(mean) => mean.mul_f64((-share.ln()).min(10.0)),
         }
     }
 }
 
 impl Names {
-    /// What client `number` asks for of `resources`.
+    /// Returns what client `number` asks for of `resources`.
     pub(crate) fn of(self, number: u32, resources: u32) -> Vec<u32> {
         let hot = (0_u32..).zip(self.hot).filter(|(_, clients)| *clients > 0);
         let first = u32::try_from(hot.clone().count()).unwrap_or(0);
@@ -155,7 +155,7 @@ impl Names {
 }
 
 impl Profile {
-    /// Everything of one type, or names of it: the simplest client.
+    /// Creates the simplest client: it asks for everything of one type, or for names of it.
     pub(crate) fn plain(dialect: Dialect, kind: Kind, names: u32) -> Self {
         let interest = if kind.wildcard() {
             Interest::All
@@ -177,7 +177,7 @@ impl Profile {
         }
     }
 
-    /// What client `number` comes to ask for of a type, however it learns of the names; none for everything.
+    /// Returns what client `number` will ask for of a type, however it learns the names.
     pub(crate) fn wants(&self, number: u32, kind: Kind, world: &Arc<World>) -> Option<Wanted> {
         let (_, interest) = self.interests.iter().find(|(it, _)| *it == kind)?;
         let resources = world.ledger(kind)?.len();
@@ -207,14 +207,14 @@ impl Profile {
     }
 }
 
-/// What a client comes to ask for.
+/// What a client will ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     All,
     Some(Vec<u32>),
 }
 
-/// How many of these clients come to want each resource of a type, of those whose answers are awaited.
+/// Returns how many of these clients will want each resource of a type; only awaited clients count.
 pub(crate) fn demand<'a>(
     clients: impl Iterator<Item = (u32, &'a Arc<Profile>)>,
     kind: Kind,

@@ -13,17 +13,17 @@ use crate::wire;
 /// One request.
 #[derive(Debug, Default)]
 pub(crate) struct Request<'a> {
-    /// Whose it is, where the stream does not know that yet.
+    /// The client's number, in the first request of a stream.
     pub(crate) node: Option<u32>,
     pub(crate) type_url: &'a str,
     pub(crate) nonce: &'a str,
-    /// SotW: what is acknowledged.
+    /// SotW: the version that is acknowledged.
     pub(crate) version: &'a str,
-    /// Delta: what is asked for from now on; SotW: everything that is asked for.
+    /// Delta: the new names; SotW: all names.
     pub(crate) names: &'a [String],
-    /// Delta: what is not asked for any longer.
+    /// Delta: the names that are no longer asked for.
     pub(crate) dropped: &'a [String],
-    /// Delta, C-06: what the client holds.
+    /// Delta, C-06: what the client holds, with versions.
     pub(crate) held: &'a [(String, String)],
     /// Why the response was rejected.
     pub(crate) rejection: Option<&'a str>,
@@ -71,7 +71,7 @@ impl Request<'_> {
     fn node(&self, field: u32, out: &mut Vec<u8>) {
         let Some(number) = self.node else { return };
         let node = Node {
-            // All of one length, so that what one client says is as long as what another says.
+            // All ids have the same length, so that the requests of all clients have the same length.
             id: format!("load-{number:07}"),
             cluster: "load".to_owned(),
             user_agent_name: "distributary-load".to_owned(),

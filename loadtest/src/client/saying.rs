@@ -12,7 +12,7 @@ use super::{Client, Output, Reply};
 use crate::kind::{Dialect, Kind};
 use crate::wire::Reader;
 
-/// What a client says that rejects what is in order.
+/// The error text of clients that reject correct responses.
 pub(crate) const ON_PURPOSE: &str = "rejected on purpose by a load test";
 
 impl Client {
@@ -49,7 +49,7 @@ impl Client {
         self.say(reply.lane, kind, &request, bytes, now);
     }
 
-    /// Everything that is asked for of a type, or the one name of a stream.
+    /// Returns all names that are asked for of a type, or the only name of a stream.
     pub(super) fn names_of(&self, kind: Kind, only: Option<u32>) -> Vec<String> {
         let Some(subscription) = self.subscriptions.iter().find(|it| it.kind() == kind) else {
             return Vec::new();
@@ -61,7 +61,7 @@ impl Client {
         }
     }
 
-    /// Asks for names of a type, or for all, without answering anything.
+    /// Asks for names of a type, or for all, without answering a response.
     pub(super) fn ask(&mut self, kind: Kind, new: &[u32], gone: &[u32], first: bool, now: Instant) {
         let Some(lane) = self.lane_for(kind) else { return };
         self.ask_on(lane, kind, new, gone, first, now);

@@ -9,29 +9,29 @@ use crate::kind::Kind;
 use crate::ledger::{Content, Ledger};
 use crate::violation::{Violation, text};
 
-/// One type. Invariant: `held` says which content of each resource the server made the client hold, at the resource's
-/// position, which is its index where everything is asked for, and else that of its index in `names`.
+/// The subscription to one type. Invariant: `held` has, for each resource, the content that the server made the client hold. A
+/// resource's position in it is its index if everything is asked for, else the position of its index in `names`.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(crate) ledger: Arc<Ledger>,
-    /// None where everything is asked for. Sorted.
+    /// Sorted; none if everything is asked for.
     names: Option<Vec<u32>>,
-    /// Asked for once and no longer: answers may still be on their way.
+    /// Names that are no longer asked for; answers to them may still be on their way.
     dropped: Vec<u32>,
     held: Vec<Held>,
     present: u32,
-    /// One bit for each position that the response named which is being read.
+    /// One bit for each position; set if the current response named it.
     named: Vec<u64>,
-    /// How many those are.
+    /// The number of these bits.
     pub(crate) count: u32,
-    /// What came to be there or went in this response, for who follows it.
+    /// The resources that appeared or disappeared in this response, for following references.
     pub(crate) came: Vec<u32>,
     pub(crate) went: Vec<u32>,
-    /// Whether the response made the client hold something else than before.
+    /// Whether the response changed what the client holds.
     changed: bool,
     /// How many measured changes it brought.
     delivered: u64,
-    /// Whether there was an answer at all.
+    /// Whether there was any answer.
     answered: bool,
 }
 
@@ -68,12 +68,12 @@ impl Subscription {
         self.ledger.kind()
     }
 
-    /// What is asked for by name; none for everything.
+    /// Returns what is asked for by name; none for everything.
     pub(crate) fn names(&self) -> Option<&[u32]> {
         self.names.as_deref()
     }
 
-    /// Asks for these too; says which of them are new.
+    /// Asks for these too; returns those that are new.
     pub(crate) fn ask(&mut self, more: &[u32]) -> Vec<u32> {
         let Some(names) = &mut self.names else {
             return Vec::new();
@@ -97,7 +97,7 @@ impl Subscription {
         new
     }
 
-    /// Asks for these no longer; says which of them it had asked for.
+    /// Drops these; returns those that it had asked for.
     pub(crate) fn drop_names(&mut self, less: &[u32]) -> Vec<u32> {
         let mut gone = Vec::new();
         for index in less {
@@ -120,13 +120,13 @@ impl Subscription {
         self.clear();
     }
 
-    /// Forgets all that it holds.
+    /// Forgets everything that it holds.
     pub(crate) fn forget(&mut self) {
         self.held.iter_mut().for_each(|held| *held = held.absent());
         self.present = 0;
     }
 
-    /// C-06: what the client holds, with the versions.
+    /// C-06: returns what the client holds, with the versions.
     pub(crate) fn versions(&self) -> Vec<(u32, String)> {
         let held = (0..self.held.len()).filter_map(|at| {
             let (index, serial) = (
@@ -142,7 +142,7 @@ impl Subscription {
         held.collect()
     }
 
-    /// The resources that are there for the client.
+    /// Returns the resources that the client holds and that exist.
     pub(crate) fn present(&self) -> impl Iterator<Item = u32> {
         let held = (0..self.held.len()).filter(|at| self.held.get(*at).is_some_and(|it| it.is_present()));
         held.filter_map(|at| self.index_at(at))
@@ -154,7 +154,7 @@ impl Subscription {
             .is_some_and(|held| held.is_present())
     }
 
-    /// Whether everything that it wants is there.
+    /// Whether the client holds everything that it wants.
     pub(crate) fn is_complete(&self) -> bool {
         if self.ledger.is_learning() {
             return self.answered || self.names.as_ref().is_some_and(Vec::is_empty);
@@ -202,7 +202,7 @@ impl Subscription {
         outcome.unwrap_or_else(|| Err(Violation::Unrequested(text(arrival.name))))
     }
 
-    /// Takes one name that is gone.
+    /// Takes the removal of one name.
     pub(crate) fn handle_removal(&mut self, name: &[u8], eye: &mut Eye<'_>) -> Result<(), Violation> {
         match self.name_once(name)? {
             Some(place) => self.remove(place, eye),
@@ -210,7 +210,7 @@ impl Subscription {
         }
     }
 
-    /// B-16: a full state takes away what it lacks.
+    /// B-16: a full state removes what it lacks.
     pub(crate) fn handle_full(&mut self, eye: &mut Eye<'_>) -> Result<(), Violation> {
         for at in 0..self.held.len() {
             let lacks = self.held.get(at).is_some_and(|it| it.is_present()) && !self.has_named(at);
@@ -221,7 +221,7 @@ impl Subscription {
         Ok(())
     }
 
-    /// Takes what it could not know.
+    /// Takes a content that the ledger learns from it.
     fn learn(&mut self, place: (u32, usize), body: Option<&[u8]>, eye: &mut Eye<'_>) -> Result<(), Violation> {
         match Arc::clone(&self.ledger).learn(place.0, body, eye.now) {
             Some(content) => self.move_to(place, &content, &[], eye),
@@ -229,7 +229,7 @@ impl Subscription {
         }
     }
 
-    /// The response is over: whether it changed anything, and how many measured changes it brought.
+    /// Ends the response; returns whether it changed anything, and how many measured changes it brought.
     pub(crate) fn finish(&mut self) -> (bool, u64) {
         let found = (self.changed, self.delivered);
         self.answered = true;
@@ -246,7 +246,7 @@ impl Subscription {
         self.delivered = 0;
     }
 
-    /// Whether the client holds the newest content of everything it wants, and nothing that is gone.
+    /// Fails unless the client holds the newest content of everything it wants, and nothing that was removed.
     pub(crate) fn check_final(&self) -> Result<(), Violation> {
         if self.ledger.is_learning() {
             return Ok(());
@@ -270,8 +270,8 @@ impl Subscription {
         Ok(())
     }
 
-    /// The resource with this name, which the client wants and which this response names for the first time; nothing for
-    /// one that it wanted until lately.
+    /// Returns the resource with this name. Fails if the client does not want it, or if the response named it before; returns
+    /// none if the client dropped it lately.
     fn name_once(&mut self, name: &[u8]) -> Result<Option<(u32, usize)>, Violation> {
         let index = self.ledger.index(name);
         if let Some(index) = index.filter(|_| self.ledger.is_learning() && self.names.is_none()) {
@@ -294,7 +294,7 @@ impl Subscription {
         }
     }
 
-    /// For one more resource than there seemed to be.
+    /// Makes room for a resource that was not known before.
     fn make_room(&mut self, index: u32) {
         let needed = usize::try_from(index).unwrap_or_default() + 1;
         if needed > self.held.len() {
@@ -307,7 +307,7 @@ impl Subscription {
         self.named.get(at / 64).is_some_and(|word| word & 1 << (at % 64) != 0)
     }
 
-    /// The client is told that a resource is gone: so it must be, after the content that the client holds.
+    /// Takes a removal; fails unless the resource was removed after the content that the client holds.
     fn remove(&mut self, place: (u32, usize), eye: &mut Eye<'_>) -> Result<(), Violation> {
         let ledger = Arc::clone(&self.ledger);
         let held = self.held.get(place.1).and_then(|held| held.serial());
@@ -342,7 +342,7 @@ impl Subscription {
             if serial > content.serial && !self.ledger.is_learning() {
                 return Err(Violation::Older(self.ledger.name(index)));
             }
-            // What was skipped is as good as delivered, and as late as what replaced it.
+            // Contents that were skipped count as delivered, at the time of the one that replaced them.
             let passed = history.iter().rev().skip_while(|it| it.serial > content.serial);
             for passed in passed.take_while(|it| it.serial > serial).filter(|_| eye.awaited) {
                 if passed.measured {

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use crate::kind::Kind;
 
-/// The last things of all that happened.
+/// The latest events.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     lines: VecDeque<Line>,
-    /// How many came before.
+    /// How many events came before.
     forgotten: u64,
 }
 
@@ -20,11 +20,11 @@ struct Line {
     what: What,
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug)]
 pub(crate) enum What {
     Opened,
-    /// Names asked for and dropped, versions told, and the nonce that is answered, rejected or not.
+    /// A request: the number of names asked for and dropped, of versions held, and the nonce that it acknowledges or rejects.
     Said {
         kind: Kind,
         names: usize,
@@ -54,7 +54,7 @@ impl Transcript {
         self.lines.push_back(Line { at, lane, what });
     }
 
-    /// As text, oldest first, with times before `now`.
+    /// Returns the events as text, oldest first, with times before `now`.
     pub(crate) fn lines(&self, now: Instant) -> Vec<String> {
         let before = (self.forgotten > 0).then(|| format!("({} lines before)", self.forgotten));
         let lines = self.lines.iter().map(|Line { at, lane, what }| {

@@ -12,18 +12,18 @@ use crate::kind::Kind;
 use crate::references;
 use crate::violation::text;
 
-/// Names of resources as they came.
+/// Names of resources, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     names: Vec<Box<[u8]>>,
     indexes: BTreeMap<Box<[u8]>, u32>,
 }
 
-/// So many resources of a type can be learned.
+/// How many resources of a type can be learned.
 const LEARNED_MAX: u32 = 100_000;
 
 impl Ledger {
-    /// One whose resources come from elsewhere: nothing is known of them before they come.
+    /// Creates a ledger whose resources are not known before they come.
     pub(crate) fn learning(kind: Kind, bell: Arc<Bell>) -> Self {
         Self {
             kind,
@@ -47,7 +47,7 @@ impl Ledger {
         self.learned.is_some()
     }
 
-    /// A content that came, and what it refers to.
+    /// Records a content that came, with its references.
     pub(crate) fn learn(&self, index: u32, body: Option<&[u8]>, now: Instant) -> Option<Arc<Content>> {
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
         let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +72,7 @@ impl Ledger {
         Some(content)
     }
 
-    /// The type to which resources of this one refer, if there are any.
+    /// Returns the type that resources of this type refer to, if any.
     pub(crate) fn leads(&self) -> Option<Kind> {
         match self.learned {
             Some(_) => references::leads(self.kind),
@@ -80,7 +80,7 @@ impl Ledger {
         }
     }
 
-    /// What these resources refer to.
+    /// Returns the resources that these resources refer to.
     pub(crate) fn references(&self, parents: &[u32], to: &Self) -> Vec<u32> {
         if self.learned.is_none() {
             let ranges = parents.iter().filter_map(|parent| self.refers(*parent));

@@ -21,28 +21,28 @@ use learning::Learned;
 pub(crate) struct Ledger {
     kind: Kind,
     bytes: usize,
-    /// How every name begins.
+    /// The prefix of every name.
     prefix: String,
-    /// How many of the resources anybody asks for from the beginning.
+    /// How many resources clients ask for from the start; the rest are extras.
     len: u32,
     slots: Vec<RwLock<Slot>>,
-    /// The names of resources that are not known before they come.
+    /// Set if the resources are not known before they come: their names.
     learned: Option<RwLock<Learned>>,
-    /// How many resources there are of each type, for references.
+    /// The number of resources of each type, for references.
     counts: [(Kind, u32); 5],
     /// Which resource changed, in order. A generation is a position in it.
     log: Mutex<Vec<u32>>,
     bell: Arc<Bell>,
 }
 
-/// What ledgers ring, one for all of a world.
+/// The bell that the ledgers of a world share.
 #[derive(Debug)]
 pub(crate) struct Bell {
     /// Counts announcements.
     changes: watch::Sender<u64>,
     /// Rings when the last client that lacked some content got it.
     pub(crate) delivered: Notify,
-    /// How many deliveries are to come: of each content to each client that still lacks it.
+    /// The number of deliveries still to come: of each content to each client that lacks it.
     owed: AtomicI64,
 }
 
@@ -57,7 +57,7 @@ impl Default for Bell {
 }
 
 impl Bell {
-    /// Notices new announcements.
+    /// Returns a receiver that notices new announcements.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -68,22 +68,22 @@ impl Bell {
     }
 }
 
-/// What a ledger begins with.
+/// The parameters of a new ledger.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub(crate) kind: Kind,
     pub(crate) resources: u32,
-    /// So many beyond those that clients ask for from the beginning.
+    /// How many resources exist beyond those that clients ask for from the start.
     pub(crate) extras: u32,
     pub(crate) bytes: usize,
-    /// Names of this authority, or of old style.
+    /// The authority of the names; old-style names if none.
     pub(crate) authority: Option<&'static str>,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     current: Option<Bytes>,
-    /// Of a resource that came: the names in it.
+    /// The names in the body of a learned resource.
     refers: Vec<Box<[u8]>>,
     history: Vec<Arc<Content>>,
 }
@@ -93,41 +93,40 @@ struct Slot {
 pub(crate) struct Content {
     /// Its position in the resource's history.
     pub(crate) serial: u32,
-    /// What its body was made from: that of an earlier content, if it is the same again.
+    /// The seed of its body; that of an earlier content if the body is the same again.
     seed: u32,
-    /// And of which size it is.
+    /// The size of its body.
     bytes: usize,
-    /// The hash of the body's bytes; none where the resource was removed.
+    /// The hash of the body's bytes; none if the resource was removed.
     pub(crate) hash: Option<u128>,
-    /// When it was handed to the control plane's streams, before anything was encoded; or when it was due to be, if there was a
-    /// time for it.
+    /// When it was handed to the control plane's streams, before encoding; or when that was due, if it had a due time.
     pub(crate) published: Instant,
-    /// Whether its way to the clients counts for the latency figures.
+    /// Whether its deliveries count in the latency figures.
     pub(crate) measured: bool,
     /// How many clients still lack it.
     pub(crate) awaited: AtomicU32,
-    /// The version under which clients got it, once the first did.
+    /// The version of this content, set when the first client got it.
     version: OnceLock<Box<[u8]>>,
     /// The hash of its JSON, once somebody polled for it.
     json: OnceLock<u128>,
 }
 
-/// By what a content is recognised.
+/// The hash that identifies a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// The hash of the body's bytes.
     Bytes(u128),
-    /// That of the JSON which says the same.
+    /// The hash of the equal JSON.
     Json(u128),
 }
 
 impl Content {
-    /// Whether `version` is the one under which everybody else got this content (K-09, C-18).
+    /// Whether `version` is the one with which all others got this content (K-09, C-18).
     pub(crate) fn agrees(&self, version: &[u8]) -> bool {
         **self.version.get_or_init(|| version.into()) == *version
     }
 
-    /// The version under which clients got it, if any did.
+    /// Returns the version with which clients got it, if any did.
     pub(crate) fn version(&self) -> Option<&[u8]> {
         self.version.get().map(AsRef::as_ref)
     }
@@ -148,13 +147,13 @@ impl Ledger {
         )
     }
 
-    /// A type that refers to no other.
+    /// Creates the ledger of a type that refers to no other.
     pub(crate) fn alone(spec: Spec, now: Instant) -> Self {
         let counts = Kind::ALL.map(|kind| (kind, 0));
         Self::of(&spec, counts, Arc::default(), now)
     }
 
-    /// One of several types, of which there are `counts` resources.
+    /// Creates the ledger of one of several types, which have `counts` resources.
     pub(crate) fn of(spec: &Spec, counts: [(Kind, u32); 5], bell: Arc<Bell>, now: Instant) -> Self {
         let (kind, all) = (spec.kind, spec.resources + spec.extras);
         let prefix = spec.authority.map_or_else(
@@ -189,7 +188,7 @@ impl Ledger {
         self.bytes
     }
 
-    /// The resources of another type to which this one refers.
+    /// Returns the resources of another type that this one refers to.
     pub(crate) fn refers(&self, index: u32) -> Option<(Kind, std::ops::Range<u32>)> {
         world::refers(self.kind, index, self.counts)
     }
@@ -198,17 +197,17 @@ impl Ledger {
         self.kind
     }
 
-    /// How many resources there are, but for the extras, which come after them.
+    /// Returns the number of resources without the extras, which come after them.
     pub(crate) fn len(&self) -> u32 {
         self.learned().map_or(self.len, |learned| learned.count())
     }
 
-    /// How many there are with the extras.
+    /// Returns the number of resources with the extras.
     pub(crate) fn all(&self) -> u32 {
         u32::try_from(self.slots.len()).unwrap_or(u32::MAX)
     }
 
-    /// The name of a resource.
+    /// Returns the name of a resource.
     pub(crate) fn name(&self, index: u32) -> String {
         if let Some(learned) = self.learned() {
             return learned.name(index);
@@ -216,7 +215,7 @@ impl Ledger {
         format!("{}{index:07}", self.prefix)
     }
 
-    /// The resource with this name.
+    /// Returns the resource with this name.
     pub(crate) fn index(&self, name: &[u8]) -> Option<u32> {
         if let Some(learned) = &self.learned {
             let known = self.learned().and_then(|learned| learned.index(name));
@@ -231,7 +230,7 @@ impl Ledger {
         })
     }
 
-    /// Gives a resource new content, which `awaiting` clients are to get, and wakes the control plane's streams.
+    /// Gives a resource new content for `awaiting` clients, and wakes the control plane's streams.
     pub(crate) fn change(&self, index: u32, awaiting: u32, measured: bool, now: Instant) -> Option<Arc<Content>> {
         let content = self.write(index, What::New, awaiting, measured, now);
         self.announce(&[index]);
@@ -246,20 +245,20 @@ impl Ledger {
         content
     }
 
-    /// Writes what only control planes say that are started from now on, or that are asked anew.
+    /// Writes a content without announcing it: only control planes that start later send it, or streams that ask anew.
     pub(crate) fn foretell(&self, index: u32, present: bool, awaiting: u32, now: Instant) -> Option<Arc<Content>> {
         let what = if present { What::New } else { What::Nothing };
         self.write(index, what, awaiting, false, now)
     }
 
-    /// Has every control plane say what is written of these resources.
+    /// Makes every control plane send the written content of these resources.
     pub(crate) fn announce(&self, indexes: &[u32]) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.extend_from_slice(indexes);
         self.bell.changes.send_modify(|announcements| *announcements += 1);
     }
 
-    /// Writes a content without saying so yet.
+    /// Writes a content without announcing it.
     pub(crate) fn write(
         &self,
         index: u32,
@@ -318,13 +317,13 @@ impl Ledger {
         })
     }
 
-    /// A content of a resource as JSON; none where it was removed.
+    /// Returns a content of a resource as JSON; none if it was removed.
     pub(crate) fn json(&self, index: u32, content: &Content) -> Option<serde_json::Value> {
         content.hash?;
         Some(self.with_body(index, content.seed, content.bytes, |body| body.json()))
     }
 
-    /// Whether this is the content of the resource that is marked so.
+    /// Whether this content of the resource has this mark.
     pub(crate) fn is(&self, index: u32, content: &Content, mark: Mark) -> bool {
         match mark {
             Mark::Bytes(hash) => content.hash == Some(hash),
@@ -335,26 +334,26 @@ impl Ledger {
         }
     }
 
-    /// The resource's bytes now and which content that is; no bytes where it is removed.
+    /// Returns the resource's current bytes and the serial of this content; no bytes if it is removed.
     pub(crate) fn current(&self, index: u32) -> Option<(Option<Bytes>, u32)> {
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
         let slot = slot.read().unwrap_or_else(PoisonError::into_inner);
         Some((slot.current.clone(), slot.history.last()?.serial))
     }
 
-    /// Looks at a resource's history, oldest content first.
+    /// Hands a resource's history to `look`, oldest content first.
     pub(crate) fn inspect<R>(&self, index: u32, look: impl FnOnce(&[Arc<Content>]) -> R) -> Option<R> {
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
         let slot = slot.read().unwrap_or_else(PoisonError::into_inner);
         Some(look(&slot.history))
     }
 
-    /// How many announcements there were.
+    /// Returns the number of announcements so far.
     pub(crate) fn generation(&self) -> usize {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The resources that changed after generation `since`, each once, and the generation that this leads to.
+    /// Returns the resources that changed after generation `since`, each once, and the current generation.
     pub(crate) fn changed_since(&self, since: usize) -> (Vec<u32>, usize) {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = log.get(since..).unwrap_or_default().to_vec();
@@ -363,7 +362,7 @@ impl Ledger {
         (changed, log.len())
     }
 
-    /// Says that one more client has `content`.
+    /// Notes that one more client has `content`.
     pub(crate) fn deliver(&self, content: &Content) {
         self.bell.owed.fetch_sub(1, Ordering::Relaxed);
         if content.awaited.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -372,14 +371,14 @@ impl Ledger {
     }
 }
 
-/// What a resource becomes.
+/// The new state of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Something that it never was.
+    /// A new content.
     New,
-    /// The same, of this size.
+    /// A new content of this size.
     Sized(usize),
-    /// What it was before.
+    /// Its former content.
     Former,
     /// Removed.
     Nothing,

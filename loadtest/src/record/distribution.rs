@@ -15,11 +15,11 @@ use super::Percentiles;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Distribution(Histogram<u64>);
 
-/// Longer ones count as this long.
+/// Longer times count as this.
 const MICROS_MAX: u64 = 600_000_000;
 const DIGITS: u8 = 3;
 
-/// What is written: the figures for whoever reads the file, the histogram for whoever computes with it.
+/// The written form: figures for readers of the file, and the histogram for programs.
 #[derive(Serialize, Deserialize)]
 struct Written {
     count: u64,
@@ -46,7 +46,7 @@ impl Distribution {
         Ok(self.0.add(&other.0)?)
     }
 
-    /// What came after `earlier`, which is an earlier state of this one.
+    /// Returns what was added since `earlier`, which is an earlier state of this one.
     pub(crate) fn since(&self, earlier: &Self) -> anyhow::Result<Self> {
         let mut rest = self.clone();
         rest.0.subtract(&earlier.0)?;
@@ -61,9 +61,9 @@ impl Distribution {
         self.0.len()
     }
 
-    /// In microseconds; 0 of nothing.
+    /// Returns a quantile in microseconds; 0 if nothing was recorded.
     pub(crate) fn at(&self, quantile: f64) -> u64 {
-        // The upper end of a bucket may lie above all that was recorded.
+        // The upper end of a bucket may be above every recorded value.
         self.0.value_at_quantile(quantile).min(self.max())
     }
 
@@ -102,7 +102,7 @@ impl Distribution {
         let read: Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| error.to_string())?;
-        // Into one of our own bounds, so that it can be added to others.
+        // Copied into one with our own bounds, so that it can be added to others.
         let mut own = Self::new().map_err(|error| error.to_string())?;
         own.0.add(&read).map_err(|error| error.to_string())?;
         Ok(own)

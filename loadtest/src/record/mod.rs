@@ -21,13 +21,13 @@ pub(crate) use surroundings::Machine;
 /// One run. Times are in milliseconds, sizes in bytes, unless the name says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// Of the form of this file; another number is another form.
+    /// The version of the file format.
     pub(crate) form: u32,
     pub(crate) scenario: String,
-    /// What was simulated against what, in one sentence.
+    /// What was simulated, and against which server, in one sentence.
     pub(crate) setup: String,
     pub(crate) command: Vec<String>,
-    /// Of the sources beside the program, if they are there and under version control.
+    /// The commit of the sources beside the program, if they are there and under version control.
     pub(crate) commit: Option<String>,
     pub(crate) machine: Machine,
     /// Seconds since 1970.
@@ -36,20 +36,20 @@ pub(crate) struct Record {
     /// The relay before the fleet came.
     pub(crate) base: Option<Base>,
     pub(crate) phases: Vec<Phase>,
-    /// Of the whole run, by name.
+    /// Counters of the whole run, by name.
     pub(crate) counters: BTreeMap<String, f64>,
-    /// Things worth telling for which there is no plot.
+    /// Facts without a plot.
     pub(crate) notes: Vec<Note>,
     pub(crate) assertions: Vec<Assertion>,
     pub(crate) breaches: Vec<Breach>,
-    /// How many clients saw breaches; not all of them are told in full.
+    /// How many clients saw breaches; not all breaches are kept in full.
     pub(crate) breached: u64,
 }
 
-/// The form that this program writes and reads.
+/// The version of the file format that this program writes and reads.
 pub(crate) const FORM: u32 = 2;
 
-/// The memory that is nobody's: what the relay had with these clients is subtracted from what it has with more.
+/// The relay's memory with the first few clients. It is subtracted from the memory with more clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Base {
     pub(crate) clients: u64,
@@ -63,10 +63,10 @@ pub(crate) struct Phase {
     /// Since the run began.
     pub(crate) start_ms: f64,
     pub(crate) length_ms: f64,
-    /// Joined, when the phase ended.
+    /// How many clients had joined when the phase ended.
     pub(crate) clients: u64,
-    /// From when a change was due to its last byte at a client, per client and change. A change that was published late is
-    /// counted from when it should have been: a stall of the tool or of the server is never left out.
+    /// From when a change was due to its last byte at a client, for each client and change. A change that was published late
+    /// counts from when it was due, so a stall of the tool or of the server is never left out.
     pub(crate) propagation: Distribution,
     /// From when a client was let in to its last resource.
     pub(crate) join: Distribution,
@@ -78,10 +78,10 @@ pub(crate) struct Phase {
     pub(crate) ratios: Vec<Ratio>,
 }
 
-/// What follows from the other figures of a phase, as far as they are known.
+/// Figures that are computed from others of a phase, if these are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
-    /// What each client beyond the first few adds to the relay's memory at the end.
+    /// How much each client beyond the first few adds to the relay's memory, at the end of the phase.
     pub(crate) bytes_per_client: Option<f64>,
     /// The relay's processor time beyond that of an idle one, for each response that brought changes.
     pub(crate) cpu_micros_per_delivery: Option<f64>,
@@ -93,11 +93,11 @@ pub(crate) struct Figures {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RelayCost {
     pub(crate) cpu_ms: f64,
-    /// What it would have spent idle in the same time, as far as it was watched idle before.
+    /// The time that it would have spent idle in the same period, if it was watched idle before.
     pub(crate) idle_ms: f64,
     /// RssAnon at the end.
     pub(crate) resident_bytes: u64,
-    /// The most that the kernel ever saw, shared pages included.
+    /// The peak of resident memory, including shared pages.
     pub(crate) peak_bytes: u64,
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct Second {
     pub(crate) at_ms: f64,
     pub(crate) span_ms: f64,
     pub(crate) deliveries: u64,
-    /// Of the changes that arrived in it; nothing if none did.
+    /// Of the changes that arrived in this second; none if there were none.
     pub(crate) propagation_micros: Option<Percentiles>,
     pub(crate) bytes: u64,
     pub(crate) messages: u64,
@@ -125,11 +125,11 @@ pub(crate) struct Second {
     pub(crate) tool_cpu_percent: f64,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) clients: u64,
-    /// Deliveries that were to come at its end: of each change to each client that lacked it.
+    /// Deliveries still to come at its end: of each change to each client that lacked it.
     pub(crate) owed: u64,
 }
 
-/// What most, nearly all and all were faster than.
+/// Percentiles and the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Percentiles {
     pub(crate) p50: u64,
@@ -145,7 +145,7 @@ pub(crate) struct Ratio {
     pub(crate) rounds: Vec<f64>,
 }
 
-/// Something worth telling.
+/// A fact for the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Note {
     pub(crate) phase: Option<String>,
@@ -159,15 +159,15 @@ pub(crate) struct Assertion {
     pub(crate) phase: Option<String>,
     pub(crate) text: String,
     pub(crate) relation: Relation,
-    /// Neither is there for what can only happen or not.
+    /// Both are none for what can only happen or not.
     pub(crate) bound: Option<Quantity>,
     pub(crate) measured: Option<Quantity>,
     pub(crate) verdict: Verdict,
-    /// Why, if that is not plain from the figures.
+    /// The reason, if the figures do not show it.
     pub(crate) why: Option<String>,
 }
 
-/// How the measured value must stand to the bound.
+/// The relation that the measured value must have to the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Relation {
@@ -176,13 +176,13 @@ pub(crate) enum Relation {
     Exactly,
 }
 
-/// What became of an assertion.
+/// The result of an assertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     Held,
     Failed,
-    /// The tool itself took so much of the processors that a time says nothing of the server. It did not hold.
+    /// The tool itself took so much processor time that a time says nothing about the server. Counts as not held.
     Void,
 }
 
@@ -192,20 +192,20 @@ pub(crate) struct Breach {
     pub(crate) phase: Option<String>,
     pub(crate) client: u64,
     pub(crate) what: String,
-    /// What was said on its stream before, oldest first, as far as it is kept.
+    /// The messages before it that were kept, oldest first.
     pub(crate) transcript: Vec<String>,
 }
 
-/// The tool's share of all processor time above which a bar of time is void.
+/// The tool's share of all processor time above which an assertion about time is void.
 pub(crate) const TOOL_SHARE_MAX: f64 = 0.6;
 
-/// Names of counters that every fleet has.
+/// The names of counters that every fleet has.
 pub(crate) mod counter {
     pub(crate) const RESPONSES: &str = "responses";
     pub(crate) const ACKNOWLEDGEMENTS: &str = "acknowledgements";
     pub(crate) const RESOURCES: &str = "resources";
     pub(crate) const BYTES: &str = "bytes";
-    /// Resources that came although the client had that very content.
+    /// Resources that came although the client already had this content.
     pub(crate) const REPEATED: &str = "repeated";
     pub(crate) const DELIVERIES: &str = "deliveries";
     /// Deliveries without a response of their own.
@@ -216,12 +216,12 @@ pub(crate) mod counter {
 }
 
 impl Record {
-    /// Whether all held: every assertion, and no client saw a breach.
+    /// Whether every assertion held and no client saw a breach.
     pub(crate) fn held(&self) -> bool {
         self.breached == 0 && self.breaches.is_empty() && self.assertions.iter().all(Assertion::held)
     }
 
-    /// Whether it shows how figures grow with the fleet: its phases have fleets of several sizes that all get changes.
+    /// Whether it shows growth with the fleet: its phases have fleets of several sizes that all get changes.
     pub(crate) fn grows(&self) -> bool {
         let mut sizes: Vec<_> = self.growth().map(|phase| phase.clients).collect();
         sizes.sort_unstable();
@@ -229,7 +229,7 @@ impl Record {
         sizes.len() >= GROWTH_SIZES_MIN
     }
 
-    /// The phases in which something was propagated to somebody.
+    /// Returns the phases in which changes reached clients.
     pub(crate) fn growth(&self) -> impl Iterator<Item = &Phase> {
         self.phases
             .iter()
@@ -237,11 +237,11 @@ impl Record {
     }
 }
 
-/// Fewer sizes are no growth.
+/// The least number of sizes that shows growth.
 const GROWTH_SIZES_MIN: usize = 3;
 
 impl Phase {
-    /// One in which nothing has happened yet.
+    /// Creates an empty phase.
     pub(crate) fn blank(name: &str, start_ms: f64, empty: &Distribution) -> Self {
         Self {
             name: name.to_owned(),
@@ -263,12 +263,12 @@ impl Phase {
         self.counters.get(name).copied().unwrap_or_default()
     }
 
-    /// The relay's processor time beyond that of an idle one.
+    /// Returns the relay's processor time beyond that of an idle one.
     pub(crate) fn net_cpu_ms(&self) -> Option<f64> {
         self.relay.map(|relay| (relay.cpu_ms - relay.idle_ms).max(0.0))
     }
 
-    /// What follows from its other figures, with what the relay had before.
+    /// Returns the figures that are computed from others; `base` is the relay's memory with the first few clients.
     pub(crate) fn figures(&self, base: Option<Base>) -> Figures {
         let responses = self.counter(counter::DELIVERIES) - self.counter(counter::COALESCED);
         let all_cpu_ms = self.relay.map(|relay| relay.cpu_ms + self.tool.cpu_ms);
@@ -293,8 +293,8 @@ impl Phase {
 }
 
 impl Ratio {
-    /// Below which this part of the rounds lies, between two rounds in proportion; a half is the figure that counts. Rounds are
-    /// compared each for itself, because the machine's speed changes from round to round.
+    /// Returns a quantile of the rounds, interpolated between two; the median is the figure that counts. Each round is compared
+    /// by itself, because the machine's speed changes from round to round.
     pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
         let mut rounds = self.rounds.clone();
         rounds.sort_unstable_by(f64::total_cmp);
@@ -318,7 +318,7 @@ impl Assertion {
 }
 
 impl Relation {
-    /// Whether `measured` stands to `bound` as it must. What is no number does not.
+    /// Whether `measured` has this relation to `bound`; NaN never has.
     pub(crate) fn holds(self, measured: f64, bound: f64) -> bool {
         match self {
             Self::AtMost => measured <= bound,
@@ -346,8 +346,8 @@ impl Verdict {
     }
 }
 
-/// A count as a figure for people.
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+/// Converts a count for readable figures.
+#[expect(clippy::cast_precision_loss, reason = "readable figures need no full precision")]
 pub(crate) const fn float(count: u64) -> f64 {
     count as f64
 }

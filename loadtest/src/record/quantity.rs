@@ -30,7 +30,7 @@ impl Quantity {
         Self { value, unit }
     }
 
-    /// The number alone, with as many digits as say something, in the unit's `scaled` form.
+    /// Returns the number and its unit, scaled to a readable size.
     fn scaled(self) -> (f64, &'static str) {
         const KIB: f64 = 1024.0;
         let Self { value, unit } = self;
@@ -54,7 +54,8 @@ impl Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (value, unit) = self.scaled();
-        // Three digits or all before the point: more are noise. What cannot be divided has none behind it.
+        // Three significant digits, or all digits before the point: more are noise. Units that cannot be divided have no
+        // fraction.
         let whole = value.fract().abs() < f64::EPSILON && matches!(unit, "" | " B");
         let digits = match value.abs() {
             none if whole || none < f64::MIN_POSITIVE => 0,

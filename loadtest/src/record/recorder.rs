@@ -12,33 +12,33 @@ use super::{
 use crate::process::{Meter, Process};
 use crate::tally::{Feed, Tally};
 
-/// A handle; all clones are one recorder.
+/// A handle; all clones share one recorder.
 #[derive(Clone)]
 pub(crate) struct Recorder(Arc<Mutex<State>>);
 
-/// What is to hold, and what was measured.
+/// What must hold, and what was measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim<'a> {
     pub(crate) text: &'a str,
     pub(crate) measured: Quantity,
     pub(crate) relation: Relation,
-    /// In the unit of what was measured.
+    /// In the unit of the measured value.
     pub(crate) bound: f64,
-    /// Whether it is a bar of time, which is void when the tool itself took too much of the processors.
+    /// Whether it is about time, and therefore void if the tool took too much processor time.
     pub(crate) timed: bool,
-    /// The tool's part of all processor time meanwhile, where that is not the part that it had of the phase.
+    /// The tool's part of all processor time, if it is not that of the whole phase.
     pub(crate) tool_share: Option<f64>,
 }
 
-/// What can be asked of the fleets at any time.
+/// The state of the fleets, available at any time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fleets {
     pub(crate) clients: u64,
-    /// How many deliveries of changes to them are to come.
+    /// How many deliveries of changes are still to come.
     pub(crate) owed: u64,
 }
 
-/// The news of a second.
+/// The figures of a second.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     pub(crate) phase: Option<String>,
@@ -81,17 +81,17 @@ impl Recorder {
         }))))
     }
 
-    /// Says in one sentence what is simulated.
+    /// Sets the sentence that says what is simulated.
     pub(crate) fn describe(&self, setup: &str) {
         self.state().record.setup = setup.to_owned();
     }
 
-    /// From now on these threads of clients count too.
+    /// Adds these threads of clients to what is counted.
     pub(crate) fn attach(&self, feeds: Vec<Feed>, count: impl Fn() -> Fleets + Send + 'static) {
         self.state().feeds.push((feeds, Box::new(count)));
     }
 
-    /// The fleets so far have ended: what they counted stays, but nobody of them is a client any more.
+    /// Removes the fleets, which have ended: their counters stay, but their clients no longer count.
     pub(crate) fn detach(&self, now: Instant) -> anyhow::Result<()> {
         let mut state = self.state();
         state.tick(now)?;
@@ -99,13 +99,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// From now on this is the relay whose costs count.
+    /// Sets the relay whose costs count from now on.
     pub(crate) fn watch(&self, relay: &Process) -> anyhow::Result<()> {
         self.state().relay = Some(Meter::start(relay.clone())?);
         Ok(())
     }
 
-    /// The memory that the relay has now is that of these few clients; what more of them add is theirs.
+    /// Takes the relay's current memory as that of these few clients; any growth counts for further clients.
     pub(crate) fn base(&self, clients: u64) -> anyhow::Result<()> {
         let mut state = self.state();
         if let Some(relay) = &state.relay {
@@ -127,13 +127,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// What the relay spends in the phase that lasts, it spends idle: so much is subtracted in the phases after it.
+    /// Takes the relay's processor time in the current phase as its idle rate, which is subtracted in later phases.
     pub(crate) fn idle(&self, now: Instant) -> anyhow::Result<()> {
         let mut state = self.state();
         state.tick(now)?;
         if let Some(Open { phase, began }) = &state.open {
             let length = now.saturating_duration_since(*began);
-            // In a moment it spends nothing or anything.
+            // A very short phase gives no usable rate.
             if length >= SECOND_LEAST {
                 let cpu_ms = phase.relay.map_or(0.0, |relay| relay.cpu_ms);
                 state.idle = cpu_ms / millis(length);
@@ -142,25 +142,25 @@ impl Recorder {
         Ok(())
     }
 
-    /// The phase that lasts, as if it ended now: what is claimed of it is claimed of this.
+    /// Returns the current phase as if it ended now, for claims about it.
     pub(crate) fn look(&self, now: Instant) -> anyhow::Result<Option<Phase>> {
         let mut state = self.state();
         state.tick(now)?;
         Ok(state.closed(now))
     }
 
-    /// Ends the phase that lasts. What is claimed from now on is claimed of the whole run.
+    /// Ends the current phase. Later claims are about the whole run.
     pub(crate) fn end(&self, now: Instant) -> anyhow::Result<()> {
         self.state().end(now)
     }
 
-    /// Writes down what must hold and whether it does.
+    /// Records what must hold and whether it does.
     pub(crate) fn claim(&self, claim: &Claim<'_>) -> Verdict {
         let mut state = self.state();
         let held = claim.relation.holds(claim.measured.value, claim.bound);
         let of_phase = state.open.as_ref().and_then(|open| open.phase.figures(None).tool_share);
         let share = claim.tool_share.or(of_phase);
-        // What was not measured has failed for that.
+        // A claim without a measurement fails; it is not void.
         let timed = claim.timed && claim.measured.value.is_finite();
         let busy = share.filter(|share| timed && *share > TOOL_SHARE_MAX);
         let verdict = match (busy, held) {
@@ -174,7 +174,7 @@ impl Recorder {
             text: claim.text.to_owned(),
             relation: claim.relation,
             bound: Some(Quantity::new(claim.bound, claim.measured.unit)),
-            // What could not be measured is left out, and never holds.
+            // A value that could not be measured is left out, and never holds.
             measured: Some(claim.measured).filter(|measured| measured.value.is_finite()),
             verdict,
             why,
@@ -183,7 +183,7 @@ impl Recorder {
         verdict
     }
 
-    /// Something that had to happen did not, or the other way round.
+    /// Records a failure: something did not happen that had to, or happened that must not.
     pub(crate) fn fail(&self, text: &str, why: Option<String>) {
         let mut state = self.state();
         let assertion = Assertion {
@@ -198,7 +198,7 @@ impl Recorder {
         state.record.assertions.push(assertion);
     }
 
-    /// Something worth telling.
+    /// Adds a note to the report.
     pub(crate) fn note(&self, what: &str, value: impl std::fmt::Display) {
         let mut state = self.state();
         let note = Note {
@@ -209,12 +209,12 @@ impl Recorder {
         state.record.notes.push(note);
     }
 
-    /// How long something took that is worth telling.
+    /// Adds a note of how long something took.
     pub(crate) fn time(&self, what: &str, taken: Duration) {
         self.note(what, Quantity::new(millis(taken), Unit::Millis));
     }
 
-    /// A count that must be `wanted`.
+    /// Claims that a count is `wanted`.
     pub(crate) fn expect(&self, what: &str, found: u64, wanted: u64) {
         self.claim(&Claim {
             text: what,
@@ -226,12 +226,12 @@ impl Recorder {
         });
     }
 
-    /// Adds to a counter of the phase that lasts, and of the run.
+    /// Adds to a counter of the current phase and of the run.
     pub(crate) fn count(&self, name: &str, amount: f64) {
         self.state().count(name, amount);
     }
 
-    /// A figure of the phase that lasts as multiples of the floor's.
+    /// Records a figure of the current phase as multiples of the floor's.
     pub(crate) fn ratio(&self, what: &str, mut rounds: Vec<f64>) {
         rounds.retain(|round| round.is_finite());
         if let Some(open) = &mut self.state().open {
@@ -240,7 +240,7 @@ impl Recorder {
         }
     }
 
-    /// What one client saw that must not be.
+    /// Records a violation that one client saw.
     pub(crate) fn breach(&self, client: u64, what: String, transcript: Vec<String>) {
         let mut state = self.state();
         let breach = Breach {
@@ -255,7 +255,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the phase that lasts, and the record with it.
+    /// Ends the current phase and the record.
     pub(crate) fn finish(&self, now: Instant) -> anyhow::Result<Record> {
         let mut state = self.state();
         state.end(now)?;
@@ -264,12 +264,12 @@ impl Recorder {
         Ok(state.record.clone())
     }
 
-    /// Looks once a second, counted from when a phase begins, for as long as it is polled, and tells what it saw.
+    /// Ticks once a second, counted from the start of a phase, for as long as it is polled, and reports each tick.
     pub(crate) async fn run(&self, mut tell: impl FnMut(&Live)) -> anyhow::Error {
         loop {
             let due = self.state().ticked + TICK;
             tokio::time::sleep_until(due.into()).await;
-            // Another phase may have begun meanwhile, and with it another second.
+            // A new phase may have begun meanwhile, and a new second with it.
             if self.state().ticked + TICK > due {
                 continue;
             }
@@ -294,12 +294,12 @@ impl Recorder {
     }
 }
 
-/// More are counted, not told.
+/// Further ones are only counted.
 const BREACHES_TOLD_MAX: usize = 20;
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the one place where a recorder looks at the clock by itself"
+    reason = "the one place where the recorder reads the clock itself"
 )]
 fn now() -> Instant {
     Instant::now()

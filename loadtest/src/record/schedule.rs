@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Turns at equal distances from a beginning. What is late is not put off: the next turn is due when it always was, and a late one
-/// is timed from when it was due, so that no stall leaves itself out of the figures.
+/// Turns at equal distances from a start. A late turn does not delay the next one, and it is timed from when it was due, so that
+/// the figures include every stall.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
     begin: Instant,
@@ -16,7 +16,7 @@ impl Schedule {
         Self { begin, interval }
     }
 
-    /// When this turn, counted from 0, is due.
+    /// Returns when this turn is due; turns count from 0.
     pub(crate) fn due(&self, turn: u32) -> Instant {
         let after = self.interval.saturating_mul(turn);
         self.begin.checked_add(after).unwrap_or(self.begin)

@@ -6,10 +6,10 @@ use super::{Distribution, Fleets, Phase, Record, RelayCost, Second, counter, flo
 use crate::process::Meter;
 use crate::tally::{Feed, Tally};
 
-/// Asks a fleet how it stands.
+/// Returns the state of the fleets.
 pub(super) type Count = Box<dyn Fn() -> Fleets + Send>;
 
-/// The record so far and where everything stands.
+/// The record so far and the state of its sources.
 pub(super) struct State {
     pub(super) record: Record,
     pub(super) began: Instant,
@@ -20,18 +20,18 @@ pub(super) struct State {
     pub(super) ticked: Instant,
     /// What came since the last tick.
     pub(super) fresh: Tally,
-    /// The relay's part of one processor when nothing is to do.
+    /// The part of one processor that the idle relay uses.
     pub(super) idle: f64,
     pub(super) empty: Distribution,
 }
 
-/// The phase that lasts.
+/// The current phase.
 pub(super) struct Open {
     pub(super) phase: Phase,
     pub(super) began: Instant,
 }
 
-/// Shorter ends of phases, in which nothing arrived, are no point of a plot.
+/// A shorter end of a phase in which nothing arrived gives no point of a plot.
 pub(super) const SECOND_LEAST: Duration = Duration::from_millis(200);
 
 impl State {
@@ -44,7 +44,7 @@ impl State {
         Phase::blank(name, start_ms, &self.empty)
     }
 
-    /// Fetches what came since the last time, and credits it to the phase that lasts.
+    /// Fetches what is new, and adds it to the current phase.
     pub(super) fn tick(&mut self, now: Instant) -> anyhow::Result<Second> {
         let span = now.saturating_duration_since(self.ticked);
         self.ticked = now;
@@ -123,7 +123,7 @@ impl State {
     }
 }
 
-/// What a relay that still lives spent since the last look, and what it has.
+/// Returns what a running relay spent since the last reading, and its memory.
 fn spent(relay: &mut Meter) -> anyhow::Result<(Duration, RelayCost)> {
     let [cpu] = relay.spent([""])?;
     let cost = RelayCost {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Machine {
-    /// That this program may use.
+    /// The processors that this program may use.
     pub(crate) cores: usize,
     pub(crate) memory_bytes: u64,
     pub(crate) processor: String,
@@ -17,7 +17,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The one that this runs on.
+    /// Reads the machine that this runs on.
     pub(crate) fn this() -> Self {
         let line = |file: &str, key: &str| {
             let text = fs::read_to_string(file).ok()?;
@@ -35,7 +35,7 @@ impl Machine {
     }
 }
 
-/// What the sources beside this program are called by their version control, if they are still there.
+/// Returns the commit of the sources beside this program, if they are there.
 pub(super) fn commit() -> Option<String> {
     let told = Command::new("git")
         .args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"])
