@@ -1,4 +1,4 @@
-//! Documents for people: their links lead somewhere, their tables name what there is, and the first of them is short.
+//! Documents for people: their links are valid, their tables list what exists, and the README of the root is short.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn documents() -> impl Iterator<Item = File> {
     tree::files().into_iter().filter(|file| file.path.ends_with(".md"))
 }
 
-/// The lines that are not in a block of code.
+/// The lines outside of code blocks.
 fn prose(text: &str) -> Vec<&str> {
     let mut code = false;
     let mut lines = Vec::new();
@@ -53,7 +53,7 @@ fn links(text: &str) -> Vec<&str> {
     after.filter_map(|rest| rest.split(')').next()).collect()
 }
 
-/// Why a link of the document at `path` leads nowhere.
+/// Why a link of the document at `path` is broken, if it is.
 fn broken(path: &str, text: &str, link: &str) -> Option<String> {
     if link.contains("://") {
         return None;
@@ -101,7 +101,7 @@ fn links_in_documents_lead_somewhere() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Whatever looks like a path of this repository is one, from the root or from the document's folder.
+/// Everything that looks like a path of this repository exists, relative to the root or to the document's folder.
 #[test]
 fn paths_in_documents_exist() {
     let ours = ["src/", "tests/", "config/", "proto/", "loadtest/", ".ci/", ".cargo/"];
@@ -141,7 +141,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
     found
 }
 
-/// What stands in backticks in the first cells of the rows below a heading.
+/// The texts in backticks in the first column of the table below a heading.
 fn first_cells(text: &str, heading: &str) -> Vec<String> {
     let lines = text.lines().skip_while(|line| *line != heading).skip(1);
     let rows = lines
@@ -152,7 +152,7 @@ fn first_cells(text: &str, heading: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Each direct dependency of each manifest has its place in one row, and each name in a row is one.
+/// Each direct dependency of each manifest is in exactly one row, and each name in a row is a dependency.
 #[test]
 fn every_dependency_says_what_it_is_for() {
     let text = tree::read(DEPENDENCIES);
@@ -181,14 +181,14 @@ fn every_dependency_says_what_it_is_for() {
     }
 }
 
-/// The name under which a metric is registered: without prefix, labels, and what counters end with.
+/// The name under which a metric is registered: without prefix, labels and the suffix of counters.
 fn registered(shown: &str) -> String {
     let name = shown.trim_start_matches("distributary_");
     let name = name.split('{').next().unwrap_or_default();
     name.trim_end_matches("_total").to_owned()
 }
 
-/// Each metric has its place in the table of all, each name there is a metric, and so is each in the short table of the first README.
+/// Each metric is in the table of all metrics; each name there, and in the short table of the root's README, is a metric.
 #[test]
 fn every_metric_says_what_it_is() {
     let families = tree::read("src/telemetry/families.rs");

@@ -1,4 +1,4 @@
-//! Who may know whom. The order of the parts is the architecture: `xds` <- `protocol` <- {`upstream`, `downstream`};
+//! Which part may use which. The order of the parts is the architecture: `xds` <- `protocol` <- {`upstream`, `downstream`};
 //! `xds` <- `cache` <- {`upstream`, `downstream`, `admin`}; `app` knows all.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +95,7 @@ const KNOWS: [(&str, &[&str]); 18] = [
     ),
 ];
 
-/// What would make the pure parts depend on when, where or in which order they run.
+/// Words that must not be in the pure parts: I/O, tasks, locks, clocks, randomness, and collections without a fixed order.
 const IMPURE: [&str; 21] = [
     "tokio",
     "tonic",
@@ -159,7 +159,7 @@ fn named(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The code without comments, in which anything may be named.
+/// The code without its comments, which may name anything.
 pub(crate) fn code(text: &str) -> String {
     text.lines()
         .map(|line| line.split("//").next().unwrap_or_default())
@@ -210,10 +210,10 @@ fn the_pure_parts_are_pure() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Where the wall clock may be read, because it is only shown there; and where tokens say themselves when they end.
+/// Files that may read the wall clock: they only show it, or they compare it with the expiry time in a token.
 const SHOW_TIME: [&str; 3] = ["src/admin/", "src/telemetry/", "src/upstream/clock.rs"];
 
-/// The wall clock is set by people and by other machines: nothing else that the relay does depends on it.
+/// People and other machines set the wall clock, so nothing else in the relay may depend on it.
 #[test]
 fn nothing_depends_on_the_wall_clock() {
     let mut wrong = Vec::new();
@@ -230,7 +230,7 @@ fn nothing_depends_on_the_wall_clock() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Whether `word` stands in `line` as a word of its own.
+/// Whether `line` contains `word` as a whole word.
 fn mentions(line: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word)
@@ -246,10 +246,10 @@ fn the_scanner_sees_what_it_should() {
     assert!(!code("x // tokio").contains("tokio"));
 }
 
-/// Timers of the runtime that shells need no other for.
+/// Files of the shells that may use the runtime's timers directly.
 const OWN_TIMERS: [&str; 1] = ["src/downstream/alarm.rs"];
 
-/// K-27: what waits goes by the relay's own time, which stands still while the process does.
+/// K-27: waits use the relay's own clock, which stands still while the process does.
 #[test]
 fn shells_wait_by_the_relays_own_time() {
     let mut wrong = Vec::new();

@@ -1,5 +1,5 @@
-//! What a compiler does not check of this repository: who imports whom, how large files are, whether documents and
-//! packaging speak of things that exist, and whether every rule that is cited is listed and tested.
+//! Properties of this repository that a compiler does not check: which part imports which, how large files are, whether
+//! documents and packaging name things that exist, and whether every rule that is cited is listed and tested.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -27,7 +27,7 @@ fn after<'a>(text: &'a str, beginning: &str) -> BTreeSet<&'a str> {
     rest.filter_map(|rest| rest.split([';', ':', ' ']).next()).collect()
 }
 
-/// A module is either public, and its items have its name in their path, or private, and its parent re-exports them.
+/// A module is either public, and its name is in the path of its items, or private, and its parent re-exports them.
 #[test]
 fn each_item_has_one_path() {
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! What is built and shipped exists: the image names files, the binary and ports that are really there.
+//! The image and CI match the repository: the files, the binary and the ports that they name exist.
 
 use distributary::config::{Address, Config, Flags};
 

@@ -8,7 +8,7 @@ use crate::tree::{self, File};
 
 const LIST: &str = "tests/RULES.md";
 
-/// The ids in a text: a letter from A to M, a dash, one or two digits, and nothing of a word around them.
+/// The ids in a text: a letter from A to M, a dash, one or two digits, as a whole word.
 fn ids(text: &str) -> BTreeSet<String> {
     let word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     let bytes = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Small files that say what they are, in few places.
+//! Files are small and begin with a description, and the root has few entries.
 
 use crate::tree;
 

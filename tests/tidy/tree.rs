@@ -1,4 +1,4 @@
-//! The repository as a set of text files. It owns what belongs to the repository and what is only lying there.
+//! The repository as a set of text files. Owns the decision which files belong to it and which are built or fetched.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ impl File {
         self.path.starts_with(folder) && self.path.ends_with(suffix)
     }
 
-    /// Its lines that are not for tests: tests stand at the end of a file.
+    /// Its lines before the tests, which are at the end of a file.
     pub(crate) fn production(&self) -> &str {
         self.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
     }
@@ -29,7 +29,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The content of a file that has to be there.
+/// The content of a file that must exist.
 pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

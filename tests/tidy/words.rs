@@ -1,4 +1,4 @@
-//! The repository speaks of itself alone: no path of the machine that it was written on, no document that is not here.
+//! The repository refers only to itself: it names no paths of the machine on which it was written, and no document elsewhere.
 
 use crate::layers::code;
 use crate::tree::{self, File};
@@ -53,7 +53,7 @@ fn no_document_that_is_not_here() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// What a thing is not called, and what it is called instead.
+/// Names that are not used, and the name to use instead.
 const SYNONYMS: [(&str, &str); 2] = [("glob", "collection"), ("globs", "collections")];
 
 /// Names and messages have one word for one thing.
@@ -76,7 +76,7 @@ fn one_word_for_one_thing() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Words that say so little that only one type may have each.
+/// Names so general that only one type may have each.
 const ONE_TYPE: [&str; 8] = [
     "Answer", "Found", "Kept", "Limits", "Place", "Settings", "Standing", "Turn",
 ];

@@ -1,4 +1,5 @@
-//! Files of resources, in every format: whatever is in them, reading ends, and what is good is a state.
+//! Files of resources, in every format: whatever the content, parsing ends; a good file gives the same resources again, and they
+//! become a state.
 
 #![no_main]
 

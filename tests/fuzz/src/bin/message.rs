@@ -1,4 +1,4 @@
-//! Bytes as messages: whatever comes in, its JSON is read again and written as the same. The first byte chooses the type.
+//! Bytes as messages: the JSON of any message can be read again, and is then written the same. The first byte selects the type.
 
 #![no_main]
 

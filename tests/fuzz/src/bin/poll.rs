@@ -1,5 +1,5 @@
-//! Bodies of REST, of both directions: what is read as a request is written and read again as the same; what is read as a
-//! response goes out again as one that reads alike.
+//! REST bodies of both directions: a request that can be read is written and read again as the same; a response that can be
+//! read is written as one with the same content.
 
 #![no_main]
 

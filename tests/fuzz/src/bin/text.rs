@@ -1,4 +1,4 @@
-//! Text as JSON, YAML and the text format: whatever comes in, what is read is written and read again as the same.
+//! Text as JSON, YAML and the text format: any text that can be read is written and read again as the same.
 
 #![no_main]
 
@@ -20,7 +20,7 @@ fuzz_target!(|text: &[u8]| {
     let _ = schemas.request(text);
 });
 
-/// Another parser agrees on what is JSON, as far as both want to.
+/// Another parser agrees on what is JSON, apart from the limits of both.
 fn json(text: &[u8]) {
     let ours = Tree::json(text, BOUNDS);
     let theirs = serde_json::from_slice::<serde_json::Value>(text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text));
