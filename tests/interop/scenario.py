@@ -1,4 +1,4 @@
-"""How a scenario declares itself, and the list of all that did."""
+"""How a scenario declares itself, and the list of all scenarios."""
 
 from dataclasses import dataclass, replace
 from typing import Callable
@@ -10,7 +10,7 @@ CACHES = ("snapshot", "linear")
 
 @dataclass(frozen=True)
 class Run:
-    """One run of one scenario: the dialect of its Envoy, if it has one, and what stands upstream."""
+    """One run of one scenario: the dialect of its Envoy, if it has one, and the kind of its upstream."""
 
     story: Callable
     rules: str
@@ -32,8 +32,8 @@ RUNS = []
 
 
 def scenario(rules, dialects=(None,), caches=CACHES, upstreams=(None,), relay_only=None, where=""):
-    """Registers a story for every combination. `rules` names what it proves; `relay_only` says why the control plane
-    alone cannot pass, in those combinations whose names contain `where`."""
+    """Registers a story for every combination. `rules` lists the rules that it proves; `relay_only` says why the control
+    plane alone cannot pass, in the combinations whose names contain `where`."""
 
     def register(story):
         for dialect in dialects:

@@ -65,7 +65,7 @@ def logs_of(run, options):
 
 
 def play(run, options):
-    """Plays one run: (what went wrong or None, seconds)."""
+    """Plays one run: (the error or None, seconds)."""
     logs = logs_of(run, options)
     logs.mkdir(parents=True)
     programs = Programs(options.go, options.relay, options.envoy)
@@ -86,7 +86,7 @@ def play(run, options):
 
 
 def keep(world, logs):
-    """What the control plane and the relay saw, for reading afterwards."""
+    """Writes down what the control plane and the relay saw, for reading afterwards."""
     if world.control_plane:
         with (logs / "control-plane.events").open("w") as file:
             file.writelines(f"{line}\n" for line in world.control_plane.lines)

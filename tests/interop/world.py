@@ -1,4 +1,4 @@
-"""One scenario's world: its peers, and the promise that none of them outlives it."""
+"""One scenario's world: its peers, none of which outlives it."""
 
 from peers import control_plane, envoy, grpc_clients, traffic
 from peers.process import Failed, end_all, free_port
@@ -6,8 +6,8 @@ from peers.relay import Relay
 
 
 class World:
-    """Peers start on demand. `xds` is the address that clients are pointed at: the relay, or with --direct the
-    control plane itself, which tells whether a failure is the relay's or a peer's."""
+    """Peers start on demand. `xds` is the address that clients use: the relay, or with --direct the control plane
+    itself, which shows whether the relay or a peer causes a failure."""
 
     def __init__(self, programs, logs, cache, direct, upstream=None):
         self.programs, self.logs, self.cache, self.direct, self.upstream = programs, logs, cache, direct, upstream
@@ -29,11 +29,11 @@ class World:
         return self.control_plane
 
     def another_control_plane(self, name, address=None):
-        """One besides, without resources yet."""
+        """An additional control plane, without resources yet."""
         return control_plane.ControlPlane(self.programs.go, self.logs, self.cache, address, name)
 
     def through_relay(self):
-        """Starts the relay, unless clients talk to the control plane directly. Clients come after this."""
+        """Starts the relay, unless clients connect to the control plane directly. Start clients after this."""
         if not self.direct:
             self.start_relay(self.xds)
         return self
@@ -46,7 +46,7 @@ class World:
         return self.relay
 
     def envoy(self, dialect, node="envoy", layers=(), text=None, about=None):
-        """An Envoy; `about` is what its node says besides its id; `text` is a bootstrap instead of the usual one, and so below."""
+        """An Envoy; `about` has the fields of its node except the id; `text` replaces the usual bootstrap, here and below."""
         return self.client(envoy.Envoy(self.programs.envoy, self.logs, dialect, self.xds, node, layers, text, about))
 
     def grpc_go(self, *targets, text=None):
@@ -60,11 +60,11 @@ class World:
         return peer
 
     def expect_rejections(self):
-        """Clients of this scenario may reject configuration; in all others that is a failure."""
+        """Allows clients of this scenario to reject configuration; in other scenarios that is a failure."""
         self.tolerant = True
 
     def traffic(self, path="/", headers=None, port=None):
-        """HTTP traffic through the proxy from now on."""
+        """Starts HTTP traffic through the proxy."""
         return self.watch(traffic.Http(port or self.port, path, headers))
 
     def watch(self, record):
@@ -77,8 +77,8 @@ class World:
             record.unbroken()
 
     def accepted_upstream(self):
-        """Nobody but the relay talks to the control plane. K-07: and what one client rejects is that client's affair,
-        so the relay never rejects anything."""
+        """Only the relay connects to the control plane. K-07: a client's rejection affects only that client, so the relay
+        never rejects anything."""
         if self.direct:
             return
         if rejections := self.control_plane.rejections():

@@ -18,7 +18,7 @@ type backendStarted struct {
 	GRPC    int    `json:"grpc"`
 }
 
-// named answers every call with its name, in a header.
+// named answers every call with its own name, in a header.
 type named struct {
 	health.UnimplementedHealthServer
 	name string

@@ -23,7 +23,7 @@ const (
 	callTimeout = 20 * time.Second
 )
 
-// client calls every target all the time and says who answered.
+// client calls every target without end and reports which backend answered.
 func client(targets []string) error {
 	for _, target := range targets {
 		channel, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -24,7 +24,7 @@ type event struct {
 	Rejected    string   `json:"rejected,omitempty"`
 }
 
-// relays is the key of a node's metadata in which every relay on the way leaves its id.
+// relays is the key of a node's metadata to which every relay on the way adds its id.
 const relays = "distributary.relays"
 
 func relayed(node *core.Node) bool {

@@ -5,8 +5,8 @@
 //	control-plane client TARGET...                                     a grpc-go client that calls xds:/// targets without end
 //	control-plane certificate NAME                                     a fresh self-signed certificate and its key
 //
-// Each mode speaks JSON, one object per line, on standard output. A mode that runs on ends when its standard
-// input does, so none outlives the suite.
+// Each mode writes JSON, one object per line, to standard output. A mode that does not end by itself ends when its
+// standard input is closed, so none outlives the suite.
 package main
 
 import (

@@ -7,8 +7,8 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// onDemand is the linear cache of one type, twice: what belongs to the wildcard, and everything. That makes the
-// difference between a resource that everybody gets and one for those alone who ask for it by name.
+// onDemand has two linear caches of one type: one with the resources of the wildcard, and one with all resources. Thus
+// it has resources that every client gets, and resources only for clients that ask for them by name.
 type onDemand struct {
 	listed     *cache.LinearCache
 	everything *cache.LinearCache
@@ -40,8 +40,8 @@ func (o onDemand) Fetch(ctx context.Context, request *cache.Request) (cache.Resp
 	return o.everything.Fetch(ctx, request)
 }
 
-// choose finds the cache for a subscription. One to the wildcard and to names besides needs both; a linear cache
-// cannot do that, so the names that it asks for become part of the wildcard.
+// choose finds the cache for a subscription. A subscription to the wildcard and to names needs both caches; a linear
+// cache cannot do that, so the names become part of the wildcard.
 func (o onDemand) choose(subscription cache.Subscription) (*cache.LinearCache, error) {
 	if !subscription.IsWildcard() {
 		return o.everything, nil

@@ -1,6 +1,6 @@
 package main
 
-// The messages that a resource may hold in an Any: parsing JSON needs to know them.
+// The messages that a resource may contain in an Any: the JSON parser must know them.
 import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"

@@ -25,11 +25,11 @@ import (
 // additions from clusters to routes and then removals the other way round.
 type command struct {
 	ID int `json:"id"`
-	// Tenant says whose resources these are, where the cache tells tenants apart.
+	// Tenant owns these resources, if the cache distinguishes tenants.
 	Tenant string `json:"tenant"`
 	// Put holds resources as JSON objects with an "@type".
 	Put []json.RawMessage `json:"put"`
-	// Lazy resources do not belong to the wildcard: only who asks for their names gets them.
+	// Lazy resources do not belong to the wildcard: only clients that ask for their names get them.
 	Lazy []json.RawMessage `json:"lazy"`
 	// Remove holds pairs of type URL and name.
 	Remove [][2]string `json:"remove"`

@@ -24,7 +24,7 @@ var served = []string{
 	resource.ListenerType, resource.ScopedRouteType, resource.RouteType, resource.VirtualHostType, resource.RuntimeType,
 }
 
-// fleet is the one node that all clients are in the eyes of the snapshot cache of kind "snapshot".
+// fleet is the node id that the snapshot cache of kind "snapshot" uses for all clients.
 const fleet = "fleet"
 
 type oneFleet struct{}
@@ -58,7 +58,7 @@ func newStore(snapshots cache.SnapshotCache, nodes ...string) *store {
 	return store
 }
 
-// newCache makes the cache of a kind, and what keeps it up to date.
+// newCache returns a cache of this kind, and the tenants whose stores keep it up to date.
 func newCache(kind string) (cache.Cache, *tenants, error) {
 	switch kind {
 	case "snapshot":

@@ -7,9 +7,9 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// tenants knows the resources of each tenant. With one snapshot for each node id, an id has for good the snapshot of the
-// tenant that its node named when the id was first seen, whoever presents that id later. Control planes in the field do
-// the same: they make a snapshot for what the node says, and keep it by the node's id.
+// tenants knows the resources of each tenant. With one snapshot for each node id, an id keeps the snapshot of the tenant
+// that its node named when the id was first seen, whichever node presents that id later. Real control planes do the
+// same: they make a snapshot from the node, and store it by the node's id.
 type tenants struct {
 	lock      sync.Mutex
 	snapshots cache.SnapshotCache // nil if everybody is one tenant
@@ -42,7 +42,7 @@ func (t *tenants) of(tenant string) *store {
 	return t.stores[tenant]
 }
 
-// meet gives a node whose id is new its snapshot. Only the first request of a stream needs to have a node.
+// meet makes a snapshot for a node whose id is new. Only the first request of a stream needs to have a node.
 func (t *tenants) meet(node *core.Node) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -57,7 +57,7 @@ func (t *tenants) meet(node *core.Node) error {
 	return its.publishTo(node.GetId())
 }
 
-// tenant is what the node's metadata says in TENANT, else its cluster.
+// tenant is the value of TENANT in the node's metadata, or else the node's cluster.
 func tenant(node *core.Node) string {
 	if named := node.GetMetadata().GetFields()["TENANT"].GetStringValue(); named != "" {
 		return named

@@ -1,4 +1,4 @@
-"""Envoy Gateway without a cluster: it reads files, would run its proxies as processes of the host, and speaks TLS alone."""
+"""Envoy Gateway without a cluster: it reads files, would run its proxies as processes of the host, and accepts only TLS."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ from proxies import alone
 NAME = "envoy-gateway"
 ENVOY_VERSION = "1.40.0"
 PORT = 18000
-# Stands where Envoy Gateway looks for Envoy: it notes what it is started with, once for each proxy.
+# A script at the path where Envoy Gateway looks for Envoy: it records its arguments, once for each proxy.
 NOTES = """#!/bin/sh
 while [ $# -gt 0 ]; do
     case $1 in
@@ -27,7 +27,7 @@ exec sleep 3600
 
 
 class EnvoyGateway(Process):
-    """What it serves is in files that write() replaces; a tenant is a Gateway in a namespace of its own."""
+    """Serves the content of files that write() replaces; a tenant is a Gateway in a namespace of its own."""
 
     others = ()
     agents = {}
@@ -75,7 +75,7 @@ class EnvoyGateway(Process):
         new.rename(self.files / "all.yaml")
 
     def bootstrap(self, tenant):
-        """What Envoy Gateway starts that tenant's proxy with."""
+        """The bootstrap with which Envoy Gateway starts that tenant's proxy."""
         note = self.notes / f"{tenant}.{tenant}"
         eventually(f"Envoy Gateway starts {tenant}'s proxy", lambda: self.must_live() and note.exists(), 60)
         cluster, node, text = note.read_text().split("\n", 2)
@@ -87,7 +87,7 @@ class EnvoyGateway(Process):
         return served_by(bootstrap, self.address)
 
     def relayed(self, bootstrap, relay):
-        """What a user changes: the address, and here, where the relay speaks no TLS, TLS."""
+        """The bootstrap as a user changes it: with the relay's address, and without TLS, because the relay here has none."""
         del xds_cluster(bootstrap)["transport_socket"]
         return served_by(bootstrap, relay)
 

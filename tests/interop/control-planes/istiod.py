@@ -1,5 +1,5 @@
-"""istiod without a cluster: its configuration comes from files. Envoys ask it in the clear and are believed; the relay over TLS, where each
-view must show a certificate of its namespace."""
+"""istiod without a cluster: its configuration comes from files. Envoys connect in plaintext, and istiod believes their identity; the
+relay connects over TLS, where each view must have a certificate of its namespace."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from proxies import alone, ask
 NAME = "istiod"
 PORT, SECURE, MONITORING = 15010, 15012, 15014
 SERVICE = "istiod.istio-system.svc"
-# What Istio's own Envoy has and the one here lacks is left out; and nobody is there to sign certificates for.
+# Features that only Istio's own Envoy has are switched off, and so is the certificate authority, which has no clients here.
 ENVIRONMENT = {"PILOT_ENABLE_METADATA_EXCHANGE": "false", "PILOT_ENABLE_ALPN_FILTER": "false", "PILOT_ENABLE_AMBIENT": "false",
                "ENABLE_CA_SERVER": "false", "POD_NAME": "istiod", "POD_NAMESPACE": "istio-system"}
 # Between workloads there is no TLS: its certificates come from an agent beside each proxy.
@@ -22,12 +22,12 @@ NO_TLS = {"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "m
 
 
 class Istiod(Process):
-    """What it serves is in files that write() replaces; a tenant is a gateway in a namespace of its own."""
+    """Serves the content of files that write() replaces; a tenant is a gateway in a namespace of its own."""
 
     others = ("sidecar",)
-    # What not Envoy but the agent beside it asks for: the table of its DNS proxy.
+    # A type for which not Envoy but the agent beside it asks: the table of its DNS proxy.
     agents = {"sidecar": "type.googleapis.com/istio.networking.nds.v1.NameTable"}
-    # A tenant that istiod refuses, because the certificate is for another namespace, and what it says.
+    # A tenant that istiod refuses, because the certificate is for another namespace, and istiod's error text.
     refused = {"green": "no identities ([spiffe://cluster.local/ns/red/sa/default]) matched green"}
 
     def __init__(self, program, logs, doors):
@@ -54,7 +54,7 @@ class Istiod(Process):
         new.rename(self.files / "all.yaml")
 
     def bootstrap(self, tenant):
-        """That of a gateway, or, by the name of sidecar, of a workload in the first tenant's namespace."""
+        """The bootstrap of a gateway, or, for the name `sidecar`, of a workload in the first tenant's namespace."""
         eventually("istiod answers", lambda: self.must_live() and ask(self.monitoring, "/metrics"), 60)
         node = self.node(tenant, 0) if tenant != "sidecar" else {
             "id": "sidecar~10.0.0.9~web-0.red~red.svc.cluster.local", "cluster": "web.red", "locality": {"region": "here", "zone": "a"},
@@ -74,12 +74,12 @@ class Istiod(Process):
         return served_by(bootstrap, self.address)
 
     def relayed(self, bootstrap, relay):
-        """What a user changes: the address."""
+        """The bootstrap as a user changes it: with the relay's address."""
         return served_by(bootstrap, relay)
 
     def relay(self, socket):
-        """The relay's configuration in front of it. istiod wants ids of its own form, and decides a gateway's configuration by its
-        namespace and labels, a sidecar's by everything."""
+        """The relay's configuration in front of it. istiod wants ids of its own form. It decides a gateway's configuration by its
+        namespace and labels, and a sidecar's by the whole node."""
         own = self.certificates / "{metadata.NAMESPACE}"
         credentials = {"certificate_file": str(own / "cert.pem"), "private_key_file": str(own / "key.pem")}
         return yaml.safe_dump({
@@ -106,7 +106,7 @@ class Istiod(Process):
 
 
 def certify(folder):
-    """A root, a certificate of istiod's, and one for each namespace; that of green is for another namespace than it says."""
+    """A root, istiod's certificate, and one for each namespace; the certificate of green is for another namespace."""
     folder.mkdir()
     nothing = folder / "openssl.cnf"
     nothing.write_text("[req]\ndistinguished_name = name\n[name]\n")

@@ -23,8 +23,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def enter():
-    """Moves this process into a namespace of its own and brings the loopback interface up; without the right to do so
-    this is an OSError."""
+    """Moves this process into a namespace of its own and brings the loopback interface up; raises OSError without the
+    right to do so."""
     flags = CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWNET | CLONE_NEWUSER
     if LIBC.unshare(flags):
         number = ctypes.get_errno()
@@ -34,7 +34,7 @@ def enter():
 
 
 def door(path, port):
-    """Connections to the socket at that path go on to that port, for good."""
+    """Forwards connections to the socket at that path to that port, without end."""
     listening = socket.socket(socket.AF_UNIX)
     if os.path.exists(path):
         os.unlink(path)
@@ -57,7 +57,7 @@ def door(path, port):
 
 
 def carry(source, target):
-    """Bytes from one to the other until one of them ends; then both do."""
+    """Copies bytes between both until one of them ends, and then closes both."""
     try:
         while some := source.recv(1 << 16):
             target.sendall(some)

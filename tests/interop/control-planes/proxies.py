@@ -1,4 +1,4 @@
-"""Envoys in network namespaces of their own, and what they hold, so that two of them can be compared."""
+"""Envoys in network namespaces of their own, and a comparison of the resources that two of them hold."""
 
 import copy
 import http.client
@@ -13,7 +13,7 @@ from peers.process import POLL, Failed, Process, eventually
 
 NAMESPACE = Path(__file__).parent / "namespace.py"
 ADMIN = 19000
-# What no two proxies have in common: when something came, and under which version. The relay's versions are its own.
+# Fields that differ between proxies: when something came, and under which version. The relay has versions of its own.
 PASSING = {"version_info", "last_updated", "last_update_attempt"}
 
 
@@ -38,7 +38,7 @@ class OverUnix(http.client.HTTPConnection):
 
 
 def ask(path, url):
-    """The body of a page behind a door, or nothing if nobody answers yet."""
+    """The body of a page behind a door, or nothing if there is no answer yet."""
     connection = OverUnix(path)
     try:
         connection.request("GET", url)
@@ -93,12 +93,12 @@ def name_of(entry):
     if name := entry.get("name"):
         return name
     inner = next(value for key, value in entry.items() if key not in PASSING and isinstance(value, dict))
-    # A listener that was never accepted stands under no name but that of what was rejected.
+    # A listener that was never accepted has a name only in its rejected version.
     return inner.get("name") or inner.get("cluster_name") or inner["failed_configuration"]["name"]
 
 
 def lasting(value):
-    """The value without what passes, and lists of endpoints in one order."""
+    """The value without the fields that differ between proxies, and with endpoints in a fixed order."""
     if isinstance(value, dict):
         return {key: lasting(inner) for key, inner in value.items() if key not in PASSING and key != "draining_state"}
     if isinstance(value, list):
@@ -108,10 +108,10 @@ def lasting(value):
 
 
 class Twins:
-    """Two Envoys of one bootstrap: one asks the control plane, the other the relay."""
+    """Two Envoys with the same bootstrap: one connects to the control plane, the other to the relay."""
 
     def __init__(self, name, start, bootstrap, direct, relayed):
-        """`start` makes a proxy of a name and a bootstrap; the others are functions that turn a bootstrap to their server."""
+        """`start` starts a proxy from a name and a bootstrap; the others are functions that put their server into a bootstrap."""
         self.name = name
         self.direct = start(f"{name}-direct", direct(copy.deepcopy(bootstrap)))
         self.relayed = start(f"{name}-relayed", relayed(copy.deepcopy(bootstrap)))
@@ -124,7 +124,7 @@ class Twins:
         return self
 
     def see(self, what, wanted, began, within=30):
-        """Waits until both hold what is wanted, notes when each did, and compares all that they hold."""
+        """Waits until both hold the wanted texts, records when each did, and compares all resources of both."""
         moments = [None, None]
 
         def watch(at, proxy):

@@ -1,4 +1,4 @@
-"""An xDS client without any idea of what resources mean: it subscribes, acknowledges, and keeps bytes by name."""
+"""An xDS client that does not know what resources mean: it subscribes, acknowledges, and keeps bytes by name."""
 
 import queue
 import threading
@@ -8,7 +8,7 @@ import grpc
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 TYPES = "type.googleapis.com/envoy.config."
 CLUSTERS, LISTENERS = f"{TYPES}cluster.v3.Cluster", f"{TYPES}listener.v3.Listener"
-# A connection for each client; and what gRPC makes of the path of a Unix socket is no valid name of a host.
+# A connection for each client; and a valid host name, because gRPC derives an invalid one from the path of a Unix socket.
 OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost"),
            ("grpc.max_receive_message_length", 64 << 20)]
 
@@ -17,7 +17,7 @@ class Client:
     """A delta ADS stream, aggregated, that is opened anew when it ends."""
 
     def __init__(self, address, node, types=(CLUSTERS, LISTENERS)):
-        """`types` are asked for by wildcard, or, as a dictionary, by names."""
+        """Subscribes to `types` by wildcard, or, if it is a dictionary, by names."""
         self.address, self.node, self.types = address, node, dict.fromkeys(types, ()) if not isinstance(types, dict) else types
         self.held = {one: {} for one in self.types}
         self.answered = set()

@@ -1,4 +1,4 @@
-"""One story for every control plane: it changes, removes, is rejected and restarts, and two Envoys must hold the same."""
+"""One story for every control plane: changes, removals, rejections and restarts, and always two Envoys must hold the same."""
 
 import json
 import time
@@ -13,7 +13,7 @@ CROWD = 50
 
 
 def has(text, but=None):
-    """What it takes that a proxy holds a text, and another one no longer."""
+    """A condition: a proxy holds one text, and no longer holds another."""
     return lambda held: text in whole(held) and (but is None or but not in whole(held))
 
 
@@ -75,7 +75,7 @@ class Story:
         return Proxy(name, self.programs.envoy, self.logs, self.doors, bootstrap, [OCCUPIED])
 
     def to_relay(self, bootstrap):
-        """The direct Envoy asks as the control plane's bootstrap says, that is over delta; this one as the story says."""
+        """The direct Envoy uses the dialect of the control plane's bootstrap, which is delta; this one uses the story's dialect."""
         bootstrap["dynamic_resources"]["ads_config"]["api_type"] = self.dialect
         return self.plane.relayed(bootstrap, self.socket)
 
@@ -83,7 +83,7 @@ class Story:
         self.relay = Relay(self.programs.relay, self.logs, None, text=self.plane.relay(self.socket), listens=True)
 
     def change(self, what, tenant, wanted, listeners=None, backends=None):
-        """Changes what the control plane serves of a tenant; its Envoys see it and the others' do not."""
+        """Changes a tenant's resources at the control plane; only that tenant's Envoys see it."""
         for at, new in enumerate((listeners, backends)):
             if new is not None:
                 self.state[tenant] = tuple(new if at == index else old for index, old in enumerate(self.state[tenant]))
@@ -99,7 +99,7 @@ class Story:
             twins.alike(what)
 
     def apart(self):
-        """Each tenant's backends are known to that tenant's Envoys alone."""
+        """Only a tenant's Envoys know that tenant's backends."""
         for tenant, twins in self.twins.items():
             backends = [backends for other, (_, backends) in self.state.items() if other != tenant]
             others = [number for named in backends for ports in named.values() for number in ports]
@@ -116,7 +116,7 @@ class Story:
         self.change("it is removed", "red", lacks(port(8082), port(9003)), {"shop": 8080}, {"shop": [9002]})
 
     def rejected(self):
-        """A listener on a port that is taken: both Envoys reject it, go on with the rest, and take what repairs it."""
+        """A listener on a port that is in use: both Envoys reject it, go on with the rest, and accept the repair."""
         bad = {"shop": 8080, "cart": OCCUPIED}
         self.change("a listener is rejected", "red", has('"error_state"'), bad, {"shop": [9002], "cart": [9003]})
         self.change("others go on", "red", has(port(9004), but=port(9002)), backends={"shop": [9004], "cart": [9003]})
@@ -130,7 +130,7 @@ class Story:
         self.change("it is repaired", "red", has(port(8083), but='"error_state"'), {"shop": 8080, "cart": 8083})
 
     def control_plane_restarts(self):
-        """Nothing is taken away meanwhile, and what it says afterwards arrives."""
+        """Nothing is removed meanwhile, and later changes arrive."""
         self.plane.stop()
         kept = {tenant: twins.relayed.holds() for tenant, twins in self.twins.items()}
         time.sleep(2)  # Long enough for a mistake to be seen; nothing is waited for.
@@ -146,7 +146,7 @@ class Story:
         self.alike("the control plane restarts")
 
     def relay_restarts(self):
-        """What changed meanwhile arrives, and nothing else changes."""
+        """Changes from meanwhile arrive, and nothing else changes."""
         self.relay.drain()
         self.change("", "blue", None, backends={"shop": [9104]})
         began = time.monotonic()
@@ -169,7 +169,7 @@ class Story:
         return all({kind: set(held) for kind, held in client.held.items()} == wanted for client in clients)
 
     def refused(self):
-        """Whom the control plane refuses gets nothing, is told why, and is nobody else's affair."""
+        """A client that the control plane refuses gets nothing and is told why; other clients are not affected."""
         for tenant, reason in self.plane.refused.items():
             client = Client(f"unix:{self.socket}", self.plane.node(tenant, 0))
             try:
@@ -181,7 +181,7 @@ class Story:
         self.change("while another is refused" if self.plane.refused else "in the end", "red", has(port(9008)), backends={"shop": [9008]})
 
     def agents(self):
-        """What programs beside Envoy ask for is the same through the relay, also after a change."""
+        """Resources for programs beside Envoy are the same through the relay, also after a change."""
         for name, kind in self.plane.agents.items():
             node = self.plane.bootstrap(name)["node"]
             pair = [Client(f"unix:{address}", node, [kind]) for address in (self.plane.address, self.socket)]
@@ -198,7 +198,7 @@ class Story:
                     client.stop()
 
     def crowd(self):
-        """Many more clients of one class: not one stream more, and all of them see what the Envoy sees."""
+        """Many more clients of one class: no additional upstream stream, and all clients see the same as the Envoy."""
         before = self.plane.streams()
         clients = [Client(f"unix:{self.socket}", self.plane.node("red", number)) for number in range(CROWD)]
         try:

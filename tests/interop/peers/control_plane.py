@@ -17,7 +17,7 @@ class ControlPlane(Talker):
         self.commands = 0
 
     def apply(self, put=(), remove=(), lazy=(), tenant=""):
-        """Publishes resources of a tenant and takes others away ([("cds", name), ...]), as one change."""
+        """Publishes resources of a tenant and removes others ([("cds", name), ...]), as one change."""
         self.commands += 1
         number = self.commands
         self.tell({
@@ -35,11 +35,11 @@ class ControlPlane(Talker):
                     if line.get("event") == "request" and (short is None or line.get("type") == TYPES[short])]
 
     def rejections(self):
-        """What its clients said about configuration that they did not take."""
+        """The error texts of its clients' rejections."""
         return [request["rejected"] for request in self.requests() if request.get("rejected")]
 
     def wait_for_request(self, short, name, start=0):
-        """Waits until somebody asks for a resource by its name."""
+        """Waits until a client asks for a resource by its name."""
         return self.wait_for(
             f"a request for {short} {name}",
             lambda line: line.get("event") == "request" and line.get("type") == TYPES[short] and name in line.get("names", ()),

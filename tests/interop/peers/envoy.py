@@ -1,4 +1,4 @@
-"""A real Envoy, in any of the ways in which it can speak xDS."""
+"""A real Envoy, with any of its ways to use xDS."""
 
 import json
 import urllib.request
@@ -10,7 +10,7 @@ from .resources import ADS, address
 
 @dataclass(frozen=True)
 class Dialect:
-    """How an Envoy asks: all types on one stream or one stream per type, state of the world or delta; or by polling."""
+    """How an Envoy subscribes: all types on one stream or one stream per type, state of the world or delta; or by polling."""
 
     name: str
     api_type: str
@@ -24,7 +24,7 @@ class Dialect:
                 "grpc_services": [{"envoy_grpc": {"cluster_name": "xds"}}]}
 
     def source(self):
-        """Where resources of this dialect say that further resources come from."""
+        """The config source that resources of this dialect name for further resources."""
         return ADS if self.aggregated else {"api_config_source": self.api_config(), "resource_api_version": "V3"}
 
 
@@ -71,7 +71,7 @@ class Envoy(Process):
         return 0
 
     def rejected(self):
-        """Every kind of update that it rejected, with how often."""
+        """Every kind of update that it rejected, and how often."""
         lines = self.get("/stats?filter=update_rejected$").splitlines()
         return [line for line in lines if not line.endswith(": 0")]
 
@@ -91,11 +91,11 @@ def bootstrap(dialect, server, node, layers):
            "load_assignment": {"cluster_name": "xds", "endpoints": [
                {"lb_endpoints": [{"endpoint": {"address": address(int(port))}}]}]}}
     if dialect is POLLING:
-        # HTTP/1.1, as it is without this.
+        # HTTP/1.1, which is the default.
         del xds["typed_extension_protocol_options"]
     dynamic = {"cds_config": dialect.source(), "lds_config": dialect.source()}
     if dialect.aggregated:
-        # M-02: with this the node comes on the first request of a stream only.
+        # M-02: with this only the first request of a stream has the node.
         dynamic["ads_config"] = {**dialect.api_config(), "set_node_on_first_message_only": True}
     boot = {"node": node, "admin": {"address": address(0)},
             "static_resources": {"clusters": [xds]}, "dynamic_resources": dynamic}

@@ -10,7 +10,7 @@ from .traffic import Record
 
 
 class GrpcClient(Talker):
-    """A process that calls its targets all the time; records[target] says what became of it."""
+    """A process that calls its targets all the time; records[target] has the results."""
 
     def __init__(self, name, command, logs, server, targets, text=None):
         self.records = {target: Record(f"{name} {target}") for target in targets}
@@ -28,7 +28,7 @@ class GrpcClient(Talker):
 
 
     def rejected(self):
-        """What it logged about configuration that it did not take."""
+        """Its log lines about configuration that it rejected."""
         return [line for line in self.log.read_text().splitlines() if "NACK" in line]
 
 
@@ -37,7 +37,7 @@ class GrpcGo(GrpcClient):
         super().__init__("grpc-go", [program, "client"], logs, server, targets, text)
 
     def hear(self, line):
-        # grpc-go's own race, with any xDS server: a call may choose the new cluster before the new picker knows it.
+        # A race in grpc-go with any xDS server: a call may choose the new cluster before the new picker knows it.
         if "unknown cluster selected for RPC" in line:
             return Talker.hear(self, line)
         return super().hear(line)

@@ -1,4 +1,4 @@
-"""What a script called `run` hands to its suite."""
+"""The arguments that a script called `run` passes to its suite."""
 
 import argparse
 import signal
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 def paths(parser, *names, required=True):
-    """Adds arguments that are paths. The script gives them, and nobody else needs to."""
+    """Adds arguments that are paths. Only the script passes them."""
     for name in names:
         parser.add_argument(f"--{name}", type=Path, required=required, help=argparse.SUPPRESS)
 
 
 def unwind_at_the_end():
-    """A signal must still end the children: turns it into an exception that unwinds."""
+    """Turns a signal into an exception, so that the children are ended when it unwinds."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

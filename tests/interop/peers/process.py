@@ -18,12 +18,12 @@ class Failed(Exception):
     """Something that a scenario expects did not happen."""
 
 
-# Below the range that systems take the ports of outgoing connections from, so that traffic does not take them away.
+# Below the range of ports that systems use for outgoing connections, so that traffic does not occupy them.
 PORTS = random.sample(range(15000, 32000), 10000)
 
 
 def free_port():
-    """A port of the loopback interface that nobody listened on a moment ago, and that was not given out before."""
+    """A port of the loopback interface that was free a moment ago, and that was not returned before."""
     while True:
         with socket.socket() as probe:
             try:
@@ -46,13 +46,13 @@ def eventually(what, check, within=DEADLINE):
 
 
 def end_all():
-    """Ends every child that there is, the latest first."""
+    """Ends every child, the latest first."""
     while LIVING:
         LIVING[-1].stop()
 
 
 class Process:
-    """A child whose standard error goes to a file of its own."""
+    """A child process whose standard error goes to a file of its own."""
 
     def __init__(self, name, command, logs: Path, environment=None):
         self.name = name
@@ -78,7 +78,7 @@ class Process:
             self.news.notify_all()
 
     def hear(self, line):
-        """What a line of standard output means; peers that speak JSON override this."""
+        """The meaning of a line of standard output; peers that write JSON override this."""
         return line
 
     def wait_for(self, what, wanted, start=0, within=DEADLINE):
@@ -103,7 +103,7 @@ class Process:
         return True
 
     def stop(self, within=10.0):
-        """Asks the child to end, and after a while makes it."""
+        """Asks the child to end, and kills it if it does not end in time."""
         if self.alive():
             self.child.terminate()
             try:
@@ -118,7 +118,7 @@ class Process:
 
 
 class Talker(Process):
-    """A child that speaks JSON, one object per line; each gets the time at which it was heard."""
+    """A child process that writes JSON, one object per line; each object gets the time at which it was read."""
 
     def hear(self, line):
         return {"at": round(time.monotonic() - BEGAN, 3), **json.loads(line)}

@@ -10,7 +10,7 @@ from .process import Failed, Process, eventually, free_port
 
 
 class Relay(Process):
-    """`distributary serve` between the control plane and everybody else."""
+    """`distributary serve` between the control plane and the clients."""
 
     def __init__(
         self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, text=None, polls=False,
@@ -21,7 +21,7 @@ class Relay(Process):
         command = [program, "serve", "--admin", self.admin]
         if not listens:  # Otherwise the text says where.
             command += ["--listen", self.address]
-        # Without a file where that is enough: so should it be for everybody.
+        # Without a configuration file if flags are enough: users should not need one then either.
         if polls:
             text = f"upstream: {{ xds_servers: [{{ server_uri: 'rest+http://{upstream}' }}] }}\ntimers: {{ rest_interval: 100ms }}\n"
         if text or transport:
@@ -38,23 +38,23 @@ class Relay(Process):
             self.ready()
 
     def bootstrap(self, *arguments):
-        """What `distributary bootstrap` prints for a client of this relay."""
+        """The output of `distributary bootstrap` for a client of this relay."""
         command = [self.program, "bootstrap", *arguments, "--relay", self.address]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
 
     def kill(self):
-        """Ends it without a warning."""
+        """Kills it."""
         self.child.kill()
         self.stop()
 
     def snapshot_has(self, folder, kind, *names):
-        """Whether the one snapshot in the folder has all of this."""
+        """Whether the only snapshot in the folder has all of these."""
         files = list(folder.glob("*.snapshot"))
         command = [self.program, "get", kind, *names, "-o", "name", "--snapshot", *files]
         return len(files) == 1 and subprocess.run(command, capture_output=True, timeout=20).returncode == 0
 
     def stop(self, within=10.0):
-        """Ends it without waiting until its clients have left one after the other: a second signal says so."""
+        """Ends it without waiting until its clients have left one after the other, by a second signal."""
         for _ in range(2):
             if self.alive():
                 self.child.send_signal(signal.SIGINT)
@@ -62,7 +62,7 @@ class Relay(Process):
         super().stop(within)
 
     def drain(self):
-        """K-26: asked to end, it does so by itself, cleanly."""
+        """K-26: it ends in an orderly way when it is asked to."""
         super().stop(within=40)
         if self.child.returncode:
             raise Failed(f"the relay ended with {self.child.returncode} after SIGTERM")
@@ -72,7 +72,7 @@ class Relay(Process):
         return self
 
     def status(self, path):
-        """The HTTP status of a page of the admin address, 0 if nobody answers."""
+        """The HTTP status of a page of the admin address, 0 without an answer."""
         try:
             with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=5) as answer:
                 return answer.status
@@ -82,7 +82,7 @@ class Relay(Process):
             return 0
 
     def page(self, path):
-        """A page of the admin address, or why there is none."""
+        """A page of the admin address, or the error."""
         try:
             with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=5) as answer:
                 return answer.read().decode()

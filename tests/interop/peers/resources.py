@@ -1,4 +1,4 @@
-"""Resources as JSON, as short as scenarios need them."""
+"""Resources as JSON, with only the fields that scenarios need."""
 
 PREFIX = "type.googleapis.com/"
 TYPES = {
@@ -43,7 +43,7 @@ def listener(name, port, routing, filters=(ROUTER,), transport_socket=None, **mo
 
 
 def api_listener(name, routing):
-    """A listener as a gRPC client wants it; its name is the target."""
+    """A listener for a gRPC client; its name is the target."""
     return {"@type": TYPES["lds"], "name": name, "api_listener": {"api_listener": manager(routing, (ROUTER,))}}
 
 

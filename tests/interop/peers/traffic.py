@@ -1,4 +1,4 @@
-"""Traffic that never pauses, and what became of every single request."""
+"""Traffic that never pauses, and the result of every single request."""
 
 import http.client
 import threading
@@ -11,7 +11,7 @@ STREAK = 10
 
 
 class Record:
-    """Who answered, request by request; a failure is kept for ever."""
+    """Which backend answered each request; a failure is kept until the end."""
 
     def __init__(self, name):
         self.name = name
@@ -25,10 +25,10 @@ class Record:
             self.answers.append(backend)
 
     def stop(self):
-        """Traffic of a client process stops with that."""
+        """Does nothing: the traffic of a client process ends with the process."""
 
     def reaches(self, *backends, within=DEADLINE):
-        """Waits until the latest answers come from these backends alone, and from each of them."""
+        """Waits until the latest answers come from exactly these backends."""
         start = len(self.answers)
         streak = STREAK * len(backends) ** 2
 

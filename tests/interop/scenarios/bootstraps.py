@@ -1,4 +1,4 @@
-"""Clients start with what `distributary bootstrap` prints, in the clear and over TLS."""
+"""Clients start with the output of `distributary bootstrap`, in plaintext and over TLS."""
 
 from peers import resources as make
 from peers.control_plane import certificate
@@ -12,7 +12,7 @@ RELAY = "the relay prints it"
 
 
 def federated(world):
-    """A configuration of the relay with an authority, for which clients come to the relay as well."""
+    """A configuration of the relay with an authority, which clients also get from the relay."""
     file = world.logs / "federated.yaml"
     file.write_text(
         "upstream:\n"
@@ -24,7 +24,7 @@ def federated(world):
 
 @scenario("F-11", AGGREGATED, caches=("linear",), relay_only=RELAY)
 def envoy_with_the_printed_bootstrap(world, dialect):
-    """A plain one, and one that asks the relay for an authority too."""
+    """A plain bootstrap, and one that asks the relay for an authority too."""
     world.control_plane.apply(put=single_cluster(world, dialect, "a"))
     world.through_relay()
     word = dialect.name.removeprefix("ads-")
@@ -54,7 +54,7 @@ def grpc_with_the_printed_bootstrap(world):
 
 
 def secured(world):
-    """A relay that lets in clients with a certificate alone, and what `bootstrap` must be told of such a client."""
+    """A relay that admits only clients with a certificate, and the flags of `bootstrap` for such a client."""
     files = {}
     for name, of in (("relay", "127.0.0.1"), ("client", "client.test"), ("stranger", "stranger.test")):
         pair = certificate(world.programs.go, of)
@@ -77,7 +77,7 @@ def secured(world):
 
 
 def handshakes(world, result):
-    """How many ended so."""
+    """How many handshakes ended with this result."""
     wanted = f'distributary_tls_handshakes_total{{result="{result}"}} '
     found = [line for line in world.relay.page("/metrics").splitlines() if line.startswith(wanted)]
     return int(found[0].removeprefix(wanted)) if found else 0
@@ -85,7 +85,7 @@ def handshakes(world, result):
 
 @scenario("F-11", AGGREGATED, caches=("linear",), relay_only=RELAY)
 def envoy_over_tls(world, dialect):
-    """Both sides show certificates; who shows one of somebody else is not let in, and nobody else notices."""
+    """Both sides have certificates; a client with one of another authority is not admitted, and others are not affected."""
     world.control_plane.apply(put=single_cluster(world, dialect, "a"))
     shows = secured(world)
     word = dialect.name.removeprefix("ads-")

@@ -35,7 +35,7 @@ def endpoints_move(world, dialect):
 @scenario("D-01, D-03, D-04, E-18", EVERY, where="streams-sotw/snapshot",
           relay_only="a snapshot cache in ADS mode withholds endpoints from a stream that does not ask for all of them")
 def cluster_is_replaced(world, dialect):
-    """A new cluster comes, the route moves to it, the old one goes: each step when the one before is in use."""
+    """A new cluster is added, the route moves to it, the old one is removed: each step when the one before is in use."""
     envoy, traffic = proxy(world, dialect)
     source, http = dialect.source(), world.backends.http
     world.control_plane.apply(put=[make.cluster("y", source), make.endpoints("y", http["b"])])

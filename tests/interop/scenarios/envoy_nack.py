@@ -1,4 +1,4 @@
-"""Envoy rejects what is bad; everybody else, and the control plane, never notice."""
+"""Envoy rejects bad resources; other clients and the control plane are not affected."""
 
 from peers import resources as make
 from peers.envoy import AGGREGATED, EVERY
@@ -11,7 +11,7 @@ LOOPS = "go-control-plane sends a rejected resource again at once, without end"
 
 @scenario("B-22, K-07, K-08, L-6, L-16", EVERY, relay_only=LOOPS, where="sotw/snapshot")
 def bad_cluster(world, dialect):
-    """A cluster that Envoy rejects comes once, others keep changing, and its repair gets through."""
+    """Envoy gets a cluster that it rejects once; others keep changing, and the repaired cluster arrives."""
     world.expect_rejections()
     envoy, traffic = proxy(world, dialect)
     source, http = dialect.source(), world.backends.http
@@ -56,8 +56,8 @@ def bad_endpoints(world, dialect):
 
 @scenario("B-22, K-07, K-08, L-16", AGGREGATED, relay_only=LOOPS, where="sotw")
 def one_of_two_rejects(world, dialect):
-    """Two Envoys on one machine cannot both bind one port: the first runs the listener, the second rejects it. It
-    gets it once, and once more when it changes, and meanwhile follows in everything else."""
+    """Two Envoys on one machine cannot both bind one port: the first runs the listener, the second rejects it. The
+    second gets it once, and once more when it changes, and meanwhile takes all other changes."""
     world.expect_rejections()
     rejected, source = "listener_manager.lds.update_rejected", dialect.source()
     web = single_cluster(world, dialect, "a", enable_reuse_port=False)

@@ -41,7 +41,7 @@ def polls_while_the_control_plane_is_away(world, dialect):
 
 @scenario("H-07, K-20", AGGREGATED, relay_only=ONLY)
 def a_relay_polls_a_relay(world, dialect):
-    """What one relay says to those who poll is what another one streams to its Envoy."""
+    """A relay that polls another relay streams the same content to its Envoy."""
     world.control_plane.apply(put=single_cluster(world, dialect, "a"))
     first = world.through_relay().relay
     world.start_relay(first.address, polls=True)

@@ -1,4 +1,4 @@
-"""The other resource types, one after the other, each steering real traffic."""
+"""The other resource types, one after the other, each with real traffic that depends on it."""
 
 import ssl
 import time
@@ -12,7 +12,7 @@ from scenario import scenario
 
 
 def clusters(world, source, names="ab"):
-    """A cluster for each backend, of the same name."""
+    """A cluster for each backend, with the backend's name."""
     return [part for name in names
             for part in (make.cluster(name, source), make.endpoints(name, world.backends.http[name]))]
 
@@ -45,7 +45,7 @@ def secrets(world, dialect):
 @scenario("A-T1 SRDS, B-16, D-01", AGGREGATED, where="sotw/linear",
           relay_only="a linear cache sends only the scope that changed, and Envoy takes the others as deleted")
 def scoped_routes(world, dialect):
-    """The header decides on the scope; scopes come, move and go."""
+    """The header selects the scope; scopes are added, changed and removed."""
     source = dialect.source()
     world.control_plane.apply(put=[
         *clusters(world, source), make.routes("to-a", make.to("a")), make.routes("to-b", make.to("b")),
@@ -109,7 +109,7 @@ def extension_config(world, dialect):
 
 
 def by_header(world, source):
-    """A listener that takes the cluster from a header, and asks for it if it has to."""
+    """A listener that takes the cluster from a header, and requests it if Envoy does not have it."""
     demand = {"name": "on-demand", "typed_config": {
         "@type": make.FILTERS + "on_demand.v3.OnDemand", "odcds": {"source": source, "timeout": "10s"}}}
     return [make.routes("main", {"match": {"prefix": "/"}, "route": {"cluster_header": "cluster"}}),
@@ -118,7 +118,7 @@ def by_header(world, source):
 
 @scenario("A-T1 CDS on demand, M-03, C-06", (ADS_SOTW, ADS_DELTA, STREAMS_DELTA), caches=("linear",))
 def clusters_on_demand(world, dialect):
-    """A request names a cluster that Envoy does not know; Envoy asks for it, and the request waits meanwhile."""
+    """A request names a cluster that Envoy does not know; Envoy subscribes to it, and the request waits meanwhile."""
     source, http = dialect.source(), world.backends.http
     world.control_plane.apply(put=[*clusters(world, source, "a"), *by_header(world, source)], lazy=clusters(world, source, "bc"))
     world.through_relay().envoy(dialect).ready()
@@ -153,7 +153,7 @@ def clusters_on_demand_for_everybody(world, dialect):
 
 @scenario("A-T1 VHDS, C-21, M-03", (ADS_DELTA, STREAMS_DELTA), caches=("linear",))
 def virtual_hosts(world, dialect):
-    """Virtual hosts come by themselves, on demand when a request names one, and change."""
+    """Virtual hosts come unrequested, or on demand when a request names one, and change."""
     source = dialect.source()
     demand = {"name": "on-demand", "typed_config": {"@type": make.FILTERS + "on_demand.v3.OnDemand"}}
 
@@ -177,12 +177,12 @@ def virtual_hosts(world, dialect):
 @scenario("C-21, M-03", (ADS_DELTA, STREAMS_DELTA), caches=("linear",), upstreams=("sotw",),
           relay_only="it speaks delta to an Envoy that asks it directly")
 def virtual_hosts_need_delta(world, dialect):
-    """Where the control plane is asked in SotW, a request for a host that Envoy does not know is answered at once all the same."""
+    """With a SotW upstream, a request for a host that Envoy does not know is still answered at once."""
     source = dialect.source()
     demand = {"name": "on-demand", "typed_config": {"@type": make.FILTERS + "on_demand.v3.OnDemand"}}
     known = {"name": "known", "domains": ["known.test"], "routes": [make.to("a")]}
     other = {"@type": make.TYPES["vhds"], "name": "main/other.test", "domains": ["other.test"], "routes": [make.to("b")]}
-    # Nothing but its end ends the wait for the first virtual host.
+    # The wait for the first virtual host ends only by its time limit.
     hosts = {"config_source": {**source, "initial_fetch_timeout": "1s"}}
     world.control_plane.apply(put=[
         *clusters(world, source), {"@type": make.TYPES["rds"], "name": "main", "virtual_hosts": [known], "vhds": hosts}, other,

@@ -1,4 +1,4 @@
-"""Control planes and the relay die one after another and come back, and traffic never notices."""
+"""Control planes and the relay die one after another and come back, and traffic is not affected."""
 
 import json
 
@@ -15,12 +15,12 @@ TEAM = "team.example.com"
 
 
 def everything(world, dialect, backend):
-    """What both control planes have: a proxy's configuration and a gRPC target."""
+    """The resources of both control planes: a proxy's configuration and a gRPC target."""
     return [*single_cluster(world, dialect, backend), *service("shop", world.backends.grpc[backend])]
 
 
 def two_servers(world, second):
-    """A gRPC bootstrap with the relay first, and a control plane of its own for when the relay is away."""
+    """A gRPC bootstrap with the relay first, and a control plane as a fallback for the relay."""
     servers = [{"server_uri": address, "channel_creds": [{"type": "insecure"}]} for address in (world.xds, second)]
     return json.dumps({"node": {"id": "grpc-python", "cluster": "interop"}, "xds_servers": servers})
 
@@ -43,7 +43,7 @@ def control_planes_fail_in_turn(world, dialect):
     all_reach("a")
     updates = envoy.stat("cluster_manager.cds.update_success")
 
-    # The primary goes: nobody lacks anything, so nobody hears of what the fallback says. A new client does, of what it lacks.
+    # The primary goes: clients that lack nothing get nothing from the fallback. A new client gets from it what it lacks.
     world.control_plane.stop()
     eventually("the relay has noticed", lambda: f'upstream_connected{{server="http://{world.control_plane.address}"}} 0' in relay.page("/metrics"))
     second.apply(put=service("bank", world.backends.grpc["c"]))
@@ -52,7 +52,7 @@ def control_planes_fail_in_turn(world, dialect):
     records[2].reaches("c")
     records[0].reaches("a")
 
-    # The fallback goes too, and after a while the primary returns with something else.
+    # The fallback goes too, and after a while the primary returns with other content.
     second.stop()
     records[0].reaches("a")
     records[2].reaches("c")
@@ -72,7 +72,7 @@ def control_planes_fail_in_turn(world, dialect):
     second.apply(put=[make.endpoints("x", world.backends.http["c"])])
     records[0].reaches("c")
 
-    # The primary returns with what the fallback says, and has the last word.
+    # The primary returns with the fallback's content, and from then on its content counts.
     successor(world).apply(put=[*everything(world, dialect, "b"), *service("bank", world.backends.grpc["b"]),
                                 make.endpoints("x", world.backends.http["c"])])
     world.control_plane.wait_for_request("eds", "x")
@@ -98,7 +98,7 @@ def team_service(port):
 
 @scenario("F-11, F-12, F-09, G-04, G-08", caches=("linear",), relay_only=RELAY)
 def an_authority_of_its_own(world):
-    """Federated grpc-go and grpcio clients: one target of old style, one under an authority whose control planes fail in turn."""
+    """Federated grpc-go and grpcio clients: one target without an authority, one under an authority with failing control planes."""
     team, spare = world.another_control_plane("team"), world.another_control_plane("team-spare")
     world.control_plane.apply(put=service("shop", world.backends.grpc["a"]))
     for control_plane in (team, spare):

@@ -1,4 +1,4 @@
-"""Configuration that comes from files: first, as a last resort, and as Kubernetes mounts it."""
+"""Configuration from files: as the first source, as a last resort, and as Kubernetes mounts it."""
 
 import json
 import urllib.request
@@ -14,7 +14,7 @@ QUICKSTART = Path(__file__).resolve().parents[3] / "config" / "quickstart"
 
 
 def place(path, resources):
-    """Writes elsewhere and moves into place."""
+    """Writes to another path and moves the file into place."""
     text = resources if isinstance(resources, str) else json.dumps(resources)
     other = path.with_name(f".{path.name}.new")
     other.write_text(text)
@@ -22,7 +22,7 @@ def place(path, resources):
 
 
 def body(port, path="/"):
-    """What a request through the proxy brings, or nothing."""
+    """The answer to a request through the proxy, or nothing."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
             return answer.read().decode()
@@ -36,7 +36,7 @@ def sources(*uris):
 
 @scenario("G-03, G-08, G-19, I-05, I-06", AGGREGATED, caches=("linear",), relay_only=RELAY)
 def a_file_behind_a_dead_control_plane(world, dialect):
-    """The control plane dies, a relay that never reached it serves the file, and goes back to it when it is there again."""
+    """The control plane dies, a relay that never reached it serves the file, and uses the control plane once it is back."""
     file = world.logs / "last-resort.json"
     place(file, single_cluster(world, dialect, "b"))
     config = sources(f"http://{world.control_plane.address}", f"file://{file}")
@@ -57,7 +57,7 @@ def a_file_behind_a_dead_control_plane(world, dialect):
 
 @scenario("I-02, I-05, I-06", AGGREGATED, caches=("linear",), relay_only=RELAY)
 def a_file_is_edited(world, dialect):
-    """Moved into place, written in place, torn, taken away: Envoy follows what is good, and nothing else."""
+    """A file is moved into place, written in place, torn, removed: Envoy follows only good content."""
     file = world.logs / "edited.json"
     place(file, single_cluster(world, dialect, "a"))
     world.start_relay(None, text=sources(f"file://{file}"))
@@ -108,7 +108,7 @@ def a_config_map_is_swapped(world, dialect):
 
 @scenario("I-01, I-02", AGGREGATED, caches=("linear",), relay_only=RELAY)
 def the_quick_start(world, dialect):
-    """What the README shows: the example, an Envoy with the printed bootstrap, and an edit that arrives."""
+    """The README's quick start: the example, an Envoy with the printed bootstrap, and an edit that arrives."""
     folder = world.logs / f"quickstart-{dialect.name}"
     folder.mkdir()
     for file in QUICKSTART.glob("*.yaml"):

@@ -42,7 +42,7 @@ def grpc_python(world):
 
 @scenario("D-07, M-06, K-23", caches=("linear",))
 def grpc_python_with_two_targets(world):
-    """Two targets of one process: two streams with one node id over one connection, and each its own life."""
+    """Two targets of one process: two independent streams with one node id over one connection."""
     ports = world.backends.grpc
     world.control_plane.apply(put=[*service("shop", ports["a"]), *service("bank", ports["b"])])
     client = world.through_relay().grpc_python("xds:///shop", "xds:///bank")

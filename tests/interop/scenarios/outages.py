@@ -17,7 +17,7 @@ def successor(world):
 
 @scenario("G-19, E-04, K-22", AGGREGATED, relay_only=RELAY)
 def control_plane_restarts(world, dialect):
-    """Nothing is deleted while it is away, and what it says afterwards reaches everybody."""
+    """Nothing is deleted while it is away, and later changes reach all clients."""
     envoy, traffic = proxy(world, dialect)
     before = envoy.stat("cluster_manager.cds.update_success")
     world.control_plane.stop()
@@ -43,7 +43,7 @@ def relay_restarts(world, dialect):
 
 @scenario("G-20, B-20, L-18", AGGREGATED, relay_only=RELAY)
 def everything_starts_backwards(world, dialect):
-    """First Envoy, then the relay, then the control plane: nobody is told that nothing exists."""
+    """First Envoy, then the relay, then the control plane: no client is told that resources do not exist."""
     world.control_plane.stop()
     address = f"127.0.0.1:{free_port()}"
     world.xds = address  # Nobody listens there yet.
@@ -74,7 +74,7 @@ def relay_of_relays(world, dialect):
 
 @scenario("G-19, K-23, L-17", caches=("linear",), relay_only=RELAY)
 def new_client_while_control_plane_is_away(world):
-    """What one client uses is there for the next one too, whoever is away."""
+    """Resources that one client uses are available to the next one too, even while the control plane is away."""
     world.control_plane.apply(put=service("shop", world.backends.grpc["a"]))
     go = world.through_relay().grpc_go("xds:///shop")
     world.watch(go.records["xds:///shop"]).reaches("a")
@@ -100,8 +100,8 @@ def client_before_control_plane(world):
 
 @scenario("G-19, G-20, K-09, K-16, L-17", AGGREGATED, relay_only=RELAY)
 def fresh_envoy_from_a_snapshot(world, dialect):
-    """The control plane is away and the relay was killed: an Envoy that never was here is served from the snapshot, and of what
-    the control plane says when it is back gets the difference alone."""
+    """The control plane is away and the relay was killed: a new Envoy is served from the snapshot, and gets only the difference
+    when the control plane is back."""
     world.control_plane.apply(put=single_cluster(world, dialect, "a"))
     folder = world.logs / "snapshots"
     text = (f"upstream: {{ xds_servers: [{{ server_uri: 'http://{world.control_plane.address}' }}] }}\n"

@@ -1,5 +1,5 @@
-"""Tenants behind one relay, in front of a control plane that keeps a snapshot for each node id: whoever presents an id
-gets what the first node of that id was given."""
+"""Tenants behind one relay, in front of a control plane that keeps a snapshot for each node id: every node with an id gets
+the snapshot of the first node with that id."""
 
 from peers import resources as make
 from peers.envoy import AGGREGATED
@@ -12,7 +12,7 @@ NODES = ("nodes",)
 
 
 def resources(world, dialect, tenant, port, backend):
-    """What belongs to a tenant; every name begins with the tenant's."""
+    """The resources of a tenant; every name begins with the tenant's name."""
     source, name = dialect.source(), f"{tenant}-x"
     return [make.cluster(name, source), make.endpoints(name, world.backends.http[backend]),
             make.routes(f"{tenant}-main", make.to(name)), make.listener(f"{tenant}-web", port, make.rds(f"{tenant}-main", source))]
@@ -50,7 +50,7 @@ class Tenants:
         return {request["node"] for request in self.world.control_plane.requests() if "node" in request}
 
     def apart(self):
-        """Nobody has anything of another tenant, nor was a request of one ever answered by another's backend."""
+        """No tenant has resources of another, and no request of one was ever answered by another's backend."""
         for node, envoy in self.envoys.items():
             dump = envoy.get("/config_dump?include_eds")
             for tenant in TENANTS:
@@ -59,7 +59,7 @@ class Tenants:
                     raise Failed(f"{node} {'lacks' if mine else 'has'} resources of {tenant}: {envoy.get('/listeners')!r}")
 
     def changes(self):
-        """Each tenant's changes reach that tenant alone; so it is after a restart of the relay, and for who comes later. Returns the ids
+        """Each tenant's changes reach only that tenant, also after a restart of the relay, and for later clients. Returns the ids
         that were presented before the restart."""
         world, http, source = self.world, self.world.backends.http, self.dialect.source()
         self.put("red", make.endpoints("red-x", http["c"]))
@@ -101,7 +101,7 @@ def one_id_each(tenants, before):
 
 @scenario("K-02, K-03, K-04, K-24, K-25, K-28", AGGREGATED, caches=NODES, relay_only=RELAY)
 def every_client_as_it_is(world, dialect):
-    """A view for each client, who is presented with its whole node: the control plane cannot tell the relay from none."""
+    """A view for each client, which presents the client's whole node: the control plane sees no difference to direct clients."""
     tenants = Tenants(world, dialect, "  - key: [id]\n    node: client\n", lambda tenant: {"metadata": {"TENANT": tenant}})
     tenants.changes()
     if tenants.presented() != set(tenants.envoys):
