@@ -33,7 +33,8 @@ fn metadata(members: &[(&str, Value)]) -> Option<Struct> {
     }
 }
 
-/// K-03, K-04: what divides the classes is read where its path leads, and written back there, also where keys have dots in them.
+/// K-03, K-04: the values that divide the classes are read at their paths, and written back there, even if keys have dots in
+/// them.
 #[test]
 fn a_key_is_written_where_it_was_read() {
     let nested = map(&[("kubernetes", map(&[("io/name", text("nested"))]))]);
@@ -75,7 +76,7 @@ fn list(values: &[Value]) -> Value {
     }
 }
 
-/// A client with something of everything.
+/// A client whose node has every kind of field.
 fn client() -> core::Node {
     core::Node {
         id: "sidecar~1".to_owned(),
@@ -131,7 +132,7 @@ fn members(members: &[(&str, bool)]) -> Members {
     Members::These(members.iter().map(member).collect())
 }
 
-/// What is passed on of `client`, over the relay's own.
+/// What is passed on of `client`, laid over the relay's own node.
 fn passed(metadata: Members, client: &core::Node) -> core::Node {
     let passes = Passes::Parts(Parts {
         metadata,
@@ -141,7 +142,7 @@ fn passed(metadata: Members, client: &core::Node) -> core::Node {
     passes.give(passes.take(client).as_deref(), relay())
 }
 
-/// K-04: what is named is passed on whatever its kind, and replaces what the relay says; the rest is the relay's.
+/// K-04: a field that is named is passed on whatever its kind, and replaces the relay's; the rest is the relay's.
 #[test]
 fn parts_of_a_client_are_passed_on() {
     let some = |some: &[(&str, bool)], client: &core::Node| passed(members(some), client).metadata;
@@ -173,11 +174,11 @@ fn parts_of_a_client_are_passed_on() {
         some(&[("LABELS.\"app.io/name\"", false)], &client()),
         own(&[("LABELS", one)])
     );
-    // What the client does not say, or says otherwise than the rule expects, is absent.
+    // A value that the client does not have, or has in another form than the rule expects, is absent.
     let without = metadata(&[("OWN", text("x")), ("LABELS", map(&[("own", text("y"))]))]);
     assert_eq!(some(&[("TENANT", true)], &client()), without);
     assert_eq!(some(&[("TENANT", false)], &core::Node::default()), without);
-    // K-25: the list of relays is the relay's to say.
+    // K-25: only the relay sets the list of relays.
     assert_eq!(some(&[("\"distributary.relays\"", false)], &client()), own(&[]));
     let mut all = client().metadata.unwrap();
     all.fields.remove("distributary.relays");
@@ -200,7 +201,7 @@ fn parts_of_a_client_are_passed_on() {
     );
 }
 
-/// The view of a client that comes with this node, and the node that its control plane sees.
+/// The view of a client with this node, and the node that its control plane sees.
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
 fn enter(scopes: &Scopes, classes: &Classes, wire: &core::Node) -> (Seat, Option<core::Node>) {
     let mut node = read_node(wire);
@@ -211,7 +212,8 @@ fn enter(scopes: &Scopes, classes: &Classes, wire: &core::Node) -> (Seat, Option
     (seat, node)
 }
 
-/// K-04, K-25: all of a client, except what it reads and the relays that it came through; and what it says later changes nothing.
+/// K-04, K-25: everything of a client's node is passed on, except what it reads and the relays that it came through; later
+/// changes of the node have no effect.
 #[test]
 fn all_of_a_client_is_passed_on() {
     let rule = Rule {
@@ -255,7 +257,7 @@ fn all_of_a_client_is_passed_on() {
     assert_eq!(scopes.introduce(seat.view(), &relay()).0, relay());
 }
 
-/// 60 KB of metadata are passed on; what is kept of them is no more than came, and nothing where no rule passes anything on.
+/// 60 KB of metadata are passed on; what is kept of them is not more than arrived, and nothing if no rule passes anything on.
 #[test]
 fn much_metadata_is_passed_on() {
     let mut large = client();
@@ -280,6 +282,6 @@ fn much_metadata_is_passed_on() {
     );
     assert!(keeps(Passes::Whole).unwrap() < large.encoded_len());
     assert_eq!(passed(Members::All, &large).metadata.unwrap().fields.len(), 3004);
-    // For each client nothing is kept beyond what was before.
+    // A further client costs nothing more.
     assert!(size_of::<Node>() <= 208, "{}", size_of::<Node>());
 }

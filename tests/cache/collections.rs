@@ -19,20 +19,20 @@ use prost::Message as _;
 use super::memory::resident;
 use super::*;
 
-/// More than one stream may have by default.
+/// More than the default limit of one stream.
 const USUAL: usize = 300_000;
-/// So many in one message of the control plane.
+/// The number of members in one message of the control plane.
 const AT_ONCE: usize = 10_000;
-/// What one member takes of one session at most, in bytes, next to what all sessions have in common, with what is free again after
-/// the answer was composed.
+/// The most bytes that one member may cost one session, without what all sessions share, and with what is free again after the
+/// answer was composed.
 const PER_MEMBER: usize = 450;
-/// The same of each of six sessions, which keep 16 of it.
+/// The same for each of six sessions, which keep 16 bytes of it.
 const KEPT: usize = 70;
-/// What one member costs the view and its upstream machine at most, body and names included.
+/// The most bytes that one member may cost the view and its upstream machine, body and names included.
 const IN_THE_VIEW: usize = 1200;
-/// What a session may take that is refused, however much there is.
+/// The most bytes that a refused session may take, however many members there are.
 const REFUSED: usize = 80 << 20;
-/// A change of one member, however many there are: far below what a look at all of them takes.
+/// The longest time for a change of one member, however many there are: far below the time to look at all of them.
 const ONE_CHANGE: Duration = Duration::from_secs(1);
 
 const COLLECTION: &str = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/shop/*";
@@ -49,7 +49,7 @@ fn member(number: usize, content: usize) -> Wrapper {
     }
 }
 
-/// A control plane, the machine that hears it, and the view.
+/// A control plane, the machine that reads from it, and the view.
 struct Source {
     client: Client,
     view: Arc<View>,
@@ -80,7 +80,7 @@ impl Source {
         }
     }
 
-    /// Asks for what is wanted, and settles what came.
+    /// Asks for what is wanted, and acknowledges what came.
     fn turn(&mut self) {
         for want in self.view.take_wants(self.now) {
             let changes = self.client.handle_want(&want);
@@ -104,7 +104,7 @@ impl Source {
         self.turn();
     }
 
-    /// Quiet, after which the collection is known as a whole.
+    /// A quiet time, after which the collection is complete.
     fn rest(&mut self) {
         self.now += Duration::from_secs(11);
         let changes = self.client.handle_timeout(self.now);
@@ -112,13 +112,13 @@ impl Source {
     }
 }
 
-/// A client that asks for the collection, and accepts what comes.
+/// A client that asks for the collection, and acknowledges what it is sent.
 struct Session {
     dialect: Dialect,
     server: Server,
     seat: Seat,
     now: Instant,
-    /// How many resources came.
+    /// The number of resources that were sent.
     got: usize,
     end: Option<End>,
 }
@@ -177,7 +177,7 @@ impl Session {
         }
     }
 
-    /// Reads all there is.
+    /// Reads everything that is sent.
     fn reads(&mut self) {
         for (type_url, dirty) in self.seat.bell().take() {
             self.server.handle_dirty(&type_url, dirty);
@@ -243,10 +243,10 @@ fn in_a_process_of_its_own() {
         sessions.iter_mut().for_each(Session::reads);
         let (took, each) = (begun.elapsed(), resident().saturating_sub(before) / members);
         println!("{dialect:?} session: {each} bytes a member, {took:?} in all");
-        // What it took to compose the answer is free, and not all of it has gone back.
+        // The memory for composing the answer is free again, but not all of it has been given back.
         assert!(each < PER_MEMBER, "{each} bytes a member in a {dialect:?} session");
     }
-    // What it took to compose answers is there for the next ones, so that many show what each keeps.
+    // The memory for composing answers is used again for the next ones, so many sessions show what each keeps.
     for _ in 0..4 {
         sessions.push(Session::new(&source, Dialect::Delta, 0));
         sessions.iter_mut().for_each(Session::reads);
@@ -265,7 +265,7 @@ fn in_a_process_of_its_own() {
         assert!(took < ONE_CHANGE, "{took:?} for one change");
     }
 
-    // Who may not have so many is told so, and has cost no more than it may have.
+    // A session over its limit is told so, and has cost no more than it may.
     let usual = StreamLimits::default().names_per_stream;
     for dialect in [Dialect::Delta, Dialect::Sotw] {
         let (before, begun) = (resident(), start());

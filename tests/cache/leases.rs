@@ -10,15 +10,15 @@ const STEPS: usize = 300;
 const NAMES: usize = 12;
 const LIMIT: usize = 9;
 
-/// A naive view, and the view.
+/// A naive view, and the real one.
 struct World {
     random: Random,
     view: Arc<View>,
     now: Instant,
     seats: BTreeMap<u32, Seat>,
-    /// Who waits for what.
+    /// Which session waits for which name.
     wanted: BTreeMap<(TypeUrl, Target), BTreeSet<u32>>,
-    /// What upstream has been told, and since when the writer knows that nobody wants it.
+    /// What upstream has been told, and since when the writer knows that a name is not wanted.
     told: BTreeMap<(TypeUrl, Target), Option<Instant>>,
     content: usize,
 }
@@ -57,7 +57,7 @@ impl World {
             2..=6 => self.want(),
             7 => self.now += LINGER / 4,
             8 => self.turn(),
-            // Sets that are equal become one, and nobody must notice.
+            // Equal sets become one, and no session notices.
             9 | 10 => {
                 self.view.settle();
                 self.view.settle();
@@ -75,7 +75,7 @@ impl World {
         assert!(summary.leased <= 2 * LIMIT);
     }
 
-    /// No two sets of one type are equal, once they are settled.
+    /// No two sets of one type are equal once they are shared.
     fn check_sets(&self) {
         let mut sets = BTreeSet::new();
         for number in self.seats.keys() {
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// K-01, K-23: what upstream is told is what is wanted, once, and what nobody has wanted for the linger time.
+    /// K-01, K-23: upstream is told what is wanted, once, and what was not wanted for the linger time.
     fn turn(&mut self) {
         let leased = self.view.summary().leased;
         let pressed = leased > LIMIT;
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// Exactly those hear of a change who wait for one of the names, or for the wildcard if it covers them.
+    /// Exactly the sessions that wait for one of the names are woken, or for the wildcard if it covers them.
     fn publish(&mut self) {
         self.content += 1;
         let type_url = self.any_type();
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    /// Nobody is left: everything goes, and nothing stays behind.
+    /// After the last session has left, everything goes and nothing is left behind.
     fn end(mut self) {
         self.seats.clear();
         self.wanted.values_mut().for_each(BTreeSet::clear);

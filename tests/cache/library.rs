@@ -38,7 +38,7 @@ fn an_answer_is_computed_once_for_all_who_ask_together() {
     assert_eq!(library.uses(), [uses(8, 1), uses(9, 1)]);
 }
 
-/// The bound by bytes may throw an answer out, but never makes two of one that somebody has.
+/// The bound in bytes may drop an answer, but never makes a second copy of one that is in use.
 #[test]
 fn what_is_in_use_is_found_and_what_is_not_is_bounded() {
     let library = Library::new(64 << 10, 1 << 20);
@@ -54,7 +54,7 @@ fn what_is_in_use_is_found_and_what_is_not_is_bounded() {
         .iter()
         .map(|state| Arc::downgrade(&library.full(state, None)))
         .collect();
-    // What was thrown out goes when no other thread may still be reading it, perhaps in another test's library.
+    // A dropped answer is freed when no other thread can still read it, perhaps in another test's library.
     let alive = || weak.iter().filter(|batch| batch.strong_count() > 0).count();
     for _ in 0..10_000 {
         library.purge();
@@ -66,7 +66,7 @@ fn what_is_in_use_is_found_and_what_is_not_is_bounded() {
     assert!((1..8).contains(&alive()), "{} of 10 KB in 32 KB", alive());
 }
 
-/// An answer bigger than the bound is kept all the same while it is the one that everybody asks for.
+/// An answer over the bound is kept as long as all sessions ask for it.
 #[test]
 fn the_answer_of_the_moment_is_kept_whatever_its_size() {
     let library = Library::new(1000, 1 << 20);
@@ -78,7 +78,7 @@ fn the_answer_of_the_moment_is_kept_whatever_its_size() {
     assert_eq!(library.uses()[0], Uses { asked: 5, computed: 1 });
 }
 
-/// The variant of a name for those who say `key=value` of themselves.
+/// The variant of a name for clients with `key=value`.
 fn variant(name: &str, key: &str, value: &str, body: &str) -> Update {
     variant_of(&cds(), name, key, value, body)
 }
@@ -108,7 +108,8 @@ fn says(all: &[(&str, &str)]) -> Choice {
     Choice::One(all.iter().map(own).collect())
 }
 
-/// F-16: of a state there are as many views as outcomes of the choice, however many clients say however many different things.
+/// F-16: there are as many forms of a state as outcomes of the choice, however many clients have however many different
+/// parameters.
 #[test]
 fn clients_that_say_different_things_see_one_state() {
     let library = Library::new(1 << 20, 1 << 20);
@@ -135,8 +136,8 @@ fn clients_that_say_different_things_see_one_state() {
     }
 }
 
-/// Prints what it takes that every client has variants of its own. Run with `EACH=1 cargo test --test cache -- --ignored --nocapture
-/// own_variants`.
+/// Prints what it costs if every client has variants of its own. Run with `EACH=1 cargo test --test cache -- --ignored
+/// --nocapture own_variants`.
 #[test]
 #[ignore = "prints figures and takes a while"]
 fn own_variants() {

@@ -46,7 +46,7 @@ fn settings() -> ViewSettings {
     }
 }
 
-/// What the streams of clients are allowed.
+/// The limits of client streams.
 fn stream(limits: StreamLimits) -> StreamSettings {
     StreamSettings {
         types: Types::default(),
@@ -127,7 +127,7 @@ fn seat(view: &Arc<View>, type_url: &TypeUrl, names: &[&str]) -> Seat {
     seat
 }
 
-/// What the seat's bell rang for, by name.
+/// The names that the seat's bell rang for.
 fn heard(seat: &Seat) -> Vec<String> {
     let mut heard = Vec::new();
     for (type_url, dirty) in seat.bell().take() {

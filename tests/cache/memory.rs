@@ -14,11 +14,11 @@ pub(super) fn resident() -> usize {
     kib.unwrap_or_default() * 1024
 }
 
-/// Prints bytes per subscription in the index of a view, what sessions have of it included.
+/// Prints the bytes per subscription in the index of a view, including what sessions hold of it.
 #[test]
 #[ignore = "prints figures and takes a while"]
 fn subscriptions() {
-    // One case after the other in one process would find the memory of the one before.
+    // Each case has a process of its own, because it would reuse the memory of the one before.
     match std::env::var("SETS").as_deref() {
         Ok("shared") => subscriptions_in(200),
         Ok(_) | Err(_) => subscriptions_in(20_000),
@@ -95,7 +95,7 @@ fn subscriptions_in(distinct: u64) {
     drop(warm);
 }
 
-/// Prints the time of one change by how many want it and how many there are.
+/// Prints the time of one change by how many sessions want it and how many there are.
 #[test]
 #[ignore = "prints figures and takes a while"]
 fn changes() {

@@ -22,8 +22,8 @@ fn client(prefix: u32, library: &Library, now: Instant) -> Server {
     server
 }
 
-/// A-11, L-29: every part of a large answer is encoded once for all who are at the same point, and so is what follows when there is
-/// news between two of them.
+/// A-11, L-29: every part of a large answer is encoded once for all clients at the same point, and so is what follows when
+/// something changes between two parts.
 #[test]
 fn every_part_is_encoded_once() {
     let (library, now, view) = (Library::new(1 << 20, 1), start(), view());
@@ -56,7 +56,7 @@ fn every_part_is_encoded_once() {
     clients
         .iter_mut()
         .for_each(|client| client.handle_dirty(&cds(), Dirty::All));
-    // What has begun is finished, and then what is new comes: the same for all of them again.
+    // An answer that has begun is finished, and then what is new is sent: again the same for all clients.
     assert_eq!(read(&mut clients, &new, 11), 23);
     assert!(
         clients

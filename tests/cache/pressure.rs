@@ -38,8 +38,8 @@ fn told(seat: &Seat) -> (bool, bool) {
     rang.map_or((false, false), |rang| (rang.lighten, rang.dismissed))
 }
 
-/// Old content counts while somebody who has not dealt with the change keeps it in memory; over the budget those that lag
-/// longest are told to keep only hashes, once.
+/// Old content counts while a session that has not handled the change keeps it in memory. Over the budget, the sessions that lag
+/// longest are told once to keep only hashes.
 #[test]
 fn laggards_are_found_by_what_they_pin() {
     let view = budget(5000);
@@ -50,7 +50,7 @@ fn laggards_are_found_by_what_they_pin() {
     for n in 1..=4 {
         publish(&view, "a", n);
         look(&quick);
-        // It hears of the changes, but cannot say anything to its client.
+        // It is woken for the changes, but cannot send anything to its client.
         assert_eq!(heard(&slow), ["cds wildcard"]);
         held.push(view.cut());
         assert_eq!(view.laggards(), [(2, slow.number())]);
@@ -62,7 +62,7 @@ fn laggards_are_found_by_what_they_pin() {
             "three old contents are over the budget, and it is told once"
         );
     }
-    // What is held back even so costs it its stream after a minute.
+    // If it still holds back too much, its stream ends after a minute.
     assert!((0..57).all(|_| !view.relieve()));
     assert!(view.pinned() > 4 * 2000 && slow.bell().is_light() && !quick.bell().is_light());
     assert!(!told(&slow).1 && !told(&quick).0);
@@ -81,7 +81,7 @@ fn laggards_are_found_by_what_they_pin() {
     );
 }
 
-/// Only as many are told as it takes: who lags by less goes on as before.
+/// Only as many sessions are told as necessary: sessions that lag less go on as before.
 #[test]
 fn those_that_lag_longest_are_told() {
     let view = budget(5000);
@@ -92,7 +92,7 @@ fn those_that_lag_longest_are_told() {
     for n in 1..=4 {
         held.push(view.cut());
         publish(&view, "a", n);
-        // The first two lag from the beginning, the third from the third change on.
+        // The first two lag from the beginning, the third one from the third change on.
         seats.iter().skip(if n < 3 { 2 } else { 3 }).for_each(look);
     }
     assert!(!view.relieve() && !view.relieve());
@@ -100,7 +100,7 @@ fn those_that_lag_longest_are_told() {
     assert_eq!(told, [true, true, false, false]);
 }
 
-/// Who holds the same has one copy of the hashes; over the budget even so, its stream ends.
+/// Sessions that hold the same share one copy of the hashes; if that is still over the budget, their streams end.
 #[test]
 fn hashes_are_shared_and_count() {
     let view = budget(3000);

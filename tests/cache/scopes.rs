@@ -53,7 +53,7 @@ fn one_view_for_a_class_under_races() {
     assert_eq!(keys, [(vec!["a".to_owned()], 4), (vec!["b".to_owned()], 4)].into());
 }
 
-/// Clients choose the values that divide them, so there is a bound; what nobody uses gives way.
+/// Clients choose the values that divide them, so the number of views has a bound; unused views give way.
 #[test]
 fn views_are_bounded_and_the_error_names_the_key() {
     let scopes = by_cluster(2);
@@ -105,7 +105,7 @@ fn a_view_without_clients_ends_when_its_time_is_over() {
     assert!(!Arc::ptr_eq(again.view(), &view));
 }
 
-/// K-25: a view is asked for in the name of the relays that its clients came through, whenever they came.
+/// K-25: the node of a view names all relays that its clients came through, whenever they came.
 #[test]
 fn a_view_knows_the_relays_before_it() {
     let scopes = by_cluster(0);
@@ -123,7 +123,7 @@ fn a_view_knows_the_relays_before_it() {
     assert_eq!(third.view().take_relays().unwrap(), ["edge", "zone", "other"]);
 }
 
-/// G-15, G-17: of a server that answers for several authorities it is known for which of them how many sessions read it.
+/// G-15, G-17: for a server of several authorities it is known how many sessions read it for each authority.
 #[test]
 fn readers_are_counted_for_each_authority() {
     let scopes = by_cluster(0);
@@ -142,7 +142,7 @@ fn readers_are_counted_for_each_authority() {
     );
 }
 
-/// K-02: that clients who differ share a view is said once, with the key that would separate them.
+/// K-02: that different clients share a view is logged once, with the key that would separate them.
 #[test]
 fn sharing_is_said_once() {
     let log = Log::default();
@@ -160,7 +160,7 @@ fn sharing_is_said_once() {
     );
 }
 
-/// K-02: the advice is the whole entry, and has the rule's other parts and a node id that tells the new views apart (K-28).
+/// K-02: the advice is the whole entry, with the rule's other parts and a node id that tells the new views apart (K-28).
 #[test]
 fn the_advice_is_the_whole_rule() {
     let label = Selector::Metadata(Path::new(["LABELS", "app.io/name"]));
@@ -190,8 +190,8 @@ fn the_advice_is_the_whole_rule() {
     );
 }
 
-/// K-28: the second of two views of one server with one node id is named with the first, whatever they are like besides; who differs
-/// only in what it reads is exempt.
+/// K-28: the second of two views of one server with one node id is logged together with the first, whatever else differs; views
+/// that differ only in what their clients read are exempt.
 #[test]
 fn views_with_one_node_id_are_found() {
     let template = vec![Piece::Key(0), Piece::Text("/".to_owned()), Piece::Key(1)];

@@ -30,7 +30,7 @@ fn equal_sets_are_one_once_they_are_quiet() {
     assert_eq!((view.summary().sets, view.summary().wanted), (2, 3));
 }
 
-/// What is little is one at once, when its session has said all that it wants; what is much waits until it is quiet.
+/// Small sets are merged at once, when their session has sent all that it wants; large ones are merged once the session is quiet.
 #[test]
 fn little_sets_are_one_at_once() {
     let view = view();
@@ -59,7 +59,7 @@ fn little_sets_are_one_at_once() {
     assert_eq!((view.summary().sets, view.summary().wanted), (0, 0));
 }
 
-/// Who changes its mind takes nobody along.
+/// A session that changes its names does not change those of others.
 #[test]
 fn a_shared_set_is_copied_before_it_changes() {
     let view = view();
@@ -80,7 +80,7 @@ fn a_shared_set_is_copied_before_it_changes() {
     assert_eq!(settled(&view), 1, "they are of one mind again");
 }
 
-/// So much is done at a time, and the rest later.
+/// Only a limited amount is merged at a time, and the rest later.
 #[test]
 fn coming_to_rest_takes_only_moments() {
     let settings = ViewSettings {

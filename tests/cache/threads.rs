@@ -25,7 +25,7 @@ impl Wake for Unpark {
     }
 }
 
-/// A session that believes only its bell: it looks at a name when it begins to want it, and then when it rings.
+/// A session that relies on its bell alone: it looks at a name when it begins to want it, and then when the bell rings.
 struct Session {
     seat: Seat,
     held: BTreeMap<Name, Option<Version>>,
@@ -94,7 +94,7 @@ impl Session {
     }
 }
 
-/// Comes and goes many times. The last time it stays, and must hear of the end of every round.
+/// Takes and leaves its seat many times. The last time it stays, and must be woken for the end of every round.
 fn live(view: &Arc<View>, seed: u64, done: &AtomicUsize) {
     let mut random = Random::new(seed);
     for life in 1..=LIVES {
@@ -123,7 +123,7 @@ fn live(view: &Arc<View>, seed: u64, done: &AtomicUsize) {
     }
 }
 
-/// The view's one writer. It speaks only of names that it was told of.
+/// The only writer of the view. It writes only names that it was told of.
 struct Writer {
     view: Arc<View>,
     random: Random,

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// K-23, K-01: many who want one name are one question upstream, and one end after the last of them and the linger time.
+/// K-23, K-01: many sessions that want one name cause one request upstream, and one unsubscription after the last of them and the
+/// linger time.
 #[test]
 fn one_question_for_all() {
     let (view, now) = (view(), start());
@@ -17,7 +18,7 @@ fn one_question_for_all() {
     assert!(due >= now + LINGER * 8 / 10 && due <= now + LINGER * 12 / 10);
     assert_eq!(asked(&view.take_wants(due - Duration::from_millis(1))), [""; 0]);
 
-    // K-01: what lingers goes on being updated.
+    // K-01: a lingering name is still updated.
     view.publish(&[named(&eds(), vec![put(&eds(), "a", "2")])]);
     let known = |name: &str| {
         view.cut()
@@ -34,8 +35,8 @@ fn one_question_for_all() {
     assert!(view.is_idle() && view.cut().slots().count() == 0);
 }
 
-/// C-22, G-03: what a collection as a whole says does not exist goes on not to exist for who asked for it by itself as well,
-/// when nobody wants the collection any more; what nobody asked for by itself is forgotten.
+/// C-22, G-03: a name that is absent because its complete collection lacks it stays absent for sessions that asked for it by
+/// itself, even when the collection is no longer wanted; other absent names are forgotten.
 #[test]
 fn what_is_missing_in_a_collection_stays_missing() {
     let (view, now) = (view(), start());
@@ -61,8 +62,8 @@ fn what_is_missing_in_a_collection_stays_missing() {
     assert!(known(&other).is_none() && known(&all).is_none() && !is_missing(&there));
 }
 
-/// C-22, F-16: a name of which there are variants alone, asked for by itself and with its collection, leaves them there for the
-/// collection.
+/// C-22, F-16: a name that has only variants with constraints is asked for by itself and with its collection; after the former
+/// its variants stay for the collection.
 #[test]
 fn variants_stay_in_their_collection() {
     let (view, now) = (view(), start());
@@ -84,7 +85,7 @@ fn variants_stay_in_their_collection() {
     assert!(!state.entries().contains_key(&one), "nobody asks for it by itself");
 }
 
-/// F-17: of what may not be cached nothing is kept once nobody wants it.
+/// F-17: nothing of a resource that may not be cached is kept once it is no longer wanted.
 #[test]
 fn what_may_not_be_cached_does_not_linger() {
     let (view, now) = (view(), start());
@@ -110,7 +111,7 @@ fn what_may_not_be_cached_does_not_linger() {
     assert!(slot.known(&Name::from("a")).is_none() && slot.known(&Name::from("b")).is_some());
 }
 
-/// K-01: whoever comes back during the linger time costs no question upstream.
+/// K-01: a session that comes back during the linger time causes no request upstream.
 #[test]
 fn coming_back_is_silent() {
     let (view, mut now) = (view(), start());
@@ -140,13 +141,13 @@ fn exactly_those_are_told_whom_it_concerns() {
 
     view.publish(&[named(&eds(), vec![put(&eds(), "a", "1"), put(&eds(), "nobody's", "1")])]);
     heard_by([&["eds a"], &[], &[], &[]]);
-    // K-05: a name's waiters hear of it in either half, the wildcard's only of what it covers.
+    // K-05: sessions that wait for a name are woken by either half, those of the wildcard only for what it covers.
     view.publish(&[covered(
         &eds(),
         vec![put(&eds(), "b", "1"), put(&eds(), "c", "1"), put(&eds(), "d", "1")],
     )]);
     heard_by([&[], &["eds b", "eds c"], &["eds wildcard"], &[]]);
-    // K-09, B-21: the same content again is nothing new, and nothing gets a new identity.
+    // K-09, B-21: unchanged content that comes again is no change, and nothing gets a new identity.
     let before = view.cut();
     view.publish(&[
         covered(&eds(), vec![put(&eds(), "b", "1")]),
@@ -154,7 +155,7 @@ fn exactly_those_are_told_whom_it_concerns() {
     ]);
     heard_by([&[], &[], &[], &[]]);
     assert!(Arc::ptr_eq(&before, &view.cut()));
-    // K-15: completeness, and whether the server has answered, decide about names that are not there.
+    // K-15: completeness, and whether the server has answered, decide the state of names that are not there.
     let complete = Changes {
         complete: Some(true),
         ..covered(&eds(), Vec::new())
@@ -173,7 +174,7 @@ fn exactly_those_are_told_whom_it_concerns() {
     heard_by([&["eds all"], &["eds all"], &["eds all"], &[]]);
 }
 
-/// C-20: a name is waited for whether it is canonical or an alias, and is kept while any of them is leased.
+/// C-20: a session can wait for a canonical name or an alias, and the resource is kept while any of its names is leased.
 #[test]
 fn aliases_ring_and_keep() {
     let (view, now) = (view(), start());
@@ -187,7 +188,7 @@ fn aliases_ring_and_keep() {
     assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["-eds alias"]);
     assert_eq!(heard(&by_other), [""; 0]);
     assert_eq!(view.summary().types, [(eds(), 1, view.summary().types[0].2)]);
-    // Losing an alias is a change for who asked by it.
+    // Losing an alias is a change for sessions that asked by it.
     view.publish(&[named(&eds(), vec![put(&eds(), "a", "2")])]);
     assert_eq!(heard(&by_other), ["eds other"]);
 }
@@ -208,7 +209,7 @@ fn a_wildcard_lingers_and_is_forgotten_as_a_whole() {
     assert!(slot.wildcard.is_none() && slot.known(&Name::from("b")).is_none());
 }
 
-/// A name that begins to be wanted while it is being forgotten is asked for again.
+/// A name that is wanted again while it is being forgotten is asked for again.
 #[test]
 fn forgotten_and_wanted_again_is_asked_again() {
     let (view, now) = (view(), start());
@@ -248,7 +249,7 @@ fn names_are_bounded_and_the_error_names_the_key() {
     assert_eq!((refused.limit, refused.value), ("names_per_view", 3));
     let _ = view.take_wants(now);
 
-    // What lingers gives way to what is wanted.
+    // Lingering names give way to wanted ones.
     drop(first);
     let _ = view.take_wants(now);
     second.want(&want(&eds(), "d", true)).expect("b and c are nobody's");
@@ -290,7 +291,7 @@ fn many_waiters_and_many_names_all_hear() {
     assert_eq!(heard(&one), ["eds n7"]);
 }
 
-/// The writer's task sleeps until somebody wants something, and until something ends.
+/// The writer's task sleeps until a session wants something, and until a timer is due.
 #[tokio::test(start_paused = true)]
 async fn the_writer_is_told_when_to_come() {
     let (view, now) = (view(), start());
@@ -304,7 +305,7 @@ async fn the_writer_is_told_when_to_come() {
     assert!(come().await.is_ok());
 }
 
-/// F-07: the writer is told of each way of writing a name once, whoever writes it so, and anew when all have gone.
+/// F-07: the writer is told of each spelling of a name once, whichever sessions use it, and again after all of them have gone.
 #[test]
 fn every_way_of_writing() {
     let type_url = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
@@ -342,7 +343,7 @@ fn every_way_of_writing() {
     assert_eq!(told(now + Duration::from_secs(60)), ["+a b"]);
 }
 
-/// what has no name is kept as long as anybody wants any name of its type, and rings for each of them.
+/// a resource without a name is kept as long as any name of its type is wanted, and rings for each of them.
 #[test]
 fn what_has_no_name() {
     let type_url = TypeUrl::new("istio.networking.nds.v1.NameTable");

@@ -20,8 +20,8 @@ struct Client {
 }
 
 impl Client {
-    /// Makes a request, and prints how long the machine takes for it, the index of what is wanted, and the answer: in all, and for
-    /// the longest slice or response.
+    /// Makes a request, and prints the time of the machine, of the index of wanted names, and of the answer: in all, and for the
+    /// longest slice or response.
     fn request(&mut self, what: &str, subscribe: &[String], unsubscribe: &[String]) {
         let now = start();
         let (mut machine, mut wants, mut answer) = <(Steps, Steps, Steps)>::default();
@@ -90,7 +90,7 @@ impl Client {
     }
 }
 
-/// How long something took, and its longest step.
+/// The time that something took, and its longest step.
 #[derive(Default)]
 struct Steps {
     all: Duration,

@@ -37,8 +37,8 @@ fn steps(fallback: &mut Fallback, looks: &[Look], delivered: bool, now: Instant)
     steps
 }
 
-/// G-01, G-02, G-03: as long as the first server is being tried, answers, or fails and nothing is lacking, the others are left
-/// alone.
+/// G-01, G-02, G-03: as long as the first server is being tried, answers, or fails while nothing is lacking, the other servers
+/// are not used.
 #[test]
 fn nobody_moves_without_need() {
     let now = start();
@@ -53,14 +53,14 @@ fn nobody_moves_without_need() {
     }
 }
 
-/// G-03, G-06, G-10: who lacks something goes down server by server as each fails, and only then.
+/// G-03, G-06, G-10: a session that lacks something moves down server by server as each fails, and only then.
 #[test]
 fn who_lacks_something_goes_down_step_by_step() {
     let now = start();
     let mut fallback = Fallback::new(3, false, PATIENCE);
     let mut looks = [lacking(Failing), lacking(Trying), lacking(Trying)];
     assert_eq!(steps(&mut fallback, &looks, true, now), [Step::Watch(2)]);
-    // However often the first one fails, the third one is none of its business.
+    // However often the first server fails, that does not lead to the third one.
     assert_eq!(steps(&mut fallback, &looks, true, now), []);
     looks[1] = lacking(Failing);
     assert_eq!(steps(&mut fallback, &looks, true, now), [Step::Watch(3)]);
@@ -69,7 +69,7 @@ fn who_lacks_something_goes_down_step_by_step() {
     assert_eq!((fallback.bound(), fallback.watched()), (2, 3));
 }
 
-/// G-04, L-21: where reachability alone counts a failure moves everybody, as soon as the other view is whole.
+/// G-04, L-21: where only reachability counts, a failure moves every session as soon as the other view is complete.
 #[test]
 fn reachability_alone_is_enough_where_it_is_said_so() {
     let now = start();
@@ -85,7 +85,8 @@ fn reachability_alone_is_enough_where_it_is_said_so() {
     );
 }
 
-/// G-08: the first server answers again: back at once when it holds everything, else when it has had its time.
+/// G-08: when the first server answers again, a session returns at once if that server has everything, else when it has had its
+/// time.
 #[test]
 fn back_when_the_first_one_holds_everything_or_has_had_its_time() {
     let now = start();
@@ -106,7 +107,7 @@ fn back_when_the_first_one_holds_everything_or_has_had_its_time() {
     let mut fallback = away();
     assert_eq!(steps(&mut fallback, &[lacking(Up), whole(Up)], true, now), []);
     assert_eq!(fallback.poll_timeout(), Some(now + PATIENCE));
-    // A failure in between begins the time anew.
+    // A failure meanwhile starts the time anew.
     assert_eq!(
         steps(&mut fallback, &[lacking(Failing), whole(Up)], true, now + PATIENCE / 2),
         []
@@ -122,7 +123,7 @@ fn back_when_the_first_one_holds_everything_or_has_had_its_time() {
     );
 }
 
-/// G-17: a view that has not answered yet on its present stream may be of yesterday, so nobody returns to it at once.
+/// G-17: a view that has not answered yet on its present stream may be out of date, so no session returns to it at once.
 #[test]
 fn what_a_server_said_yesterday_calls_nobody_back() {
     let now = start();
@@ -135,7 +136,8 @@ fn what_a_server_said_yesterday_calls_nobody_back() {
     assert_eq!(steps(&mut fallback, &[stale, whole(Up)], true, now), []);
 }
 
-/// G-05: a session that was told nothing yet goes at once where anybody answers; there is nothing to tear.
+/// G-05: a session that was sent nothing yet moves at once to any server that answers; it holds nothing that a move could
+/// disturb.
 #[test]
 fn a_new_session_does_not_wait() {
     let now = start();
@@ -150,7 +152,7 @@ fn a_new_session_does_not_wait() {
     assert_eq!(steps(&mut fallback, &looks, true, now + PATIENCE), [Step::Bind(1)]);
 }
 
-/// G-03: what was lacking is not wanted any more, or came after all: the other server is not needed.
+/// G-03: if what was lacking is no longer wanted, or came after all, the other server is not needed.
 #[test]
 fn a_need_that_ends_ends_the_watch() {
     let now = start();
@@ -162,7 +164,7 @@ fn a_need_that_ends_ends_the_watch() {
     );
 }
 
-/// A primary that flaps every second for an hour: with equal contents nobody is moved more often than it answers.
+/// A primary that flaps every second for an hour: with equal contents no session moves more often than the primary answers.
 #[test]
 fn flapping_ends() {
     let mut now = start();

@@ -19,7 +19,7 @@ use distributary::xds::{
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 
-/// Views that tests write into, and the time.
+/// Views that tests write, and the time.
 pub(crate) struct Stage {
     pub(crate) scopes: Scopes,
     pub(crate) now: Instant,
@@ -34,7 +34,7 @@ pub(crate) struct Session {
     task: Arc<Task>,
 }
 
-/// The task of a session, and whether anything woke it since it last looked.
+/// The task of a session, and whether it was woken since it last looked.
 #[derive(Debug, Default)]
 struct Task(AtomicBool);
 
@@ -44,11 +44,11 @@ impl Wake for Task {
     }
 }
 
-/// What a session was told of names since the last look: content, or that they are gone.
+/// What a session was sent of names since the last look: content, or removals.
 pub(crate) type Told = BTreeMap<String, Option<String>>;
 
 impl Stage {
-    /// Servers of the names of old style, and the authority `a` with its servers.
+    /// The servers of names of old style, and the authority `a` with its servers.
     pub(crate) fn new(top: &[usize], authority: &[usize], reachability_only: bool) -> Self {
         Self::with(Classes::default(), top, authority, reachability_only)
     }
@@ -86,7 +86,7 @@ impl Stage {
         self.session_of(prefix, "")
     }
 
-    /// A session of a client in this cluster.
+    /// Creates a session of a client in this cluster.
     pub(crate) fn session_of(&self, prefix: u32, cluster: &str) -> Session {
         let settings = protocol::StreamSettings {
             types: Types::default(),
@@ -110,7 +110,7 @@ impl Stage {
         }
     }
 
-    /// The view of a server, if anybody is there.
+    /// The view of a server, if it exists.
     pub(crate) fn view(&self, server: usize) -> Option<Arc<View>> {
         self.scopes.all().into_iter().find(|view| view.server() == server)
     }
@@ -121,7 +121,7 @@ impl Stage {
         }
     }
 
-    /// A server says what exists under these names, `None`: that nothing does.
+    /// The server sends the content of these names; `None`: the name does not exist.
     pub(crate) fn says(&self, server: usize, type_url: &str, named: &[(&str, Option<&str>)]) {
         let type_url = TypeUrl::new(type_url);
         let updates = named.iter().map(|(name, body)| match body {
@@ -138,7 +138,7 @@ impl Stage {
         self.view(server).expect("somebody is there").publish(&[changes]);
     }
 
-    /// A server says all that its wildcard covers.
+    /// The server sends everything that its wildcard covers.
     pub(crate) fn covers(&self, server: usize, type_url: &str, all: &[(&str, &str)]) {
         let type_url = TypeUrl::new(type_url);
         let view = self.view(server).expect("somebody is there");
@@ -176,7 +176,7 @@ impl Stage {
 }
 
 impl Session {
-    /// A delta request; everything that was sent is acknowledged first.
+    /// Sends a delta request, after acknowledging all responses.
     pub(crate) fn asks(&mut self, stage: &Stage, type_url: &str, subscribe: &[&str]) {
         let request = DeltaDiscoveryRequest {
             node: Some(Said {
@@ -209,7 +209,7 @@ impl Session {
         place.rest();
     }
 
-    /// What it is told now, in the order of the session's shell; each response is acknowledged at once.
+    /// Returns what the session is sent now, in the order of the session's shell; each response is acknowledged at once.
     pub(crate) fn hears(&mut self, stage: &Stage) -> Told {
         let answers = Unshared { chunk: 1 << 20 };
         let mut told = Told::new();
@@ -247,7 +247,7 @@ impl Session {
         }
     }
 
-    /// What has rung is looked at, and nothing is said.
+    /// Looks at what has rung, and sends nothing.
     pub(crate) fn looks(&mut self, stage: &Stage) {
         let Some(place) = &mut self.place else { return };
         let server = &mut self.server;
@@ -259,7 +259,7 @@ impl Session {
         }
     }
 
-    /// What it is told if anything woke it, again and again; else nothing.
+    /// What it is sent if it was woken, again and again; else nothing.
     pub(crate) fn wakes(&mut self, stage: &Stage) -> Told {
         let mut told = Told::new();
         while self.task.0.load(Ordering::Relaxed) {
@@ -274,7 +274,7 @@ impl Session {
     }
 }
 
-/// What was told, as pairs.
+/// What was sent, as pairs.
 pub(crate) fn told(pairs: &[(&str, Option<&str>)]) -> Told {
     let pairs = pairs.iter();
     pairs

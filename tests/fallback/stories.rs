@@ -7,8 +7,8 @@ use distributary::xds::ServerState::{Failing, Open, Trying, Up};
 
 use crate::stage::{CDS, EDS, Stage, told};
 
-/// L-19, G-03, G-06, G-09, G-11, G-17: only the session that lacks something moves, it asks the other server for everything, gets
-/// nothing twice, and loses nothing until the first server itself says so.
+/// L-19, G-03, G-06, G-09, G-11, G-17: only the session that lacks something moves. It asks the other server for everything, gets
+/// nothing twice, and loses nothing until the first server itself removes it.
 #[test]
 fn only_who_lacks_something_moves_and_nothing_goes_by_moving() {
     let mut stage = Stage::new(&[0, 1], &[], false);
@@ -42,16 +42,16 @@ fn only_who_lacks_something_moves_and_nothing_goes_by_moving() {
     );
     assert_eq!((content.reads(), lacking.reads()), (Some(0), Some(1)));
     assert!(content.hears(&stage).is_empty());
-    // G-07: the first server is still asked for everything that the one who left wants.
+    // G-07: the first server is still asked for everything that the session which left wants.
     assert_eq!(stage.view(0).expect("it is kept").readers(), (1, 1));
     assert_eq!(stage.view(0).expect("it is kept").lacking().len(), 1, "y");
 
-    // The second server's word counts for who reads it, and for nobody else.
+    // The second server's content is for its readers only.
     stage.says(1, EDS, &[("x", Some("1b"))]);
     assert_eq!(lacking.hears(&stage), told(&[("x", Some("1b"))]));
     assert!(content.hears(&stage).is_empty());
 
-    // G-08: the first server answers again, first of one name.
+    // G-08: the first server answers again, at first for one name.
     stage.stands(0, Up);
     stage.says(0, EDS, &[("x", Some("1"))]);
     assert!(lacking.hears(&stage).is_empty(), "it does not hold everything yet");
@@ -86,7 +86,7 @@ fn back_at_once_when_nothing_is_lacking() {
     assert_eq!(session.reads(), Some(0));
 }
 
-/// L-20, G-12: a server for which another one has stood in begins clean; where nobody moved nothing is forgotten.
+/// L-20, G-12: a server for which another one stood in begins without old content; if no session moved, nothing is forgotten.
 #[test]
 fn who_was_stood_in_for_begins_clean() {
     let stage = Stage::new(&[0, 1], &[], false);
@@ -107,8 +107,8 @@ fn who_was_stood_in_for_begins_clean() {
     assert!(first.take_superseded());
 }
 
-/// A wildcard moves like names do: by difference, and only to a complete one (G-11, G-17). Nothing is deleted by the move where
-/// the first server still holds what the second never had.
+/// A wildcard moves like names do: by difference, and only to a complete one (G-11, G-17). The move removes nothing if the first
+/// server still holds what the second never had.
 #[test]
 fn a_wildcard_moves_by_difference() {
     let mut stage = Stage::new(&[0, 1], &[], false);
@@ -136,8 +136,8 @@ fn a_wildcard_moves_by_difference() {
     assert_eq!(session.hears(&stage), told(&[("b", Some("1"))]));
 }
 
-/// L-21, G-04: under an authority where reachability alone counts everybody moves when the other view is whole, and with equal
-/// contents nobody hears of it.
+/// L-21, G-04: under an authority where only reachability counts, all sessions move when the other view is complete, and with
+/// equal contents their clients are sent nothing.
 #[test]
 fn reachability_only_moves_everybody_silently() {
     for knob in [false, true] {
@@ -166,8 +166,8 @@ fn reachability_only_moves_everybody_silently() {
     }
 }
 
-/// F-11, F-13: each configured authority is read from its own servers, and any other with the names of old style. F-15: what names
-/// nothing does not exist, whatever its authority, and the stream stays.
+/// F-11, F-13: each configured authority is read from its own servers, and any other together with the names of old style. F-15:
+/// a name that names nothing does not exist, whatever its authority, and the stream stays.
 #[test]
 fn authorities_are_read_apart() {
     let stage = Stage::new(&[0], &[1], false);
@@ -176,13 +176,13 @@ fn authorities_are_read_apart() {
     let unnamed = "xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
     let nothing = "xdstp://b/envoy.config.cluster.v3.Cluster/x";
     session.asks(&stage, EDS, &["x", ours, unnamed, nothing]);
-    // What names nothing has a name of its own here.
+    // A name that names nothing is a name of its own here.
     assert_eq!(session.hears(&stage), told(&[(&format!("xdstp:!{nothing}"), None)]));
     let wanted = |server: usize| stage.view(server).map(|view| view.take_wants(stage.now).len());
     assert_eq!((wanted(0), wanted(1)), (Some(2), Some(1)));
     stage.stands(0, Up);
     stage.stands(1, Up);
-    // A server that answers for what it was not asked for is not heard.
+    // Answers that a server was not asked for are ignored.
     stage.says(0, EDS, &[("x", Some("plain")), (ours, Some("forged"))]);
     assert_eq!(session.hears(&stage), told(&[("x", Some("plain"))]));
     stage.says(0, EDS, &[(unnamed, Some("new style"))]);
@@ -193,13 +193,13 @@ fn authorities_are_read_apart() {
         &[(ours, Some("theirs")), ("x", Some("forged")), (unnamed, Some("forged"))],
     );
     assert_eq!(session.hears(&stage), told(&[(ours, Some("theirs"))]));
-    // The loss of one server is none of the other's business.
+    // The loss of one server does not affect the other.
     stage.stands(1, Failing);
     stage.says(0, EDS, &[("x", Some("plain 2"))]);
     assert_eq!(session.hears(&stage), told(&[("x", Some("plain 2"))]));
 }
 
-/// G-18: a stream that got nothing, and whose servers all fail, ends in time; one that got something stays.
+/// G-18: a stream that got nothing, and whose servers all fail, ends after a time; one that got something stays.
 #[test]
 fn who_got_nothing_is_sent_elsewhere_in_time() {
     let mut stage = Stage::new(&[0, 1], &[], false);
@@ -230,8 +230,8 @@ fn who_got_nothing_is_sent_elsewhere_in_time() {
     assert!(session.ended.is_none());
 }
 
-/// F-13: names under a configured authority are one view for clients of all classes; names of old style are not (K-02), nor are those
-/// under any other authority.
+/// F-13: names under a configured authority are in one view for clients of all classes. Names of old style are not (K-02), nor
+/// are those under any other authority.
 #[test]
 fn names_of_new_style_are_shared_by_all_classes() {
     let stage = Stage::by_cluster(&[0], &[0]);
@@ -255,8 +255,8 @@ fn names_of_new_style_are_shared_by_all_classes() {
     assert_eq!(own, [2, 2], "each class asks for itself");
 }
 
-/// A primary that flaps every second for an hour: nobody is told anything, whether it lacks something there or not, and the second
-/// server is not asked again and again.
+/// A primary that flaps every second for an hour: no client is sent anything, whether it lacks something there or not, and the
+/// second server is not asked again and again.
 #[test]
 fn a_flapping_primary_is_not_heard() {
     let mut stage = Stage::new(&[0, 1], &[], false);
@@ -288,7 +288,7 @@ fn a_flapping_primary_is_not_heard() {
     assert!(content.ended.is_none() && lacking.ended.is_none());
 }
 
-/// G-12: two servers call different content by the same version, or one shows the other's: what counts is the content.
+/// G-12: two servers have different content with the same version, or one shows the other's: the content decides.
 #[test]
 fn versions_of_servers_mean_nothing_to_each_other() {
     let mut stage = Stage::new(&[0, 1], &[], false);
@@ -312,7 +312,7 @@ fn versions_of_servers_mean_nothing_to_each_other() {
     assert_eq!(session.hears(&stage), told(&[("x", Some("of the first"))]));
 }
 
-/// G-06: a session is woken by what the server says at whose view it has only just taken a seat.
+/// G-06: a session is woken by what a server sends right after the session has taken a seat at its view.
 #[test]
 fn the_next_server_wakes_who_waits_for_it() {
     for (all, name) in [

@@ -19,7 +19,7 @@ impl Wake for Calls {
     }
 }
 
-/// G-06: a session that has just taken a seat at the next server's view is woken by what becomes of that server.
+/// G-06: a session that has just taken a seat at the next server's view is woken when the state of that server changes.
 #[test]
 fn a_new_seat_is_listened_to() {
     let stage = Stage::new(&[0, 1, 2], &[], false);
@@ -50,7 +50,7 @@ fn a_new_seat_is_listened_to() {
     assert_eq!(session.reads(), Some(2));
 }
 
-/// G-08, G-17: of an answer in parts those that were not sent before the session moved are not sent after it.
+/// G-08, G-17: parts of an answer that were not sent before the session moved are not sent after it.
 #[test]
 fn what_was_to_come_from_the_other_server_does_not_come() {
     let stage = Stage::new(&[0, 1], &[], false);
@@ -79,7 +79,8 @@ fn what_was_to_come_from_the_other_server_does_not_come() {
     assert_eq!(session.hears(&stage), told(&[("y", Some("2")), ("z", Some("2"))]));
 }
 
-/// G-08: a session that never left its server lets the others go when that server answers again, though nothing else changed.
+/// G-08: a session that never left its server releases the other servers when its server answers again, even if nothing else
+/// changed.
 #[test]
 fn who_stayed_lets_the_others_go() {
     let stage = Stage::new(&[0], &[0, 1], true);
@@ -103,8 +104,8 @@ fn who_stayed_lets_the_others_go() {
     assert_eq!(stage.view(1).map(|view| view.seats()), Some(0));
 }
 
-/// G-08, G-12: a server that came back, and was lost again before anybody returned to it, begins clean once more: it might not
-/// say a word if it were told what it said then.
+/// G-08, G-12: a server that came back, and was lost again before any session returned to it, begins without old content again:
+/// if its old content were declared to it, it might send nothing.
 #[test]
 fn as_long_as_another_one_stands_in_every_stream_begins_clean() {
     let stage = Stage::new(&[0, 1], &[], false);

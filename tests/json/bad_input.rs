@@ -10,7 +10,7 @@ fn json_fault(text: &[u8]) -> String {
     Tree::json(text, Bounds::FILE).unwrap_err().to_string()
 }
 
-/// J-05: strict reading says line, column, path, and what was expected.
+/// J-05: strict reading reports line, column, path, and what was expected.
 #[test]
 fn complaints_have_a_place_and_a_path() {
     for (json, said) in [
@@ -115,7 +115,7 @@ fn depth_and_number_are_bounded() {
     assert!(Tree::json(b"[1,2,3,4,5,6,7,8,9]", few).is_ok());
     let fault = Tree::json(b"[1,2,3,4,5,6,7,8,9,10]", few).unwrap_err();
     assert_eq!(fault.to_string(), "1:20: more than 10 values in one text; split it");
-    // A structure is two messages for each level.
+    // A structure has two messages for each level.
     let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
     let tree = Tree::json(nested(40).as_bytes(), Bounds::FILE).unwrap();
     let schemas = Schemas::standard();
@@ -173,7 +173,7 @@ fn deep_messages_are_no_json() {
     assert!(fault.message.contains("nested deeper than 100"), "{fault}");
 }
 
-/// J-05: what is not known is a fault, or a warning, or nothing.
+/// J-05: an unknown field is a fault, or a warning, or ignored.
 #[test]
 fn unknown_fields_as_the_reader_wants() {
     let tree =
@@ -202,7 +202,7 @@ fn unknown_fields_as_the_reader_wants() {
     );
 }
 
-/// Bytes that are no message, and texts in them that are none, are faults and not panics.
+/// Bytes that are no message, and invalid texts in them, are faults and not panics.
 #[test]
 fn bytes_that_are_no_message() {
     let schemas = Schemas::standard();
@@ -243,7 +243,7 @@ fn bytes_that_are_no_message() {
         fault.to_string().contains("`google.protobuf.Empty` is not known"),
         "{fault}"
     );
-    // A name as a number, and a field that nobody knows.
+    // A name as a number, and an unknown field.
     let json = schemas
         .decode(ROUTE, &[0x08, 1, 0xC2, 0x3E, 1, 0x61], Secrets::Show)
         .unwrap();

@@ -9,7 +9,7 @@ use prost_reflect::prost_types::{DescriptorProto, FieldDescriptorProto, FileDesc
 
 use crate::{complaint, good};
 
-/// A file that is gone when the test is.
+/// A file that is deleted when the test ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -37,7 +37,7 @@ fn field(name: &str, number: i32, kind: Type, type_name: Option<&str>) -> FieldD
     }
 }
 
-/// A type of an operator's own that holds one of the API.
+/// An operator's own type that contains one of the API.
 fn acme() -> FileDescriptorSet {
     let policy = DescriptorProto {
         name: Some("Policy".to_owned()),
@@ -55,7 +55,7 @@ fn acme() -> FileDescriptorSet {
     };
     FileDescriptorSet {
         file: vec![
-            // Made with its imports, of which some are another version of what is built in.
+            // Made with its imports, some of which are another version of what is built in.
             FileDescriptorProto {
                 package: Some("envoy.config.cluster.v3".to_owned()),
                 ..file("envoy/config/cluster/v3/cluster.proto")
@@ -70,7 +70,7 @@ fn acme() -> FileDescriptorSet {
     }
 }
 
-/// J-04: a type of an operator's own is known once its descriptors are.
+/// J-04: an operator's own type is known once its descriptors are.
 #[test]
 fn operators_add_types() {
     let file = Scratch::new("acme.binpb", &acme().encode_to_vec());

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::oracle::{self, POOL};
 use crate::{decode, good};
 
-/// A message with every field that fits beside the others.
+/// A message with every field that can be set together with the others.
 fn sample(descriptor: &MessageDescriptor, depth: usize) -> Value {
     let special = match descriptor.full_name() {
         "google.protobuf.Any" => {
@@ -94,13 +94,13 @@ fn numbers(value: Value) -> Value {
     }
 }
 
-/// J-01, J-02, J-03: every message of the API, in both directions, is what another implementation says it is.
+/// J-01, J-02, J-03: every message of the API reads and writes as in another implementation, in both directions.
 #[test]
 fn every_message_means_the_same_to_another_implementation() {
     let mut compared = 0;
     for descriptor in POOL.all_messages() {
         let name = descriptor.full_name();
-        // What describes messages has groups and extensions, and is in no resource.
+        // Descriptor messages have groups and extensions, and are in no resource.
         let describes = [
             "google/protobuf/descriptor.proto",
             "google/protobuf/compiler/plugin.proto",
@@ -118,9 +118,9 @@ fn every_message_means_the_same_to_another_implementation() {
         let written = decode(name, &body);
         let value: Value = serde_json::from_str(&written).unwrap();
         assert_eq!(numbers(value), numbers(oracle::to_json(&theirs)), "{name}");
-        // What another encoder writes reads the same.
+        // What another encoder writes is read as the same.
         assert_eq!(decode(name, &theirs_bytes), written, "{name}");
-        // J-05: again, the same bytes.
+        // J-05: the bytes are the same again.
         assert_eq!(good(name, &written), body, "{name}");
         compared += 1;
     }

@@ -4,7 +4,7 @@ use crate::{complaint, decode, encode, good, round};
 
 const ANY: &str = "google.protobuf.Any";
 
-/// J-02: what comes in, and what it is written as.
+/// J-02: the accepted forms, and the form that is written.
 #[test]
 fn well_known_types() {
     for (name, json, written) in [
@@ -54,7 +54,7 @@ fn well_known_types() {
         ("Any", "{}", "{}"),
     ] {
         let name = format!("google.protobuf.{name}");
-        // Two numbers may be spelled apart; what is compared is what they mean.
+        // Numbers may be written differently; their values are compared.
         let (ours, theirs): (serde_json::Value, serde_json::Value) = (
             serde_json::from_str(&round(&name, json)).unwrap(),
             serde_json::from_str(written).unwrap(),
@@ -67,7 +67,7 @@ fn well_known_types() {
     }
 }
 
-/// J-02: what is no value of these.
+/// J-02: values that these types reject.
 #[test]
 fn values_that_are_none() {
     for (name, json, said) in [
@@ -116,7 +116,7 @@ fn values_that_are_none() {
     }
 }
 
-/// J-01: both spellings come in, the proto file's goes out; J-02: enums by name and by number.
+/// J-01: both spellings are read, the proto file's is written; J-02: enums by name and by number.
 #[test]
 fn spellings_and_enums() {
     const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
@@ -139,7 +139,7 @@ fn spellings_and_enums() {
     );
 }
 
-/// J-03: an `Any` in an `Any` in an `Any`, each with fields of its own, and messages of a form of their own in it.
+/// J-03: an `Any` in an `Any` in an `Any`, each with fields of its own, and inside it messages with a form of their own.
 #[test]
 fn any_in_any_in_any() {
     let inner = "{\"@type\":\"type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig\",\"name\":\"3\",\"typed_config\":\
@@ -175,7 +175,7 @@ fn any_in_any_in_any() {
     }
 }
 
-/// J-03, J-04: an `Any` whose type is missing, strange or unknown, however deep, names itself.
+/// J-03, J-04: the error of an `Any` whose type is missing, malformed or unknown names it, however deep it is.
 #[test]
 fn an_any_of_no_type() {
     for (json, said) in [

@@ -31,7 +31,7 @@ fn good(name: &str, json: &str) -> Bytes {
     encode(name, json).unwrap_or_else(|fault| panic!("{name} {json}: {fault}"))
 }
 
-/// What is said of a bad message.
+/// The error of a bad message.
 fn complaint(name: &str, json: &str) -> String {
     encode(name, json).unwrap_err().to_string()
 }
@@ -45,7 +45,7 @@ fn decode(name: &str, body: &[u8]) -> String {
     String::from_utf8(json.text).unwrap()
 }
 
-/// There and back.
+/// Reads a message and writes it again.
 fn round(name: &str, json: &str) -> String {
     decode(name, &good(name, json))
 }

@@ -35,7 +35,7 @@ pub(crate) fn to_json(message: &DynamicMessage) -> serde_json::Value {
         .unwrap()
 }
 
-/// The bytes that it writes, which are in no order where maps are.
+/// The bytes that it writes; the entries of maps are in no order.
 pub(crate) fn to_bytes(message: &DynamicMessage) -> Vec<u8> {
     message.encode_to_vec()
 }

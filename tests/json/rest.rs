@@ -5,7 +5,7 @@ use distributary::json::{Bounds, Schemas, Secrets, Tree, Unknown, response};
 
 use crate::good;
 
-/// H-01, J-01, J-05: a request in either spelling, and what a client says beyond what is known is ignored.
+/// H-01, J-01, J-05: a request in either spelling; unknown fields of a client are ignored.
 #[test]
 fn requests_come_in() {
     let schemas = Schemas::standard();
@@ -31,7 +31,7 @@ fn requests_come_in() {
     assert_eq!(schemas.request(b"{}").unwrap(), Default::default());
 }
 
-/// H-02: what is no request is told why.
+/// H-02: a body that is no request is answered with the reason.
 #[test]
 fn requests_that_are_none() {
     for (body, said) in [

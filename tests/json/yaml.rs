@@ -28,7 +28,7 @@ fn complaint(name: &str, text: &str) -> String {
 
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 
-/// J-05: where the field is a string, whatever is written is one; elsewhere it is what the field says.
+/// J-05: if the field is a string, any scalar is a string; elsewhere the field decides what it is.
 #[test]
 fn scalars_are_what_their_field_says() {
     for name in [
@@ -187,7 +187,7 @@ fn anchors_are_good_and_bombs_are_not() {
     assert!(message.contains("nested deeper than 100 levels"), "{message}");
 }
 
-/// What is written for people reads as it was.
+/// What is written for people reads as the same.
 #[test]
 fn written_yaml_reads_the_same() {
     let json = "{\"name\":\"yes\",\"list\":[\"a b\",\"\",\"x: y\",\"- z\",\"1\",\"1e3\",\"~\",\"null\",\"\u{e4}\\n\u{7f}\u{85}\",\"#\"],\
