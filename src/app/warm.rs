@@ -202,7 +202,7 @@ impl Warm {
 
     fn refused(&self, error: &SnapshotError) {
         self.metrics.snapshots.not_loaded.inc();
-        tracing::warn!(%error, "a snapshot is not used");
+        tracing::warn!(%error, "a snapshot is not used; a new one is written once the control plane has answered");
     }
 }
 

@@ -217,6 +217,8 @@ impl Scopes {
             tracing::warn!(
                 one = ?one,
                 other = ?two,
+                one_has = ?key.read(first),
+                other_has = ?key.read(other),
                  "clients that differ in `{key}` share one view, so the control plane sees them as one; if it must distinguish \
                  them, write {advice}"
             );

@@ -43,7 +43,7 @@ pub(super) struct Get {
     #[arg(long, value_name = "ID")]
     node_id: Option<String>,
     /// The node cluster in the request
-    #[arg(long, value_name = "CLUSTER", default_value = "")]
+    #[arg(long, value_name = "CLUSTER", default_value = "default")]
     node_cluster: String,
     /// delta (with a second attempt in sotw if the server does not support delta), or sotw
     #[arg(long, value_enum, default_value_t = Dialect::Delta)]

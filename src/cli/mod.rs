@@ -15,6 +15,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::xds::printable;
+
 /// An xDS relay: many Envoys and gRPC clients, few streams to the control plane.
 #[derive(Debug, Parser)]
 #[command(name = "distributary", version, arg_required_else_help = true)]
@@ -31,6 +33,21 @@ enum Command {
     Get(get::Get),
     Health(health::Health),
     Drain(drain::Drain),
+}
+
+/// Returns an error and its causes. Most errors say their cause themselves; it is not said again.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    let lines = text.lines().map(printable).collect::<Vec<_>>();
+    lines.join("\n")
 }
 
 /// Runs the program with `args`, whose first element is the program's own name.
@@ -54,7 +71,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "{error:#}");
+            let _ = writeln!(std::io::stderr(), "{}", told(&error));
             ExitCode::FAILURE
         }
     }

@@ -48,18 +48,32 @@ struct Once(Mutex<BTreeSet<u64>>);
 
 /// How many lines of one kind are remembered as written; after that, none is written.
 const ONCE_MAX: usize = 16_384;
-/// Error messages of clients are cut to this length, because they may be long lists.
-const MESSAGE_CHARS_MAX: usize = 1000;
+/// This much of a long error message of a client is kept of its beginning, and as much of its end: Envoy lists all resources
+/// before it says what is wrong.
+const REASON_CHARS_MAX: usize = 500;
+
+/// A response that a client rejected.
+pub(super) struct Rejected<'a> {
+    pub(super) type_url: &'a TypeUrl,
+    pub(super) nonce: &'a str,
+    /// Its first names and their versions.
+    pub(super) response: &'a str,
+    /// The client's words.
+    pub(super) reason: &'a str,
+}
 
 impl Log {
     /// Logs that a client has rejected a response.
-    pub(super) fn nack(&self, node: &Node, type_url: &TypeUrl, nonce: &str, message: &str, now: Instant) {
+    pub(super) fn nack(&self, node: &Node, peer: &Peer, rejected: &Rejected<'_>, now: Instant) {
         let Some(suppressed) = self.nacks.admit(now) else {
             return;
         };
-        let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
-        let nonce: String = nonce.chars().take(40).collect();
-        tracing::warn!(node = %node.id, r#type = %type_url, nonce, suppressed, "a client rejected a response: {message}");
+        let nonce: String = rejected.nonce.chars().take(40).collect();
+        let (response, reason) = (rejected.response, abridged(rejected.reason));
+        tracing::warn!(
+            node = %node.id, %peer, r#type = %rejected.type_url, nonce, response, reason, suppressed,
+            "a client rejected a response"
+        );
     }
 
     /// Logs once for each node that it reports its health, because the report goes no further.
@@ -155,9 +169,32 @@ impl Lines {
     }
 }
 
+/// Returns the beginning and the end of a text that is too long for a line.
+fn abridged(text: &str) -> String {
+    let count = text.chars().count();
+    let Some(left_out @ 1..) = count.checked_sub(2 * REASON_CHARS_MAX) else {
+        return text.to_owned();
+    };
+    let head: String = text.chars().take(REASON_CHARS_MAX).collect();
+    let tail: String = text.chars().skip(count - REASON_CHARS_MAX).collect();
+    format!("{head} [{left_out} characters left out] {tail}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_long_reason_is_kept() {
+        assert_eq!(abridged("short"), "short");
+        let long = format!("begins{}the reason", "ä".repeat(5000));
+        let kept = abridged(&long);
+        assert!(kept.starts_with("begins") && kept.ends_with("the reason"), "{kept}");
+        assert!(
+            kept.contains("[4016 characters left out]") && kept.chars().count() < 1100,
+            "{kept}"
+        );
+    }
 
     #[test]
     fn a_storm_is_counted_instead_of_written() {

@@ -25,7 +25,7 @@ use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::ClientSettings;
 use crate::telemetry::{Metrics, UpstreamMetrics};
 use crate::upstream::{Status, Target as Server, UpstreamSettings, Writer};
-use crate::xds::{Class, Name, ServerFeatures, Target, TypeUrl, Types, Want};
+use crate::xds::{Class, Name, ServerFeatures, Target, TypeUrl, Types, Want, printable};
 
 /// A question: the server, and the resources to ask for.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct Question {
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
     /// The server gave no answer.
-    #[error("{server}: {error}")]
+    #[error("{server}: {}", printable(error))]
     Server {
         /// The server.
         server: String,
@@ -58,7 +58,7 @@ pub enum Unanswered {
         error: String,
     },
     /// The answer lacks some resources, or could not be shown in full.
-    #[error("{}", .0.join("\n"))]
+    #[error("{}", .0.iter().map(|one| printable(one)).collect::<Vec<_>>().join("\n"))]
     Missing(Vec<String>),
     /// The question has too many names.
     #[error(transparent)]
@@ -245,7 +245,7 @@ impl Asked {
                     _ = look.tick() => {
                         let error = (self.error)();
                         if let Some(error) = error.as_ref().filter(|_| error != said) {
-                            writeln!(notes, "{}: {error}", self.question.server)?;
+                            writeln!(notes, "{}: {}", self.question.server, printable(error))?;
                         }
                         said = error;
                     }
@@ -288,7 +288,7 @@ impl Asked {
         out.write_all(printed.text.as_bytes())?;
         out.flush()?;
         for fault in &printed.faults {
-            writeln!(notes, "{fault}")?;
+            writeln!(notes, "{}", printable(fault))?;
         }
         Ok(())
     }

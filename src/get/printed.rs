@@ -9,7 +9,7 @@ use prost::Message as _;
 
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree};
 use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
-use crate::xds::{NameRule, Resource, TypeUrl, WRAPPER_URL};
+use crate::xds::{NameRule, Resource, TypeUrl, WRAPPER_URL, printable};
 
 /// How resources are printed.
 #[derive(Clone, Debug)]
@@ -106,7 +106,8 @@ impl Shown {
                     quoted(name),
                     body.as_deref().unwrap_or("null")
                 );
-                line(&mut printed.text, &text);
+                printed.text.push_str(&text);
+                printed.text.push('\n');
             }
         }
         printed
@@ -218,8 +219,9 @@ fn columns(resource: &Resource) -> [String; 2] {
     [resource.body().len().to_string(), resource.version().to_string()]
 }
 
+/// Appends a line for people: what it says cannot end it.
 fn line(into: &mut String, text: &str) {
-    into.push_str(text);
+    into.push_str(&printable(text));
     into.push('\n');
 }
 

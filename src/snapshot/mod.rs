@@ -36,7 +36,7 @@ pub struct Identity {
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// The file cannot be read.
-    #[error("{}: cannot be read: {source}; check who owns it, or delete it", path.display())]
+    #[error("{}: cannot be read: {source}; check its owner and mode", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum SnapshotError {
         source: std::io::Error,
     },
     /// It is no snapshot, or not a complete one.
-    #[error("{}: byte {offset}: {what}; delete it: the relay writes a new one", path.display())]
+    #[error("{}: byte {offset}: {what}", path.display())]
     Broken {
         /// The file.
         path: PathBuf,

@@ -4,6 +4,7 @@
 
 mod access;
 mod ads_stream;
+mod away;
 mod channel;
 mod clock;
 mod connect;

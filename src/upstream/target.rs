@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::access::Access;
+use super::away::Away;
 use super::clock::{dice, now};
 use super::connect;
 use super::doors::Doors;
@@ -33,6 +34,9 @@ pub struct Target {
     pub(super) access: Arc<Access>,
     pub(super) metrics: Arc<UpstreamMetrics>,
     refused: Refused,
+    away: Away,
+    /// Streams that it refuses.
+    refusing: Away,
     /// What is known about the dialects that it supports.
     dialects: Mutex<Dialects>,
     left_out: LeftOut,
@@ -85,6 +89,8 @@ impl Target {
             authority,
             metrics,
             refused: Refused::default(),
+            away: Away::default(),
+            refusing: Away::default(),
             doors: Arc::default(),
             returns: watch::Sender::default(),
             rhythm: Mutex::default(),
@@ -147,8 +153,18 @@ impl Target {
         self.refused.note(&self.uri, &self.metrics, type_url, fault, now());
     }
 
+    /// Returns how many failures were not logged, if this one is to be logged: one in a minute. A refusal of one stream says nothing
+    /// about the others.
+    pub(super) fn failed(&self, refusal: bool) -> Option<u64> {
+        let away = if refusal { &self.refusing } else { &self.away };
+        away.failed(now())
+    }
+
     /// It answered a stream, so streams that wait to retry may do so at once, and it has room for more.
     pub(super) fn returned(&self) {
+        if let Some(away) = self.away.over(now()) {
+            tracing::info!(server = self.uri, ?away, "control plane is back");
+        }
         self.returns.send_modify(|answers| *answers += 1);
         self.doors.answered();
     }
@@ -201,7 +217,11 @@ pub async fn reach(targets: Vec<(Arc<Target>, Arc<UpstreamSettings>)>, by_class:
                     tracing::info!(server = target.uri(), "control plane reached");
                     return;
                 }
-                Err(failure) => tracing::warn!(server = target.uri(), error = %failure, "control plane not reached"),
+                Err(failure) => {
+                    if let Some(suppressed) = target.failed(failure.is_refusal()) {
+                        tracing::warn!(server = target.uri(), error = %failure, suppressed, "control plane not reached");
+                    }
+                }
             }
         }
         let wait = backoff.handle_failure(dice());

@@ -17,7 +17,7 @@ use crate::cache::View;
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Leg as Which};
-use crate::xds::{Changes, ServerState, Slot, Target as Wanted, TypeUrl, Want};
+use crate::xds::{Changes, ServerState, Slot, Target as Wanted, TypeUrl, Want, printable};
 
 /// How much of a server's error text is passed on to clients.
 const REASON_BYTES: usize = 500;
@@ -245,19 +245,12 @@ impl<L: Talk> Writer<L> {
 
 /// Returns the server and its error in one line of bounded length: the server's own text may be long and contain anything.
 fn reason(server: &str, error: &str) -> String {
-    let mut said = String::new();
-    for char in error.chars() {
-        if said.len() >= REASON_BYTES {
-            said.push_str("...");
-            break;
-        }
-        if char.is_control() {
-            said.extend(char.escape_default());
-        } else {
-            said.push(char);
-        }
+    let said = printable(error);
+    let end = said.char_indices().map(|(at, _)| at).find(|at| *at >= REASON_BYTES);
+    match end.and_then(|end| said.get(..end)) {
+        Some(start) => format!("{server}: {start}..."),
+        None => format!("{server}: {said}"),
     }
-    format!("{server}: {said}")
 }
 
 /// Appends changes; merges them into the last ones if these are of the same half of the same type.

@@ -22,6 +22,7 @@ mod path;
 mod pieces;
 mod polled;
 mod presented;
+mod printable;
 mod resource;
 mod resource_error;
 mod selector;
@@ -51,6 +52,7 @@ pub use node::{ALL_VARIANTS, Class, ENDPOINT_COLLECTIONS, Features, Locality, No
 pub use passes::{Member, Members, Parts, Passes, Taken};
 pub use path::{Path, member_path};
 pub use presented::{Presented, escaped};
+pub use printable::printable;
 pub use resource::{Resource, ResourceParts, WRAPPER_URL};
 pub(crate) use resource::{field_len, put_field, put_key_len};
 pub use resource_error::{ResourceError, Trouble};

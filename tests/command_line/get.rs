@@ -230,6 +230,21 @@ fn nobody_is_there() {
     }
 }
 
+/// The words of a server stay on their line, whatever is in them.
+#[tokio::test]
+async fn control_characters_are_escaped() {
+    let mut plane = Plane::start().await;
+    let asked = ask(&plane, &["cds"]);
+    plane
+        .call()
+        .await
+        .finish(tonic::Code::PermissionDenied, "no\nINFO forged \u{1b}[2J");
+    let (code, _, error) = soon("the answer", asked).await.unwrap();
+    assert_eq!(code, Some(1));
+    assert!(error.contains("no\\nINFO forged \\u{1b}[2J"), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
+
 /// A snapshot with a cluster, and a variant of it that is not for everybody.
 fn stock(file: &str) -> std::path::PathBuf {
     let type_url = TypeUrl::new(CDS);

@@ -247,6 +247,34 @@ fn other_signals_do_not_end_it() {
     assert_eq!(relay.child.wait().unwrap().code(), Some(0));
 }
 
+/// What is no level and no directive is an error: it would hide all lines, errors included.
+#[test]
+fn a_log_level_is_a_level() {
+    for level in ["warning", "info,loud", "distributary=loud"] {
+        let (code, _, error) = output(&[&SERVE[..], &["--log-level", level]].concat());
+        assert_eq!(code, Some(1), "{level}");
+        assert!(
+            error.contains("is not a log level; write error, warn, info") && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+}
+
+/// A cause is said once.
+#[test]
+fn causes_are_said_once() {
+    for args in [
+        &["serve", "--config", "/none/relay.yaml"][..],
+        &["validate", "/none/relay.yaml"],
+        &["get", "cds", "--snapshot", "/none/x.snapshot"],
+        &["get", "cds", "--descriptors", "/none/x.pb"],
+    ] {
+        let (code, _, error) = output(args);
+        assert_eq!(code, Some(1), "{args:?}");
+        assert_eq!(error.matches("No such file").count(), 1, "{error}");
+    }
+}
+
 /// A relay with a client, its admin address, and where clients connect.
 fn with_a_client(name: &str, timers: &str) -> (Relay, String, TcpStream, String) {
     let text = format!(

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::cached::Cached;
 use super::clock::Clock;
-use crate::xds::TypeUrl;
+use crate::xds::{TypeUrl, printable};
 
 /// All control planes: for each authority its servers, by priority.
 #[derive(Clone, Debug, Default)]
@@ -146,7 +146,8 @@ impl Clusters {
             for (priority, server) in servers.iter().enumerate() {
                 let name = if authority.is_empty() { OLD_STYLE } else { authority };
                 for (key, value) in server.facts(priority, clock) {
-                    let _ = writeln!(text, "{name}::{}::{key}::{value}", server.uri);
+                    let fact = format!("{name}::{}::{key}::{value}", server.uri);
+                    let _ = writeln!(text, "{}", printable(&fact));
                 }
             }
         }

@@ -60,7 +60,7 @@ struct Common {
     #[arg(long, value_name = "ID")]
     node_id: Option<String>,
     /// The client's cluster
-    #[arg(long, value_name = "CLUSTER", default_value = "")]
+    #[arg(long, value_name = "CLUSTER", default_value = "default")]
     node_cluster: String,
 }
 

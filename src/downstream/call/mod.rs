@@ -56,6 +56,8 @@ pub(super) enum Called {
 
 /// The state that the calls of a connection share.
 pub(super) struct Links {
+    /// Where it comes from.
+    pub(super) peer: Arc<Peer>,
     /// The connection's share of the memory for unfinished requests.
     pub(super) share: Arc<Share>,
     /// The shared bytes that they have given to the transport.
@@ -151,7 +153,12 @@ impl Calls {
         let deframer = Deframer::new(encoding, settings.limits.request, links.share.clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
-        let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), method.dialect);
+        let accounts = Accounts::open(
+            self.shared.metrics.clone(),
+            self.log.clone(),
+            links.peer.clone(),
+            method.dialect,
+        );
         let session = Session::new(self.shared.clone(), accounts, method, now);
         let progress = Arc::new(Progress::new(links.shared_slices.clone()));
         let mut head = Response::new(());

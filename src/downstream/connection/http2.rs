@@ -20,7 +20,7 @@ use super::keepalive::Keepalive;
 use crate::clock;
 use crate::downstream::call::{Called, Calls, Links, UnaryCall};
 use crate::downstream::stream::{Allowance, Driver};
-use crate::wire::{Cork, Corked, Rope};
+use crate::wire::{Cork, Corked, Peer, Rope};
 
 /// An established HTTP/2 connection.
 pub(super) struct Http2<S> {
@@ -78,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
     ///
     /// # Errors
     /// When the client does not speak HTTP/2.
-    pub(super) async fn begin(calls: Arc<Calls>, socket: S, begun: Bytes) -> Result<Self, h2::Error> {
+    pub(super) async fn begin(calls: Arc<Calls>, peer: Peer, socket: S, begun: Bytes) -> Result<Self, h2::Error> {
         let settings = &calls.shared.settings;
         let (cork, io) = Cork::new(socket, begun, Arc::default());
         let streams = settings.limits.streams_per_connection;
@@ -102,6 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             ear,
             inner: Inner {
                 links: Links {
+                    peer: Arc::new(peer),
                     share: calls.shared.budget.share(),
                     shared_slices: cork.shared_slices(),
                 },

@@ -109,7 +109,7 @@ impl Connection {
 
     async fn begin_http2(self, begun: Bytes) -> Option<impl Future<Output = ()> + Send> {
         let bound = self.calls.shared.settings.timers.write_stall;
-        let beginning = Http2::begin(self.calls, self.socket, begun);
+        let beginning = Http2::begin(self.calls, self.peer, self.socket, begun);
         let connection = match clock::timeout(PREFACE_TIMEOUT, beginning).await {
             Some(Ok(connection)) => Box::pin(connection),
             Some(Err(error)) => {

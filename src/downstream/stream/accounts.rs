@@ -7,15 +7,17 @@ use std::time::Instant;
 
 use tonic::Status;
 
-use crate::downstream::log::Log;
+use crate::downstream::log::{Log, Rejected};
 use crate::protocol::{Receipt, ReceiptKind};
 use crate::telemetry::{Metrics, TypeMetrics};
+use crate::wire::Peer;
 use crate::xds::{Dialect, Node, TypeUrl};
 
 /// The counters of one stream. The stream counts as open as long as this value lives.
 pub(in crate::downstream) struct Accounts {
     metrics: Arc<Metrics>,
     log: Arc<Log>,
+    peer: Arc<Peer>,
     dialect: Dialect,
     types: Vec<(TypeUrl, Arc<TypeMetrics>)>,
     expired_gates: u64,
@@ -23,10 +25,11 @@ pub(in crate::downstream) struct Accounts {
 }
 
 impl Accounts {
-    pub(in crate::downstream) fn open(metrics: Arc<Metrics>, log: Arc<Log>, dialect: Dialect) -> Self {
+    pub(in crate::downstream) fn open(metrics: Arc<Metrics>, log: Arc<Log>, peer: Arc<Peer>, dialect: Dialect) -> Self {
         let accounts = Self {
             metrics,
             log,
+            peer,
             dialect,
             types: Vec::new(),
             expired_gates: 0,
@@ -58,10 +61,16 @@ impl Accounts {
                     counters.convergence.observe(waited.as_secs_f64());
                 }
             }
-            ReceiptKind::Nack { message } => {
+            ReceiptKind::Nack { response, message } => {
                 counters.nacks.inc();
                 if let Some(node) = node {
-                    self.log.nack(node, &receipt.type_url, nonce, message, now);
+                    let rejected = Rejected {
+                        type_url: &receipt.type_url,
+                        nonce,
+                        response,
+                        reason: message,
+                    };
+                    self.log.nack(node, &self.peer, &rejected, now);
                 }
             }
             ReceiptKind::Stale => drop(counters.stale_nonces.inc()),

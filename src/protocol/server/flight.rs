@@ -51,6 +51,8 @@ pub enum ReceiptKind {
     },
     /// The client rejected a response.
     Nack {
+        /// What was rejected: the first names with their versions, and how many more there are.
+        response: String,
         /// The client's error message.
         message: String,
     },
@@ -69,10 +71,33 @@ pub(super) struct Flight {
     pub(super) sent: Instant,
 }
 
+/// How many names of a rejected response are shown, and how much of each.
+const SHOWN_MAX: usize = 5;
+const SHOWN_CHARS_MAX: usize = 200;
+
 impl Flight {
     /// Returns how many entries the response has.
     pub(super) fn len(&self) -> usize {
         self.batch.items().len() + self.batch.removed().len()
+    }
+
+    /// Returns its first names with their versions, removed names with a minus, and how many more there are.
+    fn summary(&self) -> String {
+        let items = self.batch.items().iter().map(|item| {
+            let resource = &item.resource;
+            (resource.name(), format!("@{}", resource.version()))
+        });
+        let removed = self.batch.removed().iter().map(|name| (name, String::new()));
+        let shown = items.chain(removed).take(SHOWN_MAX).map(|(name, version)| {
+            let minus = if version.is_empty() { "-" } else { "" };
+            let name: String = name.as_str().chars().take(SHOWN_CHARS_MAX).collect();
+            format!("{minus}{name}{version}")
+        });
+        let mut text = shown.collect::<Vec<_>>().join(", ");
+        if let Some(more @ 1..) = self.len().checked_sub(SHOWN_MAX) {
+            text.push_str(&format!(" and {more} more"));
+        }
+        text
     }
 
     /// Drops everything that is not needed when the client answers.
@@ -100,8 +125,10 @@ impl Subscription {
                 since: self.accept(&flight),
             },
             Some(detail) => {
+                let response = flight.summary();
                 self.park(flight);
                 ReceiptKind::Nack {
+                    response,
                     message: detail.message.clone(),
                 }
             }

@@ -80,9 +80,12 @@ impl Leg {
         }
         let wait = self.backoff.handle_failure(dice());
         self.target.metrics.failures.inc();
-        tracing::warn!(
-            server = self.target.uri(), leg = ?self.which, error = %failure, retry_in = ?wait, "control plane not reached"
-        );
+        if let Some(suppressed) = self.target.failed(failure.is_refusal()) {
+            tracing::warn!(
+                server = self.target.uri(), leg = ?self.which, error = %failure, retry_in = ?wait, suppressed,
+                "control plane not reached"
+            );
+        }
         // An answer to another stream does not help if the failure concerns this stream alone, or if an early retry has just
         // failed.
         let follows = !(self.exhausted || failure.is_denied() || std::mem::take(&mut self.followed));

@@ -109,6 +109,9 @@ impl PollLeg {
     fn answered(&mut self, type_url: &TypeUrl, response: Option<DiscoveryResponse>, changes: &mut Vec<Changes>) {
         let (answered, news) = (self.poller.answers(), response.is_some());
         changes.extend(self.poller.handle_answer(type_url, response, dice(), now()));
+        if let Some(away) = self.server.away.over(now()) {
+            tracing::info!(server = self.server.uri, ?away, "control plane is back");
+        }
         if !answered {
             self.server.metrics.stream_opened();
             self.board.enter(Phase::Answering, Dialect::Sotw);
@@ -129,9 +132,17 @@ impl PollLeg {
             .handle_failure(type_url, failure.to_string(), alone, dice(), now());
         changes.extend(lost);
         self.server.metrics.failures.inc();
-        tracing::warn!(
-            server = self.server.uri, error = %failure, retry_in = ?wait, "a poll failed; the known resources stay valid"
-        );
+        let away = if alone {
+            &self.server.refusing
+        } else {
+            &self.server.away
+        };
+        if let Some(suppressed) = away.failed(now()) {
+            tracing::warn!(
+                server = self.server.uri, error = %failure, retry_in = ?wait, suppressed,
+                "a poll failed; the known resources stay valid"
+            );
+        }
         if !alone {
             self.board.wait(now() + wait, None);
             if self.board.fail(false) {

@@ -15,7 +15,8 @@ pub use leg::PollLeg;
 pub use poller::{Poller, Question};
 
 use super::access::{Access, ClassFiles};
-use super::clock::dice;
+use super::away::Away;
+use super::clock::{dice, now};
 use super::connect;
 use super::failure::Failure;
 use super::left_out::LeftOut;
@@ -39,6 +40,9 @@ pub struct RestServer {
     access: Arc<Access>,
     metrics: Arc<UpstreamMetrics>,
     refused: Refused,
+    away: Away,
+    /// Polls that it refuses.
+    refusing: Away,
     left_out: LeftOut,
 }
 
@@ -69,6 +73,8 @@ impl RestServer {
             rest,
             metrics,
             refused: Refused::default(),
+            away: Away::default(),
+            refusing: Away::default(),
             left_out: LeftOut::default(),
         })
     }
@@ -78,7 +84,9 @@ impl RestServer {
     pub async fn reached(&self, polling: &Polling, by_class: bool) {
         let mut backoff = Backoff::new(polling.reconnect_max);
         while let Err(failure) = self.meet(polling, by_class).await {
-            tracing::warn!(server = self.uri, error = %failure, "control plane not reached");
+            if let Some(suppressed) = self.away.failed(now()) {
+                tracing::warn!(server = self.uri, error = %failure, suppressed, "control plane not reached");
+            }
             let wait = backoff.handle_failure(dice());
             clock::sleep(wait).await;
         }
