@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::CryptoProvider;
@@ -155,20 +156,47 @@ fn doubt(path: &Path, chain: &[CertificateDer<'_>], provider: &CryptoProvider) -
     let algorithms = provider.signature_verification_algorithms.all;
     // No authority is trusted here, so a good certificate fails only with an unknown issuer.
     let nobody = RootCertStore::empty();
-    let judged = verify_server_cert_signed_by_trust_anchor(&parsed, &nobody, others, UnixTime::now(), algorithms);
-    let Err(Error::InvalidCertificate(error)) = judged else {
-        return Ok(None);
+    let wrong = |at: UnixTime| {
+        let judged = verify_server_cert_signed_by_trust_anchor(&parsed, &nobody, others, at, algorithms);
+        let Err(Error::InvalidCertificate(error)) = judged else {
+            return None;
+        };
+        flaw(&error)
     };
-    let refused = matches!(
+    let now = UnixTime::now();
+    let soon = UnixTime::since_unix_epoch(Duration::from_secs(now.as_secs()) + SOON);
+    let path = path.display();
+    Ok(match (wrong(now), wrong(soon)) {
+        (Some(flaw), _) => Some(format!("{path}: clients will refuse it: {flaw}")),
+        (None, Some(EXPIRED)) => Some(format!("{path}: it expires within 14 days; renew it")),
+        (None, _) => None,
+    })
+}
+
+const EXPIRED: &str = "certificate expired";
+/// A certificate that ends within this time deserves a warning.
+const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+
+/// Returns what is wrong with a certificate, if clients refuse it whomever they trust.
+const fn flaw(error: &CertificateError) -> Option<&'static str> {
+    if matches!(
         error,
-        CertificateError::Expired
-            | CertificateError::ExpiredContext { .. }
-            | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. }
-            | CertificateError::InvalidPurpose
-            | CertificateError::InvalidPurposeContext { .. }
-    );
-    Ok(refused.then(|| format!("{}: clients will refuse it: {error}", path.display())))
+        CertificateError::Expired | CertificateError::ExpiredContext { .. }
+    ) {
+        Some(EXPIRED)
+    } else if matches!(
+        error,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }
+    ) {
+        Some("certificate not valid yet")
+    } else if matches!(
+        error,
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. }
+    ) {
+        Some("certificate not meant for servers: its extended key usage lacks serverAuth")
+    } else {
+        None
+    }
 }
 
 fn bad(path: &Path, why: String) -> BadFile {

@@ -129,6 +129,7 @@ fn bad_files() {
 
 /// A certificate that every client will refuse is only a warning: the relay may start before its certificate is valid.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "certificates go by the wall clock")]
 fn certificates_out_of_time() {
     let folder = Folder::new("out-of-time");
     let key = KeyPair::generate().unwrap();
@@ -140,6 +141,15 @@ fn certificates_out_of_time() {
         listener(&certificate, &private, None).unwrap()
     };
     assert_eq!(warning(2000, 4000), None);
+    let mut ending = params();
+    let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(10 * 24 * 3600);
+    ending.not_after = soon.into();
+    let certificate = folder.put("relay.pem", &ending.self_signed(&key).unwrap().pem());
+    let said = listener(&certificate, &private, None).unwrap().unwrap();
+    assert!(
+        said.ends_with("relay.pem: it expires within 14 days; renew it"),
+        "{said}"
+    );
     let said = warning(2000, 2001).unwrap();
     assert!(
         said.contains("relay.pem: clients will refuse it: certificate expired"),
