@@ -1,7 +1,7 @@
 //! The log: lines on standard error, as text or as JSON, with times in RFC 3339 and UTC. Owns the format and the filter. Other
 //! modules decide what they log.
 
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 use std::str::FromStr;
 
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
@@ -62,7 +62,7 @@ pub fn log_to_stderr(filter: Option<&str>, format: Format) -> Result<(), LogErro
         Format::Text => lines.with_writer(|| Lines).finish().try_init()?,
         // JSON escapes control characters itself.
         Format::Json => {
-            let lines = lines.with_writer(std::io::stderr);
+            let lines = lines.with_writer(io::stderr);
             lines.json().flatten_event(true).finish().try_init()?;
         }
     }
@@ -96,7 +96,7 @@ fn not_a_directive(filter: &str) -> Option<&str> {
 /// Standard error, to which each event is written at once as one line.
 struct Lines;
 
-impl io::Write for Lines {
+impl Write for Lines {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = text.strip_suffix('\n').unwrap_or(&text);
