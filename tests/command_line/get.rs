@@ -238,7 +238,7 @@ async fn control_characters_are_escaped() {
     plane
         .call()
         .await
-        .finish(tonic::Code::PermissionDenied, "no\nINFO forged \u{1b}[2J");
+        .finish(Code::PermissionDenied, "no%0AINFO forged %1B[2J");
     let (code, _, error) = soon("the answer", asked).await.unwrap();
     assert_eq!(code, Some(1));
     assert!(error.contains("no\\nINFO forged \\u{1b}[2J"), "{error}");

@@ -279,24 +279,18 @@ fn a_forged_file_does_no_harm() {
 
 /// The error names the file, the place and what to do.
 #[test]
-fn a_refusal_says_what_to_do() {
+fn a_refusal_says_what_is_wrong() {
     let dir = dir("words");
     let path = dir.join("one.snapshot");
     let words = |bytes: &[u8]| {
         let error = refusal(&path, bytes).to_string();
         error.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
     };
-    assert_eq!(
-        words(b"something else"),
-        "byte 0: this is not a snapshot of a relay; delete it: the relay writes a new one"
-    );
-    assert_eq!(
-        words(b""),
-        "byte 0: this is not a snapshot of a relay; delete it: the relay writes a new one"
-    );
+    assert_eq!(words(b"something else"), "byte 0: this is not a snapshot of a relay");
+    assert_eq!(words(b""), "byte 0: this is not a snapshot of a relay");
     assert_eq!(
         words(b"xdssnap\n\x01\0\0\0 and so on"),
-        "byte 8: its format is 1, but this relay reads only format 2; delete it: the relay writes a new one"
+        "byte 8: its format is 1, but this relay reads only format 2"
     );
     assert!(
         words(b"xdssnap\n\x02\0\0\0 and so on, and on").contains("the checksum is wrong"),
@@ -304,9 +298,7 @@ fn a_refusal_says_what_to_do() {
     );
     let error = read(&dir, &Types::default(), now()).unwrap_err().to_string();
     assert!(
-        error.ends_with(
-            "cannot be read: it is not a regular file, or is larger than 16 GiB; check who owns it, or delete it"
-        ),
+        error.ends_with("cannot be read: it is not a regular file, or is larger than 16 GiB; check its owner and mode"),
         "{error}"
     );
 }

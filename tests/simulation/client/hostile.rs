@@ -90,8 +90,8 @@ impl Client {
         };
         let error_detail = rng.chance(30).then(rejection);
         let (mut names, others) = (self.some(kind, 4, rng), self.some(kind, 2, rng));
-        if !self.authorities.is_empty() && !self.tame && rng.chance(2) {
-            // Nobody has to put up with that.
+        if !self.authorities.is_empty() && !self.tame && rng.chance(2) && kind == Type::Odd {
+            // where a resource may have no name, this is one.
             names.push(String::new());
         }
         let node = self.guise(stream, rng);
