@@ -76,7 +76,7 @@ impl Poll {
 }
 
 impl Client {
-    /// Begins to poll each type, from the start or from what the client holds.
+    /// Begins to poll each type, from the start or from the last version.
     pub(super) fn begin_polls(&mut self, now: Instant) {
         let before = std::mem::take(&mut self.polls);
         let remembers = self.profile.behaviour.remembers;

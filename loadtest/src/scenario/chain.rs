@@ -61,7 +61,7 @@ pub(super) async fn run(arguments: &Arguments, recorder: &Recorder, say: &mut im
     let through = outcome.is_ok();
     steps::judge(recorder, "the chain", outcome);
     if through {
-        steps::begin(recorder, say, "two relays that lead to each other")?;
+        steps::begin(recorder, say, "two relays, each the other's upstream")?;
         steps::judge(recorder, "the loop", circle(arguments, recorder).await);
     }
     Ok(())
@@ -177,7 +177,7 @@ async fn circle(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<()
     fleet.admit(1);
     // The first asks the second, and the second asks the first, which refuses.
     let refused = steps::until_sum(arguments, &relays[1], FAILURES, |failures| failures >= 1.0).await?;
-    recorder.time("two relays that lead to each other, refused after", refused);
+    recorder.time("two relays, each the other's upstream, refused after", refused);
     let (begin, cpu) = (now(), cpu(&relays)?);
     let sent = |metrics: &[Metrics]| {
         metrics
@@ -193,8 +193,8 @@ async fn circle(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<()
     let messages = fleet.progress.messages();
     recorder.expect("messages to a client", messages, 0);
     if busy > 0.2 {
-        let why = format!("they take {:.0} % of a processor", busy * 100.0);
-        recorder.fail("two relays that lead to each other are not busy with that", Some(why));
+        let why = format!("they use {:.0} % of a processor", busy * 100.0);
+        recorder.fail("two relays, each the other's upstream, are not busy with it", Some(why));
     }
     drop(relays);
     Ok(())

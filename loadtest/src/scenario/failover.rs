@@ -157,11 +157,13 @@ impl<'a> Failover<'a> {
             self.recorder.time("the fallback answers after", moved);
         }
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
-        self.recorder.expect("messages to clients for that", sent.messages, 0);
+        self.recorder
+            .expect("messages to clients because of the failure", sent.messages, 0);
         if self.leaves == Leaves::Lacking {
             // G-06: no client lacks a resource, so the fallback is not asked.
             let opened = self.fallback_streams() - streams;
-            self.recorder.expect("streams to the fallback for that", opened, 0);
+            self.recorder
+                .expect("streams to the fallback because of the failure", opened, 0);
             self.ask_for_more(turn).await?;
         }
         let taken = self.relay.process().cpu("")?.saturating_sub(cpu);
@@ -182,8 +184,8 @@ impl<'a> Failover<'a> {
         let served = steps::until(self.arguments, what, &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
         self.recorder.time("one in ten asks for more, served after", served);
-        self.recorder.expect("messages for that", sent.messages, asking);
-        self.recorder.expect("resources in them", sent.named, asking);
+        self.recorder.expect("messages to them", sent.messages, asking);
+        self.recorder.expect("resources in these messages", sent.named, asking);
         Ok(())
     }
 
@@ -203,7 +205,8 @@ impl<'a> Failover<'a> {
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
         let what = "a change at the fallback, messages to those who moved";
         self.recorder.expect(what, sent.messages, u64::from(moved));
-        self.recorder.note("of so many clients that want it", wanting);
+        self.recorder
+            .note("clients that want this change, here or at the primary", wanting);
         Ok(wanting - moved)
     }
 
@@ -220,14 +223,15 @@ impl<'a> Failover<'a> {
         let noticed = self.until_connected(self.address, 1.0).await?;
         self.recorder.time("the primary returns, noticed after", noticed);
         let done = || before.since(&self.fleet).named >= wanted;
-        steps::until(self.arguments, "what differs", &self.fleet, done).await?;
+        steps::until(self.arguments, "the difference", &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
         if wanted == 0 {
-            self.recorder.expect("messages to clients for that", sent.messages, 0);
+            self.recorder
+                .expect("messages to clients because of the return", sent.messages, 0);
         } else {
             self.recorder
                 .expect("resources that changed or went", sent.named, wanted);
-            self.recorder.note("messages for that", sent.messages);
+            self.recorder.note("messages because of the return", sent.messages);
         }
         let taken = self.relay.process().cpu("")?.saturating_sub(cpu);
         self.recorder.time("processor time of the relay", taken);

@@ -66,7 +66,7 @@ pub(super) fn attach(recorder: &Recorder, fleet: &Fleet, world: Option<&World>) 
 /// Records a failure if a story did not complete.
 pub(super) fn judge(recorder: &Recorder, story: &str, outcome: anyhow::Result<()>) {
     if let Err(error) = outcome {
-        recorder.fail(&format!("{story} comes to its end"), Some(format!("{error:#}")));
+        recorder.fail(&format!("{story} completes"), Some(format!("{error:#}")));
     }
 }
 

@@ -87,7 +87,7 @@ async fn play(
     recorder.time("the relay is killed, everybody is back after", began.elapsed());
     let sent = steps::quiet(arguments, old, before).await?;
     recorder.note("messages to those who hold everything", sent.messages);
-    recorder.expect("resources in them", sent.named, 0);
+    recorder.expect("resources in these messages", sent.named, 0);
     let served = steps::join(arguments, fresh, 1).await.context("a fresh client")?;
     recorder.time("a fresh client has everything after", served);
 
@@ -103,7 +103,7 @@ async fn play(
         let taken = steps::until(arguments, "the difference", fleet, done).await?;
         let sent = steps::quiet(arguments, fleet, before).await?;
         recorder.time("the control plane returns, the difference is there after", taken);
-        recorder.note("messages for it", sent.messages);
+        recorder.note("messages for the difference", sent.messages);
         recorder.expect("resources that changed or went", sent.named, wanted);
     }
     steps::rejections(&control_plane, recorder);

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario is told before it is played, and a claim needs something that was measured.
+//! Tests that faults of a scenario are reported before it is played, and that a claim needs a measurement.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::kind::Dialect;
 use crate::record::{Assertion, Verdict};
 use crate::scenario::file::Scenario;
 
-/// What the manual shows can be played: its clients ask for the same, because there is a floor.
+/// The scenario in the manual can be played: its clients ask for the same, because there is a floor.
 #[test]
 fn the_scenario_of_the_manual_can_be_played() {
     let manual = include_str!("../../README.md");
@@ -44,7 +44,7 @@ fn a_fault_is_told_with_its_place() {
     assert!(fault(other).contains("`b`"), "{}", fault(other));
 }
 
-/// What is well-formed and cannot be meant is told before anything is started, with what to write instead.
+/// A scenario that is well-formed but makes no sense is refused before anything starts, with what to write instead.
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let sound = "description: a
@@ -103,7 +103,7 @@ phases:
     }
 }
 
-/// What is compared with has to be there, and what was not measured does not hold.
+/// A comparison needs the part to compare with, and a claim without a measurement does not hold.
 #[test]
 fn a_claim_needs_something_that_was_measured() {
     let text = "description: Nothing.
@@ -126,7 +126,7 @@ phases:
         let error = scenario.check_cast(false).unwrap_err().to_string();
         assert!(error.contains("phase `rest`") && error.contains(what), "{error}");
     }
-    // What a stranger has is not known before.
+    // The resources of a foreign control plane are not known before.
     let scenario = Scenario::parse("here", &text.replace("kind: clusters", "kind: hosts")).unwrap();
     let error = scenario.check_cast(false).unwrap_err().to_string();
     assert!(error.contains("(hosts) asks for virtual hosts"), "{error}");

@@ -1,4 +1,4 @@
-//! That the reader reads however the bytes arrive, and that the checker finds every fault.
+//! Tests that the reader reads the same however the bytes are split, and that the checker finds every fault.
 
 mod faults;
 mod order;
@@ -252,7 +252,7 @@ fn a_version_means_one_content() {
     assert_eq!(bench.feed(&response), Err(Violation::NoVersion));
 }
 
-/// G-20, K-16: nothing is taken away out of ignorance.
+/// G-20, K-16: nothing is removed out of ignorance.
 #[test]
 fn a_removal_must_be_true() {
     let mut bench = clusters();
@@ -286,7 +286,7 @@ fn a_full_state_takes_away_what_it_lacks() {
     assert_eq!(bench.feed(&response), Err(Violation::SameVersion("1".to_owned())));
 }
 
-/// B-16: where a state is not full, what it lacks is as it was.
+/// B-16: a state that is not full changes nothing about the resources that it lacks.
 #[test]
 fn a_named_state_takes_nothing_away() {
     let mut bench = Bench::new(Dialect::Sotw, Kind::Eds);
@@ -295,7 +295,7 @@ fn a_named_state_takes_nothing_away() {
     assert_eq!(bench.client.check_final(), Ok(()));
 }
 
-/// C-06: who comes back says which version of what it holds; what goes meanwhile is told like any other removal.
+/// C-06: a client that comes back says the versions of what it holds; what was removed meanwhile is sent like any other removal.
 #[test]
 fn a_client_comes_back_with_what_it_holds() {
     let mut bench = clusters();
@@ -310,7 +310,7 @@ fn a_client_comes_back_with_what_it_holds() {
         first_request(&mut bench.client).initial_resource_versions,
         expected.collect()
     );
-    // B-03: nonces are those of a stream.
+    // B-03: nonces belong to one stream.
     bench.feed(&bench.delta("n1", &[])).unwrap();
     assert_eq!(bench.client.check_final(), Ok(()));
 }
@@ -357,7 +357,7 @@ fn two_of_four() -> Bench {
     Bench::with(Ledger::alone(spec, now()), profile)
 }
 
-/// What a client says first on the stream that it opens.
+/// Returns the first request on the stream that a client opens.
 fn first_request(client: &mut Client) -> DeltaDiscoveryRequest {
     while let Some(output) = client.poll_output() {
         if let Output::Send(0, bytes) = output {

@@ -1,4 +1,4 @@
-//! Make before break, as a client on one stream sees it.
+//! Tests make before break, as a client on one stream sees it.
 
 use std::sync::Arc;
 

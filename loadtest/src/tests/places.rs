@@ -1,4 +1,4 @@
-//! That clients find their way to a server which runs already, behind TLS, and ask it for names that nobody told them.
+//! Tests that clients reach a server that runs already, over TLS, and ask it for names that they found there.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::scenario::file::Scenario;
 use crate::tls::{self, Papers};
 use crate::world::World;
 
-/// TLS before a control plane, until it is dropped.
+/// A TLS proxy in front of a control plane; it stops when dropped.
 struct Front {
     address: SocketAddr,
     _stop: oneshot::Sender<()>,
@@ -101,7 +101,8 @@ fn clients_show_a_certificate_and_learn_what_there_is() {
     assert!(record.held(), "{:#?}\n{:#?}", record.assertions, record.breaches);
     let join = &record.phases[0];
     assert_eq!((join.clients, join.join.count()), (8, 8));
-    // Five of each type at the Envoys; two and one listeners with a route, its clusters and their endpoints; three endpoints.
+    // Envoys get five resources of each type. Other clients get two listeners or one, each with a route, its clusters and their
+    // endpoints; or three endpoints.
     let resources = join.counters["resources"];
     let envoys = 2.0 * 20.0;
     assert!(resources > envoys + 2.0 * 3.0 + 2.0 * (4.0 + 2.0), "{resources}");

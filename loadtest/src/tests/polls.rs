@@ -1,4 +1,4 @@
-//! That a client which polls asks for one thing of each type at a time, and finds every fault in what it is told.
+//! Tests that a polling client has one poll of each type at a time, and finds every fault in the answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Poller {
         }
     }
 
-    /// What it asks, if it does.
+    /// Returns its poll, if it sends one.
     fn asks(&mut self) -> Option<Value> {
         let output = self.client.poll_output()?;
         let Output::Post(0, "/v3/discovery:clusters", body) = output else {
@@ -71,7 +71,7 @@ impl Poller {
     }
 }
 
-/// H-02, H-05: the next poll says what the last answer was called.
+/// H-02, H-05: the next poll has the version of the last answer.
 #[test]
 fn a_poll_says_what_its_client_has() {
     let mut poller = Poller::new();
@@ -82,7 +82,7 @@ fn a_poll_says_what_its_client_has() {
     );
     assert!(poller.answer("1", &[0, 1, 2, 3]).unwrap().completed);
     assert_eq!(poller.client.check_final(), Ok(()));
-    // One at a time, and each a while after the answer before.
+    // One poll at a time, each some time after the answer before.
     assert_eq!(poller.asks(), None);
     poller.client.handle_time(now() + EVERY);
     assert_eq!(poller.asks().unwrap()["version_info"], json!("1"));
@@ -126,7 +126,7 @@ fn an_answer_to_a_poll_must_be_true() {
     );
 }
 
-/// H-06: who wants no names does not ask for all.
+/// H-06: a client that wants no names does not ask for all.
 #[test]
 fn a_poll_for_no_names_is_not_made() {
     let world = World::of(Arc::new(Ledger::new(Kind::Eds, 4, 100, now())));

@@ -1,4 +1,4 @@
-//! That a record says what happened: times counted from when things were due, histograms that come back as they went.
+//! Tests that a record is true: times count from when things were due, and histograms are read back as they were written.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn a_histogram_comes_back_as_it_went() {
     assert_eq!(back, there);
     assert_eq!((back.count(), back.max()), (20_000, there.max()));
 
-    // What another program wrote, with other bounds, can be added to our own.
+    // A histogram that another program wrote, with other bounds, can be added to our own.
     let mut sum = micros([5]);
     sum.add(&back).unwrap();
     assert_eq!(sum.count(), 20_001);
@@ -44,8 +44,8 @@ fn more_than_ten_minutes_count_as_ten() {
     assert!(long.max() >= 599_000_000, "{}", long.max());
 }
 
-/// A publisher that is stalled for a second publishes a hundred changes late, each of which arrives at once. From publishing all
-/// of them took a millisecond; from when they were due most of them took long, and that is what is said.
+/// A publisher stalls for a second and publishes a hundred changes late; each arrives at once. Counted from publishing, each took
+/// a millisecond; counted from when it was due, most took long, and that is what the record shows.
 #[test]
 fn a_stall_is_not_left_out() {
     let begin = now();
@@ -94,7 +94,7 @@ fn at_most(bound: f64, measured: f64, timed: bool) -> Claim<'static> {
     }
 }
 
-/// A time says nothing of a server beside which the tool took most of the processors; a count does.
+/// A time says nothing about the server if the tool took most of the processor time; a count does.
 #[test]
 fn a_busy_tool_voids_times_alone() {
     let recorder = Recorder::new("test", now()).unwrap();

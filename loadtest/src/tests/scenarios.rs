@@ -1,4 +1,4 @@
-//! That scenarios are read strictly, and that small ones hold over real sockets.
+//! Tests that scenarios are read strictly, and that small ones hold over real sockets.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn every_scenario_can_be_read() {
     assert!(count > BUILT_IN.len());
 }
 
-/// Plays a scenario at the control plane itself.
+/// Plays a scenario directly at the control plane.
 fn play(text: &str, clients: u32) {
     let flags = Overrides {
         clients: Some(clients),
@@ -40,7 +40,7 @@ fn play_with(text: &str, flags: &Overrides, words: &str) -> Record {
     record
 }
 
-/// What is found when it is played at the control plane itself.
+/// Returns the record of a scenario that is played directly at the control plane.
 pub(super) fn record_of(scenario: &Scenario, words: &str) -> Record {
     try_record(scenario, &format!("--direct {words}")).unwrap()
 }
@@ -88,7 +88,7 @@ fn the_usual_run_holds_in_both_dialects_and_by_name() {
         assert_eq!(joins, 20, "{name}");
         let held = |it: &Assertion| it.text.contains("once") && it.verdict == Verdict::Held;
         assert!(record.assertions.iter().any(held), "{:#?}", record.assertions);
-        // Without a relay nothing is said of one.
+        // Without a relay there are no assertions about one.
         let about_relay = |it: &Assertion| it.text.contains("relay") || it.text.contains("streams");
         assert!(!record.assertions.iter().any(about_relay), "{:#?}", record.assertions);
         assert_eq!(
@@ -128,7 +128,7 @@ phases:
     );
 }
 
-/// A fleet that grows: a change is awaited from those who are there.
+/// While a fleet grows, a change is awaited only at the clients that have joined.
 #[test]
 fn a_change_waits_for_those_who_joined() {
     play(
@@ -145,7 +145,7 @@ phases:
     );
 }
 
-/// Who asks for one name after the other has everything with the last answer.
+/// A client that asks for one name after the other is complete with the last answer.
 #[test]
 fn clients_on_demand_hold() {
     let text = "description: On demand.
@@ -167,7 +167,7 @@ phases:
     assert_eq!(record.phases.first().map(|phase| phase.join.count()), Some(8));
 }
 
-/// Polls and streams side by side: every change is with all of them.
+/// Polls and streams side by side: every change reaches all clients.
 #[test]
 fn clients_that_poll_hold() {
     play(
@@ -191,7 +191,7 @@ phases:
     );
 }
 
-/// Those of one connection are of one group, so that who comes and goes takes nobody along who is waited for.
+/// The clients of a connection are of one group, so that clients that flap do not disconnect awaited ones.
 #[test]
 fn who_comes_and_goes_keeps_nobody_waiting() {
     play(
@@ -209,7 +209,7 @@ phases:
     );
 }
 
-/// Who reads slowly is not waited for, and nobody else notices.
+/// Slow readers are not awaited, and other clients do not notice them.
 #[test]
 fn a_slow_reader_keeps_nobody_waiting() {
     play(
@@ -224,7 +224,7 @@ phases:
     );
 }
 
-/// A control plane that knows the state of the world alone.
+/// A control plane that speaks only SotW.
 #[test]
 fn a_control_plane_may_know_one_dialect() {
     let flags = Overrides {
@@ -248,7 +248,7 @@ phases: [{ name: join, do: { join: {} }, limit: 10s }]
     assert!(!record.held() && record.breached > 0, "{:#?}", record.assertions);
 }
 
-/// A floor writes the same bytes to everybody: where clients ask for names of their own there is none.
+/// A floor writes the same bytes to all clients, so clients that ask for names of their own cannot have one.
 #[test]
 fn a_floor_is_for_clients_that_ask_for_the_same() {
     let run = |text: &str| {
@@ -273,7 +273,7 @@ phases: [{ name: join, do: { join: {} } }]
     assert!(run(mixed).contains("same bytes"), "{}", run(mixed));
 }
 
-/// What a client does not read lies in the kernel, and is found there.
+/// Bytes that a client does not read are in the kernel, and are measured there.
 #[test]
 fn what_stalled_clients_cost_is_measured() {
     let text = "description: Stalled.

@@ -1,4 +1,4 @@
-//! A strict look at a page: every tag is closed in order, every attribute is quoted, every id stands once, no bare `&` or `<`.
+//! A strict check of a page: every tag is closed in order, every attribute is quoted, every id is unique, no bare `&` or `<`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! That the answers say what the record says: a small record, and what becomes of it.
+//! Tests that the reports agree with the record: all forms of a small record.
 
 mod markup;
 mod sample;
@@ -9,7 +9,7 @@ use super::{charts, csv, growth, live, page, table};
 use crate::record::{Live, Record, Second, Verdict};
 use sample::{growing, small};
 
-/// A difference is either a fault or a new form of the answer; the second goes into the file.
+/// A difference is either a fault or an intended change of the report; then copy the new text into the file.
 fn same(answer: &str, golden: &str, file: &str) {
     for (at, (is, was)) in answer.lines().zip(golden.lines()).enumerate() {
         assert_eq!(is, was, "line {} of {file}; all of it is now:\n{answer}", at + 1);
@@ -99,7 +99,7 @@ fn every_plot_can_be_read_without_seeing_it() {
     }
 }
 
-/// Eight phases of a story, with long names: each is named, and no name runs into another one of its row.
+/// Eight phases of a story, with long names: each name is shown, and no name overlaps another one of its row.
 #[test]
 fn names_of_phases_do_not_overlap() {
     let mut record = growing();
@@ -250,7 +250,7 @@ fn a_record_survives_its_file() {
     assert_eq!(page::page(&back), page::page(&record));
 }
 
-/// It stands alone: nothing in it is from elsewhere, and every plot of growth is there.
+/// The picture has no external parts, and has every plot of growth.
 #[test]
 fn growth_is_one_picture() {
     let grown = growing();

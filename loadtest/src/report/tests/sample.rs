@@ -1,4 +1,4 @@
-//! Records as small as they can be and still have everything.
+//! The smallest records that still have every kind of content.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ pub(super) fn small() -> Record {
     }
 }
 
-/// Nothing arrives in its second second.
+/// A phase in whose second second nothing arrives.
 fn changes() -> Phase {
     let mut phase = phase("changes", 7000.0, 2000.0, 100);
     phase.propagation = millis((0..800).map(|turn| 1 + turn % 9));
