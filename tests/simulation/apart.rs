@@ -11,11 +11,11 @@ use super::tally::Rule;
 use super::upstream::{Leg, Wire};
 use super::world::World;
 
-/// So many suspected types have a stream each; the others share the last one.
+/// This many suspected types have a stream each; the others share the last one.
 const APART_MAX: usize = 8;
 
 impl Leg {
-    /// Notes whose fault the end of the stream may be.
+    /// Notes which types may have caused the end of the stream.
     pub(crate) fn accuse(&mut self, ending: Ending, answered: bool, now: Instant) {
         self.trouble |= ending.accuses(true);
         let suspected = self.suspects.handle_end(Some(ending), answered, now);
@@ -61,8 +61,8 @@ impl Wire {
 }
 
 impl World {
-    /// Moves the types that are suspected from now on, and those that are not any more; tells who waits for the others. Returns those
-    /// that are suspected from now on.
+    /// Moves the types that are suspected from now on, and those that no longer are; wakes sessions that wait for the latter.
+    /// Returns the newly suspected types.
     pub(crate) fn judge_types(&mut self, zone: usize, changes: &mut Vec<Changes>) -> Vec<TypeUrl> {
         let now = self.instant();
         let (mut moved, mut suspected) = (Vec::new(), Vec::new());

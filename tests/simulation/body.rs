@@ -23,7 +23,7 @@ pub(crate) enum Type {
     Lds,
     Rds,
     Sds,
-    /// A type that the relay was never told about.
+    /// A type that the relay's configuration does not mention.
     Odd,
 }
 
@@ -77,7 +77,7 @@ impl Type {
         matches!(self, Self::Cds | Self::Lds)
     }
 
-    /// Whether a body has a name; else it stands around it alone.
+    /// Whether a body has a name; else only the wrapper has it.
     pub(crate) const fn named(self) -> bool {
         !matches!(self, Self::Leds)
     }
@@ -93,7 +93,7 @@ impl Type {
 pub(crate) struct Content {
     pub(crate) name: String,
     pub(crate) revision: u64,
-    /// For whom alone it is (TP2).
+    /// The constraint of the variant, if any (TP2).
     pub(crate) whom: Option<&'static str>,
     /// Other names that it answers to.
     pub(crate) aliases: Vec<String>,
@@ -147,12 +147,12 @@ struct Eds {
 const EDS: i32 = 3;
 
 impl Content {
-    /// What tells it from all others of its type.
+    /// What distinguishes it from all others of its type.
     pub(crate) fn key(&self) -> String {
         variants::key(&self.name, self.whom)
     }
 
-    /// The same, but it does not end by itself.
+    /// The same, without a time to live.
     pub(crate) fn immortal(&self) -> Self {
         Self {
             name: self.name.clone(),

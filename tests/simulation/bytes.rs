@@ -24,13 +24,13 @@ use super::rng::Rng;
 use super::served::{entry, resource};
 use super::wire::encode;
 
-/// So many worlds are played in every test run.
+/// The number of worlds in every test run.
 const WORLDS: u64 = 2000;
 /// The steps of one world.
 const STEPS: usize = 60;
-/// So many clients are there at the most.
+/// The largest number of clients.
 const CLIENTS: usize = 4;
-/// Names, each in ways of writing it. What follows a `#` is for the client alone.
+/// Names, each in several spellings. What follows a `#` is a directive for the client.
 const NAMES: [&[&str]; 4] = [
     &["x", "%78", "x#entry=y", "%78#entry=y"],
     &["a b?j=2&k=1", "a%20b?k=1&j=2", "a b?k=1&j=2", "a%20b?j=2&k=1"],
@@ -38,14 +38,14 @@ const NAMES: [&[&str]; 4] = [
     &["\"", "%22"],
 ];
 
-/// How a control plane takes texts of one name.
+/// How a control plane treats several texts of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reads {
     /// It knows one of them.
     One,
-    /// It has the same by all.
+    /// It has the same content under all of them.
     All,
-    /// It takes each for a name of its own.
+    /// It treats each as a name of its own.
     Apart,
 }
 
@@ -63,7 +63,7 @@ struct World {
     last: u64,
     served: u64,
     broken: Option<String>,
-    /// For people, when one seed is played alone.
+    /// Prints a trace, when one seed is run alone.
     tells: bool,
 }
 
@@ -73,7 +73,7 @@ struct Asker {
     server: Server,
     seat: Seat,
     texts: BTreeSet<String>,
-    /// By text; nothing: that it does not exist.
+    /// By text; `None`: it does not exist.
     holds: BTreeMap<String, Option<u64>>,
     nonce: String,
 }
@@ -88,7 +88,7 @@ struct Writer {
 struct Origin {
     dialect: Dialect,
     reads: Reads,
-    /// Whether it says in delta what does not exist.
+    /// Whether it reports missing names in delta.
     says_missing: bool,
     truth: BTreeMap<String, u64>,
     asked: BTreeSet<String>,
@@ -208,7 +208,7 @@ impl Origin {
         }
     }
 
-    /// Says what there is to say.
+    /// Sends what has changed.
     fn speak(&mut self, kind: Type) {
         let there = self.truth.iter().filter(|(text, _)| self.asked.contains(*text));
         let there: BTreeMap<String, u64> = there.map(|(text, revision)| (text.clone(), *revision)).collect();
@@ -419,7 +419,7 @@ impl World {
         }
     }
 
-    /// Everybody has a turn. So many messages arrive in each direction at the most.
+    /// All participants have a turn. At most this many messages arrive in each direction.
     fn turn(&mut self, most: usize) {
         for view in self.scopes.take_created() {
             self.origin.forget();
@@ -486,7 +486,7 @@ impl World {
         }
     }
 
-    /// Everything arrives, and all that anybody waits for is over.
+    /// Lets everything arrive, and all timers expire.
     fn rest(&mut self) {
         for _ in 0..60 {
             self.now += Duration::from_secs(2);
@@ -494,7 +494,7 @@ impl World {
         }
     }
 
-    /// All must be as it should.
+    /// Checks that all content is right.
     fn judge(&mut self) {
         let name = |text: &String| Name::read(bare(text), self.kind.type_url());
         let mut asked: BTreeMap<Name, BTreeSet<String>> = BTreeMap::new();
@@ -511,7 +511,7 @@ impl World {
                     .filter_map(|text| truth.get(text))
                     .copied()
                     .collect();
-                // What somebody wrote who has gone meanwhile may still be asked for.
+                // Texts of clients that have left may still be asked for.
                 let once = self.written.iter().filter(|other| name(other) == name(text));
                 let once: BTreeSet<u64> = once.filter_map(|text| truth.get(text)).copied().collect();
                 let sayable = client.dialect == Dialect::Delta || self.kind.full_state();
@@ -537,7 +537,7 @@ impl World {
                 wrong.push(format!("{name} is held @{holds:?}"));
             }
         }
-        // E-19: a stream of which nothing is wanted is not told so.
+        // E-19: when nothing more is wanted on a stream, the server is not told.
         let moot = |text: &&String| asked.is_empty() || asked.contains_key(&name(text));
         for text in self.origin.asked.iter().filter(|text| !moot(text)) {
             wrong.push(format!("{text} is asked for, and nobody wants it"));
@@ -547,7 +547,7 @@ impl World {
         }
     }
 
-    /// On a new stream what the control plane answers to serves everybody, by one subscription.
+    /// On a new stream, one subscription to the text that the control plane answers to serves all clients.
     fn judge_anew(&mut self) {
         let name = |text: &String| Name::read(text, self.kind.type_url());
         let mut ways: BTreeMap<Name, Vec<&String>> = BTreeMap::new();
@@ -598,7 +598,7 @@ impl Asker {
         self.say_wants();
     }
 
-    /// Reads and acknowledges all there is. How much that was.
+    /// Reads and acknowledges all responses; returns how many.
     fn read(&mut self, kind: Type, now: Instant, broken: &mut Option<String>) -> u64 {
         let answers = Unshared { chunk: 1 << 20 };
         let mut entries = 0;
@@ -618,7 +618,7 @@ impl Asker {
             }
             for (text, revision) in said {
                 entries += 1;
-                // F-09: everybody is answered in his own writing.
+                // F-09: each client is answered in its own spelling.
                 if !self.texts.contains(&text) {
                     let what = format!("{text} comes to a client that asked for {:?}", self.texts);
                     broken.get_or_insert(what);
@@ -630,7 +630,7 @@ impl Asker {
     }
 }
 
-/// What a response says of each text, and whether that is all there is.
+/// The content of each text in a response, and whether the response is complete.
 fn told(kind: Type, bytes: Bytes, dialect: Dialect) -> (Vec<(String, Option<u64>)>, bool) {
     let of = |inner: discovery::Resource| {
         let facts = inner.resource.map(|any| read(kind, &any).expect("it is a body"));
@@ -656,7 +656,7 @@ fn told(kind: Type, bytes: Bytes, dialect: Dialect) -> (Vec<(String, Option<u64>
     }
 }
 
-/// F-07, F-13: who asks by a text is served by it what a control plane says that compares bytes.
+/// F-07, F-13: a client that asks by a text is served, under that text, what a control plane that compares bytes has.
 #[test]
 fn names_are_asked_for_as_they_are_written() {
     let mut served = 0;
@@ -682,6 +682,6 @@ fn names_are_asked_for_as_they_are_written() {
         served += world.served;
     }
     println!("{WORLDS} worlds, {served} entries");
-    // Otherwise nothing was looked at.
+    // Otherwise nothing was checked.
     assert!(only.is_some() || served > WORLDS * 10);
 }

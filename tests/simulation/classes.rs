@@ -24,13 +24,13 @@ pub(crate) struct Profile {
     collections: bool,
 }
 
-/// How long what nobody wants any more is kept.
+/// How long unwanted names are kept.
 const LINGER: Duration = Duration::from_secs(30);
 const TENANT: &str = "tenant";
-/// All names of zones begin so, and nothing else does.
+/// The prefix of all names of zones, and of no others.
 const EDGE: &str = "edge-";
 
-/// Whoever they are, they are of one class.
+/// All clients are of one class.
 pub(crate) const ANYBODY: Profile = Profile {
     name: "edge-a",
     collections: false,
@@ -135,7 +135,7 @@ impl Profile {
     }
 }
 
-/// A view at which nobody can be.
+/// A view that no client can use.
 pub(crate) fn nobody() -> Arc<View> {
     View::new(xds::Class::default(), settings())
 }
@@ -173,7 +173,7 @@ impl World {
         zone.ok_or_else(|| Broken::new(Rule::K04, format!("no control plane knows {node:?}")))
     }
 
-    /// The clients that a control plane takes a node for, if for any.
+    /// The zone whose clients a control plane takes a node for, if any.
     pub(crate) fn taken_for(&self, node: &Node) -> Option<&Profile> {
         let read = read_node(node);
         self.profiles.iter().find(|profile| profile.is(&read))
@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Views at which nobody has been for long end.
+    /// Ends views that no client has used for long.
     pub(crate) fn sweep(&mut self) {
         let now = self.instant();
         self.scopes.sweep(now);
@@ -247,7 +247,7 @@ impl World {
         ours.for_each(super::feed::Zone::detach);
     }
 
-    /// When everybody reads the first servers the views of the others end.
+    /// When all sessions read the first servers, the views of the others end.
     pub(crate) fn close_lower(&mut self) -> Result<(), Broken> {
         if self.lists.is_some() {
             self.sweep();

@@ -39,16 +39,16 @@ pub(crate) struct Zone {
     /// The zone whose relay in between it feeds.
     pub(crate) below: Option<usize>,
     pub(crate) wanted: BTreeSet<(Type, Target)>,
-    /// What the control plane is about to say.
+    /// What the control plane is about to send.
     news: VecDeque<News>,
     pub(crate) connected: bool,
     beats: u32,
-    /// Whether it says of a name that it does not exist, or keeps silent (C-16).
+    /// Whether it reports that a name does not exist, or stays silent (C-16).
     says_missing: bool,
     timer: Option<Duration>,
 }
 
-/// One thing that a control plane says.
+/// One change that a control plane sends.
 enum News {
     Is(Type, String, Option<Arc<Content>>),
     Begin(Type, Target),
@@ -124,7 +124,7 @@ impl Zone {
                         let put = self.put(kind, content, now);
                         all.push(changes(kind, false, vec![put]));
                     }
-                    // Losing an alias is a change for who asked by it (C-20).
+                    // Losing an alias is a change for clients that asked by it (C-20).
                     Some(_) | None => {
                         let gone = self.gone(kind, &name);
                         if !gone.is_empty() {
@@ -297,7 +297,7 @@ impl World {
         Ok(())
     }
 
-    /// The writer comes again when what nobody wants any more has lingered long enough.
+    /// The writer runs again when unwanted names have lingered long enough.
     pub(crate) fn set_lease(&mut self, zone: usize) {
         let due = self.zones[zone].view.poll_timeout().map(|due| self.time(due));
         let here = &mut self.zones[zone];

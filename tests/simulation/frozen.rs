@@ -19,14 +19,14 @@ pub(crate) struct Own {
     until: Option<Duration>,
     /// When it last ran.
     ticked: Duration,
-    /// What its time was when it last stopped, and when it went on.
+    /// Its time when it last stopped, and when it went on.
     stood: Option<(Instant, Duration)>,
     pub(crate) broken: Option<Broken>,
 }
 
-/// So often a relay that runs looks at the clock.
+/// How often a running relay looks at the clock.
 const TICK: Duration = Duration::from_millis(250);
-/// So long whatever it says might be for want of what it has not read yet.
+/// For this long its responses may lack what it has not read yet.
 const FRESH: Duration = Duration::from_secs(1);
 
 impl Own {
@@ -96,7 +96,7 @@ impl World {
         self.own.until.is_some()
     }
 
-    /// What the relay would do now it does when it goes on: first what its timers are for, then what has come meanwhile.
+    /// Delays what the relay would do now until it goes on: first its timers, then what has arrived meanwhile.
     pub(crate) fn defer(&mut self, event: Event) -> Option<Event> {
         let Some(until) = self.own.until.filter(|until| self.now < *until) else {
             return Some(event);

@@ -39,7 +39,7 @@ impl World {
         Ok(())
     }
 
-    /// E-19: a stream of which nothing is wanted is not told so, it is closed after a while.
+    /// E-19: when nothing more is wanted on a stream, the server is not told; the stream is closed after a while.
     fn idle(&mut self, at: At) {
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
             return;
@@ -151,7 +151,7 @@ impl World {
         Ok(())
     }
 
-    /// The control plane has changed its mind, or confirms what it said.
+    /// The control plane has changed its content, or confirms it.
     pub(crate) fn utter(&mut self, zone: usize, beat: bool) {
         if beat && !self.calm {
             let pause = self.rng.millis(2000, 8000);
@@ -293,7 +293,7 @@ impl World {
         other
     }
 
-    /// Nothing reaches the other side any more on both streams, until the transport's own checks find out.
+    /// On both streams nothing arrives any more, until the transport's own checks notice.
     pub(crate) fn mute(&mut self, zone: usize) {
         let mut muted = Vec::new();
         let legs = self.zones[zone].wire.iter_mut().flat_map(|wire| wire.legs.iter_mut());

@@ -129,7 +129,7 @@ const KEPT_NEWER: &[u64] = &[
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
-/// What worlds have besides, one after the other.
+/// The additional features of worlds, one after the other.
 const KINDS: &[u64] = &[0, 1, 4, 8, 32];
 /// The same of those with lists of servers.
 const KINDS_LISTS: &[u64] = &[0, 1, 2, 3];
@@ -139,10 +139,10 @@ const KINDS_NEWER: &[u64] = &[16, 17, 18, 19, 32, 33, 48, 49, 64, 65, 66, 80, 81
 const SHARE_NEWER: u64 = 20;
 /// So many seeds of worlds without such lists are tried for each one with them.
 const SHARE: u64 = 4;
-/// The least turmoil of one seed, in steps.
+/// The smallest number of steps with faults in one seed.
 const STEPS: usize = 300;
 
-/// The trace of a failing seed shows so many lines.
+/// The number of lines in the trace of a failing seed.
 const LINES: usize = 40;
 
 /// One seed from its beginning to its end.
@@ -176,7 +176,7 @@ fn run(seed: u64, base: Instant, lines: usize) -> (World, Option<String>) {
     (world, broken)
 }
 
-/// Tells the story of a seed.
+/// Prints the trace of a seed.
 fn tell(seed: u64, base: Instant, lines: usize) -> String {
     let (world, broken) = run(seed, base, lines);
     let lines: Vec<&str> = world.lines().map(String::as_str).collect();

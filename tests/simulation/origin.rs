@@ -24,13 +24,13 @@ use super::variants;
 #[derive(Clone, Debug)]
 pub(crate) struct Habits {
     pub(crate) dialect: Dialect,
-    /// Whether it says of a name that it does not exist, or keeps silent (C-16).
+    /// Whether it reports that a name does not exist, or stays silent (C-16).
     says_missing: bool,
     /// Whether it waits for an acknowledgement before it speaks of a type again.
     patient: bool,
     /// Whether it sends all endpoints again after clusters.
     forces_endpoints: bool,
-    /// Whether it believes what a client says that it holds.
+    /// Whether it believes what a client declares that it holds.
     pub(crate) believes: bool,
     /// SotW: whether it is silent while a list of names lacks anything that it has (E-18).
     snapshot: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Habits {
     noise: usize,
     /// How many streams in a hundred end early.
     pub(crate) moody: usize,
-    /// What its versions end with.
+    /// The suffix of its versions.
     pub(crate) mark: String,
     /// How many delta streams in a hundred it ends without an answer, if any (E-23).
     pub(crate) refuses: Option<usize>,
@@ -117,7 +117,7 @@ impl Habits {
     }
 }
 
-/// One that sends again at once what was refused, in many parts of which always one is spoiled, would never come to an end.
+/// A control plane that sends again at once what was rejected, in many parts with always one spoiled, would never finish.
 const LOUD: u64 = 2000;
 
 /// What it sends.
@@ -125,7 +125,7 @@ const LOUD: u64 = 2000;
 pub(crate) enum Reply {
     Message(Bytes),
     Close,
-    /// The stream ends so, without any answer.
+    /// The stream ends in this way, without an answer.
     Refuse(Ending),
 }
 
@@ -256,7 +256,7 @@ impl Session {
         self.push(truth, rng)
     }
 
-    /// Says what there is to say.
+    /// Sends what has changed.
     pub(crate) fn push(&mut self, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
         let mut replies = Vec::new();
         for kind in Type::EVERY {
@@ -374,7 +374,7 @@ impl Session {
         let target = served.target(kind, truth);
         let fresh = |content: &&Arc<Content>| served.sent.get(&content.key()) != Some(&content.revision);
         let news: Vec<Arc<Content>> = target.iter().filter(fresh).cloned().collect();
-        // What is there by another name is not gone, and neither is a collection of which a member is there.
+        // What exists under another name is not gone; nor is a collection that has a member.
         let is = |content: &Content, key: &String| {
             content.key() == *key || content.aliases.contains(key) || covers(key, &content.name)
         };

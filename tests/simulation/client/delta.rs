@@ -20,7 +20,7 @@ impl Client {
         }))
     }
 
-    /// The difference between what was said and what is wanted.
+    /// The difference between what was subscribed and what is wanted.
     fn change_delta(&mut self, stream: u64, kind: Type) -> Option<DeltaDiscoveryRequest> {
         let wish = self.wish(kind);
         let persona_explicit = self.explicit;
@@ -31,7 +31,7 @@ impl Client {
         let first = !std::mem::replace(&mut mux.started, true);
         let mut subscribe: Vec<String> = wish.names.difference(&mux.names).cloned().collect();
         let mut unsubscribe: Vec<String> = mux.names.difference(&wish.names).cloned().collect();
-        // C-05: alone and first, a wildcard may be said by saying nothing.
+        // C-05: in a first request, and alone, an empty request may mean the wildcard.
         let silent = first && subscribe.is_empty() && kind.full_state() && !persona_explicit;
         if wish.wildcard && !mux.wildcard && !silent {
             subscribe.push("*".to_owned());
@@ -56,7 +56,7 @@ impl Client {
         })
     }
 
-    /// C-09: without a wildcard it forgets what it does not name. C-08: with one it waits to be told.
+    /// C-09: without a wildcard it forgets names that it unsubscribes. C-08: with one it waits for the answer.
     fn forget_unwanted(&mut self, stream: u64, kind: Type) {
         let Some(mux) = self.lines.get(&stream).and_then(|line| line.muxes.get(&kind)) else {
             return;

@@ -17,7 +17,7 @@ use crate::rng::Rng;
 use crate::variants;
 use crate::wire::{Answer, Up};
 
-/// Names that name nothing, or too much.
+/// Names that are invalid, or too wide.
 const GARBAGE: &[&str] = &[
     "xdstp:",
     "xdstp://",
@@ -50,7 +50,7 @@ impl Client {
         self.node(stream).or(other)
     }
 
-    /// A request out of the blue, or a flood of them.
+    /// A random request, or a flood of them.
     pub(crate) fn provoke(&mut self, rng: &mut Rng) -> Vec<Do> {
         let flood = !self.authorities.is_empty() && rng.chance(10);
         let count = if flood { 25 } else { 1 };
@@ -134,7 +134,7 @@ impl Client {
         vec![Do::Send(stream, request)]
     }
 
-    /// It settles, refuses, or says nothing.
+    /// It acknowledges, rejects, or stays silent.
     pub(super) fn react(&mut self, stream: u64, answer: &Answer, rng: &mut Rng) -> Vec<Do> {
         self.received.push((stream, answer.kind, answer.nonce.clone()));
         if let Some(mux) = self.mux(stream, answer.kind) {
@@ -152,7 +152,7 @@ impl Client {
         }
     }
 
-    /// It settles all that it has received.
+    /// It acknowledges all that it has received.
     pub(crate) fn atone(&mut self) -> Vec<Do> {
         let received = std::mem::take(&mut self.received);
         let settle = |(stream, kind, nonce)| Do::Later(Duration::ZERO, Act::Settle(stream, kind, nonce, false));

@@ -28,9 +28,9 @@ pub(crate) enum Act {
     Connect,
     /// Tells the relay what its wishes have become.
     Sync,
-    /// Settles a response: accepts it, or with `true` rejects it.
+    /// Answers a response: accepts it, or with `true` rejects it.
     Settle(u64, Type, String, bool),
-    /// Waits no longer for the endpoints of the clusters in this response.
+    /// Stops waiting for the endpoints of the clusters in this response.
     Tire(u64, String),
     /// Changes its mind about something.
     Whim,
@@ -57,7 +57,7 @@ pub(crate) enum Persona {
     Grpc,
     /// An Envoy that asks for clusters besides its wildcard, and changes its mind a lot.
     OnDemand,
-    /// It says whatever comes to its mind.
+    /// It sends random requests.
     Hostile,
 }
 
@@ -82,11 +82,11 @@ pub(crate) struct Client {
     explicit: bool,
     ttl: bool,
     wrapper: bool,
-    /// What it says of itself (TP2).
+    /// Its parameters (TP2).
     pub(crate) own: Option<&'static str>,
     pub(crate) lines: BTreeMap<u64, Line>,
     pub(crate) holds: BTreeMap<Type, BTreeMap<String, Holding>>,
-    /// What it wants for no reason that others could see.
+    /// What it wants without a reason in other resources.
     whims: BTreeMap<Type, BTreeSet<String>>,
     stars: BTreeSet<Type>,
     /// Endpoints that a warming cluster waits for (M-01).
@@ -94,7 +94,7 @@ pub(crate) struct Client {
     withheld: Vec<Withheld>,
     /// Hostile: what it has received and not settled.
     received: Vec<(u64, Type, String)>,
-    /// Whether it has come to behave.
+    /// Whether it behaves from now on.
     tame: bool,
     /// Whether it has gone for good.
     pub(crate) retired: bool,
@@ -202,7 +202,7 @@ impl Client {
         self.warming.clear();
     }
 
-    /// A stream is open: what to say on it first.
+    /// The first requests on a stream that has opened.
     pub(crate) fn opened(&mut self, stream: u64, service: Option<Type>, rng: &mut Rng) -> Vec<Do> {
         let line = Line {
             service,

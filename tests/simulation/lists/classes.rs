@@ -15,13 +15,13 @@ use crate::rng::Rng;
 use crate::tally::{Broken, Rule};
 use crate::world::World;
 
-/// What tells the chance of classes from all other chance.
+/// Separates the random numbers of classes from all others.
 const CLASSES: u64 = 0x5eed_0000_0002;
 
-/// What tells the chance of lists of endpoints from all other chance.
+/// Separates the random numbers of lists of endpoints from all others.
 const ENDPOINTS: u64 = 0x5eed_0000_0095;
 
-/// Who sees a server otherwise than others do.
+/// Which clients see a server differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Eyes {
     /// One class, by its place among the profiles of the world.
@@ -30,7 +30,7 @@ enum Eyes {
     All(bool),
 }
 
-/// As whom the servers are seen: for each so many zones, one for each server.
+/// The classes that see the servers: for each of them one zone for each server.
 pub(super) struct Sides {
     servers: usize,
     /// Without any there is one class, which sees everything.
@@ -98,7 +98,7 @@ impl Sides {
         }
     }
 
-    /// Whose clients these are, in turn.
+    /// The classes of the clients, in turn.
     pub(super) fn profile(&self, at: usize) -> Profile {
         let profile = self.profiles.get(at % self.profiles.len().max(1));
         profile.copied().unwrap_or(ANYBODY)
@@ -136,7 +136,7 @@ impl Lists {
 }
 
 impl World {
-    /// Who can read lists of endpoints is told of them; where there is one class, everybody can.
+    /// Which clients are sent lists of endpoints: those that can read them; if there is one class, all.
     pub(super) fn with_endpoints(&mut self, sides: &Sides, seed: u64) {
         let mut rng = Rng::new(seed ^ ENDPOINTS);
         for (at, zone) in self.zones.iter_mut().enumerate() {
@@ -202,7 +202,7 @@ impl World {
         Ok(())
     }
 
-    /// What a server takes over from another one is what the same clients see.
+    /// A server takes over from another one what the same clients see.
     pub(super) fn beside(&self, to: usize, from: usize) -> usize {
         let Some(lists) = self.lists.as_ref().filter(|lists| !lists.sides.eyes.is_empty()) else {
             return from;
@@ -211,7 +211,7 @@ impl World {
         lists.sides.beside(server(to), server(from))
     }
 
-    /// K-04: what a server is told of the relay's clients is what tells those that it is for, and no others.
+    /// K-04: a server is told about the relay's clients what identifies their class, and no other.
     pub(crate) fn check_side(&mut self, zone: usize, node: Option<&Node>) -> Result<(), Broken> {
         let sides = self.lists.as_ref().map(|lists| &lists.sides);
         let Some(sides) = sides.filter(|sides| !sides.eyes.is_empty() && zone < sides.count()) else {

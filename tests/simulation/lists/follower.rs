@@ -14,18 +14,18 @@ use crate::reading::Reading;
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Entry, Up};
 
-/// What one stream was asked and told.
+/// What was asked for on one stream, and what was sent.
 pub(crate) struct Follower {
     pub(super) dialect: Dialect,
     pub(super) tracks: BTreeMap<Type, Track>,
     pub(crate) sent: u64,
     /// Which server each authority was read from when it was last looked.
     pub(super) reads: BTreeMap<Option<String>, usize>,
-    /// What there was to read when nothing was left to say, if nothing was asked for since.
+    /// What the session could read when nothing was left to send, if nothing was asked for since.
     pub(super) said_all: Option<Contents>,
-    /// Whether its client says whatever comes to its mind: then only the words that it is told are judged.
+    /// Whether its client is hostile: then only the responses to it are judged.
     pub(crate) hostile: bool,
-    /// What its client says of itself (TP2).
+    /// The parameters of its client (TP2).
     pub(crate) own: Option<&'static str>,
     /// The class of its client, where there are several.
     pub(crate) class: usize,
@@ -41,11 +41,11 @@ pub(super) struct Track {
     pub(super) sent: BTreeMap<String, Sent>,
     /// What the last full state listed, whether it is wanted or not: what goes stays in it until what depends on it has gone.
     listed: BTreeMap<String, u64>,
-    /// Names that it said it holds from before.
+    /// Names that it declared to hold from an earlier stream.
     pub(super) remembered: BTreeSet<String>,
     /// SotW: it began with a version, and may hold anything.
     pub(super) reborn: bool,
-    /// Names about which it changed its mind since the last response.
+    /// Names whose subscription it changed since the last response.
     pub(super) licence: BTreeSet<String>,
     /// The nonce that was not settled yet.
     pub(super) open: Option<String>,
@@ -56,7 +56,7 @@ pub(super) struct Track {
 /// What was sent under a name.
 pub(super) struct Sent {
     pub(super) aliases: Vec<String>,
-    /// Whether the client was told that it ends by itself.
+    /// Whether the client was sent a time to live.
     mortal: bool,
 }
 
@@ -164,7 +164,7 @@ impl Reading<'_> {
         state.is_some_and(|state| state.complete())
     }
 
-    /// Whether the server that is read for the name has ever said this of it.
+    /// Whether the server that is read for the name has ever sent this for it.
     fn said(&self, kind: Type, name: &str, revision: u64) -> bool {
         let server = self.reads.get(&authority(name)).map(|(server, _)| *server);
         server.is_some_and(|server| {
@@ -348,7 +348,7 @@ impl Follower {
         let Some(track) = self.tracks.get_mut(&kind) else {
             return Err(Broken::new(Rule::B29, format!("{kind:?} was never asked for")));
         };
-        // G-09, L-21: nothing of what it wants has changed since all was said, whoever's word it now is.
+        // G-09, L-21: nothing that it wants has changed since everything was sent, whichever server it comes from now.
         tally.hit(Rule::G09);
         if self.said_all.is_some() && !track.expects(answer, reading) && !self.hostile {
             return Err(Broken::new(Rule::G09, format!("{} says nothing new", answer.brief())));
@@ -385,7 +385,7 @@ impl Follower {
             if is_nothing(kind, name) {
                 tally.hit(Rule::F15);
             }
-            // K-16: that nobody answered in time takes nothing away.
+            // K-16: a missing answer removes nothing.
             let held = track.sent.contains_key(name);
             let holds = || {
                 track

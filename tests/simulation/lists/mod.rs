@@ -50,9 +50,9 @@ pub(crate) struct Lists {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mood {
     Fine,
-    /// Nobody is there.
+    /// It does not exist.
     Refuses,
-    /// It takes connections, and says nothing.
+    /// It accepts connections, and sends nothing.
     Hangs,
     /// It ends every stream before it has answered (G-02).
     Closes,
@@ -199,7 +199,7 @@ impl World {
         self.after(Duration::from_secs(5), Event::Adopt);
     }
 
-    /// A server begins to behave otherwise.
+    /// A server changes its behaviour.
     pub(crate) fn sway(&mut self, server: usize) -> Result<(), Broken> {
         if self.calm {
             return Ok(());
@@ -302,7 +302,7 @@ impl World {
         }
     }
 
-    /// G-12, L-20: what a server is told of versions.
+    /// G-12, L-20: the versions that are declared to a server.
     pub(crate) fn check_versions(&mut self, at: At, request: &Request) -> Result<(), Broken> {
         if self.lists.is_none() {
             return Ok(());
@@ -359,7 +359,7 @@ impl World {
         Ok(())
     }
 
-    /// Everybody behaves, but servers that cannot be reached stay so.
+    /// All participants behave, but unreachable servers stay so.
     pub(crate) fn lull(&mut self) -> Result<(), Broken> {
         let Some(lists) = &self.lists else { return Ok(()) };
         let restless: Vec<usize> = (0..lists.moods.len())

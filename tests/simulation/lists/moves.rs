@@ -26,7 +26,7 @@ impl Zone {
 }
 
 impl World {
-    /// What the session says, having settled where it reads.
+    /// What the session sends, after it has chosen what to read.
     pub(crate) fn follow(&mut self, id: u64, stream: &mut Stream, loose: bool) -> Result<(), Broken> {
         let wrong = |broken: Broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what));
         self.see_views()?;
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// G-03, G-04, G-08: nobody moves without need, and never to a server that does not answer.
+    /// G-03, G-04, G-08: no session moves without need, and never to a server that does not answer.
     fn check_moves(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
         let (Some(place), Some(lists)) = (&stream.place, &self.lists) else {
             return Ok(());

@@ -117,7 +117,7 @@ impl Polled {
         };
     }
 
-    /// Another server stands in: what was said before is not told when this one is asked again (L-20).
+    /// Another server stands in: old versions are not declared when this one is asked again (L-20).
     pub(super) fn stand_in(&mut self) {
         self.superseded = true;
     }
@@ -150,7 +150,7 @@ impl Polled {
     }
 }
 
-/// Many servers look at the version alone, whatever is asked for.
+/// Many servers compare only the version, whatever is asked for.
 fn version(kind: Type, truth: &Truth, server: usize) -> String {
     let all = truth.of(kind).map(|content| (content.key(), content.revision));
     let sum = all.fold(17_u64, |sum, (name, revision)| {
@@ -421,7 +421,7 @@ impl World {
         };
         self.log(|| format!("origin {}/{}: {:?}: {line}", poll.server, poll.way, poll.kind));
         if failed {
-            // H-07: what was good stays.
+            // H-07: good content stays.
             self.tally.hit(Rule::H07);
             let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
             if !changes.iter().all(quiet) {

@@ -65,7 +65,7 @@ impl World {
         Ok(())
     }
 
-    /// G-17: a session holds exactly its view, and what it held before of what its view does not know.
+    /// G-17: a session holds exactly its view, and what it held before that its view does not know.
     fn judge_held(&self, id: u64, stream: &Stream) -> Result<Vec<Rule>, Broken> {
         let client = &self.clients[stream.client];
         let Some(line) = client.lines.get(&id) else {
@@ -250,13 +250,13 @@ impl World {
         expected
     }
 
-    /// K-16: what a server never said to be gone may stay.
+    /// K-16: what a server never reported as gone may stay.
     fn is_silent(&self, server: usize, kind: Type, name: &str) -> bool {
         let silent = |zone: usize| timed_out(&self.zones[zone].view.cut(), kind, &canonical(name));
         silent(server) || silent(self.origin(server))
     }
 
-    /// G-01: when all has healed nobody but the first servers is asked for anything.
+    /// G-01: when everything has healed, only the first servers are asked for anything.
     pub(crate) fn check_firsts(&mut self) -> Result<(), Broken> {
         let Some(lists) = &self.lists else { return Ok(()) };
         let firsts = lists.firsts();
