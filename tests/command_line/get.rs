@@ -245,7 +245,7 @@ async fn control_characters_are_escaped() {
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
-/// A snapshot with a cluster, and a variant of it that is not for everybody.
+/// Writes a snapshot with a cluster and a variant of it with a constraint.
 fn stock(file: &str) -> std::path::PathBuf {
     let type_url = TypeUrl::new(CDS);
     let any = cluster("a");

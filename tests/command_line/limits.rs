@@ -46,7 +46,7 @@ fn connections_that_cannot_be_accepted_are_few_lines() {
     let sockets: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
     let suppressed = || {
         let line = relay.line("cannot accept a connection");
-        let (_, count) = line.split_once("suppressed=").expect("how many lines there were not");
+        let (_, count) = line.split_once("suppressed=").expect("the count of suppressed lines");
         count.split_whitespace().next().unwrap().parse::<u64>().unwrap()
     };
     suppressed();

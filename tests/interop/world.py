@@ -84,7 +84,7 @@ class World:
         if rejections := self.control_plane.rejections():
             raise Failed(f"the control plane got a NACK: {rejections[0]}")
         if strangers := {request.get("node") for request in self.control_plane.requests() if "node" in request and not request.get("relayed")}:
-            raise Failed(f"not only the relay talked to the control plane, but {strangers}")
+            raise Failed(f"clients other than the relay connected to the control plane: {strangers}")
 
     def accepted_downstream(self):
         for client in self.clients:

@@ -83,7 +83,7 @@ fn the_readme_is_short() {
     let lines = text.lines().count();
     assert!(
         lines <= README_LINES_MAX,
-        "README.md: {lines} lines; move what is not for everybody to the README of a folder"
+        "README.md: {lines} lines; move details to the README of a folder"
     );
     let wide: Vec<_> = text
         .lines()

@@ -175,7 +175,7 @@ fn parts_know_only_what_lies_below_them() {
         let Some(part) = part(&file) else { continue };
         let Some(allowed) = knows.get(part) else {
             wrong.push(format!(
-                "{}: `{part}` is a new part; say in tests/tidy/layers.rs what it may know",
+                "{}: `{part}` is a new part; list in tests/tidy/layers.rs which parts it may use",
                 file.path
             ));
             continue;
@@ -183,7 +183,7 @@ fn parts_know_only_what_lies_below_them() {
         for other in named(&code(file.production())) {
             let is_part = knows.contains_key(other.as_str());
             if is_part && other != part && !allowed.contains(&other.as_str()) {
-                wrong.push(format!("{}: `{part}` must not know `{other}`", file.path));
+                wrong.push(format!("{}: `{part}` must not use `{other}`", file.path));
             }
         }
     }
@@ -199,11 +199,7 @@ fn the_pure_parts_are_pure() {
     {
         for (at, line) in code(file.production()).lines().enumerate() {
             for word in IMPURE.iter().filter(|word| mentions(line, word)) {
-                wrong.push(format!(
-                    "{}:{}: `{word}` has no place in a pure part",
-                    file.path,
-                    at + 1
-                ));
+                wrong.push(format!("{}:{}: a pure part must not use `{word}`", file.path, at + 1));
             }
         }
     }
@@ -223,7 +219,11 @@ fn nothing_depends_on_the_wall_clock() {
         }
         for (at, line) in code(file.production()).lines().enumerate() {
             if ["SystemTime", "UNIX_EPOCH"].iter().any(|word| mentions(line, word)) {
-                wrong.push(format!("{}:{}: the wall clock may jump", file.path, at + 1));
+                wrong.push(format!(
+                    "{}:{}: the wall clock may jump; use `crate::clock`",
+                    file.path,
+                    at + 1
+                ));
             }
         }
     }
@@ -260,7 +260,7 @@ fn shells_wait_by_the_relays_own_time() {
     {
         for (at, line) in code(file.production()).lines().enumerate() {
             if line.contains("tokio::time::") || line.contains("TokioTimer") {
-                wrong.push(format!("{}:{}: `crate::clock` has the waits", file.path, at + 1));
+                wrong.push(format!("{}:{}: wait with `crate::clock`", file.path, at + 1));
             }
         }
     }

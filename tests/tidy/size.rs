@@ -48,7 +48,7 @@ fn every_module_says_what_it_is() {
     for file in tree::files().iter().filter(|file| file.path.ends_with(".rs")) {
         if !file.text.starts_with("//!") {
             silent.push(format!(
-                "{}: begin with `//!`: what it is, what it owns, what it refuses to know",
+                "{}: begin with `//!`: what the module is, what it owns, and what it must not know",
                 file.path
             ));
         }

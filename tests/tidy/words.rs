@@ -45,7 +45,11 @@ fn no_document_that_is_not_here() {
                         .get(index + 1)
                         .is_some_and(|next| next.starts_with(|c: char| c.is_ascii_digit()));
                 if missing || section || ticket {
-                    wrong.push(format!("{}:{}: `{word}` leads nowhere; say it here", file.path, at + 1));
+                    wrong.push(format!(
+                        "{}:{}: `{word}` refers to something outside of the repository; explain it here",
+                        file.path,
+                        at + 1
+                    ));
                 }
             }
         }
@@ -68,7 +72,11 @@ fn one_word_for_one_thing() {
             for word in line.split(|c: char| !c.is_alphanumeric()) {
                 let word = word.to_ascii_lowercase();
                 for (_, better) in SYNONYMS.iter().filter(|(synonym, _)| word == *synonym) {
-                    wrong.push(format!("{}:{}: `{word}` is called `{better}`", file.path, at + 1));
+                    wrong.push(format!(
+                        "{}:{}: write `{better}` instead of `{word}`",
+                        file.path,
+                        at + 1
+                    ));
                 }
             }
         }
@@ -94,7 +102,7 @@ fn a_short_word_stands_for_one_type() {
         }
         assert!(
             types.len() <= 1,
-            "`{name}` is a type in each of {types:?}; say what it is"
+            "`{name}` is a type in each of {types:?}; choose more specific names"
         );
     }
 }

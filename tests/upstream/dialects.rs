@@ -139,7 +139,7 @@ async fn neither_method() {
     assert_eq!(relay.known(EDS), "");
 }
 
-/// K-05: a name that a complete wildcard lacks is asked for on a second stream, which ends when nobody wants it.
+/// K-05: a name that a complete wildcard lacks is requested on a second stream, which ends when no session wants it.
 #[tokio::test]
 async fn the_aside() {
     let mut plane = Plane::start().await;

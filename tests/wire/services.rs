@@ -228,7 +228,7 @@ async fn a_unary_call_gives_what_a_poll_gives() {
         (&["a", "ghost"], 1),
         (&["ghost"], 0),
         (&["b", ""], 1),
-        // K-15: what is there, once nobody has answered for the rest in time.
+        // K-15: the resources that exist, once the rest has timed out without an answer.
         (&["a", "unknown"], 1),
     ] {
         let fetched = fetch(endpoints, names).await.unwrap();

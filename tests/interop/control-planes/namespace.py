@@ -2,8 +2,8 @@
 
     namespace.py [--door SOCKET=PORT]... [--occupied PORT]... -- COMMAND...
 
-A door is a Unix socket whose connections go on to a port of that loopback interface. An occupied port is one that
-somebody else listens on. The command ends with this program, and this program with the command.
+A door is a Unix socket whose connections are forwarded to a port of that loopback interface. An occupied port is one
+on which another program listens. The command ends with this program, and this program with the command.
 """
 
 import ctypes

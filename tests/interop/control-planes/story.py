@@ -136,7 +136,7 @@ class Story:
         time.sleep(2)  # Long enough for a mistake to be seen; nothing is waited for.
         for tenant, twins in self.twins.items():
             if twins.relayed.holds() != kept[tenant]:
-                raise Failed(f"{tenant}: something changed while the control plane was away")
+                raise Failed(f"{tenant}: resources changed while the control plane was away")
         self.change("", "red", None, {"shop": 8080}, {"shop": [9005]})
         began = time.monotonic()
         self.plane = self.make()
@@ -175,7 +175,7 @@ class Story:
             try:
                 eventually(f"{tenant} is told why", lambda: any(reason in end for end in client.ends))
                 if any(client.held.values()):
-                    raise Failed(f"{tenant} is refused, and holds {client.held}")
+                    raise Failed(f"{tenant} is refused but holds {client.held}")
             finally:
                 client.stop()
         self.change("while another is refused" if self.plane.refused else "in the end", "red", has(port(9008)), backends={"shop": [9008]})

@@ -128,6 +128,6 @@ def fresh_envoy_from_a_snapshot(world, dialect):
     eventually("nothing is stale", lambda: "distributary_stale_serving 0" in relay.page("/metrics"))
     for count in counts:
         if fresh.stat(count) != before[count]:
-            raise Failed(f"{count}: what did not change was sent again")
+            raise Failed(f"{count}: unchanged resources were sent again")
     world.control_plane.apply(put=[make.cluster("x", dialect.source(), "4s")])
     eventually("the changed cluster is active", lambda: fresh.clusters()["x"]["connect_timeout"] == "4s")

@@ -26,7 +26,7 @@ fuzz_target!(|content: &[u8]| {
     let Ok(mut parsed) = ParsedFile::parse(content, format, &dictionary, now) else {
         return;
     };
-    let again = ParsedFile::parse(content, format, &dictionary, now).expect("what was good is good");
+    let again = ParsedFile::parse(content, format, &dictionary, now).expect("the same file can be read again");
     for (one, other) in parsed.resources.iter().zip(&again.resources) {
         assert!(one.resource.same_content(&other.resource), "equal texts become equal bytes");
     }

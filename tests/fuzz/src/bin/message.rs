@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
         Ok(again) => {
             let written = schemas
                 .decode(name, &again.value, Secrets::Show)
-                .expect("what was read can be written");
+                .expect("a message that was read can be written");
             assert_eq!(String::from_utf8_lossy(&written.text), text);
         }
         // A level of messages is one, two or three levels of JSON.

@@ -15,7 +15,7 @@ fuzz_target!(|text: &[u8]| {
     if let Ok(body) = schemas.encode_text(name, text) {
         schemas
             .decode(name, &body, Secrets::Show)
-            .expect("what was read can be written");
+            .expect("a message that was read can be written");
     }
     let _ = schemas.request(text);
 });
@@ -58,12 +58,12 @@ fn resource(tree: &Tree) {
     let any = read.value;
     let json = schemas
         .resource_json(&any.type_url, &any.value, Secrets::Show)
-        .unwrap_or_else(|fault| panic!("what was read can be written: {fault}"));
+        .unwrap_or_else(|fault| panic!("a message that was read cannot be written: {fault}"));
     assert_eq!(json.unknown_fields, 0);
-    let again = Tree::json(&json.text, Bounds::FILE).expect("what is written is JSON");
+    let again = Tree::json(&json.text, Bounds::FILE).expect("the written text is JSON");
     let again = schemas
         .resource(&again, "", Unknown::Deny)
-        .expect("what is written can be read");
+        .expect("the written text can be read");
     assert_eq!(again.value, any);
     schemas
         .resource_json(&any.type_url, &any.value, Secrets::Redact)
