@@ -180,7 +180,7 @@ impl<'a> Failover<'a> {
             index,
         }));
         let done = || before.since(&self.fleet).named >= asking;
-        let what = "those who ask for what only the fallback has";
+        let what = "clients that ask for what only the fallback has";
         let served = steps::until(self.arguments, what, &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
         self.recorder.time("one in ten asks for more, served after", served);
@@ -201,9 +201,9 @@ impl<'a> Failover<'a> {
         let before = Sent::to(&self.fleet);
         let _ = self.ledger.change(index, wanting, false, now());
         let done = || before.since(&self.fleet).named >= u64::from(moved);
-        steps::until(self.arguments, "those who moved", &self.fleet, done).await?;
+        steps::until(self.arguments, "the clients that moved", &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
-        let what = "a change at the fallback, messages to those who moved";
+        let what = "a change at the fallback, messages to the clients that moved";
         self.recorder.expect(what, sent.messages, u64::from(moved));
         self.recorder
             .note("clients that want this change, here or at the primary", wanting);
@@ -249,7 +249,7 @@ impl<'a> Failover<'a> {
         let (before, wanting) = (Sent::to(&self.fleet), self.plan.wanting(index));
         let _ = self.ledger.change(index, wanting, false, now());
         let done = || before.since(&self.fleet).named >= u64::from(wanting);
-        steps::until(self.arguments, "everybody at the primary", &self.fleet, done).await?;
+        steps::until(self.arguments, "all clients at the primary", &self.fleet, done).await?;
         let sent = steps::quiet(self.arguments, &self.fleet, before).await?;
         let what = "without the fallback, messages for a change at the primary";
         self.recorder.expect(what, sent.messages, u64::from(wanting));

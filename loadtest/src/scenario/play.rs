@@ -331,7 +331,7 @@ impl Play<'_> {
         let all = main.plan.complete_of(u32::MAX);
         main.wait(limit, || progress.returned() >= returned && progress.complete() >= all)
             .await
-            .context("everybody, back again")?;
+            .context("all clients come back")?;
         self.quiet(limit).await
     }
 
@@ -347,7 +347,7 @@ impl Play<'_> {
         });
         main.wait(limit, || progress.returned() >= returned && progress.complete() >= all)
             .await
-            .context("everybody, back again")?;
+            .context("all clients come back")?;
         self.quiet(limit).await
     }
 

@@ -81,12 +81,12 @@ async fn play(
     let relay = Relay::start(&launch).await?;
     recorder.watch(&relay.process())?;
     let back = || old.progress.returned() >= u64::from(clients);
-    steps::until(arguments, "everybody, back again", old, back).await?;
+    steps::until(arguments, "all clients come back", old, back).await?;
     let streams = f64::from(clients);
     steps::until_sum(arguments, &relay, STREAMS, |open| open >= streams).await?;
     recorder.time("the relay is killed, everybody is back after", began.elapsed());
     let sent = steps::quiet(arguments, old, before).await?;
-    recorder.note("messages to those who hold everything", sent.messages);
+    recorder.note("messages to clients that hold everything", sent.messages);
     recorder.expect("resources in these messages", sent.named, 0);
     let served = steps::join(arguments, fresh, 1).await.context("a fresh client")?;
     recorder.time("a fresh client has everything after", served);
