@@ -173,7 +173,7 @@ impl World {
         zone.ok_or_else(|| Broken::new(Rule::K04, format!("no control plane knows {node:?}")))
     }
 
-    /// The zone whose clients a control plane takes a node for, if any.
+    /// The profile of clients that a control plane takes a node for, if any.
     pub(crate) fn taken_for(&self, node: &Node) -> Option<&Profile> {
         let read = read_node(node);
         self.profiles.iter().find(|profile| profile.is(&read))

@@ -14,7 +14,7 @@ use super::wire::Answer;
 use super::world::{Event, World};
 
 impl World {
-    /// Clients come, operators begin to work, and things begin to fail.
+    /// Clients connect, operators begin their changes, and faults begin.
     pub(crate) fn begin(&mut self) {
         let count = self.rng.range(6, 9);
         for id in 0..count {
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// A stream of a client has ended; it comes back, with or without what it remembers.
+    /// A stream of a client has ended; the client reconnects, with or without what it held.
     pub(crate) fn lost(&mut self, id: usize, stream: u64) {
         let client = &mut self.clients[id];
         if client.closed(stream).is_none() || client.retired {

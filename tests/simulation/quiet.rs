@@ -21,7 +21,7 @@ use super::variants;
 use super::world::{Event, World};
 
 impl World {
-    /// Everything heals, and everybody comes to behave.
+    /// Everything heals, and all participants behave.
     pub(crate) fn calm_down(&mut self) -> Result<(), Broken> {
         self.log(|| "calm".to_owned());
         self.calm = true;
@@ -38,7 +38,7 @@ impl World {
             self.clients[id].behave();
         }
         self.rest()?;
-        // Whoever rejected or ignored things settles them now.
+        // Clients that rejected or ignored responses answer them now.
         for id in 0..self.clients.len() {
             let todo = self.clients[id].atone();
             self.carry_out(id, todo);
@@ -46,7 +46,7 @@ impl World {
         self.rest()
     }
 
-    /// All must be as it should.
+    /// Checks that all content is right.
     pub(crate) fn judge(&mut self) -> Result<(), Broken> {
         self.see_origins();
         let mut tally = std::mem::take(&mut self.tally);
@@ -155,7 +155,7 @@ impl World {
         Ok(())
     }
 
-    /// Everybody leaves, and nothing may be left of them.
+    /// All clients leave, and nothing may be left of them.
     pub(crate) fn leave(&mut self) -> Result<(), Broken> {
         for id in 0..self.clients.len() {
             self.clients[id].retired = true;
@@ -211,7 +211,7 @@ impl Zone {
         (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
     }
 
-    /// Whether its control plane keeps silent of a type, for everything or for names (E-18).
+    /// Whether its control plane does not answer for a type, for everything or for names (E-18).
     fn withholds(&self, kind: Type, wildcard: bool) -> bool {
         let legs = self.wire.iter().flat_map(|wire| &wire.legs);
         let mut sessions = legs.filter_map(|leg| leg.link.as_ref()).map(|link| &link.session);
@@ -229,7 +229,7 @@ impl Zone {
             .is_none_or(|wire| wire.habits.believes || wire.habits.dialect == Dialect::Sotw)
     }
 
-    /// The view knows what the control plane has of what is wanted, and no more.
+    /// The view has exactly what the control plane has of the wanted names.
     fn check(&self, above: Option<&Self>, tally: &mut Tally) -> Result<(), Broken> {
         tally.hit(Rule::K23);
         let cut = self.view.cut();
@@ -361,7 +361,7 @@ fn expected(kind: Type, mux: &Mux, zone: &Zone, own: Option<&str>) -> BTreeMap<S
     covered.chain(named).map(entry).collect()
 }
 
-/// K-16: what was never said to be gone may stay.
+/// K-16: what was never reported as gone may stay.
 fn lingers(kind: Type, name: &str, aliases: &[String], mux: &Mux, zone: &Zone) -> bool {
     let cut = zone.view.cut();
     let names = std::iter::once(name).chain(aliases.iter().map(String::as_str));

@@ -53,7 +53,7 @@ impl Stream {
     }
 }
 
-/// A type is dealt with when it has a response, or needs none and waits for no acknowledgement.
+/// A type is finished when it has a response, or needs none and waits for no acknowledgement.
 pub(crate) fn is_dealt_with(server: &Server, response: Option<&Response>, type_url: &TypeUrl) -> bool {
     match response {
         Some(response) => response.type_url == *type_url,
@@ -185,7 +185,7 @@ impl World {
         self.turn(id)
     }
 
-    /// The stream's task runs: what rang, what is wanted, what can be said.
+    /// The stream's task runs: what rang, what is wanted, what can be sent.
     pub(crate) fn turn(&mut self, id: u64) -> Result<(), Broken> {
         let Some(mut stream) = self.streams.remove(&id) else {
             return self.turn_ahead(id);
@@ -279,7 +279,7 @@ impl World {
         Ok(())
     }
 
-    /// What the relay says next, as it is on the wire.
+    /// The relay's next response, as it is on the wire.
     pub(crate) fn next_response(&mut self, stream: &mut Stream, sight: &Sight) -> Result<Option<Answer>, Broken> {
         let now = self.instant();
         let done = stream.server.is_done();
@@ -374,7 +374,7 @@ impl World {
         Ok(())
     }
 
-    /// There are too many views. In the end who is refused gives up.
+    /// There are too many views. At the end, clients that were refused give up.
     fn refuse(&mut self, id: u64) {
         self.log(|| format!("stream {id}: refused, there are too many views"));
         if let Some(stream) = self.streams.get(&id).filter(|_| self.calm) {

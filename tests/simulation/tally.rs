@@ -92,7 +92,7 @@ rules! {
     Empty = "empty": "in the end nothing is kept",
 }
 
-/// How often each rule was looked at where it mattered.
+/// How often each rule was checked where it mattered.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     pub(crate) rules: Vec<u64>,

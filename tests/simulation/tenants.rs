@@ -24,13 +24,13 @@ use super::classes::{relay_node, scopes, stream_settings};
 use super::now;
 use super::rng::Rng;
 
-/// So many steps are taken in every test run, over all worlds.
+/// The number of steps in every test run, over all worlds.
 const STEPS: u64 = 100_000;
-/// So many clients are there at the most.
+/// The largest number of clients.
 const CLIENTS: usize = 12;
 /// The steps of one world.
 const WORLD: usize = 400;
-/// Where a client says whose it is, in ways that a key can name.
+/// The fields of a node that can show a client's tenant, and that a key can name.
 const TENANT: [&[&str]; 3] = [&["TENANT"], &["LABELS", "acme.io/tenant"], &["mesh", "tenant"]];
 /// Values that run into each other in texts that are put together without care.
 const VALUES: [&str; 17] = [
@@ -72,7 +72,7 @@ struct World {
     writers: Vec<Writer>,
     /// What the control plane keeps for each node id: the tenant that the last node with it was of.
     snapshots: BTreeMap<String, Tenant>,
-    /// Ids that the relay has said two views have.
+    /// Ids for which the relay has warned that two views have them.
     said: BTreeSet<String>,
     /// What has leaked although nothing was said, if anything.
     leak: Option<String>,
@@ -361,7 +361,7 @@ impl World {
         });
     }
 
-    /// Everybody has a turn.
+    /// All participants have a turn.
     fn turn(&mut self) {
         for view in self.scopes.take_created() {
             let (node, twin) = self.scopes.introduce(&view, &relay_node());
@@ -430,7 +430,7 @@ impl World {
         drop(writer.view.publish(&changes));
     }
 
-    /// A client reads and acknowledges all there is.
+    /// A client reads and acknowledges all responses.
     fn read(&mut self, session: &mut Session) {
         let answers = Unshared { chunk: 1 << 20 };
         loop {
@@ -515,6 +515,6 @@ fn no_tenant_gets_what_is_another_s() {
     println!(
         "{steps} steps, {responses} responses, {told} foreign resources where the relay had said that two views have one id"
     );
-    // Otherwise nothing was looked at.
+    // Otherwise nothing was checked.
     assert!(responses > STEPS / 10 && told > 0);
 }

@@ -34,7 +34,7 @@ pub(crate) struct Wire {
     pub(crate) wanted: BTreeSet<(Type, Target)>,
     timer: Option<Duration>,
     pub(crate) settings: Arc<ClientSettings>,
-    /// What was seen of how the control plane answers.
+    /// What the relay has learned of how the control plane answers.
     pub(crate) rhythm: Arc<Rhythm>,
     /// The relay whose it is.
     relay: String,
@@ -108,9 +108,9 @@ pub(crate) enum Hop {
     Request(At),
     Response(At),
     Retry(At),
-    /// The relay learns from the transport that nobody is there.
+    /// The transport reports that the control plane is not reachable.
     Noticed(At),
-    /// The relay waits no longer for a connection.
+    /// The relay stops waiting for a connection.
     TimedOut(At),
     /// Nothing may have been wanted of it for a while.
     Idle(At),
@@ -217,7 +217,7 @@ impl Wire {
         }
     }
 
-    /// How it stands with the server: what is wanted of both streams counts, and of two the worse.
+    /// The state of the server: what is wanted of both streams counts, and the worse state of the two.
     fn server_state(&self, otherwise: ServerState) -> ServerState {
         let shared = self.legs.iter().any(|leg| !leg.alone && leg.client.wanted());
         let legs = self
@@ -263,7 +263,7 @@ impl Leg {
         }
     }
 
-    /// G-08: what failed has to answer before it counts again.
+    /// G-08: a server that failed has to answer before it counts again.
     fn server_state(&self) -> ServerState {
         let answered = self.link.as_ref().is_some_and(|link| link.answered);
         match self.stage {
@@ -458,7 +458,7 @@ impl World {
         self.speak_up(zone, at, now);
     }
 
-    /// Sends what the leg's machine has to say.
+    /// Sends the requests of the leg's machine.
     fn speak_up(&mut self, zone: usize, at: usize, now: Instant) {
         let Some(wire) = &mut self.zones[zone].wire else { return };
         let leg = &mut wire.legs[at];

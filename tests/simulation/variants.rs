@@ -22,7 +22,7 @@ use super::world::World;
 
 use discovery::dynamic_parameter_constraints::{SingleConstraint, Type as Demand, single_constraint::ConstraintType};
 
-/// Whom variants are for.
+/// The values of constraints.
 const WHOM: [&str; 2] = ["p", "q"];
 /// What a client says of itself: also what no variant is for.
 const SAID: [&str; 3] = ["p", "q", "r"];
@@ -36,7 +36,7 @@ pub(crate) fn somebody(rng: &mut Rng) -> &'static str {
     rng.pick(&WHOM).unwrap_or(&"p")
 }
 
-/// What a client says of itself, if it says anything.
+/// The parameter of a client, if it has one.
 pub(crate) fn says(rng: &mut Rng) -> Option<&'static str> {
     let said = rng.pick(&SAID).copied();
     said.filter(|_| rng.chance(75))
@@ -119,7 +119,7 @@ pub(crate) fn introduced(node: &Node) -> Option<&'static str> {
 }
 
 impl Client {
-    /// It says something else of itself from now on (B-01).
+    /// From now on it has another parameter (B-01).
     pub(crate) fn say_otherwise(&mut self, rng: &mut Rng) -> Option<(u64, Up)> {
         let line = self.lines.iter().find(|(_, line)| line.service().is_none());
         let (stream, line) = line.filter(|(_, line)| line.is_greeted())?;

@@ -202,7 +202,7 @@ impl World {
         Ok(())
     }
 
-    /// A server takes over from another one what the same clients see.
+    /// What one server takes over from another is what the same clients see.
     pub(super) fn beside(&self, to: usize, from: usize) -> usize {
         let Some(lists) = self.lists.as_ref().filter(|lists| !lists.sides.eyes.is_empty()) else {
             return from;
