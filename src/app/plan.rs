@@ -101,6 +101,8 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
         ping: set(config.timers.keepalive).map_or(Duration::ZERO, |keepalive| keepalive.max(PING_LEAST)),
         idle: config.timers.linger,
         reconnect_max: config.timers.reconnect_max,
+        removal_quiet: config.timers.removal_quiet,
+        order_gate: config.timers.order_gate,
     }
 }
 
@@ -158,6 +160,8 @@ pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, sch
         keepalive: streams.keepalive,
         interval: config.timers.rest_interval,
         reconnect_max: streams.reconnect_max,
+        removal_quiet: streams.removal_quiet,
+        order_gate: streams.order_gate,
         schemas,
     }
 }

@@ -76,6 +76,8 @@ pub struct Timers {
     pub wildcard_quiet: Duration,
     /// How long listeners and routes wait for the clusters and endpoints that they need.
     pub order_gate: Duration,
+    /// D-03: how long a control plane must have sent no routes before what it removes is removed from clients.
+    pub removal_quiet: Duration,
     /// When the relay closes the stream of a client that reads nothing.
     pub write_stall: Duration,
     /// How often an idle connection is tested.
@@ -106,6 +108,7 @@ impl Default for Timers {
             unanswered: Duration::from_secs(8),
             wildcard_quiet: Duration::from_millis(250),
             order_gate: Duration::from_secs(2),
+            removal_quiet: Duration::from_millis(100),
             write_stall: Duration::from_secs(60),
             keepalive: Duration::from_secs(30),
             stream_age: Duration::from_secs(30 * 60),

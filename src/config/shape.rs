@@ -176,6 +176,7 @@ pub(super) struct TimersShape {
     pub(super) unanswered: Option<Scalar>,
     pub(super) wildcard_quiet: Option<Scalar>,
     pub(super) order_gate: Option<Scalar>,
+    pub(super) removal_quiet: Option<Scalar>,
     pub(super) write_stall: Option<Scalar>,
     pub(super) keepalive: Option<Scalar>,
     pub(super) stream_age: Option<Scalar>,

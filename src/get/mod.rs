@@ -168,6 +168,8 @@ impl Question {
             ping: Duration::ZERO,
             idle: KEEPALIVE,
             reconnect_max: KEEPALIVE,
+            removal_quiet: Duration::ZERO,
+            order_gate: Duration::ZERO,
         };
         let seat = view.enter();
         for target in self.targets() {

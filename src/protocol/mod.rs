@@ -5,6 +5,7 @@
 mod backoff;
 mod client;
 mod demand;
+mod departures;
 mod dialects;
 mod end;
 mod ending;
@@ -22,6 +23,7 @@ pub use client::{
     read_delta, read_sotw, stated,
 };
 pub use demand::{Demand, Leg};
+pub use departures::Departures;
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use end::{Code, End};
 pub use ending::{Ending, Refusal};

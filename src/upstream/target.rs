@@ -65,6 +65,10 @@ pub struct UpstreamSettings {
     pub idle: Duration,
     /// The longest pause between two attempts on a stream (`timers.reconnect_max`).
     pub reconnect_max: Duration,
+    /// D-03: how long nothing that directs traffic must have come before a removal counts (`timers.removal_quiet`).
+    pub removal_quiet: Duration,
+    /// The longest time that a removal waits (`timers.order_gate`).
+    pub order_gate: Duration,
 }
 
 /// The longest ping interval for a server that complains of too many pings.

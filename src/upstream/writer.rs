@@ -16,7 +16,7 @@ use super::way::Way;
 use crate::cache::View;
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Demand, Leg as Which};
+use crate::protocol::{Demand, Departures, Leg as Which};
 use crate::xds::{Changes, ServerState, Slot, Target as Wanted, TypeUrl, Want, printable};
 
 /// How much of a server's error text is passed on to clients.
@@ -31,6 +31,7 @@ pub struct Writer<L: Talk = Way> {
     /// The server's name for operators and clients.
     server: String,
     demand: Demand,
+    departures: Departures,
     main: L,
     aside: L,
 }
@@ -81,16 +82,18 @@ impl Writer<Way> {
     ) -> Self {
         let access = target.access.for_class(files);
         let way = |which| Way::new(which, node.clone(), target.clone(), access.clone(), settings.clone());
-        Self::of(view, target.uri(), way(Which::Main), way(Which::Aside))
+        let departures = Departures::new(settings.removal_quiet, settings.order_gate);
+        Self::of(view, target.uri(), departures, way(Which::Main), way(Which::Aside))
     }
 }
 
 impl<L: Talk> Writer<L> {
-    pub(super) fn of(view: Arc<View>, server: &str, main: L, aside: L) -> Self {
+    pub(super) fn of(view: Arc<View>, server: &str, departures: Departures, main: L, aside: L) -> Self {
         Self {
             view,
             server: server.to_owned(),
             demand: Demand::default(),
+            departures,
             main,
             aside,
         }
@@ -104,10 +107,15 @@ impl<L: Talk> Writer<L> {
             self.next(&mut changes).await;
             // A server that sends without a pause must not block the other tasks of this thread.
             tokio::task::yield_now().await;
+            if self.departures.poll_timeout().is_some_and(|due| due <= now()) {
+                // D-03: on a busy machine, a route may have arrived in time and not been read.
+                poll_fn(|cx| Poll::Ready(self.hear(cx, &mut changes))).await;
+            }
         }
     }
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
+        self.departures.hold(changes, &self.view.cut(), now());
         if self.view.take_superseded() {
             self.main.supersede();
             self.aside.supersede();
@@ -122,8 +130,13 @@ impl<L: Talk> Writer<L> {
             self.tell(told, changes);
         }
         loop {
-            self.main.turn(changes);
-            self.aside.turn(changes);
+            let mut said = Vec::new();
+            self.main.turn(&mut said);
+            self.aside.turn(&mut said);
+            let cut = self.view.cut();
+            self.departures.hold(&mut said, &cut, now());
+            changes.append(&mut said);
+            changes.append(&mut self.departures.release(&cut, now()));
             if self.free_names(changes) {
                 continue;
             }
@@ -221,21 +234,27 @@ impl<L: Talk> Writer<L> {
                 None => std::future::pending().await,
             }
         };
-        let (view, main, aside) = (&self.view, &mut self.main, &mut self.aside);
+        let view = self.view.clone();
         let mut interest = pin!(view.changed());
         let mut timer = pin!(timer);
         poll_fn(|cx: &mut Context<'_>| {
-            let mut any = main.poll(cx, changes).is_ready();
-            any |= aside.poll(cx, changes).is_ready();
+            let mut any = self.hear(cx, changes);
             any |= interest.as_mut().poll(cx).is_ready() || timer.as_mut().poll(cx).is_ready();
             if any { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
 
+    /// Returns whether either connection has had an event.
+    fn hear(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> bool {
+        let main = self.main.poll(cx, changes).is_ready();
+        self.aside.poll(cx, changes).is_ready() || main
+    }
+
     fn deadline(&self) -> Option<Instant> {
         let all = [
             self.view.poll_timeout(),
+            self.departures.poll_timeout(),
             self.main.poll_timeout(),
             self.aside.poll_timeout(),
         ];

@@ -5,6 +5,7 @@
 mod completeness;
 mod delta;
 mod demand;
+mod departures;
 mod errors;
 mod faults;
 mod names;

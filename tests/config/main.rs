@@ -405,7 +405,7 @@ fn what_the_parser_says() {
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`, expected one of node, listeners, admin, upstream, \
             classes, limits, timers, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`, expected one of linger, \
-            does_not_exist, unanswered, wildcard_quiet, order_gate, write_stall, keepalive, stream_age, stream_age_jitter, \
+            does_not_exist, unanswered, wildcard_quiet, order_gate, removal_quiet, write_stall, keepalive, stream_age, stream_age_jitter, \
             rest_poll, rest_interval, reconnect_max, drain_announce, drain, pace"),
         ("listeners: 5\n", "1:12: listeners: expected sequence start"),
         ("listeners:\n  - tlz: x\n", "2:5: listeners[0].tlz: unknown field `tlz`, expected one of address, tls"),

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{
-    Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Leg as Which, Next, Request, Rhythm, Suspects,
-    Trial,
+    Backoff, Client, ClientSettings, Declined, Demand, Departures, Dialects, Ending, Leg as Which, Next, Request,
+    Rhythm, Suspects, Trial,
 };
 use distributary::xds::{Changes, Dialect, ServerState, Target, TypeUrl, Update, Want};
 
@@ -28,6 +28,8 @@ pub(crate) struct Wire {
     /// What the relay has learned of its dialects.
     pub(crate) dialects: Dialects,
     demand: Demand,
+    /// D-03: what waits before it goes.
+    departures: Departures,
     /// The two that all types share, and then those of types that end them.
     pub(crate) legs: Vec<Leg>,
     /// What the view has asked for.
@@ -118,6 +120,10 @@ pub(crate) enum Hop {
 
 /// How long a stream of which nothing is wanted is kept.
 const IDLE: Duration = Duration::from_secs(10);
+/// How long nothing that directs traffic has come before something goes.
+pub(crate) const REMOVAL_QUIET: Duration = Duration::from_millis(100);
+/// How long it waits for that at most.
+const ORDER_GATE: Duration = Duration::from_secs(2);
 /// The longest pause before another attempt.
 pub(crate) const RECONNECT_MAX: Duration = Duration::from_secs(30);
 
@@ -144,6 +150,7 @@ impl Wire {
         };
         Self {
             demand: Demand::default(),
+            departures: Departures::new(REMOVAL_QUIET, ORDER_GATE),
             legs: vec![leg(0, false), leg(1, false)],
             settings: settings.clone(),
             wanted: BTreeSet::new(),
@@ -329,6 +336,7 @@ impl World {
             leg.superseded |= superseded;
             leg.stood_in = leg.stood_in.map(|_| true);
         }
+        self.hold(zone, &mut changes);
         let wants = self.zones[zone].view.take_wants(now);
         let cut = self.zones[zone].view.cut();
         for want in wants {
@@ -362,7 +370,14 @@ impl World {
                 }
             }
             let count = self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len());
-            (0..count).for_each(|leg| self.turn_leg(zone, leg, &mut changes));
+            let mut said = Vec::new();
+            (0..count).for_each(|leg| self.turn_leg(zone, leg, &mut said));
+            self.hold(zone, &mut said);
+            changes.append(&mut said);
+            let here = &mut self.zones[zone];
+            if let Some(wire) = &mut here.wire {
+                changes.append(&mut wire.departures.release(&here.view.cut(), now));
+            }
             let here = &mut self.zones[zone];
             let Some(wire) = &mut here.wire else { return };
             if changes.is_empty() {
@@ -386,9 +401,19 @@ impl World {
         self.set_writer(zone);
     }
 
+    /// D-03: what goes waits.
+    fn hold(&mut self, zone: usize, changes: &mut Vec<Changes>) {
+        let now = self.instant();
+        let here = &mut self.zones[zone];
+        if let Some(wire) = &mut here.wire {
+            wire.departures.hold(changes, &here.view.cut(), now);
+        }
+    }
+
     fn set_writer(&mut self, zone: usize) {
         let Some(wire) = &self.zones[zone].wire else { return };
         let view = self.zones[zone].view.poll_timeout();
+        let view = view.into_iter().chain(wire.departures.poll_timeout());
         let legs = wire
             .legs
             .iter()

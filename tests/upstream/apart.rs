@@ -86,9 +86,9 @@ async fn no_cluster_gone_before_its_route() {
     assert!(early.is_err(), "the route is still to x");
     route(routes, "to-y").await;
     let ordered = |cut: &Cut| {
-        assert_eq!(has(cut, "x"), routed(cut, "to-x"), "a cluster gone before its route");
+        assert!(has(cut, "x") || !routed(cut, "to-x"), "a cluster gone before its route");
         assert_eq!(has(cut, "y"), routed(cut, "to-y"), "a route before its cluster");
-        routed(cut, "to-y")
+        routed(cut, "to-y") && !has(cut, "x")
     };
     relay.sees("both", ordered).await;
 }

@@ -140,6 +140,8 @@ impl Relay {
             ping: plan.keepalive,
             idle: plan.idle,
             reconnect_max: plan.reconnect_max,
+            removal_quiet: Duration::from_millis(100),
+            order_gate: Duration::from_secs(2),
         });
         let all = Metrics::new([]);
         let target = Target::new("cp", plan.server, all.upstream("cp"));

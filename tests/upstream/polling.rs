@@ -172,6 +172,8 @@ impl Relay {
             interval: Duration::from_millis(20),
             reconnect_max: Duration::from_millis(20),
             schemas: Schemas::standard(),
+            removal_quiet: Duration::from_millis(100),
+            order_gate: Duration::from_secs(2),
         };
         let metrics = Metrics::new([]).upstream("site");
         let server = RestServer::new("site", rest, metrics.clone());

@@ -10,6 +10,7 @@
 
 mod circle;
 mod credentials;
+mod departing;
 mod disks;
 mod explained;
 #[path = "../config/folder.rs"]

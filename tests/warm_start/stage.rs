@@ -352,13 +352,19 @@ impl Delta {
 }
 
 impl Sotw {
-    /// The next response.
+    /// The next response, from a client that asks for everything.
     pub(crate) async fn next(&mut self) -> DiscoveryResponse {
+        self.next_asking(|_| Vec::new()).await
+    }
+
+    /// The next response, acknowledged with the names of its type.
+    pub(crate) async fn next_asking(&mut self, names: impl FnOnce(&str) -> Vec<String>) -> DiscoveryResponse {
         let response = soon("a response", self.message()).await;
         let ack = distributary::proto::envoy::service::discovery::v3::DiscoveryRequest {
             type_url: response.type_url.clone(),
             response_nonce: response.nonce.clone(),
             version_info: response.version_info.clone(),
+            resource_names: names(&response.type_url),
             ..Default::default()
         };
         self.says(&ack);

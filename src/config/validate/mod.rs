@@ -269,6 +269,7 @@ impl Check {
             unanswered,
             wildcard_quiet: read("wildcard_quiet", &timers.wildcard_quiet).unwrap_or(usual.wildcard_quiet),
             order_gate: read("order_gate", &timers.order_gate).unwrap_or(usual.order_gate),
+            removal_quiet: read("removal_quiet", &timers.removal_quiet).unwrap_or(usual.removal_quiet),
             write_stall: read("write_stall", &timers.write_stall).unwrap_or(usual.write_stall),
             keepalive: read("keepalive", &timers.keepalive).unwrap_or(usual.keepalive),
             stream_age: read("stream_age", &timers.stream_age).unwrap_or(usual.stream_age),

@@ -27,7 +27,7 @@ use crate::clock;
 use crate::config::Rest;
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Backoff, Client, ClientSettings};
+use crate::protocol::{Backoff, Client, ClientSettings, Departures};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
 
@@ -59,6 +59,10 @@ pub struct Polling {
     pub interval: Duration,
     /// The longest pause after a poll that failed (`timers.reconnect_max`).
     pub reconnect_max: Duration,
+    /// D-03: how long nothing that directs traffic must have come before a removal counts (`timers.removal_quiet`).
+    pub removal_quiet: Duration,
+    /// The longest time that a removal waits (`timers.order_gate`).
+    pub order_gate: Duration,
     /// The schemas of the message types.
     pub schemas: Schemas,
 }
@@ -121,6 +125,7 @@ impl Writer<PollLeg> {
             PollLeg::new(client, server.clone(), access.clone(), polling.clone())
         };
         let (main, aside) = (leg(), leg());
-        Self::of(view, &server.uri, main, aside)
+        let departures = Departures::new(polling.removal_quiet, polling.order_gate);
+        Self::of(view, &server.uri, departures, main, aside)
     }
 }
