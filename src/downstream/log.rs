@@ -1,7 +1,8 @@
 //! The log lines about clients.
 //!
 //! Owns one line for each rejection, each stream that ends with an error, each connection that fails to begin or to be accepted,
-//! each node that reports its health, and each node and type with a faulty name; and a limit on the rate of these lines. Does not act on these events (K-07).
+//! each node that reports its health, and each node and type with a faulty name; and a limit on the rate of these lines. Does not
+//! act on these events (K-07).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
