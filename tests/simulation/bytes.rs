@@ -274,7 +274,7 @@ impl Origin {
 
 impl World {
     fn new(seed: u64, now: Instant) -> Self {
-        // A generator of its own: the seeds of other worlds stay what they are.
+        // A generator of its own, so that the seeds of other worlds do not change their meaning.
         let mut rng = Rng::new(seed ^ 0x0b17_e500);
         let classes = Classes::default();
         let settings = stream_settings(&classes);

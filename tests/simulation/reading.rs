@@ -13,15 +13,15 @@ use super::names::{authority, canonical, is_nothing};
 use super::variants;
 use super::witness::{Book, Place};
 
-/// What a session reads: of each authority one server's view.
+/// What a session reads: for each authority the view of one server.
 pub(crate) struct Reading<'a> {
     pub(crate) zones: &'a [Zone],
     pub(crate) reads: BTreeMap<Option<String>, (usize, Arc<Cut>)>,
-    /// What the client says of itself (TP2).
+    /// The client's parameter (TP2).
     pub(crate) own: Option<&'static str>,
 }
 
-/// The same, as far as it is of one type.
+/// One type of a reading.
 #[derive(Clone, Copy)]
 pub(crate) struct Lens<'a> {
     reading: &'a Reading<'a>,
@@ -31,7 +31,7 @@ pub(crate) struct Lens<'a> {
 static NOWHERE: Known = Known::Absent(Reason::Said);
 
 impl<'a> Reading<'a> {
-    /// Where there is one server.
+    /// Creates the reading of a stream for which there is only one server.
     pub(crate) fn alone(zones: &'a [Zone], zone: usize, own: Option<&'static str>) -> Self {
         let cut = zones[zone].view.cut();
         Self {
@@ -51,7 +51,7 @@ impl<'a> Reading<'a> {
         Some(&self.zones[*server].book)
     }
 
-    /// The version of a revision, whoever said it.
+    /// The version of a revision, from whichever server.
     pub(crate) fn version(&self, revision: u64) -> Option<Version> {
         self.zones.iter().find_map(|zone| zone.book.version(revision))
     }
@@ -63,7 +63,7 @@ impl<'a> Lens<'a> {
         cut.slot(self.kind.type_url())
     }
 
-    /// What the wildcard has.
+    /// The state of the wildcard.
     pub(crate) fn state(self) -> Option<&'a Arc<State>> {
         self.slot("")?.wildcard.as_ref()
     }
@@ -79,19 +79,19 @@ impl<'a> Lens<'a> {
         state.is_some_and(plain) || self.variant(name, false).is_some()
     }
 
-    /// F-03: what cannot exist, whoever is asked.
+    /// F-03: returns "does not exist" for a name that no server can have.
     pub(crate) fn nowhere(self, name: &str) -> Option<&'static Known> {
         let served = self.reading.reads.contains_key(&authority(name));
         (!served || is_nothing(self.kind, name)).then_some(&NOWHERE)
     }
 
-    /// All that the wildcard has, as this client sees it.
+    /// All resources of the wildcard that this client sees.
     pub(crate) fn all(self) -> Vec<&'a Arc<Resource>> {
         let all = self.state().into_iter();
         self.seen(all.flat_map(|state| state.resources().chain(state.variants().map(|(variant, _)| variant))))
     }
 
-    /// F-16: of several of one name the one that is for this client, and else what is for everybody.
+    /// F-16: picks, for each name, the variant for this client, or else the resource for all clients.
     fn seen(self, all: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<&'a Arc<Resource>> {
         let mut seen: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
         for resource in all {
@@ -108,7 +108,7 @@ impl<'a> Lens<'a> {
         self.reading.own.is_some() && variants::whom(self.kind, variant) == self.reading.own
     }
 
-    /// The variant of a name that is for this client: what the wildcard has, and if it is asked for by name, what there is else.
+    /// The variant of a name that is for this client: from the wildcard's half, and if `named`, also from the other half.
     pub(crate) fn variant(self, name: &str, named: bool) -> Option<&'a Arc<Resource>> {
         let slot = self.slot(name).filter(|_| self.reading.own.is_some())?;
         let halves = slot.wildcard.iter().chain(named.then_some(&slot.named));
@@ -117,19 +117,19 @@ impl<'a> Lens<'a> {
         all.find(|variant| self.is_own(variant))
     }
 
-    /// Whether there are variants of a name for others alone.
+    /// Whether a name has any variants. They are for other clients if this client has none.
     pub(crate) fn is_for_others(self, name: &str) -> bool {
         let name = Name::from(canonical(name));
         let slot = self.slot(name.as_str());
         slot.is_some_and(|slot| slot.named.variants_of(&name).next().is_some())
     }
 
-    /// What is known of a name among those that were asked for by name.
+    /// What the half for names knows of a name.
     pub(crate) fn named(self, name: &str) -> Option<&'a Known> {
         self.slot(name)?.named.known(&Name::from(canonical(name)))
     }
 
-    /// The resource of a name or alias among those that were asked for by name.
+    /// The resource of a name or alias in the half for names.
     pub(crate) fn found(self, name: &str) -> Option<&'a Arc<Resource>> {
         self.slot(name)?.named.resource(&Name::from(canonical(name)))
     }
@@ -141,7 +141,7 @@ impl<'a> Lens<'a> {
         variant.or_else(|| slot.resource(&Name::from(canonical(name))))
     }
 
-    /// The members of a collection that are known.
+    /// The known members of a collection, as this client sees them.
     pub(crate) fn members(self, collection: &str) -> Vec<&'a Arc<Resource>> {
         let slot = self.slot(collection).filter(|_| self.nowhere(collection).is_none());
         let named = slot.into_iter().map(|slot| &slot.named);
@@ -149,7 +149,7 @@ impl<'a> Lens<'a> {
         self.seen(named.filter(|resource| super::names::covers(collection, resource.name().as_str())))
     }
 
-    /// How long what is for somebody, or for everybody, still lives.
+    /// When a resource ends: this client's variant if `whom` is given, else the resource for all clients.
     pub(crate) fn expiry(self, name: &str, whom: Option<&str>) -> Option<Expiry> {
         if whom.is_some() {
             return self.slot(name)?.expiry_of(self.variant(name, true)?);
@@ -157,19 +157,19 @@ impl<'a> Lens<'a> {
         self.slot(name)?.expiry(&Name::from(canonical(name)))
     }
 
-    /// The revision of a resource that is read.
+    /// The revision of a resource in the view.
     pub(crate) fn revision(self, resource: &Resource) -> u64 {
         let book = self.reading.book(resource.name().as_str());
         book.map_or(0, |book| book.revision(resource))
     }
 
-    /// Where a content stands among all that the server has ever said of the name.
+    /// The place of a content among all that the server has ever sent for the name.
     pub(crate) fn place(self, name: &str, revision: u64) -> Option<Place> {
         let book = self.reading.book(name)?;
         book.place(self.kind, &canonical(name), revision)
     }
 
-    /// Whether the server has said nothing newer of this name.
+    /// Whether the server has sent nothing newer for this name.
     pub(crate) fn is_latest(self, name: &str, revision: u64) -> bool {
         let book = self.reading.book(name);
         book.is_some_and(|book| book.is_latest(self.kind, &canonical(name), revision))
@@ -183,7 +183,7 @@ impl<'a> Lens<'a> {
             .sum()
     }
 
-    /// Whether the wildcard has had a name and has it no more.
+    /// Whether the wildcard had a name and has lost it.
     pub(crate) fn has_left(self, name: &str) -> bool {
         let (book, own) = (self.reading.book(""), variants::key(name, self.reading.own));
         book.is_some_and(|book| book.has_left(self.kind, name) || book.has_left(self.kind, &own))

@@ -17,7 +17,7 @@ use super::rng::Rng;
 use super::truth::Truth;
 use super::variants;
 
-/// One type on it.
+/// One type on one stream.
 #[derive(Default)]
 pub(crate) struct Served {
     pub(crate) named: bool,
@@ -27,15 +27,16 @@ pub(crate) struct Served {
     pub(crate) names: BTreeSet<String>,
     /// What was sent: key and revision.
     pub(crate) sent: BTreeMap<String, u64>,
-    /// Variants of names that were unsubscribed: who subscribes to such a name again is told if they are gone.
+    /// Variants of names that were unsubscribed: a client that subscribes to such a name again is told if they are gone.
     left: BTreeSet<String>,
     pub(crate) missing: BTreeSet<String>,
-    /// All names that it was ever sent: of these it says that they do not exist, however silent the server is otherwise.
+    /// All names that the client was ever sent: for these the server reports that they do not exist, even if it reports no other
+    /// missing names.
     pub(crate) known: BTreeSet<String>,
-    /// What each response took away.
+    /// What each response removed, by nonce.
     pub(crate) gone: BTreeMap<String, Vec<String>>,
     pub(crate) unsettled: Option<String>,
-    /// Whether something must be said, even if nothing has changed.
+    /// Whether a response must be sent, even if nothing has changed.
     pub(crate) owes: bool,
     pub(crate) version: u64,
 }
@@ -45,7 +46,7 @@ impl Served {
         self.wildcard || !self.names.is_empty()
     }
 
-    /// What the interest covers.
+    /// All content that the client asks for.
     pub(crate) fn target(&self, kind: Type, truth: &Truth) -> Vec<Arc<Content>> {
         let all = truth.of(kind).filter(|content| {
             let named = self.has(&content.name) || content.aliases.iter().any(|name| self.names.contains(name));
@@ -60,7 +61,7 @@ impl Served {
             || name.starts_with("xdstp:") && self.names.iter().any(|collection| covers(collection, name))
     }
 
-    /// E-22: what was refused is sent again at once.
+    /// E-22: what was rejected is sent again at once.
     pub(crate) fn settle(&mut self, nonce: &str, refused: bool) {
         if self.unsettled.as_deref() == Some(nonce) {
             self.unsettled = None;
@@ -149,7 +150,7 @@ fn any(kind: Type, content: &Content) -> Any {
     }
 }
 
-/// An entry of a SotW response; what a body cannot say stands in the wrapper.
+/// Returns an entry of a SotW response, with a wrapper for what the body alone cannot express.
 pub(crate) fn entry(kind: Type, content: &Content, mark: &str) -> Any {
     if kind.named() && content.aliases.is_empty() && content.ttl.is_none() && content.whom.is_none() {
         return any(kind, content);
@@ -175,13 +176,13 @@ pub(crate) fn resource(kind: Type, content: &Content, mark: &str) -> discovery::
     }
 }
 
-/// E-12, E-13: garbage, an entry twice, an entry without a name.
+/// E-12, E-13: adds garbage, a repeated entry, or an entry without a name.
 pub(crate) fn spoil(resources: &mut Vec<Any>, kind: Type, rng: &mut Rng) {
     match (rng.below(3), resources.first().cloned()) {
         (0, Some(first)) => resources.push(first),
         (1, _) => resources.push(Any {
             type_url: kind.url().to_owned(),
-            // of a type that nobody knows an empty one is the only one there is.
+            // for an unknown type an empty body would be valid, as a resource without a name.
             value: if kind == Type::Odd {
                 Bytes::from_static(b"\x0a\x05x")
             } else {

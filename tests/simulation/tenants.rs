@@ -32,7 +32,7 @@ const CLIENTS: usize = 12;
 const WORLD: usize = 400;
 /// The fields of a node that can show a client's tenant, and that a key can name.
 const TENANT: [&[&str]; 3] = [&["TENANT"], &["LABELS", "acme.io/tenant"], &["mesh", "tenant"]];
-/// Values that run into each other in texts that are put together without care.
+/// Values that are easily confused when they are joined without escaping.
 const VALUES: [&str; 17] = [
     "",
     "a",
@@ -53,7 +53,7 @@ const VALUES: [&str; 17] = [
     "ü\n",
 ];
 
-/// Who a client is. Two tenants never have all of this in common.
+/// Who a client is. Two tenants differ in at least one field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Tenant {
     name: &'static str,
@@ -70,11 +70,11 @@ struct World {
     upstream: Arc<ClientSettings>,
     sessions: Vec<Session>,
     writers: Vec<Writer>,
-    /// What the control plane keeps for each node id: the tenant that the last node with it was of.
+    /// What the control plane keeps for each node id: the tenant of the last node with that id.
     snapshots: BTreeMap<String, Tenant>,
     /// Ids for which the relay has warned that two views have them.
     said: BTreeSet<String>,
-    /// What has leaked although nothing was said, if anything.
+    /// The first leak for which the relay had given no warning.
     leak: Option<String>,
     leaks: u64,
     responses: u64,
@@ -93,9 +93,9 @@ struct Session {
 struct Writer {
     view: Arc<View>,
     client: Client,
-    /// As the control plane knows it.
+    /// The node, as the control plane knows it.
     node: Node,
-    /// What it was sent.
+    /// The snapshot that it was last sent.
     sent: Option<Tenant>,
 }
 
@@ -139,7 +139,7 @@ impl Tenant {
             ),
         ];
         Node {
-            // K-28: an id says who a client is; nobody has another's. Two clients of a tenant may.
+            // K-28: an id says which tenant a client is of. Only clients of one tenant may share an id.
             id: format!("{}~{}~{}", self.name, self.zone, rng.below(3)),
             cluster: self.name.to_owned(),
             locality: Some(Locality {
@@ -151,7 +151,7 @@ impl Tenant {
         }
     }
 
-    /// Whose a control plane takes a node for, by all that the node says.
+    /// The tenant that a control plane finds in a node, from all its fields.
     fn of(node: &Node) -> Self {
         let known = |text: &str| VALUES.iter().find(|value| **value == text).copied().unwrap_or_default();
         let place = node.locality.as_ref().map_or("", |place| place.zone.as_str());
@@ -197,7 +197,7 @@ fn said(value: &Value) -> &str {
     }
 }
 
-/// Rules of which each tells all tenants apart by its key. Templates may be as bad as they like.
+/// Rules, each of which tells all tenants apart by its key. Templates may be arbitrarily bad.
 fn rules(rng: &mut Rng) -> Classes {
     let name = |rng: &mut Rng| match rng.below(4) {
         0 => Selector::Cluster,
@@ -244,7 +244,7 @@ fn rules(rng: &mut Rng) -> Classes {
                 }]),
                 ..Parts::default()
             }),
-            // With the id alone the control plane must hear more of the client to know whose it is.
+            // If the key is the id alone, the control plane needs the whole node to know the tenant.
             _ if key == [Selector::Id] => Passes::Whole,
             _ => Passes::Nothing,
         };
@@ -269,9 +269,9 @@ fn rules(rng: &mut Rng) -> Classes {
 
 impl World {
     fn new(seed: u64, now: Instant) -> Self {
-        // A generator of its own: the seeds of other worlds stay what they are.
+        // A generator of its own, so that the seeds of other worlds do not change their meaning.
         let mut rng = Rng::new(seed ^ 0x7e4a_4e75);
-        // Few values meet often.
+        // With few values, tenants often have one in common.
         let values = (0..5).filter_map(|_| rng.pick(&VALUES).copied()).collect();
         let classes = rules(&mut rng);
         let settings = stream_settings(&classes);
@@ -312,7 +312,7 @@ impl World {
                 self.scopes.sweep(self.now);
             }
             7 => {
-                // A control plane that begins anew makes its snapshots anew, of whoever comes.
+                // A control plane that restarts makes new snapshots, from the nodes that come.
                 if self.rng.chance(10) {
                     self.snapshots.clear();
                 }
@@ -388,8 +388,8 @@ impl World {
         self.sessions = sessions;
     }
 
-    /// A view's stream asks, and the control plane answers with the snapshot for its node id, which it makes for whom it takes the node
-    /// for: the last one counts.
+    /// Runs a view's stream. The control plane answers with the snapshot for the node id, made for the tenant that it finds in
+    /// the last node with that id.
     fn converse(&mut self, at: usize) {
         let writer = &mut self.writers[at];
         for want in writer.view.take_wants(self.now) {
@@ -461,7 +461,7 @@ impl World {
         }
     }
 
-    /// A client got what is not its tenant's.
+    /// Notes that a client got content of another tenant.
     fn note(&mut self, session: &Session, got: &str) {
         self.leaks += 1;
         let writer = self

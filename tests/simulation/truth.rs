@@ -16,11 +16,11 @@ use super::variants;
 pub(crate) enum Step {
     /// A cluster and its endpoints appear.
     AddCluster(String),
-    /// The route leads to this cluster, or no more.
+    /// The route begins or ceases to lead to this cluster.
     Point(String, String, bool),
     DropCluster(String),
     DropEndpoints(String),
-    /// New content of what is there.
+    /// New content of an existing resource.
     Touch(Type, String),
     Put(Type, String),
     Drop(Type, String),
@@ -28,13 +28,13 @@ pub(crate) enum Step {
     Rollback(Type, String),
     /// New content that picky clients reject.
     Spoil(Type, String),
-    /// Content that nobody rejects and that lives for ever.
+    /// Content that nobody rejects and that has no time to live.
     Mend(Type, String),
-    /// A wildcard covers it, or no more.
+    /// A wildcard begins or ceases to cover it.
     Flip(Type, String),
-    /// A cluster takes its endpoints from elsewhere.
+    /// A cluster begins to use other endpoints.
     Rewire(String),
-    /// New content for somebody alone, or none any more.
+    /// A variant for clients with this parameter gets new content, or is removed.
     Vary(Type, String, &'static str, bool),
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Truth {
     aliases: bool,
     /// Whether there are variants of names.
     varies: bool,
-    /// The authorities of which it knows names as well.
+    /// The authorities under which it has names as well.
     authorities: &'static [&'static str],
 }
 
@@ -75,7 +75,7 @@ impl Truth {
         truth.filled(rng)
     }
 
-    /// One with names under authorities besides; nobody refuses what it has.
+    /// One that also has names under authorities; no client rejects its content.
     pub(crate) fn under(authorities: &'static [&'static str], first: u64, rng: &mut Rng) -> Self {
         let truth = Self {
             resources: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl Truth {
         truth
     }
 
-    /// The same with endpoints in lists of their own, to which assignments refer.
+    /// The same with endpoints in lists of their own (LEDS), to which assignments refer.
     pub(crate) fn listing(mut self, rng: &mut Rng) -> Self {
         self.listed = true;
         let old: Vec<String> = self.of(Type::Eds).map(|content| content.name.clone()).collect();
@@ -110,7 +110,7 @@ impl Truth {
         self
     }
 
-    /// Endpoints come, change and go, and so do the lists to which assignments refer.
+    /// Plans changes of assignments and of the lists of endpoints to which they refer.
     fn list(&self, most: usize, rng: &mut Rng) -> Vec<Step> {
         let one = |rng: &mut Rng| {
             let kind = if rng.chance(25) { Type::Eds } else { Type::Leds };
@@ -137,7 +137,7 @@ impl Truth {
         self
     }
 
-    /// The same with variants of names. Then nothing has other names: nobody could say which variant one is of.
+    /// The same with variants of names, and without aliases: it would be unclear which variant an alias means.
     pub(crate) fn varied(mut self, rng: &mut Rng) -> Self {
         for content in self.resources.values_mut() {
             let content = Arc::make_mut(content);
@@ -151,7 +151,7 @@ impl Truth {
         self
     }
 
-    /// Variants come, change and go.
+    /// Plans changes of variants.
     fn vary(&self, most: usize, rng: &mut Rng) -> Vec<Step> {
         let one = |rng: &mut Rng| {
             let kind = *rng.pick(&variants::VARY).unwrap_or(&Type::Cds);
@@ -164,12 +164,13 @@ impl Truth {
         (0..rng.range(1, most)).map(|_| one(rng)).collect()
     }
 
-    /// What somebody gets who says this of itself: of a name that asks for it, and of all of them.
+    /// What a client with this parameter gets when it asks for a name.
     pub(crate) fn find_for(&self, kind: Type, name: &str, own: Option<&str>) -> Option<&Arc<Content>> {
         let variant = own.and_then(|own| self.get(kind, &variants::key(name, Some(own))));
         variant.or_else(|| self.find(kind, name))
     }
 
+    /// All content of a type that a client with this parameter gets.
     pub(crate) fn of_for(&self, kind: Type, own: Option<&str>) -> impl Iterator<Item = &Arc<Content>> {
         self.of(kind).filter(move |content| match content.whom {
             None => own.is_none_or(|own| self.get(kind, &variants::key(&content.name, Some(own))).is_none()),
@@ -177,7 +178,7 @@ impl Truth {
         })
     }
 
-    /// The same content in a control plane of its own, whose own changes begin with this revision.
+    /// Returns the content for another control plane, whose own changes begin with this revision.
     pub(crate) fn replica(&self, first: u64) -> Self {
         Self {
             revision: first,
@@ -185,7 +186,7 @@ impl Truth {
         }
     }
 
-    /// Takes over all that another one has now.
+    /// Takes over all content that another control plane has now.
     pub(crate) fn adopt(&mut self, other: &Self) {
         self.resources.clone_from(&other.resources);
     }
@@ -219,12 +220,12 @@ impl Truth {
         self.aliases
     }
 
-    /// Whether there is anything of this name for everybody: of a collection, a member.
+    /// Whether a name has content for all clients, or a collection has a member.
     pub(crate) fn is_there(&self, kind: Type, name: &str) -> bool {
         self.find(kind, name).is_some() || self.members(kind, name).next().is_some()
     }
 
-    /// Whether there is anything of this name for some.
+    /// Whether a name has content for some clients only.
     pub(crate) fn varies(&self, kind: Type, name: &str) -> bool {
         let mut all = self.of(kind);
         all.any(|content| content.name == name && content.whom.is_some())
@@ -251,7 +252,7 @@ impl Truth {
         self.resources.keys()
     }
 
-    /// The name of something that may exist.
+    /// A random name; its resource may exist or not.
     fn any(&self, rng: &mut Rng) -> (Type, String) {
         let kind = *rng.pick(&Type::ALL).unwrap_or(&Type::Cds);
         let at = rng.below(CLUSTERS);
@@ -261,7 +262,7 @@ impl Truth {
         }
     }
 
-    /// Plans a change: what is done, and how long after the step before it.
+    /// Plans a change: its steps, each with its pause after the step before.
     pub(crate) fn plan(&self, rng: &mut Rng) -> Vec<(Duration, Step)> {
         let route = name(Type::Rds, rng.below(4));
         let some = cluster(rng.below(CLUSTERS));
@@ -343,7 +344,7 @@ impl Truth {
         }
     }
 
-    /// Carries out one step. The keys that it changed, in order.
+    /// Carries out one step; returns the keys that it changed, in order.
     pub(crate) fn apply(&mut self, step: &Step, rng: &mut Rng) -> Vec<Key> {
         match step {
             Step::AddCluster(name) => {
@@ -384,7 +385,7 @@ impl Truth {
                 }),
                 Some(_) | None => Vec::new(),
             },
-            // A wildcard is about names of old style.
+            // A wildcard covers only names of old style.
             Step::Flip(_, name) if name.starts_with("xdstp:") => Vec::new(),
             Step::Flip(kind, name) => self.edit(*kind, name, |content| content.covered = !content.covered),
             Step::Rewire(name) => {
@@ -430,7 +431,8 @@ impl Truth {
                 None => SHARED.to_owned(),
             }
         });
-        // Routes are asked for by the names in listeners, clusters by those in routes, so only loose types have aliases.
+        // Clients ask for routes by the names in listeners, and for clusters by those in routes. So only types that nothing
+        // refers to have aliases.
         let aliased = self.aliases && matches!(kind, Type::Sds | Type::Odd) && rng.chance(50);
         let content = Content {
             name: name.to_owned(),
@@ -484,7 +486,7 @@ impl Truth {
             return Vec::new();
         };
         let now = self.resources.get(&key);
-        // No route may lead nowhere.
+        // All clusters of a route must exist.
         let sound = kind != Type::Rds || old.refers.iter().all(|name| self.get(Type::Cds, name).is_some());
         if now.is_none() || !sound || now.is_some_and(|now| now.revision == old.revision) {
             return Vec::new();
@@ -515,7 +517,7 @@ impl Truth {
     }
 }
 
-/// Some operators are in a hurry.
+/// Adds the pauses between the steps; some operators are in a hurry.
 fn paced(steps: Vec<Step>, rng: &mut Rng) -> Vec<(Duration, Step)> {
     let hasty = rng.chance(50);
     let pause = |rng: &mut Rng| if hasty { rng.millis(0, 30) } else { rng.millis(50, 3000) };

@@ -28,9 +28,9 @@ pub(crate) struct Wire {
     /// What the relay has learned of its dialects.
     pub(crate) dialects: Dialects,
     demand: Demand,
-    /// D-03: what waits before it goes.
+    /// D-03: removals that wait.
     departures: Departures,
-    /// The two that all types share, and then those of types that end them.
+    /// The two streams that all types share, and then those for types that end streams.
     pub(crate) legs: Vec<Leg>,
     /// What the view has asked for.
     pub(crate) wanted: BTreeSet<(Type, Target)>,
@@ -38,34 +38,34 @@ pub(crate) struct Wire {
     pub(crate) settings: Arc<ClientSettings>,
     /// What the relay has learned of how the control plane answers.
     pub(crate) rhythm: Arc<Rhythm>,
-    /// The relay whose it is.
+    /// The id of the relay that writes.
     relay: String,
 }
 
-/// One of the two streams.
+/// One stream and its attempts: one of the two that all types share, or one that was split off.
 pub(crate) struct Leg {
     pub(crate) client: Client,
     pub(crate) backoff: Backoff,
     pub(crate) trial: Trial,
-    /// Which of the two streams it is, or is apart from.
+    /// Which of the two shared streams it is, or was split off from.
     pub(crate) which: usize,
-    /// It is for types that end the stream that the others share.
+    /// Whether it is for types that end the stream that the others share.
     pub(crate) alone: bool,
     pub(crate) types: BTreeSet<TypeUrl>,
     pub(crate) suspects: Suspects,
-    /// Types that were found out and have not moved yet.
+    /// Types that were found to end streams, and have not moved yet.
     pub(crate) suspected: Vec<TypeUrl>,
-    /// It ended because of what was asked for, and nobody was told yet.
+    /// Whether it ended because of what was asked for, which is not reported yet.
     pub(crate) trouble: bool,
     pub(crate) stage: Stage,
-    /// Whether it will be looked at whether anything is wanted.
+    /// Whether a check for an idle stream is scheduled.
     pub(crate) idle: bool,
     pub(crate) link: Option<Link>,
-    /// Whether the last attempt came to nothing, and none to anything since.
+    /// Whether the last attempt failed, and no stream was answered since.
     pub(crate) failing: bool,
-    /// Whether another server has stood in since the last stream began, as the writer knows.
+    /// Whether another server has stood in since the last stream began, as far as the writer knows.
     pub(crate) superseded: bool,
-    /// The same, as whoever saw it happen knows: first that it did, then that the writer has had a turn since.
+    /// The same, as the world knows: `false` once another server has stood in, `true` when the writer has had a turn since.
     pub(crate) stood_in: Option<bool>,
 }
 
@@ -77,21 +77,21 @@ pub(crate) enum Stage {
     Waiting,
 }
 
-/// One stream, from its request on.
+/// One stream, from the attempt to open it.
 pub(crate) struct Link {
     pub(crate) id: u64,
     pub(crate) session: Session,
-    /// Where the control plane is a relay: that one's half.
+    /// If the control plane is a relay: that relay's half.
     pub(crate) ahead: Option<Box<Ahead>>,
     pub(crate) up: Pipe<Request>,
     pub(crate) down: Pipe<Reply>,
     pub(crate) answered: bool,
     /// How it ends instead of being answered.
     pub(crate) refusal: Option<Ending>,
-    /// Whether whatever is sent on it vanishes, and neither side knows.
+    /// Whether everything sent on it is lost, without either side knowing.
     pub(crate) mute: bool,
     pub(crate) opened: Duration,
-    /// Whether it must know nothing of what was said before (L-20).
+    /// Whether it must not declare anything from before (L-20).
     pub(crate) clean: bool,
 }
 
@@ -114,15 +114,15 @@ pub(crate) enum Hop {
     Noticed(At),
     /// The relay stops waiting for a connection.
     TimedOut(At),
-    /// Nothing may have been wanted of it for a while.
+    /// Perhaps nothing has been wanted on the stream for a while.
     Idle(At),
 }
 
-/// How long a stream of which nothing is wanted is kept.
+/// How long a stream on which nothing is wanted is kept.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long nothing that directs traffic has come before something goes.
+/// How long nothing that directs traffic must have come before a removal goes out.
 pub(crate) const REMOVAL_QUIET: Duration = Duration::from_millis(100);
-/// How long it waits for that at most.
+/// How long a removal waits for that at most.
 const ORDER_GATE: Duration = Duration::from_secs(2);
 /// The longest pause before another attempt.
 pub(crate) const RECONNECT_MAX: Duration = Duration::from_secs(30);
@@ -132,7 +132,7 @@ impl Wire {
         Self::above(habits, node, "relay")
     }
 
-    /// The writer of a view of this relay.
+    /// The writer of a view of the relay with this id.
     pub(crate) fn above(habits: Habits, node: Node, relay: &str) -> Self {
         let settings = Arc::new(ClientSettings {
             types: Default::default(),
@@ -162,7 +162,7 @@ impl Wire {
         }
     }
 
-    /// Gives the control plane the habits of refusing that its world has.
+    /// Gives the control plane the refusals of its world.
     pub(crate) fn trouble(&mut self, besides: Besides, rng: &mut Rng) {
         if besides.refusals {
             self.habits = self.habits.clone().refusing(rng);
@@ -180,7 +180,7 @@ impl Wire {
         }
     }
 
-    /// Whether it may be asked in state of the world.
+    /// Whether the relay may ask it in SotW.
     pub(crate) fn sotw(&self) -> bool {
         self.habits.dialect == Dialect::Sotw || self.habits.refuses.is_some()
     }
@@ -190,13 +190,13 @@ impl Wire {
         self.legs.get(leg).map_or(Dialect::Delta, |leg| leg.client.dialect())
     }
 
-    /// The control plane has answered a stream.
+    /// Notes that the control plane has answered a stream.
     pub(crate) fn answered(&mut self, leg: usize) {
         let leg = &mut self.legs[leg];
         leg.trial.handle_answer(leg.client.dialect(), &mut self.dialects);
     }
 
-    /// E-23: a stream ended before it was answered. Whether the other dialect is tried at once.
+    /// E-23: notes that a stream ended unanswered; returns whether the other dialect is tried at once.
     pub(crate) fn refused(&mut self, leg: usize, ending: Ending) -> bool {
         let leg = &mut self.legs[leg];
         let declined = Declined {
@@ -207,7 +207,7 @@ impl Wire {
         self.habits.refuses.is_some() && leg.trial.handle_end(declined, true, &self.dialects) == Next::Other
     }
 
-    /// The same for a view that begins.
+    /// The same for the next view; it keeps what was learned of how the control plane answers.
     pub(crate) fn anew(self, node: Node) -> Self {
         Self {
             rhythm: self.rhythm,
@@ -224,7 +224,8 @@ impl Wire {
         }
     }
 
-    /// The state of the server: what is wanted of both streams counts, and the worse state of the two.
+    /// The state of the server: the worst of the streams on which something is wanted. Streams that were split off count only if
+    /// nothing is wanted on the shared ones.
     fn server_state(&self, otherwise: ServerState) -> ServerState {
         let shared = self.legs.iter().any(|leg| !leg.alone && leg.client.wanted());
         let legs = self
@@ -283,7 +284,7 @@ impl Leg {
 }
 
 impl Zone {
-    /// Publishes, and keeps the books.
+    /// Publishes changes, and notes them in the book.
     pub(crate) fn publish(&mut self, changes: &[Changes]) {
         for change in changes {
             let Some(kind) = Type::of(change.type_url.url()) else {
@@ -317,7 +318,7 @@ impl Zone {
     }
 }
 
-/// What an update takes away: with the knowledge of a name all variants.
+/// The keys that an update removes; forgetting a name removes all its variants.
 fn keys(kind: Type, update: &Update) -> Vec<String> {
     let name = update.name().as_str();
     match update {
@@ -328,7 +329,7 @@ fn keys(kind: Type, update: &Update) -> Vec<String> {
 }
 
 impl World {
-    /// The writer's turn: what is wanted goes to the machines, what changed into the view, what they say to the transport.
+    /// The writer's turn: wants go to the machines, changes into the view, requests to the transport.
     pub(crate) fn write(&mut self, zone: usize, mut changes: Vec<Changes>) {
         let now = self.instant();
         let superseded = self.zones[zone].view.take_superseded();
@@ -401,7 +402,7 @@ impl World {
         self.set_writer(zone);
     }
 
-    /// D-03: what goes waits.
+    /// D-03: holds removals back.
     fn hold(&mut self, zone: usize, changes: &mut Vec<Changes>) {
         let now = self.instant();
         let here = &mut self.zones[zone];
@@ -516,12 +517,12 @@ impl World {
     }
 }
 
-/// Which way to a control plane a zone has: half of them speak its protocol.
+/// The way of a zone to its control plane: most zones speak the protocol.
 pub(crate) fn way(rng: &mut Rng) -> Option<Habits> {
     rng.chance(70).then(|| Habits::new(rng))
 }
 
-/// For people.
+/// Formats a request for the trace.
 fn brief(request: &Request) -> String {
     match request {
         Request::Sotw(request) => Up::Sotw(request.clone()).brief(),

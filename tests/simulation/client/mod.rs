@@ -26,13 +26,13 @@ use super::wire::Up;
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Connect,
-    /// Tells the relay what its wishes have become.
+    /// Sends the requests that its current wants need.
     Sync,
     /// Answers a response: accepts it, or with `true` rejects it.
     Settle(u64, Type, String, bool),
     /// Stops waiting for the endpoints of the clusters in this response.
     Tire(u64, String),
-    /// Changes its mind about something.
+    /// Begins or ceases to want something at random.
     Whim,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Act {
 pub(crate) enum Do {
     Send(u64, Up),
     Later(Duration, Act),
-    /// Opens its stream of this type anew.
+    /// Closes its stream of this type, and opens another.
     Reopen(Type),
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum Persona {
     Streams,
     /// Everything by name, from listeners on.
     Grpc,
-    /// An Envoy that asks for clusters besides its wildcard, and changes its mind a lot.
+    /// An Envoy that asks for clusters by name besides its wildcard, and often changes what it wants.
     OnDemand,
     /// It sends random requests.
     Hostile,
@@ -78,7 +78,7 @@ pub(crate) struct Client {
     settling: (usize, usize),
     /// Whether it rejects responses with something bad in them.
     picky: bool,
-    /// Whether it writes `*` rather than nothing at all.
+    /// Whether it asks for a wildcard with `*`, not with an empty list.
     explicit: bool,
     ttl: bool,
     wrapper: bool,
@@ -86,7 +86,7 @@ pub(crate) struct Client {
     pub(crate) own: Option<&'static str>,
     pub(crate) lines: BTreeMap<u64, Line>,
     pub(crate) holds: BTreeMap<Type, BTreeMap<String, Holding>>,
-    /// What it wants without a reason in other resources.
+    /// What it wants although no resource refers to it.
     whims: BTreeMap<Type, BTreeSet<String>>,
     stars: BTreeSet<Type>,
     /// Endpoints that a warming cluster waits for (M-01).
@@ -191,7 +191,7 @@ impl Client {
         }
     }
 
-    /// It comes to behave: from now on it rejects nothing that is good.
+    /// Makes it behave: from now on it rejects nothing that is good.
     pub(crate) fn behave(&mut self) {
         self.tame = true;
         self.settling = (0, 5);
@@ -223,7 +223,7 @@ impl Client {
         Some(line.service)
     }
 
-    /// Tells the relay what its wishes have become.
+    /// Returns, for all its streams, the requests that its current wants need.
     pub(crate) fn sync(&mut self, rng: &mut Rng) -> Vec<Do> {
         let mut todo = Vec::new();
         let streams: Vec<u64> = self.lines.keys().copied().collect();
@@ -260,7 +260,7 @@ impl Client {
         request.map(|request| Do::Send(stream, request)).into_iter().collect()
     }
 
-    /// Waits no longer for endpoints.
+    /// Stops waiting for endpoints, and acknowledges the response.
     pub(crate) fn tire(&mut self, stream: u64, nonce: &str) -> Vec<Do> {
         let same = |withheld: &Withheld| withheld.stream == stream && withheld.nonce == nonce;
         let Some(at) = self.withheld.iter().position(same) else {
@@ -281,7 +281,7 @@ impl Client {
         Some(self.node_now())
     }
 
-    /// Its node, with all that it says of itself.
+    /// Its node, with all features and its parameter.
     pub(crate) fn node_now(&self) -> Node {
         let ttl = self.ttl.then(|| "xds.config.supports-resource-ttl".to_owned());
         let wrapper = self.wrapper.then(|| "xds.config.resource-in-sotw".to_owned());
@@ -297,7 +297,7 @@ impl Client {
         Some(self.lines.get_mut(&stream)?.muxes.entry(kind).or_default())
     }
 
-    /// All that it has told the relay that it wants.
+    /// All that it has asked the relay for.
     pub(crate) fn muxes(&self) -> impl Iterator<Item = (Type, &Mux)> {
         self.lines
             .values()
@@ -310,7 +310,7 @@ impl Line {
         self.service
     }
 
-    /// Whether it has said who it is.
+    /// Whether it has sent its node.
     pub(crate) const fn is_greeted(&self) -> bool {
         self.greeted
     }

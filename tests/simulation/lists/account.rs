@@ -12,7 +12,7 @@ use crate::truth::Key;
 /// What a file says.
 pub(super) type Said = BTreeMap<Key, Line>;
 
-/// What a file says of one resource: revision, other names, and how long it lives from when it is read.
+/// One resource in a file: revision, aliases, and time to live from the moment it is read.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) revision: u64,
@@ -23,13 +23,13 @@ pub(super) struct Line {
 /// One file as it is now.
 pub(super) struct Written {
     pub(super) bytes: Vec<u8>,
-    /// What it says, if it is good.
+    /// What it says, if it is valid.
     pub(super) says: Option<Said>,
-    /// Which writing of any file this was.
+    /// The number of this write, counted over all files.
     pub(super) nth: i64,
 }
 
-/// The same as a [`Line`], once it was read.
+/// A [`Line`] that was read.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
     pub(super) revision: u64,
@@ -37,20 +37,20 @@ pub(super) struct Counted {
     pub(super) until: Option<Instant>,
 }
 
-/// What counts.
+/// The content that counts.
 #[derive(Default)]
 pub(super) struct Model {
-    /// Which writing of each file was looked at last.
+    /// The number of the last write of each file that was read.
     seen: BTreeMap<PathBuf, i64>,
     good: BTreeMap<PathBuf, BTreeMap<Key, Counted>>,
     pub(super) merged: BTreeMap<Key, Counted>,
-    /// What stands in a good file, and whose time is over.
+    /// Resources in valid files whose time to live is over.
     over: BTreeSet<Key>,
     pub(super) whole: bool,
 }
 
 impl Counted {
-    /// How long it still lives, as this moment is.
+    /// Whether its time to live is not over yet.
     fn lives(&self, now: Instant) -> bool {
         self.until.is_none_or(|until| now < until)
     }
@@ -68,12 +68,13 @@ impl Model {
         own.or_else(|| alias().map(|(_, counted)| counted))
     }
 
-    /// Whether what there was of a name has reached its end.
+    /// Whether the time to live of a name is over.
     pub(super) fn is_over(&self, kind: Type, name: &str) -> bool {
         self.over.contains(&(kind, name.to_owned()))
     }
 
-    /// I-05: what is bad replaces nothing; a file that is gone from a directory takes along what it said.
+    /// I-05: a bad file does not replace the content of its last good one; when a file is removed from a directory, its content
+    /// goes.
     pub(super) fn look(&mut self, disk: Option<&BTreeMap<PathBuf, Written>>, now: Instant) {
         if let Some(disk) = disk {
             self.take(disk, now);
@@ -88,7 +89,7 @@ impl Model {
         self.good.retain(|path, _| disk.contains_key(path));
         self.seen.retain(|path, _| disk.contains_key(path));
         for (path, written) in disk {
-            // E-11: what was written again was received again, and nothing else was.
+            // E-11: only a file that was written again counts as received again.
             let again = self.seen.insert(path.clone(), written.nth) != Some(written.nth);
             let Some(says) = written.says.as_ref().filter(|_| again) else {
                 continue;
@@ -116,7 +117,7 @@ impl Model {
             }
             let said = self.good.values().filter_map(|said| said.get(key));
             let mut alive = said.filter(|other| other.lives(now));
-            // E-12: for what is there twice nothing changes.
+            // E-12: a resource that is there twice, with different contents, stays as it was.
             if alive.clone().all(|other| other.is_like(counted)) {
                 let forever = alive.clone().any(|other| other.until.is_none());
                 let until = alive.clone().filter_map(|other| other.until).max();

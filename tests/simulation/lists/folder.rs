@@ -34,18 +34,18 @@ pub(crate) struct Folder {
     single: bool,
     disk: BTreeMap<PathBuf, Written>,
     readable: bool,
-    /// Which resources stand in which file.
+    /// Decides which resource is in which file.
     salt: usize,
     file_set: FileSet,
     asked: Asked,
-    /// What the view was brought to.
+    /// The content that the view has.
     content: Arc<Stated>,
     model: Model,
-    /// Whether what it says may have a time to live.
+    /// Whether resources may have a time to live.
     mortal: bool,
-    /// How often any file was written.
+    /// The number of writes, over all files.
     writings: i64,
-    /// When it is looked at because something ends then.
+    /// When the files are read because a resource ends then.
     alarm: Option<Duration>,
 }
 
@@ -60,7 +60,7 @@ fn file_set(single: bool) -> FileSet {
     FileSet::new(Path::new(path), usize::MAX >> 1, DICTIONARY.clone())
 }
 
-/// What tells the chance of files with times to live from all other chance.
+/// Separates the random numbers of files with times to live from all others.
 const FILES_THAT_END: u64 = 0x5eed_0000_0011;
 const FOLDER: &str = "/xds";
 const FILE: &str = "/xds.pb";
@@ -84,7 +84,7 @@ impl Folder {
         }
     }
 
-    /// The same, where what they say may end by itself.
+    /// The same, with resources that may have a time to live.
     pub(super) fn mortal(rng: &mut Rng) -> Self {
         Self {
             mortal: true,
@@ -98,7 +98,7 @@ impl Folder {
         self.content = Arc::default();
     }
 
-    /// The relay begins anew.
+    /// Forgets all that was read: the relay begins anew.
     pub(super) fn forget(&mut self) {
         self.file_set = file_set(self.single);
         self.model = Model::default();
@@ -109,7 +109,7 @@ impl Folder {
         if self.single { &[FILE] } else { &FILES }
     }
 
-    /// The operator writes what there is to say, or what the mood makes of it.
+    /// Writes the content into the files, as an operator would, with the faults of the server's mood.
     fn write(&mut self, truth: &Truth, mood: Mood, calm: bool, rng: &mut Rng) {
         let (paths, single) = (self.paths(), self.single);
         if rng.chance(5) {
@@ -155,7 +155,7 @@ impl Folder {
                     self.disk.remove(&file);
                     continue;
                 }
-                // It is torn in the middle of something.
+                // The file is cut off within a message.
                 Mood::Hangs => bad(good[..good.len() - 1].to_vec()),
                 Mood::Closes => bad(b" \n".to_vec()),
                 Mood::AnswersOnce => bad(b"\xff\xff no protobuf".to_vec()),
@@ -172,7 +172,7 @@ impl Folder {
             (false, false) => Some("not readable, or empty".to_owned()),
         };
         self.model.look(fault.is_none().then_some(&self.disk), now);
-        // Where nothing ends every file may be another one, by its stamp.
+        // In worlds without times to live no stamp is known, so any file may have changed.
         let mortal = self.mortal;
         let stamp = |written: &Written| match mortal {
             true => Ok(Stamp::of_writing(written.nth)),
@@ -191,7 +191,7 @@ impl Folder {
         self.file_set.handle_look(listed, read, now);
     }
 
-    /// The view has exactly what counts.
+    /// Checks that the view has exactly the content that counts.
     fn check(&self, wanted: &BTreeSet<(Type, Target)>, cut: &Cut, zone: &Zone) -> Result<(), Broken> {
         let model = &self.model;
         for (kind, target) in wanted {
@@ -241,7 +241,7 @@ impl Folder {
         Ok(())
     }
 
-    /// What is known of one name, and of its variants.
+    /// Checks what the view knows of one name, and of its variants.
     fn check_name(&self, kind: Type, name: &Name, slot: Option<&Slot>, zone: &Zone) -> Result<(), String> {
         let model = &self.model;
         let says = model.find(kind, name.as_str());
@@ -281,14 +281,14 @@ fn place(kind: Type) -> usize {
     at.unwrap_or(Type::ALL.len())
 }
 
-/// Of each key which revision it is, and until when it lives.
+/// The revision of each key, and when it ends.
 type Told = BTreeMap<String, (u64, Option<Instant>)>;
 
 fn told(key: &str, counted: &Counted) -> (String, (u64, Option<Instant>)) {
     (key.to_owned(), (counted.revision, counted.until))
 }
 
-/// What a resource that is read is called, which it is, and until when it lives (K-17).
+/// The key of a resource in the view, its revision, and when it ends (K-17).
 fn called(kind: Type, resource: &Resource, state: &State, zone: &Zone) -> (String, (u64, Option<Instant>)) {
     let key = variants::key(resource.name().as_str(), variants::whom(kind, resource));
     let until = state.like(resource).and_then(|(_, until)| until);
@@ -313,7 +313,7 @@ fn bytes(truth: &Truth, says: &Said, mortal: bool) -> Vec<u8> {
 }
 
 impl World {
-    /// The files of a server are written.
+    /// Writes the files of a server.
     pub(super) fn write_files(&mut self, server: usize, mood: Mood) {
         let (calm, here) = (self.calm, &mut self.zones[server]);
         let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
@@ -345,7 +345,7 @@ impl World {
         self.read_files(server)
     }
 
-    /// E-11: what ends is looked at then.
+    /// E-11: schedules a look at the time when a resource ends.
     fn set_alarm(&mut self, server: usize) {
         let folder = self.zones[server].source.as_ref();
         let Some(super::Source::Folder(folder)) = folder else {
@@ -363,7 +363,7 @@ impl World {
         }
     }
 
-    /// Most servers are files, in which there are times to live.
+    /// Turns most servers into files with times to live.
     pub(super) fn with_files(&mut self, seed: u64) {
         let mut rng = Rng::new(seed ^ FILES_THAT_END);
         for zone in &mut self.zones {
@@ -374,7 +374,7 @@ impl World {
         }
     }
 
-    /// What ends by itself is written again from time to time.
+    /// Rewrites, now and then, files whose resources have a time to live.
     pub(crate) fn renew_files(&mut self, server: usize) {
         let folder = self.zones[server].source.as_mut().and_then(super::Source::folder);
         if folder.is_some_and(|folder| folder.mortal) && self.rng.chance(60) {
@@ -382,7 +382,7 @@ impl World {
         }
     }
 
-    /// The writer's turn, as that of its shell.
+    /// The writer's turn, as its shell would take it.
     pub(super) fn read_files(&mut self, server: usize) -> Result<(), Broken> {
         let now = self.instant();
         let here = &mut self.zones[server];

@@ -29,22 +29,22 @@ pub(crate) struct Upper {
     pub(super) origin: usize,
     scopes: Scopes,
     settings: Arc<StreamSettings>,
-    /// Whether all that its control plane says of a type can be unsaid.
+    /// Whether its control plane can report that a resource is gone, whatever the type.
     full: bool,
 }
 
-/// Its half of one stream from the relay below.
+/// The upper relay's half of one stream from the relay below.
 pub(crate) struct Ahead {
     server: Server,
     place: Option<Seats>,
     waker: Waker,
     timer: Option<Duration>,
-    /// The time for which the timer has gone off.
+    /// The time for which the timer has already fired.
     fired: Option<Instant>,
 }
 
 impl Upper {
-    /// Whether it can say of something of this type that it has ceased to be.
+    /// Whether it can report that a resource of this type is gone.
     pub(crate) const fn says_gone(&self, kind: Type) -> bool {
         self.full || kind.full_state()
     }
@@ -62,7 +62,7 @@ fn scopes() -> Scopes {
 }
 
 impl World {
-    /// Some servers are relays; their control planes are zones that are in no list.
+    /// Turns some servers into relays. Their control planes are zones that are in no list.
     pub(super) fn with_uppers(&mut self) {
         let aliases = self.zones.iter().any(|zone| zone.truth.has_aliases());
         for server in 0..self.zones.len() {
@@ -71,7 +71,7 @@ impl World {
             let Some(wire) = here.wire.as_mut().filter(|_| self.rng.chance(30)) else {
                 continue;
             };
-            // SotW says nothing of aliases, except in a wrapper that is there for another reason.
+            // SotW carries aliases only in a wrapper, which is only there for other reasons.
             if aliases {
                 wire.habits.dialect = Dialect::Delta;
             }
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// No server is this very relay any more.
+    /// Ends all loops: no server is this very relay any more.
     pub(super) fn mend_loops(&mut self) {
         for server in 0..self.zones.len() {
             let origin = self.origin(server);
@@ -120,19 +120,19 @@ impl World {
         }
     }
 
-    /// The zone that says what a server has.
+    /// The zone that owns the content of a server.
     pub(crate) fn origin(&self, server: usize) -> usize {
         self.zones[server].upper.as_ref().map_or(server, |upper| upper.origin)
     }
 
-    /// What a server has is what its control plane has, whomever it is for (F-16).
+    /// Copies to each server the content of its control plane, variants included (F-16).
     pub(crate) fn see_origins(&mut self) {
         for server in 0..self.zones.len() {
             self.zones[server].truth = self.zones[self.origin(server)].truth.clone();
         }
     }
 
-    /// A request of the relay below arrives.
+    /// Handles a request of the relay below.
     pub(crate) fn ask_upper(&mut self, at: At, request: &Request) -> Result<(), Broken> {
         let now = self.instant();
         let here = &mut self.zones[at.zone];
@@ -185,7 +185,7 @@ impl World {
         self.turn_upper(at, ahead)
     }
 
-    /// A stream's task of some relay above runs, if this is one.
+    /// Runs the task of a stream, if it belongs to a relay above.
     pub(crate) fn turn_ahead(&mut self, id: u64) -> Result<(), Broken> {
         for zone in 0..self.zones.len() {
             for leg in 0..2 {
@@ -228,7 +228,7 @@ impl World {
         Ok(())
     }
 
-    /// New views of the relay above get their writer.
+    /// Gives new views of the relay above their writers.
     fn see_above(&mut self, server: usize) {
         let Some(upper) = &self.zones[server].upper else { return };
         let (origin, created) = (upper.origin, upper.scopes.take_created());
@@ -241,7 +241,7 @@ impl World {
         }
     }
 
-    /// Views of relays above at which nobody has been for long end.
+    /// Ends the views of relays above that no session has used for long.
     pub(crate) fn sweep_above(&self) {
         let now = self.instant();
         for upper in self.zones.iter().filter_map(|zone| zone.upper.as_ref()) {
@@ -255,7 +255,7 @@ impl World {
         uppers.map(|upper| upper.scopes.all().len()).sum()
     }
 
-    /// A relay above begins anew, or loses its control plane.
+    /// Restarts a relay above, or cuts it off from its control plane.
     pub(crate) fn fault_above(&mut self) -> Result<(), Broken> {
         let uppers: Vec<usize> = (0..self.zones.len())
             .filter(|at| self.zones[*at].upper.is_some())
@@ -296,7 +296,7 @@ impl World {
         Ok(())
     }
 
-    /// In quiet both relays call equal content by equal versions.
+    /// Checks, at rest, that both relays give equal content equal versions.
     pub(crate) fn compare_chains(&mut self) -> Result<(), Broken> {
         for server in 0..self.zones.len() {
             let (below, above) = (&self.zones[server], &self.zones[self.origin(server)]);
@@ -351,13 +351,13 @@ impl World {
 }
 
 impl Ahead {
-    /// When it must be looked after, if nothing happens before.
+    /// When its task must run, if nothing happens before.
     fn due(&self) -> Option<Instant> {
         let settles = self.place.as_ref().and_then(Seats::poll_timeout);
         self.server.poll_timeout().into_iter().chain(settles).min()
     }
 
-    /// What the relay above says now, and whether it wants anything new.
+    /// Returns the responses of the relay above, and whether it wants anything new.
     fn speak(
         &mut self,
         scopes: &Scopes,

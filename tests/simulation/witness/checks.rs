@@ -13,7 +13,7 @@ use crate::reading::Lens;
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Entry};
 
-/// A client may have this many unsettled responses at the most, whatever it does.
+/// The largest number of unsettled responses that a client can have, whatever it does.
 const OPEN_MAX: usize = 64;
 
 impl Witness {
@@ -93,7 +93,8 @@ impl Witness {
         tally.hit(Rule::Age);
         let before = watch.sent.get(name);
         let place = lens.place(name, facts.revision);
-        // What a client holds of a server that is not read any more stays in full states while the view does not know it (G-17).
+        // What a client holds from a server that is no longer read stays in full states while the view does not know the name
+        // (G-17).
         let kept = self.full_state(kind) && before.is_some_and(|sent| sent.revision == facts.revision);
         if place.is_none() && !kept {
             return Err(Broken::new(
@@ -117,7 +118,7 @@ impl Witness {
         Ok(())
     }
 
-    /// K-17: a heartbeat confirms what the client surely holds.
+    /// K-17: a heartbeat confirms what the client certainly holds.
     fn check_beat(&self, kind: Type, entry: &Entry, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         tally.hit(Rule::K17);
         let watch = &self.watches[&kind];
@@ -179,13 +180,14 @@ impl Witness {
             watch.seen(name, lens)
         };
         let sound = match seen {
-            // C-13: what it remembers and does not ask for. C-20: what it holds under another name than it asked for.
+            // C-13: the client remembers it and does not ask for it. C-20: the client holds it under another name than it asked
+            // for.
             Seen::Unwanted => holds || watch.chain || watch.memory.contains(name) || watch.asked.contains_key(name),
             Seen::Uncovered => true,
             Seen::Unknown => watch.alias_is_gone(name, lens),
             Seen::Absent(Reason::TimedOut) => {
                 tally.hit(Rule::K16);
-                // A wildcard that it has left has said enough.
+                // If the wildcard lost the name, that alone is a reason to remove it.
                 let left = watch.wildcard && lens.has_left(name);
                 if holds && !left {
                     return Err(Broken::new(
@@ -207,7 +209,7 @@ impl Witness {
         Ok(())
     }
 
-    /// B-18, B-21, B-22: a partial answer says only what is news, or what was asked for.
+    /// B-18, B-21, B-22: a partial response contains only what is new or was asked for.
     fn check_partial(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let watch = &self.watches[&answer.kind];
         let kind = answer.kind;
@@ -220,16 +222,16 @@ impl Witness {
             let licensed = watch.licensed(&entry.name, &entry.aliases);
             watch.check_refused(kind, &entry.name, Some(facts.revision), licensed, tally)?;
             tally.hit(Rule::B21);
-            // What the wildcard has lost since, unsaid, may come again.
+            // What the wildcard has lost since then without a response may be sent again.
             let brought = watch.brought.get(&entry.name).filter(|_| self.dialect == Dialect::Sotw);
             let lost = brought.is_some_and(|before| *before < scene.lens(kind).losses(&entry.name));
             let same = watch
                 .sent
                 .get(&entry.name)
                 .filter(|_| !lost)
-                // What had gone in the meantime may come again.
+                // What was gone in the meantime may be sent again.
                 .filter(|sent| scene.lens(kind).place(&entry.name, facts.revision) == sent.place)
-                // E-11: that it does not end by itself any more is said by the resource.
+                // E-11: only the resource itself can tell the client that it has no time to live any more.
                 .is_some_and(|sent| sent.revision == facts.revision && sent.sure && !sent.mortal);
             if same && !licensed && !watch.chain {
                 let what = format!("{kind:?} {}@{} is sent again for nothing", entry.name, facts.revision);
@@ -256,7 +258,8 @@ impl Watch {
             ));
         }
         let own = |entry: &Entry| self.licensed(&entry.name, &entry.aliases);
-        // C-13: what it remembered is answered for when it is certain. C-20: what it asked for by an alias goes by its own name.
+        // C-13: what the client remembered is answered as soon as its state is certain. C-20: what it asked for by an alias is
+        // removed by its own name.
         let aliases = |name: &String| self.sent.get(name).map_or(&[][..], |sent| &sent.aliases);
         let gone = |name: &String| self.licensed(name, aliases(name)) || self.memory.contains(name);
         let asked = self.again || answer.entries.iter().all(own) && answer.removed.iter().all(gone);
@@ -275,7 +278,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether a name may be sent once more without a change.
+    /// Whether a name may be sent again unchanged.
     pub(super) fn licensed(&self, name: &str, aliases: &[String]) -> bool {
         let has = |name: &str| {
             let own = canonical(name);
@@ -294,18 +297,19 @@ impl Watch {
         has(name) || aliases.iter().any(|alias| has(alias))
     }
 
-    /// For whom the variant of a name is that the client was sent last.
+    /// The constraint of the variant that the client was last sent of a name.
     pub(crate) fn was_for(&self, name: &str) -> Option<&'static str> {
         self.sent.get(name)?.whom
     }
 
-    /// The same, if it surely holds it.
+    /// The same, if the client certainly holds it.
     pub(crate) fn surely_for(&self, name: &str) -> Option<&'static str> {
         self.was_for(name)
             .filter(|_| self.sent.get(name).is_some_and(|sent| sent.sure))
     }
 
-    /// Whether the client may hold the variant of a name that is for somebody. F-09: what goes, goes by all texts by which it asks.
+    /// Whether the client may hold the variant of a name with this constraint. F-09: a removal uses all spellings by which the
+    /// client asks.
     pub(crate) fn may_be_for(&self, name: &str, whom: &'static str) -> bool {
         let sent = self.sent.get(name);
         let own = canonical(name);
@@ -313,13 +317,13 @@ impl Watch {
         sent.is_some_and(|sent| sent.whom == Some(whom) || !sent.sure) || remembers()
     }
 
-    /// Whether the client may hold anything of a collection.
+    /// Whether the client may hold a member of a collection.
     pub(super) fn holds_of(&self, collection: &str) -> bool {
         let mut all = self.sent.keys().chain(self.remembered.keys());
         all.any(|name| covers(collection, name))
     }
 
-    /// Whether a name that stands for an alias lost its resource.
+    /// Whether the client was sent this name for an alias that it asks for and that is now gone.
     fn alias_is_gone(&self, name: &str, lens: Lens<'_>) -> bool {
         let Some(sent) = self.sent.get(name) else { return false };
         let mut aliases = sent.aliases.iter().filter(|alias| self.names.contains(*alias));

@@ -10,7 +10,7 @@ use super::{Scene, Seen, Watch, Witness};
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::Answer;
 
-/// So many names may be in doubt at once.
+/// The largest number of doubtful names of which all combinations are tried.
 const DOUBTS: usize = 6;
 
 impl Witness {
@@ -38,11 +38,11 @@ impl Witness {
             let asked = watch.asked.get(name);
             asked.is_some_and(|asked| scene.now >= asked.at + scene.unanswered)
         };
-        // What is held and not in the answer must be known to be gone, or wanted no more.
+        // What the client holds and the response lacks must be known to be gone, or no longer wanted.
         for name in watch.sent.keys().filter(|name| answer.revision(name).is_none()) {
             match watch.seen(name, lens) {
                 Seen::Unwanted | Seen::Uncovered | Seen::Absent(Reason::Said | Reason::Expired) => {}
-                // What it has refused it perhaps never had. What is hollow cannot be listed once more.
+                // The client perhaps never had what it rejected. What the relay has only a hash of cannot be listed again.
                 Seen::Absent(Reason::TimedOut) if !watch.sent[name].sure || watch.sent[name].hollow => {}
                 Seen::Absent(Reason::TimedOut) => {
                     tally.hit(Rule::K16);
@@ -51,7 +51,7 @@ impl Witness {
                         format!("{kind:?} {name} is left out because of a time-out"),
                     ));
                 }
-                // So is what it has refused, once a server that is there was asked for long enough.
+                // The same holds for unknown names; if the relay has only a hash, after it has waited long enough for an answer.
                 Seen::Unknown if !watch.sent[name].sure => {}
                 Seen::Unknown if watch.sent[name].hollow && waited(name) => {}
                 Seen::Unknown | Seen::Present(_) => {
@@ -62,7 +62,7 @@ impl Witness {
                 }
             }
         }
-        // Whoever began with a version may hold any name that it asks for.
+        // A client that began with a version may hold any name that it asks for.
         for name in &watch.reborn {
             if matches!(watch.seen(name, lens), Seen::Unknown) && !waited(name) {
                 let what = format!("{kind:?} {name} is left out out of ignorance; the client may hold it from before");
@@ -113,7 +113,7 @@ impl Witness {
         Ok(())
     }
 
-    /// B-04, K-09: the version of a SotW answer is the sum over what it leaves the client with.
+    /// B-04, K-09: the version of a SotW response is the sum over what the client holds after it.
     pub(super) fn check_version(
         &mut self,
         answer: &Answer,
@@ -130,7 +130,7 @@ impl Witness {
         if answer.version.is_empty() {
             return Err(Broken::new(Rule::B04, "an empty version"));
         }
-        // What the client has of a refused response is anybody's guess.
+        // It is unknown how much of a rejected response the client has applied.
         if !watch.sent.values().all(|sent| sent.sure) {
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl Witness {
                 held = found;
             }
         }
-        // So much is in doubt that nobody can say.
+        // Too many names are in doubt to judge.
         if doubts > DOUBTS && sum(&held) != answer.version {
             return Ok(());
         }
@@ -185,7 +185,7 @@ impl Witness {
 }
 
 impl Watch {
-    /// What the client holds of what it asks for. Of what it named once, and does not name any more, nobody knows.
+    /// What the client holds of what it asks for. Without names that it gave up: it is unknown whether it still holds them.
     fn set(&self, full: bool) -> BTreeMap<String, u64> {
         let asked = |name: &String| full || self.own.contains(name) || self.brought.contains_key(name);
         let sent = self.sent.iter().filter(|(name, _)| asked(name));

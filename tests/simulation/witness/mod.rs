@@ -25,10 +25,10 @@ use super::reading::{Lens, Reading};
 use super::tally::Rule;
 use super::variants;
 
-/// The bookkeeper of one stream.
+/// The record of one stream.
 pub(crate) struct Witness {
     dialect: Dialect,
-    /// What the client can read.
+    /// Whether the client reads times to live, and SotW entries in a wrapper.
     pub(crate) ttl: bool,
     pub(crate) wrapper: bool,
     nonces: BTreeSet<String>,
@@ -37,39 +37,39 @@ pub(crate) struct Witness {
     pub(crate) sent: u64,
 }
 
-/// What is known of one type on the stream.
+/// The record of one type on the stream.
 #[derive(Default)]
 pub(crate) struct Watch {
-    /// Whether any request has named anything.
+    /// Whether any request has listed a name.
     named: bool,
     wildcard: bool,
     names: BTreeSet<String>,
     /// Whether a wildcard was ever asked for.
     covered: bool,
-    /// Names that it gave up.
+    /// Names that the client gave up and has not asked for again.
     dropped: BTreeSet<String>,
-    /// Collections that it asks for.
+    /// Collections that the client asks for.
     collections: BTreeSet<String>,
     /// Whether its requests list all that it asks for (SotW).
     listed: bool,
-    /// What the client was sent on this stream and has not let go, by canonical name.
+    /// What the client was sent on this stream and has not given up, by canonical name.
     sent: BTreeMap<String, Sent>,
-    /// What it said it holds from before: name and version.
+    /// Names and versions that the client declared to hold from an earlier stream.
     remembered: BTreeMap<String, String>,
-    /// All names that it ever said so of.
+    /// All names that the client has ever declared, and those on their way when it asked for the wildcard.
     memory: BTreeSet<String>,
-    /// SotW: it began with a version, so it may hold any of these names that it began with.
+    /// SotW: the names of the first request, if that had a version: the client may hold any of them.
     reborn: BTreeSet<String>,
     open: Vec<Open>,
     /// Whether the last response said that more follows.
     chain: bool,
     /// Names that must be answered, and why.
     asked: BTreeMap<String, Asked>,
-    /// Names that may be sent once more without a change.
+    /// Names that may be sent again unchanged.
     licence: BTreeSet<String>,
-    /// Whether everything that the wildcard covers was asked for again.
+    /// Whether a request for the wildcard is not answered yet, the first one or a repeated one.
     again: bool,
-    /// What was held then, and must be sent once more.
+    /// What the client held when it repeated the wildcard: it must be sent again.
     all_again: BTreeSet<String>,
     /// Endpoints that must follow their cluster (K-13).
     forced: BTreeSet<String>,
@@ -77,15 +77,16 @@ pub(crate) struct Watch {
     refused: Vec<Refused>,
     /// SotW full state: the last set, if it was refused.
     refused_set: Option<BTreeMap<String, u64>>,
-    /// SotW: what it was sent of what it asks for by name, since it does.
+    /// SotW: names that the client asks for and that it was sent since then.
     own: BTreeSet<String>,
-    /// SotW: what its wildcard has brought it to, and how often the wildcard had lost it by then.
+    /// SotW: names that the wildcard has brought, with how often the wildcard had lost each of them by then.
     brought: BTreeMap<String, u64>,
-    /// Of what the wildcard has or had, what it may have lost or gained while nothing was said: the relay may have seen it, or not.
+    /// SotW: names that the wildcard may have gained or lost without a response. The relay may count them in its version or not.
     perhaps: BTreeSet<String>,
-    /// All that the wildcard had when the last answer was made, of which this may be a part, and how often it had lost each by then.
+    /// All names that the wildcard had when the last answer began, with how often it had lost each by then. The next response may
+    /// be a part of that answer.
     coming: BTreeMap<String, u64>,
-    /// The sets that versions of this stream stood for.
+    /// The set for which each version on this stream stood.
     sets: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
@@ -93,56 +94,56 @@ pub(crate) struct Watch {
 #[derive(Clone)]
 struct Sent {
     revision: u64,
-    /// For whom alone it is.
+    /// The constraint of the variant, if it is one (TP2).
     whom: Option<&'static str>,
     version: String,
-    /// Its place in the order in which the view had contents of this name, if its server ever said it.
+    /// Its place among the contents that the view has had of this name, if the server ever sent it.
     place: Option<Place>,
-    /// Whether the client surely has it: it has not refused the response.
+    /// Whether the client certainly has it: it has not rejected the response.
     sure: bool,
-    /// Whether the relay has kept no more of it than that the client has it (K-16).
+    /// Whether the relay has kept only a hash of it, so that no full state can list it again (K-16).
     hollow: bool,
     refers: Arc<[String]>,
     aliases: Vec<String>,
-    /// Whether the client was told that it ends by itself.
+    /// Whether the client was sent a time to live for it.
     mortal: bool,
 }
 
 struct Open {
     nonce: String,
-    /// What it said of each name; none is a removal.
+    /// The revision that it had of each name; `None` is a removal.
     members: BTreeMap<String, Option<u64>>,
 }
 
 struct Asked {
     rule: Rule,
     at: Instant,
-    /// The version with which the client already has it, where that is good enough (C-14).
+    /// The version that the client declared to hold: if the resource still has it, nothing need be sent (C-14).
     enough: Option<String>,
-    /// Of a collection: whether the client has heard that something that it held of it is gone.
+    /// For a collection: whether the client was told that a member that it held is gone.
     lost: bool,
 }
 
 struct Refused {
     members: BTreeMap<String, Option<u64>>,
-    /// Whether all of it may be sent again: one of them was seen to be different.
+    /// Whether all members may be sent again: one of them has changed, or is not wanted any more.
     released: bool,
-    /// Whether all of it must be sent again: one of them was given up, or was another when the refusal came.
+    /// Whether all members must be sent again: one of them was given up, or had changed before the rejection came.
     freed: bool,
 }
 
-/// What the relay looked at when it spoke.
+/// What the relay read when it made a response.
 pub(crate) struct Scene<'a> {
     pub(crate) reading: &'a Reading<'a>,
-    /// Whether it is the one server of its class.
+    /// Whether there is only one server for the class.
     pub(crate) alone: bool,
     pub(crate) now: Instant,
-    /// Whether a gate opened by itself for this response.
+    /// Whether a gate opened for this response because its time was over.
     pub(crate) expired: bool,
     pub(crate) unanswered: Duration,
 }
 
-/// Where a content stands in the order of all contents of its name: in one life of one view.
+/// The place of a content among all that one view, during one life, has had of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     life: (u64, u64),
@@ -150,21 +151,21 @@ pub(crate) struct Place {
     at: usize,
 }
 
-/// What a view has ever said, by name, in order.
+/// All contents that a view has ever had, by name, in order.
 #[derive(Default)]
 pub(crate) struct Book {
-    /// Revisions by key, in the order in which the view had them.
+    /// Revisions by key, in the order in which the view had them; 0 is a removal.
     order: BTreeMap<(Type, String), Vec<u64>>,
     /// The revision that a version of a resource stands for.
     revisions: BTreeMap<Version, u64>,
     versions: BTreeMap<u64, Version>,
-    /// Whom a revision is for.
+    /// The constraints of those revisions that are variants.
     whom: BTreeMap<u64, &'static str>,
-    /// Revisions of one origin lie in one range.
+    /// The range of all revisions of this origin.
     range: Range<u64>,
     /// How many views there were before this one.
     life: u64,
-    /// What the wildcards have had and have no more.
+    /// Names that the wildcards had and have lost.
     left: BTreeSet<(Type, String)>,
     /// How often the wildcard has lost a name.
     losses: BTreeMap<(Type, String), u64>,
@@ -178,7 +179,7 @@ impl Book {
         }
     }
 
-    /// Another view begins.
+    /// Returns the empty book of the next view.
     pub(crate) fn anew(&self) -> Self {
         Self {
             life: self.life + 1,
@@ -212,14 +213,14 @@ impl Book {
         }
     }
 
-    /// The view has a name no more.
+    /// Notes that the view no longer has anything of a name.
     pub(crate) fn gone(&mut self, kind: Type, key: &str) {
         if let Some(order) = self.order.get_mut(&(kind, key.to_owned())) {
             order.push(0);
         }
     }
 
-    /// A wildcard has a name, or has it no more.
+    /// Notes that a wildcard has gained or lost a name.
     pub(crate) fn cover(&mut self, kind: Type, key: &str, covers: bool) {
         let key = (kind, key.to_owned());
         if covers {
@@ -230,7 +231,7 @@ impl Book {
         }
     }
 
-    /// What the order of a content's name is kept under, variants by themselves.
+    /// The key of a content in `order`: each variant of a name has its own.
     fn key(&self, kind: Type, name: &str, revision: u64) -> (Type, String) {
         (kind, variants::key(name, self.whom.get(&revision).copied()))
     }
@@ -240,7 +241,7 @@ impl Book {
         losses.copied().unwrap_or_default()
     }
 
-    /// Whether the wildcard has had this name and has it no more: whoever holds it by the wildcard was told that it goes.
+    /// Whether the wildcard had this name and has lost it: clients that held it by the wildcard were told that it is gone.
     pub(crate) fn has_left(&self, kind: Type, name: &str) -> bool {
         self.left.contains(&(kind, name.to_owned()))
     }
@@ -249,7 +250,7 @@ impl Book {
         self.revisions.get(&resource.version()).copied().unwrap_or_default()
     }
 
-    /// Whether the view has had nothing newer of this name, in either half.
+    /// Whether the view never had anything newer of this name, in either half.
     pub(crate) fn is_latest(&self, kind: Type, name: &str, revision: u64) -> bool {
         let order = self.order.get(&self.key(kind, name, revision));
         order.and_then(|order| order.iter().rfind(|other| **other != 0)) == Some(&revision)
@@ -264,7 +265,7 @@ impl Book {
     }
 }
 
-/// What is known of a name, as far as an interest covers it.
+/// What is known of a name, for a client with a given interest.
 enum Seen<'a> {
     Unwanted,
     Uncovered,
@@ -280,7 +281,7 @@ impl Refused {
 }
 
 impl Place {
-    /// Whether it stands before another one; nobody can say so of what different views said.
+    /// Whether it is before another place. Places in different views are not comparable.
     fn is_before(self, other: Self) -> bool {
         (self.life, self.whom) == (other.life, other.whom) && self.at < other.at
     }
@@ -293,7 +294,7 @@ impl Scene<'_> {
 }
 
 impl Watch {
-    /// Whether it is asked for by a name of its own, or with its collection.
+    /// Whether the client asks for this name, or for its collection.
     fn asks(&self, name: &str) -> bool {
         self.names.contains(name)
             || self
@@ -311,7 +312,7 @@ impl Watch {
     }
 
     fn seen<'a>(&self, name: &str, lens: Lens<'a>) -> Seen<'a> {
-        // C-20: what is asked for by another of its names is asked for.
+        // C-20: a resource is asked for if one of its aliases is.
         let aliases = lens.found(name).into_iter().flat_map(|found| found.aliases());
         let aliased = aliases.into_iter().any(|alias| self.names.contains(alias.as_str()));
         let explicit = self.asks(name) || aliased;
@@ -343,7 +344,7 @@ impl Watch {
         known.map_or(Seen::Unknown, Seen::from)
     }
 
-    /// What is known of a collection as such.
+    /// What is known of a collection: one member, or that there is none.
     fn extent<'a>(&self, collection: &str, lens: Lens<'a>) -> Seen<'a> {
         match lens.members(collection).first() {
             Some(member) => Seen::Present(member),
@@ -354,7 +355,7 @@ impl Watch {
         }
     }
 
-    /// All that the interest covers and that exists, as the client calls it.
+    /// All existing resources that the client asks for, by the names that the client uses.
     fn present<'a>(&self, lens: Lens<'a>) -> BTreeMap<String, &'a Arc<Resource>> {
         let mut present = BTreeMap::new();
         let own = |resource: &'a Arc<Resource>| (resource.name().as_str().to_owned(), resource);
@@ -371,7 +372,7 @@ impl Watch {
             if let Some(resource) = lens.resource(name) {
                 let alias = resource.aliases().iter().any(|alias| alias.as_str() == name);
                 let own = resource.name().as_str();
-                // Who asks by a text of its name as well is sent it by that.
+                // A client that also asks by a spelling of the resource's own name is sent it by that.
                 if alias && self.names.iter().any(|text| canonical(text) == own) {
                     continue;
                 }
@@ -409,7 +410,7 @@ impl Witness {
         self.dialect == Dialect::Sotw && kind.full_state()
     }
 
-    /// Whether the client refused this content, and nothing of what it refused with it has changed.
+    /// Whether the client rejected this content, and nothing that it rejected with it has changed.
     pub(crate) fn refuses(&self, kind: Type, name: &str) -> bool {
         self.watches.get(&kind).is_some_and(|watch| {
             watch.refused_set.is_some()

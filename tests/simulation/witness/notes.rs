@@ -14,14 +14,14 @@ use crate::tally::{Rule, Tally};
 use crate::wire::Answer;
 
 impl Witness {
-    /// The stream reads another server.
+    /// Notes that the stream reads another server.
     pub(crate) fn moved(&mut self, reading: &Reading<'_>) {
         for (kind, watch) in &mut self.watches {
             watch.moved(reading.lens(*kind));
         }
     }
 
-    /// The client lags, and the relay keeps of full states only what it was sent by name.
+    /// Notes that the client lags: of full states the relay keeps only what was asked for by name, and hashes of the rest.
     pub(crate) fn lightened(&mut self) {
         for (kind, watch) in &mut self.watches {
             let full = self.dialect == Dialect::Sotw && kind.full_state();
@@ -44,7 +44,7 @@ impl Witness {
         watch.first = false;
         let lens = scene.lens(kind);
         let complete = lens.is_complete();
-        // What is said beside another response is no answer to a wildcard that has only begun.
+        // A response beside an unsettled one does not answer a wildcard that has just begun.
         watch.again &= chain || !complete || !watch.open.is_empty();
         if !chain {
             watch.begin(kind, scene);
@@ -91,7 +91,7 @@ impl Witness {
             watch.asked.clear();
             watch.licence.clear();
         }
-        // What was refused and is sent once more as it was stays refused until it is accepted.
+        // Rejected content that is sent again unchanged, without a release, stays rejected until it is accepted.
         for refused in watch.refused.iter_mut().filter(|refused| refused.may_come()) {
             refused.members.retain(|name, _| !members.contains_key(name));
         }
@@ -109,11 +109,11 @@ impl Witness {
 }
 
 impl Watch {
-    /// An answer begins: what the wildcard has now is what it will have brought when all parts are sent.
+    /// Begins an answer: when all its parts are sent, the client has what the wildcard has now.
     pub(super) fn begin(&mut self, kind: Type, scene: &Scene<'_>) {
         let lens = scene.lens(kind);
         if lens.state().is_none() || !self.wildcard {
-            // Nothing is known of what the wildcard has, so none of it comes.
+            // The content of the wildcard is unknown, so nothing of it is sent.
             self.coming.clear();
             return;
         }
@@ -133,7 +133,8 @@ impl Watch {
         }
     }
 
-    /// SotW: what the wildcard had brought and has no more. Nothing says that it goes, and so it may come again as it was.
+    /// SotW: handles names that the wildcard brought and then lost. No response reports that, so they may be sent again
+    /// unchanged.
     fn forget_lost(&mut self) {
         let Self {
             sent,
@@ -149,8 +150,8 @@ impl Watch {
         }
     }
 
-    /// Parts that were to come were called back, and another answer has begun: with this part, or with an earlier one that looked as
-    /// if nothing had happened. What the wildcard has lost by now it may have had then.
+    /// Notes that the remaining parts were recalled and another answer has begun, with this part or, unnoticed, with an earlier
+    /// one. What the wildcard has lost by now, it may have had then.
     pub(super) fn begin_anew(&mut self, kind: Type, scene: &Scene<'_>) {
         let before = self.brought.clone();
         self.begin(kind, scene);
@@ -162,7 +163,7 @@ impl Watch {
         }
     }
 
-    /// A name stands in an answer.
+    /// Notes a name in a response.
     pub(super) fn bring(&mut self, name: &str) {
         self.perhaps.remove(name);
         if self.asks(name) {
@@ -173,7 +174,7 @@ impl Watch {
         }
     }
 
-    /// The same in a later part of an answer, which may bring what the wildcard has lost since that answer began.
+    /// The same for a later part of an answer, which may contain what the wildcard has lost since that answer began.
     pub(super) fn bring_late(&mut self, name: &str, lens: Lens<'_>) {
         self.bring(name);
         if self.wildcard && !self.brought.contains_key(name) && !self.asks(name) {
@@ -181,23 +182,24 @@ impl Watch {
         }
     }
 
-    /// Another server is read: of what the wildcard had nobody knows what it has now.
+    /// Notes that another server is read: for each name that the wildcard brought it is unknown whether the relay still counts
+    /// it.
     pub(super) fn moved(&mut self, lens: Lens<'_>) {
         let Self { sent, names, .. } = self;
         let lost = |name: &String| self.listed && !names.contains(name) && !lens.covers(name);
         for (_, sent) in sent.iter_mut().filter(|(name, _)| lost(name)) {
-            // Nothing says in SotW that it goes, and so it may come again.
+            // SotW cannot report that it is gone, so it may be sent again.
             sent.place = None;
         }
         self.perhaps.extend(self.brought.keys().cloned());
     }
 
-    /// All parts of an answer are sent: what the wildcard has the client has.
+    /// Ends an answer, all parts of which are sent: the client has what the wildcard has.
     fn end(&mut self) {
         self.perhaps.retain(|name| !self.coming.contains_key(name));
     }
 
-    /// A collection is answered for by a member.
+    /// Notes that a member answers the request for its collections.
     fn resolve_collections(&mut self, member: &str, tally: &mut Tally) {
         let collections = self.collections.iter().filter(|collection| covers(collection, member));
         for asked in collections.filter_map(|collection| self.asked.remove(collection)) {
@@ -205,8 +207,8 @@ impl Watch {
         }
     }
 
-    /// What the client held of a collection is gone. Whether that is all that it hears of the collection depends on what was known of
-    /// it by then.
+    /// Notes that a member that the client held is gone. Whether the client hears anything else about the collection depends on
+    /// what was known of it by then.
     fn empty_collections(&mut self, member: &str) {
         let collections = self.collections.iter().filter(|collection| covers(collection, member));
         for collection in collections {
@@ -227,7 +229,7 @@ impl Watch {
             if self.forced.remove(&canonical(name)) {
                 tally.hit(Rule::K13);
             }
-            // What was said while older answers were on their way may come once more.
+            // What was sent while older responses were on their way may be sent again.
             if self.again || self.wildcard && !self.names.contains(name) && !self.open.is_empty() {
                 self.licence.insert(name.to_owned());
             } else if !chain {

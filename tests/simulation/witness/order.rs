@@ -22,7 +22,7 @@ impl Witness {
         }
     }
 
-    /// D-01, L-27: no route before a cluster that it leads to, that exists, and that this client wants.
+    /// D-01, L-27: no route is sent before a cluster that it leads to, if the cluster exists and this client wants it.
     fn check_routes(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let Some(clusters) = self.watches.get(&Type::Cds) else {
             return Ok(());
@@ -37,7 +37,8 @@ impl Witness {
             return Ok(());
         }
         let routes = &self.watches[&answer.kind];
-        // What the client holds and is only confirmed may come at any time (K-17), also what it brought with it (C-13).
+        // What only confirms content that the client holds may come at any time (K-17), also if it holds it from an earlier
+        // stream (C-13).
         let held = |entry: &&Entry| {
             let Some(facts) = &entry.facts else { return true };
             let sent = routes.sent.get(&entry.name).filter(|sent| sent.sure);
@@ -67,7 +68,7 @@ impl Witness {
         Ok(())
     }
 
-    /// D-03: no cluster goes while a route that the client holds leads to it, and a better route is at hand.
+    /// D-03: no cluster is removed while a route that the client holds leads to it, if the view has a new route that does not.
     fn check_clusters(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let (clusters, Some(routes)) = (&self.watches[&Type::Cds], self.watches.get(&Type::Rds)) else {
             return Ok(());
@@ -81,7 +82,7 @@ impl Witness {
         for cluster in going {
             let asked = clusters.licence.contains(cluster);
             let unwanted = matches!(clusters.seen(cluster, scene.lens(Type::Cds)), Seen::Unwanted);
-            // What it has refused it perhaps never had.
+            // The client perhaps never had what it rejected.
             let unsure = clusters.sent.get(cluster).is_some_and(|sent| !sent.sure);
             if asked || unwanted || unsure {
                 continue;
@@ -120,7 +121,8 @@ impl Witness {
         Ok(())
     }
 
-    /// The clusters of an answer that are new to the client or have changed, and those that it asked for again.
+    /// The endpoint names of the clusters in a response: first of those that are new or changed, then of those that are sent
+    /// again unchanged.
     pub(super) fn changed_clusters(&self, answer: &Answer) -> (BTreeSet<String>, BTreeSet<String>) {
         let watch = &self.watches[&answer.kind];
         let mut endpoints = (BTreeSet::new(), BTreeSet::new());
@@ -131,7 +133,7 @@ impl Witness {
             if !watch.sent.get(&entry.name).is_some_and(same) {
                 endpoints.0.insert(name.clone());
             } else if watch.chain || watch.licensed(&entry.name, &entry.aliases) {
-                // A heartbeat in a part that was called back comes as a whole.
+                // A heartbeat in a recalled part is later sent as a whole resource.
                 endpoints.1.insert(name.clone());
             }
         }
@@ -150,12 +152,12 @@ impl Witness {
         };
         for name in names.0 {
             if !wanted(watch, &name) {
-                // What was on its way when the wildcard began the client may hold.
+                // The client may hold what was on its way when the wildcard began.
                 let perhaps = watch.wildcard && watch.memory.contains(&name);
                 watch.licence.extend(perhaps.then_some(name));
                 continue;
             }
-            // An absent name is said again to be absent: that releases warming, where it can be said.
+            // In delta an absent name is reported as absent again: this ends the warming of its cluster.
             let must = match watch.seen(&name, scene.lens(Type::Eds)) {
                 Seen::Present(_) => true,
                 Seen::Absent(Reason::Said | Reason::Expired) => self.dialect == Dialect::Delta,

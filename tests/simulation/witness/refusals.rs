@@ -10,9 +10,9 @@ use crate::reading::Lens;
 use crate::tally::{Broken, Rule, Tally};
 
 impl Witness {
-    /// Called before the relay is asked for responses: what it looks at may release what was refused (B-22).
+    /// Called before the relay is asked for responses: a change in the view may release what was rejected (B-22).
     pub(crate) fn look(&mut self, scene: &Scene<'_>) {
-        // What is asked for again is what the wildcard covers.
+        // A repeated wildcard asks again only for what the wildcard covers.
         for (kind, watch) in self.watches.iter_mut().filter(|(_, watch)| watch.again) {
             let lens = scene.lens(*kind);
             if lens.state().is_some() {
@@ -48,7 +48,7 @@ impl Watch {
         Ok(())
     }
 
-    /// B-22: a member that changes, goes or is given up releases all of them.
+    /// B-22: a member that changes, goes or is given up releases its whole group.
     fn release(&mut self, lens: Lens<'_>) {
         let all = self
             .refused
@@ -60,7 +60,7 @@ impl Watch {
         }
     }
 
-    /// Whether one of them is different now from what was refused.
+    /// Whether a member is now different from what was rejected.
     fn differs(&self, refused: &Refused, lens: Lens<'_>) -> bool {
         refused.members.iter().any(|(name, revision)| {
             let aliases: Vec<&String> = self.sent.get(name).into_iter().flat_map(|sent| &sent.aliases).collect();
@@ -76,7 +76,7 @@ impl Watch {
         })
     }
 
-    /// Whatever is free must have come by the end.
+    /// Checks, at the end, that all released members were sent again.
     pub(super) fn check_freed(&self, kind: Type, lens: Lens<'_>, tally: &mut Tally) -> Result<(), Broken> {
         for refused in self
             .refused
@@ -84,7 +84,7 @@ impl Watch {
             .filter(|refused| refused.freed || self.differs(refused, lens))
         {
             tally.hit(Rule::B22);
-            // C-20: what answers to an alias has come by its own name.
+            // C-20: the resource of an alias was sent by its own name.
             let came = |name: &str, own: &str, revision: u64| {
                 let sent = self.sent.get(own).map(|sent| sent.revision);
                 name != own && sent == Some(revision) && !refused.members.contains_key(own)

@@ -46,9 +46,9 @@ impl Witness {
 }
 
 impl Watch {
-    /// B-05, C-02.
+    /// B-05, C-02: the nonce says which response is settled.
     fn settle(&mut self, nonce: &str, refused: bool, full_state: bool) {
-        // That more follows is not part of a nonce's identity.
+        // The `+` only says that more follows; it does not identify a response.
         let number = |nonce: &str| nonce.trim_end_matches('+').to_owned();
         let Some(at) = self.open.iter().position(|open| number(&open.nonce) == number(nonce)) else {
             return;
@@ -77,8 +77,8 @@ impl Watch {
         self.refuse(open.members);
     }
 
-    /// B-22: what was refused together is one, also over several refusals. What had become another by then, or had been given up, may
-    /// have been what was bad.
+    /// B-22: what was rejected together is one group, and groups that share a member become one. A member that had changed or had
+    /// been given up before the rejection may have been the bad one.
     fn refuse(&mut self, all: BTreeMap<String, Option<u64>>) {
         let mut refused = Refused {
             members: BTreeMap::new(),
@@ -92,7 +92,7 @@ impl Watch {
                 .any(|other| other.members.get(&name) == Some(&revision));
             let sent = self.sent.get(&name).map(|sent| sent.revision);
             if sent.is_none() && revision.is_some() && self.asks(&name) {
-                // It was given up and asked for again: whether the others may have been bad nobody knows.
+                // It was given up and asked for again: it is unknown whether it was bad, so the others may be sent again.
                 refused.released = true;
                 refused.members.insert(name, revision);
             } else if sent != revision && !again {
@@ -113,7 +113,7 @@ impl Watch {
         }
     }
 
-    /// B-22: what is accepted was not what was bad in what was refused before.
+    /// B-22: an accepted member was not the bad one of its group.
     fn absolve(&mut self, members: &BTreeMap<String, Option<u64>>) {
         for refused in &mut self.refused {
             refused
@@ -156,7 +156,7 @@ impl Watch {
                 self.perhaps.insert(name.clone());
             }
         }
-        // What it does not name any more its wildcard may have brought by now, or not.
+        // The wildcard may or may not have brought the names that the client no longer lists.
         let collections = &self.collections;
         let asks =
             |name: &String| names.contains(name) || collections.iter().any(|collection| covers(collection, name));
@@ -172,7 +172,7 @@ impl Watch {
             self.dropped.insert(name.clone());
             self.asked.remove(name);
             self.licence.remove(name);
-            // Whether the wildcard or a collection covers it is not for the client to know.
+            // The client does not know whether the wildcard or a collection covers the name.
             if all || self.collections.iter().any(|collection| covers(collection, name)) {
                 self.licence.insert(name.clone());
             }
@@ -214,7 +214,7 @@ impl Watch {
                     false => Rule::C11,
                 };
                 self.ask(name.clone(), rule, now);
-                // Whoever remembered it besides and asks for it later begins anew.
+                // A client that remembered the name and asks for it later begins anew with it.
                 self.remembered.remove(name);
             }
         }
@@ -252,14 +252,14 @@ impl Watch {
         }
     }
 
-    /// A wildcard begins: what is held by name may come once more with it.
+    /// Begins a wildcard: what the client holds by name may be sent again with it.
     fn want_all(&mut self) {
         self.wildcard = true;
         self.covered = true;
         self.first = true;
         self.again = true;
         self.licence.extend(self.sent.keys().cloned());
-        // What is on its way the client may take in, as it asks for everything again.
+        // The client may apply what is on its way, because it now asks for everything.
         let coming = self.open.iter().flat_map(|open| open.members.keys());
         self.memory.extend(coming.cloned());
     }
@@ -274,7 +274,7 @@ impl Watch {
         if otherwise && licensed {
             self.licence.insert(own.clone());
         }
-        // C-08: whether it is wanted for another reason is not for the client to know.
+        // C-08: the client does not know whether a wildcard or a collection covers the name.
         if !otherwise && (self.wildcard || self.asks(&own)) {
             self.ask(name.to_owned(), Rule::C08, now);
         } else {
@@ -329,7 +329,7 @@ impl Watch {
         self.asked.insert(name, asked);
     }
 
-    /// B-15, C-09: without a wildcard the client forgets what it does not name any more; no wildcard covers names of new style.
+    /// B-15, C-09: without a wildcard the client forgets what it no longer lists; no wildcard covers names of new style.
     fn let_go(&mut self) {
         let Self {
             names,

@@ -48,12 +48,13 @@ impl Witness {
                 false => watch.seen(name, lens),
             };
             let owed = match seen() {
-                // Of a collection each member is looked at by itself. A full state answers for it, also if all of that is held.
+                // The members of a collection are checked one by one. Only a full state is owed for the collection itself, even
+                // if the client holds all members.
                 Seen::Present(_) if watch.collections.contains(name) => {
                     self.full_state(kind) && (!watch.wildcard || lens.is_complete())
                 }
                 Seen::Present(resource) => asked.enough.as_deref() != Some(&resource.version().to_string()),
-                // What answered to an alias may be held under its own name.
+                // The client may hold the resource of an alias under the resource's own name.
                 Seen::Absent(Reason::TimedOut) if is_alias(name) && watch.holds_any() => false,
                 Seen::Absent(Reason::TimedOut) if watch.collections.contains(name) => {
                     delta && !asked.lost && !watch.holds_of(name)
@@ -103,12 +104,12 @@ impl Witness {
                 tally.hit(Rule::C13);
                 continue;
             }
-            // What has two contents in the view, by its own name and by an alias (C-20), is held in one of them.
+            // If the view has two contents of a resource, by its own name and by an alias (C-20), the client holds one of them.
             let by_alias = || {
                 let mut asked = watch.names.iter().filter_map(|asked| lens.resource(asked));
                 asked.any(|other| other.name().as_str() == name && sent == Some(lens.revision(other)))
             };
-            // What it holds by an alias is lost to it once a wildcard brought something newer of the same name, and ended.
+            // The client loses what it held by an alias when a wildcard brings something newer of the same name and then ends.
             let overtaken = !watch.wildcard && !watch.asks(name) && !lens.is_latest(name, revision);
             if sent != Some(revision) && !refused.contains(name.as_str()) && !by_alias() && !overtaken {
                 let what = format!("{kind:?} {name} is @{revision} in the view, and the client was sent @{sent:?}");
@@ -143,7 +144,7 @@ impl Witness {
         Ok(())
     }
 
-    /// B-20: the first wildcard request is answered once it is certain that there is nothing more.
+    /// B-20: the first wildcard request is answered once the wildcard is complete.
     fn check_first(&self, kind: Type, watch: &Watch, lens: Lens<'_>, tally: &mut Tally) -> Result<(), Broken> {
         if !watch.wildcard {
             return Ok(());
@@ -165,7 +166,7 @@ impl Watch {
         !(self.sent.is_empty() && self.memory.is_empty() && self.refused.is_empty())
     }
 
-    /// Everything that the client has refused and that was not sent again.
+    /// All names that the client rejected and that were not sent again.
     fn refused_names(&self) -> BTreeSet<&str> {
         let members = self.refused.iter().flat_map(|refused| refused.members.keys());
         members.map(String::as_str).collect()
